@@ -37,7 +37,7 @@ def _serve(settings: Settings) -> None:
     with suppress(SystemExit):  # uvicorn's own way out, with statuses of its own
         server.run()
     if not server.started:
-        raise NotListening(f"the API does not start on {settings.api_host}:{settings.api_port}; see the log above")
+        raise NotListening(f"the API did not start on {settings.api_host}:{settings.api_port}; see the log above")
 
 
 if __name__ == "__main__":

@@ -41,6 +41,7 @@ from api.routers import (
     punctuations,
     results,
     schemas,
+    stream_events,
     streams,
     trace_ends,
     traces,
@@ -57,6 +58,7 @@ from streams import Clock, SystemClock
 # Each resource with the scope of what changes it. Its GETs want ``read``, unless it is for ``admin`` only.
 _RESOURCES: tuple[tuple[ModuleType, Scope], ...] = (
     (streams, "patterns"),
+    (stream_events, "patterns"),
     (event_types, "patterns"),
     (workflows, "patterns"),
     (conformance, "read"),  # its POST is a question

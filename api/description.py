@@ -30,8 +30,12 @@ TAGS: list[dict[str, Any]] = [
         ("patterns", "What to look for, from draft to retirement."),
         ("schemas", "JSON Schemas of the documents that the API accepts."),
         ("events", "Sending events."),
-        ("traces", "Single transactions: their events, the state of each pattern, and which types may come next."),
+        (
+            "traces",
+            "Transactions: which are open; the events of one, the state of each pattern, which types may come next.",
+        ),
         ("alerts", "Matches of patterns."),
+        ("derived-events", "Matches that became events of derived streams."),
         ("corrections", "Retractions of alerts that were sent early."),
         ("suspensions", "Patterns that are no longer matched, as they cost too much work."),
         ("timeouts", "Partial matches whose WITHIN has passed."),

@@ -1,26 +1,5 @@
 """Errors as problem documents (RFC 9457), by one table from classes to statuses.
 
-    ApiError                     api.errors
-    ├── Unauthorized             no key, or the wrong one
-    ├── Forbidden                the key does not have the scope, or may not touch the stream
-    ├── ForeignPage              a page of another site calls, through a browser, an API that demands no key
-    ├── RateLimited              too many requests, or too many with a wrong key
-    ├── BodyTooLarge             the body is larger than the limit
-    ├── BodyTooSlow              the body does not come in time
-    ├── TwoLengths               the request says the length of its body in two ways
-    ├── UnsupportedMediaType     the body's media type is not read here
-    ├── MalformedBody            the body is not JSON
-    ├── WrongShape               the body is JSON, but not an object of the form that is asked for
-    ├── EventForm                the body is JSON, but neither an event nor a list of events
-    ├── NothingAccepted          of the events of a request none was taken
-    ├── KeyOfAnother             an idempotency key came before with another request
-    ├── KeyInUse                 a request with that idempotency key is on its way
-    ├── TooMuchWork              the work of a request is beyond a limit
-    ├── TooBusy                  too many requests wait for a worker process
-    ├── WorkFailed               a worker process failed: a bug
-    ├── NotReady                 something that the service needs is missing
-    └── NotListening             the process of the API does not get as far as taking requests
-
 An error without a row is a 500 and a bug.
 """
 
@@ -28,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, ClassVar
+from typing import Any
 
 import structlog
 from fastapi import FastAPI, Request
@@ -43,21 +22,24 @@ from constraints import ContradictoryConstraints, InvalidConstraints, Unsatisfia
 from nfa import KeyMismatch, PatternRefused
 from service import (
     ANYBODY,
+    AnswersLate,
     Conflict,
     LimitExceeded,
     LogFull,
     LogResharding,
     NotFound,
     PatternOnOtherStream,
+    PipelineAway,
     PreconditionFailed,
     RegistryContended,
     RequestRefused,
     StoreFull,
     StoreUnavailable,
     TooManyListeners,
+    TooManyQuestions,
 )
 from shards import OperatorRefused
-from streams import DeclarationError, EventRejected, Fault, ForestallError
+from streams import DeclarationError, EventRejected, ForestallError
 from workflows import AutomatonTooLarge, InvalidWorkflow, ModelRefused, UnsoundWorkflow, WorkflowTooLarge
 
 MEDIA_TYPE = "application/problem+json"
@@ -67,134 +49,84 @@ _LATER = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStat
 _STANDARD = ("type", "title", "status", "detail", "code")
 
 
-class ApiError(ForestallError):
+class ApiError(ForestallError, code="api", fault="caller"):
     """A request cannot be read, or must not be answered."""
 
-    code: ClassVar[str] = "api"
-    fault: ClassVar[Fault] = "caller"
 
-
-class Unauthorized(ApiError):
+class Unauthorized(ApiError, code="unauthorized"):
     """The API key is missing or wrong."""
 
-    code: ClassVar[str] = "unauthorized"
 
-
-class Forbidden(ApiError):
+class Forbidden(ApiError, code="forbidden"):
     """The key lacks the required scope, or access to the stream; the details name it."""
 
-    code: ClassVar[str] = "forbidden"
 
-
-class ForeignPage(ApiError):
+class ForeignPage(ApiError, code="foreign-page"):
     """A page of another site calls, through a browser on this machine, an API that demands no key."""
 
-    code: ClassVar[str] = "foreign-page"
 
-
-class RateLimited(ApiError):
+class RateLimited(ApiError, code="rate-limited", is_retryable=True):
     """Too many requests, or too many with a wrong key; the detail ``retry_after_s`` says when to try again."""
 
-    code: ClassVar[str] = "rate-limited"
-    is_retryable: ClassVar[bool] = True
 
-
-class BodyTooLarge(ApiError):
+class BodyTooLarge(ApiError, code="body-too-large"):
     """The body is larger than the limit."""
 
-    code: ClassVar[str] = "body-too-large"
 
-
-class BodyTooSlow(ApiError):
+class BodyTooSlow(ApiError, code="body-too-slow", is_retryable=True):
     """The body does not come in time."""
 
-    code: ClassVar[str] = "body-too-slow"
-    is_retryable: ClassVar[bool] = True
 
-
-class TwoLengths(ApiError):
+class TwoLengths(ApiError, code="two-lengths"):
     """The request says the length of its body in two ways."""
 
-    code: ClassVar[str] = "two-lengths"
 
-
-class UnsupportedMediaType(ApiError):
+class UnsupportedMediaType(ApiError, code="unsupported-media-type"):
     """The body's media type or encoding is not read here."""
 
-    code: ClassVar[str] = "unsupported-media-type"
 
-
-class MalformedBody(ApiError):
+class MalformedBody(ApiError, code="malformed-body"):
     """The body cannot be parsed; line and column are in the details."""
 
-    code: ClassVar[str] = "malformed-body"
 
-
-class WrongShape(ApiError):
+class WrongShape(ApiError, code="wrong-shape"):
     """The body is JSON, but not of the form that is asked for; every fault is named with its place."""
 
-    code: ClassVar[str] = "wrong-shape"
 
-
-class EventForm(ApiError):
+class EventForm(ApiError, code="event-form"):
     """The body is JSON, but not of the form that its media type promises."""
 
-    code: ClassVar[str] = "event-form"
 
-
-class NothingAccepted(ApiError):
+class NothingAccepted(ApiError, code="nothing-accepted"):
     """Of the events of a request none was taken; the details say why of each, as the answer to some that were would."""
 
-    code: ClassVar[str] = "nothing-accepted"
 
-
-class KeyOfAnother(ApiError):
+class KeyOfAnother(ApiError, code="idempotency-key-mismatch"):
     """An idempotency key came before with another request."""
 
-    code: ClassVar[str] = "idempotency-key-mismatch"
 
-
-class KeyInUse(ApiError):
+class KeyInUse(ApiError, code="idempotency-key-in-use", is_retryable=True):
     """A request with that idempotency key is on its way; ask again."""
 
-    code: ClassVar[str] = "idempotency-key-in-use"
-    is_retryable: ClassVar[bool] = True
 
-
-class TooMuchWork(ApiError):
+class TooMuchWork(ApiError, code="too-much-work"):
     """The work of a request is beyond a limit of time, memory or the answer's size; the details name its setting."""
 
-    code: ClassVar[str] = "too-much-work"
 
-
-class TooBusy(ApiError):
+class TooBusy(ApiError, code="too-busy", fault="external", is_retryable=True):
     """Too many requests wait for a worker process."""
 
-    code: ClassVar[str] = "too-busy"
-    fault: ClassVar[Fault] = "external"
-    is_retryable: ClassVar[bool] = True
 
-
-class WorkFailed(ApiError):
+class WorkFailed(ApiError, code="work-failed", fault="internal"):
     """A worker process failed before it answered."""
 
-    code: ClassVar[str] = "work-failed"
-    fault: ClassVar[Fault] = "internal"
 
-
-class NotReady(ApiError):
+class NotReady(ApiError, code="not-ready", fault="external", is_retryable=True):
     """Something that the service needs is missing; the details say what."""
 
-    code: ClassVar[str] = "not-ready"
-    fault: ClassVar[Fault] = "external"
-    is_retryable: ClassVar[bool] = True
 
-
-class NotListening(ApiError):
+class NotListening(ApiError, code="not-listening", fault="external"):
     """The process of the API does not get as far as taking requests."""
-
-    code: ClassVar[str] = "not-listening"
-    fault: ClassVar[Fault] = "external"
 
 
 STATUS: Mapping[type[ForestallError], HTTPStatus] = {
@@ -226,6 +158,9 @@ STATUS: Mapping[type[ForestallError], HTTPStatus] = {
     StoreUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
     StoreFull: HTTPStatus.INSUFFICIENT_STORAGE,
     TooManyListeners: HTTPStatus.SERVICE_UNAVAILABLE,
+    TooManyQuestions: HTTPStatus.SERVICE_UNAVAILABLE,
+    PipelineAway: HTTPStatus.SERVICE_UNAVAILABLE,
+    AnswersLate: HTTPStatus.GATEWAY_TIMEOUT,
     LogFull: HTTPStatus.TOO_MANY_REQUESTS,
     LogResharding: HTTPStatus.SERVICE_UNAVAILABLE,
     # core

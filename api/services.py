@@ -17,10 +17,13 @@ from service import (
     KeyLibrary,
     KeyRing,
     LiveAlerts,
+    OpenCaseLibrary,
     OperatorLibrary,
+    Questions,
     Registration,
     Settings,
     Stores,
+    StreamLibrary,
     Traces,
     WebhookLibrary,
     WorkflowLibrary,
@@ -37,6 +40,7 @@ class Services:
     stores: Stores
     registration: Registration
     operators: OperatorLibrary
+    streams: StreamLibrary
     workflows: WorkflowLibrary
     webhooks: WebhookLibrary
     backtests: BacktestLibrary
@@ -46,6 +50,7 @@ class Services:
     dry_runs: DryRuns
     live: LiveAlerts
     traces: Traces
+    open_cases: OpenCaseLibrary
     ring: KeyRing
     keys: KeyLibrary
     clock: Clock
@@ -76,6 +81,7 @@ class Services:
             stores=stores,
             registration=registration,
             operators=OperatorLibrary(stores, clock, kinds),
+            streams=StreamLibrary(stores, registration.constraint_sets, clock),
             workflows=WorkflowLibrary(stores, settings, clock, registration.constraint_sets),
             webhooks=WebhookLibrary(stores, settings, clock),
             backtests=BacktestLibrary(stores, settings, clock),
@@ -84,7 +90,8 @@ class Services:
             announcing=Announcing(stores),
             dry_runs=DryRuns(stores, registration),
             traces=Traces(stores, settings.limits),
-            live=LiveAlerts(stores.alerts, settings.limits.live_listeners),
+            open_cases=OpenCaseLibrary(stores, Questions(stores, settings, clock)),
+            live=LiveAlerts(stores.alerts, stores.event_pages, settings.limits.live_listeners),
             ring=ring,
             keys=KeyLibrary(stores.keys, ring, settings, clock),
             clock=clock,

@@ -26,6 +26,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event as Flag
 from threading import Thread
+from typing import Protocol
 
 import orjson
 
@@ -133,17 +134,63 @@ def _differences(what: str, expected: Sequence[str], found: Sequence[str]) -> di
     }
 
 
-def disturbed(service: TemporaryService, plan: Plan, say: Callable[[str], None] = lambda _: None) -> Outcome:
+class Case(Protocol):
+    """What is posted, and what has to be found."""
+
+    def events(self, plan: Plan) -> list[Event]:
+        """All events, in the order in which they are posted."""
+        ...
+
+    def expected(self, events: Sequence[Event], request: int) -> Outcome:
+        """What they have, by shards in this process."""
+        ...
+
+    def declare(self, service: TemporaryService) -> None:
+        """Streams and patterns, by the API."""
+        ...
+
+    def look(self, service: TemporaryService, outcome: Outcome, patience_s: float) -> None:
+        """What was found; called when all that was posted is matched."""
+        ...
+
+
+class Orders:
+    """Orders with early endings, patterns on one stream."""
+
+    def events(self, plan: Plan) -> list[Event]:
+        """Seventeen or so of an order."""
+        return orders(max(1, plan.events // 17), concurrent=50, seed=plan.seed, settings=OrderSettings(cancel=0.3))
+
+    def expected(self, events: Sequence[Event], request: int) -> Outcome:
+        """Alerts and early endings."""
+        return expected_of(events, request)
+
+    def declare(self, service: TemporaryService) -> None:
+        """The stream, its constraints and its patterns."""
+        declare(service)
+
+    def look(self, service: TemporaryService, outcome: Outcome, patience_s: float) -> None:
+        """Alerts and early endings."""
+        _look(service, outcome)
+
+
+ORDERS: Case = Orders()
+
+
+def disturbed(
+    service: TemporaryService, plan: Plan, say: Callable[[str], None] = lambda _: None, case: Case = ORDERS
+) -> Outcome:
     """Post, kill, wait until all is matched, and look.
 
     Args:
         service: Started for this; its processes are killed.
         plan: What is done.
         say: Told of each kill.
+        case: What is posted.
     """
-    events = orders(max(1, plan.events // 17), concurrent=50, seed=plan.seed, settings=OrderSettings(cancel=0.3))
-    outcome = expected_of(events, plan.request)
-    declare(service)
+    events = case.events(plan)
+    outcome = case.expected(events, plan.request)
+    case.declare(service)
     begun, posted = time.monotonic(), Flag()
     killer = Killer(service, plan, outcome, say)
     thread = Thread(target=killer.run, args=(posted,), name="killer")
@@ -159,8 +206,9 @@ def disturbed(service: TemporaryService, plan: Plan, say: Callable[[str], None] 
         thread.join()
     require_ready(service.client, service.supervisor)
     _await_drained(service, len(events), plan.patience_s)
+    case.look(service, outcome, plan.patience_s)
     outcome.seconds = time.monotonic() - begun
-    _look(service, outcome)
+    outcome.starts = {name: service.supervisor.starts(name) for name in ("api", "pipeline", "deliverer")}
     return outcome
 
 
@@ -304,16 +352,15 @@ def _look(service: TemporaryService, outcome: Outcome) -> None:
     outcome.found = [alert["id"] for alert in client.pages("/alerts", stream=STREAM)]
     outcome.found_endings = [ending["id"] for ending in client.pages("/endings", stream=STREAM)]
     outcome.dead_letters += [letter["reason"] for letter in client.pages("/dead-letters", stream=STREAM)]
-    outcome.starts = {name: service.supervisor.starts(name) for name in ("api", "pipeline", "deliverer")}
 
 
-def main() -> None:
+def main(case: Case = ORDERS, description: str | None = __doc__) -> None:
     """Print what was killed and what was found.
 
     Raises:
         SystemExit: Something was lost or told twice.
     """
-    parser = ArgumentParser(description=__doc__)
+    parser = ArgumentParser(description=description)
     parser.add_argument("--events", type=int, default=200_000)
     parser.add_argument("--request", type=int, default=200, help="events of a request")
     parser.add_argument("--kills", type=int, default=50)
@@ -332,7 +379,7 @@ def main() -> None:
         kinds=wanted.only or VICTIMS,
     )
     with TemporaryDirectory(prefix="forestall-chaos-") as folder, running(Path(folder), print, SETTINGS) as service:
-        outcome = disturbed(service, plan, lambda text: print(text, flush=True))
+        outcome = disturbed(service, plan, lambda text: print(text, flush=True), case)
     killed = ", ".join(f"{count} {victim}" for victim, count in outcome.killed.most_common())
     print(f"at least {plan.events:,} events, {outcome.killed.total()} kills ({killed}) in {outcome.seconds:.0f} s")
     print(f"  alerts: {len(outcome.expected):,} expected, {len(outcome.found):,} found; starts: {outcome.starts}")

@@ -104,7 +104,7 @@ def generate(wanted: Namespace) -> None:
     watcher = Watcher(wanted.redis)
     thread = Thread(target=watcher.run, name="watcher")
     thread.start()
-    acknowledged, answers_s, begun, late_s = _post(bodies, wanted)
+    acknowledged, answers_s, begun, late_s = post_at_rate(bodies, wanted)
     took, cpu_s = time.time() - begun, time.process_time()
     deadline, known = time.time() + GRACE_S, -1
     while time.time() < deadline and known != len(watcher.seen):
@@ -137,7 +137,9 @@ def _bodies(request: int) -> tuple[list[bytes], dict[str, int]]:
     return bodies, {event.id: number // request for number, event in enumerate(events)}
 
 
-def _post(bodies: list[bytes], wanted: Namespace) -> tuple[dict[int, float], list[float], float, float]:
+def post_at_rate(
+    bodies: list[bytes], wanted: Namespace, stream: str = STREAM
+) -> tuple[dict[int, float], list[float], float, float]:
     """Of requests: when each was acknowledged, how long each took, when the first was due, how late the last was."""
     headers = {"Authorization": f"Bearer {os.environ['FORESTALL_API_KEY']}", "Content-Type": "application/json"}
     acknowledged: dict[int, float] = {}
@@ -153,7 +155,7 @@ def _post(bodies: list[bytes], wanted: Namespace) -> tuple[dict[int, float], lis
             if time.time() > begun + 1.5 * wanted.seconds:
                 break  # the rate cannot be reached
             sent = time.time()
-            http.post("/events", params={"stream": STREAM}, content=body).raise_for_status()
+            http.post("/events", params={"stream": stream}, content=body).raise_for_status()
             acknowledged[number] = time.time()
             answers_s.append(acknowledged[number] - sent)
     return acknowledged, answers_s, begun, max(0.0, behind_s)

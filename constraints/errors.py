@@ -1,24 +1,14 @@
-"""The constraint branch of the error tree.
-
-ConstraintError                constraints.errors
-├── InvalidConstraints         an uploaded document cannot be read; every problem is listed
-├── ContradictoryConstraints   no trace at all, not even a future one, keeps the set
-└── UnsatisfiablePattern       no conforming trace can hold a match of the pattern
-"""
+"""The constraint branch of the error tree."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from streams import ForestallError
 
 
-class ConstraintError(ForestallError):
+class ConstraintError(ForestallError, code="constraint", fault="caller"):
     """Something is wrong with a constraint set, or with a pattern under it."""
-
-    code: ClassVar[str] = "constraint"
-    fault = "caller"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,14 +30,12 @@ class Problem:
         return f"{place}: {self.message}" if place else self.message
 
 
-class InvalidConstraints(ConstraintError):
+class InvalidConstraints(ConstraintError, code="invalid-constraints"):
     """An uploaded list of constraints cannot be read.
 
     Attributes:
         problems: All that is wrong, in the order of the document.
     """
-
-    code: ClassVar[str] = "invalid-constraints"
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         super().__init__(
@@ -59,13 +47,9 @@ class InvalidConstraints(ConstraintError):
         self.problems = problems
 
 
-class ContradictoryConstraints(ConstraintError):
+class ContradictoryConstraints(ConstraintError, code="contradictory-constraints"):
     """The constraints contradict one another before the first event; the message names a minimal clash."""
 
-    code: ClassVar[str] = "contradictory-constraints"
 
-
-class UnsatisfiablePattern(ConstraintError):
+class UnsatisfiablePattern(ConstraintError, code="unsatisfiable-pattern"):
     """The pattern cannot match in any conforming trace; the message names atoms and constraints that clash."""
-
-    code: ClassVar[str] = "unsatisfiable-pattern"

@@ -1,33 +1,17 @@
-"""The errors of joins.
-
-::
-
-    JoinError
-    ├── JoinRefused      a document describes no join that can run
-    └── JoinStateError   a saved state cannot be read
-"""
+"""Errors of joins."""
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from streams import Fault, ForestallError
+from streams import ForestallError
 
 
-class JoinError(ForestallError):
+class JoinError(ForestallError, code="join"):
     """Something is wrong with a join or its state."""
 
-    code: ClassVar[str] = "join"
 
-
-class JoinRefused(JoinError):
+class JoinRefused(JoinError, code="join-refused", fault="caller"):
     """A document describes no join, or one whose memory nothing bounds; the message names the member."""
 
-    code: ClassVar[str] = "join-refused"
-    fault: ClassVar[Fault] = "caller"
 
-
-class JoinStateError(JoinError):
+class JoinStateError(JoinError, code="join-state"):
     """A saved state of a join is damaged, or of a version that this release does not know."""
-
-    code: ClassVar[str] = "join-state"

@@ -6,6 +6,7 @@ into batches; an event costs constant work however many combinations it takes pa
 that dooms it, by tables that a guard supplies; nothing here knows what a constraint is.
 """
 
+from nfa.automata.guard_view import GuardView
 from nfa.automata.iterations import MAX_REASONED, is_coarse
 from nfa.automata.query import Absence, PatternState, Query, Term
 from nfa.automata.query_building import build_query
@@ -50,6 +51,17 @@ from nfa.results.batch import (
 )
 from nfa.results.bound_events import MatchColumns
 from nfa.results.found import DECIDED_BY
+from nfa.results.open_cases import (
+    BoundStep,
+    CasePattern,
+    CaseQuery,
+    CaseState,
+    Furthest,
+    Holding,
+    Keeping,
+    OpenCase,
+    OpenCases,
+)
 from nfa.runs.engine import Ties
 from nfa.syntax import (
     After,
@@ -99,7 +111,11 @@ __all__ = [
     "BitGuard",
     "BitRules",
     "Both",
+    "BoundStep",
     "Call",
+    "CasePattern",
+    "CaseQuery",
+    "CaseState",
     "Column",
     "Comparison",
     "Conjunction",
@@ -111,12 +127,16 @@ __all__ = [
     "EndingColumns",
     "EventClass",
     "Expression",
+    "Furthest",
     "Gap",
     "Guard",
+    "GuardView",
+    "Holding",
     "InList",
     "Into",
     "IsNull",
     "Item",
+    "Keeping",
     "KeyMismatch",
     "LaneOutput",
     "Like",
@@ -132,6 +152,8 @@ __all__ = [
     "Not",
     "Notice",
     "OnViolation",
+    "OpenCase",
+    "OpenCases",
     "Overflow",
     "Pattern",
     "PatternError",

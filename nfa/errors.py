@@ -1,29 +1,16 @@
-"""The pattern branch of the error tree.
-
-PatternError               nfa.errors
-├── PatternRefused         the text cannot be read, or means nothing, or too much
-├── KeyMismatch            a pattern is correlated by another key than the events
-├── UnknownPattern         no pattern of that name is registered with the matcher
-└── StateFormatError       saved state is damaged or of an unknown version
-"""
+"""The pattern branch of the error tree."""
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from nfa.syntax import Position
 from streams import ForestallError
-from streams.errors import Fault
 
 
-class PatternError(ForestallError):
+class PatternError(ForestallError, code="pattern", fault="caller"):
     """Something is wrong with a pattern or with the state of its runs."""
 
-    code: ClassVar[str] = "pattern"
-    fault: ClassVar[Fault] = "caller"
 
-
-class PatternRefused(PatternError):
+class PatternRefused(PatternError, code="pattern-refused"):
     """A pattern text is refused.
 
     Args:
@@ -31,8 +18,6 @@ class PatternRefused(PatternError):
         message: What is wrong and what would be right.
         position: Where in the text.
     """
-
-    code: ClassVar[str] = "pattern-refused"
 
     def __init__(self, reason: str, message: str, position: Position) -> None:
         super().__init__(
@@ -45,20 +30,13 @@ class PatternRefused(PatternError):
         self.position = position
 
 
-class KeyMismatch(PatternError):
+class KeyMismatch(PatternError, code="pattern-key"):
     """``WHERE [..]`` does not contain the key that the events are correlated by."""
 
-    code: ClassVar[str] = "pattern-key"
 
-
-class UnknownPattern(PatternError):
+class UnknownPattern(PatternError, code="pattern-not-running"):
     """No pattern of that name is registered."""
 
-    code: ClassVar[str] = "pattern-not-running"
 
-
-class StateFormatError(PatternError):
+class StateFormatError(PatternError, code="state-format", fault="internal"):
     """Saved state cannot be read: damaged, cut short, or of a version that this release does not know."""
-
-    code: ClassVar[str] = "state-format"
-    fault: ClassVar[Fault] = "internal"

@@ -13,6 +13,7 @@ from nfa.guards.protocol import Guard
 from nfa.lanes.layout import is_run_by_shared_engine
 from nfa.matcher import Matcher
 from nfa.results.batch import MatchOutput
+from nfa.results.open_cases import CaseQuery
 from nfa.runs.engine import Ties
 from nfa.syntax import Pattern
 from streams import Event, EventBatch
@@ -75,7 +76,6 @@ def play(features: Collection[str], guard: Guard | None = None) -> int:
     guards = {} if guard is None else {1: guard}
     matcher = Matcher(
         end_events=("End",),
-        may_be_guarded=guard is not None or SAVED in features,
         idle_timeout_us=_IDLE_US if IDLE in features else None,
     )
     names = [
@@ -92,6 +92,7 @@ def play(features: Collection[str], guard: Guard | None = None) -> int:
         for part in (events[:2], events[2:]):
             found.append(matcher.process(EventBatch.from_events(part)))
             if SAVED in features:
+                matcher.open_cases(CaseQuery())
                 matcher = Matcher.load(matcher.dump(), guards)
     if SAVED in features and names:  # a matcher that lives on; a trace still holds something of the pattern
         matcher.remove_pattern(names[0])

@@ -13,12 +13,14 @@ from nfa.automata.query import Query
 from nfa.errors import PatternRefused, StateFormatError, UnknownPattern
 from nfa.guards.protocol import Guard
 from nfa.lanes import snapshot
+from nfa.lanes.cases import CaseReading
 from nfa.lanes.draining import Draining, first_row_past, without_later
 from nfa.lanes.lane import KeyChoice, Lane
 from nfa.lanes.state import LaneOptions
 from nfa.language.keys import require_key
 from nfa.registered import RunningPattern, registered
 from nfa.results.batch import LaneOutput, MatcherStats, MatchOutput
+from nfa.results.open_cases import CaseQuery, OpenCases
 from nfa.runs.engine import Ties
 from nfa.syntax import Path, Pattern
 from nfa.traces.finer_keys import rows_with_keys
@@ -59,9 +61,9 @@ class Matcher:
         idle_timeout_us: int | None = None,
     ) -> None:
         if match_limit < 1:
-            raise ValueError(f"match_limit is {match_limit}: at least 1")
+            raise ValueError(f"match_limit is {match_limit}; it must be at least 1")
         if idle_timeout_us is not None and idle_timeout_us < 1:
-            raise ValueError(f"idle_timeout_us is {idle_timeout_us}: at least 1")
+            raise ValueError(f"idle_timeout_us is {idle_timeout_us}; it must be at least 1")
         self._options = LaneOptions(
             end_events=frozenset(end_events),
             match_limit=match_limit,
@@ -78,13 +80,34 @@ class Matcher:
 
     def set_end_events(self, end_events: Iterable[str]) -> None:
         """Let these types end a trace from here on, and no others; traces that are open stay so until then."""
-        options = replace(self._options, end_events=frozenset(end_events))
+        if self._set(replace(self._options, end_events=frozenset(end_events))):
+            self._is_stale = True
+
+    def set_idle_timeout(self, timeout_us: int | None) -> MatchOutput:
+        """Let a trace end after that long without an event; None: it waits for ever.
+
+        That is true of open traces, too: those that have been without an event for longer end now. Where there was no
+        timeout before, that of an open trace begins now.
+
+        Raises:
+            RuntimeError: An earlier batch was interrupted.
+        """
+        self._check_whole()
+        newest_us = self.newest_us
+        if not self._set(replace(self._options, idle_timeout_us=timeout_us)):
+            return MatchOutput(())
+        for lane in self._lanes.values():
+            lane.set_idle_timeout(timeout_us)
+        return MatchOutput(()) if newest_us is None else self.pass_time(newest_us)
+
+    def _set(self, options: LaneOptions) -> bool:
+        """Options from here on; returns whether they are others."""
         if options == self._options:
-            return
+            return False
         self._options = options
         for lane in self._lanes.values():
             lane.options = options
-        self._is_stale = True
+        return True
 
     @property
     def patterns(self) -> Mapping[str, RunningPattern]:
@@ -172,6 +195,19 @@ class Matcher:
         for other in others:
             main = main.with_other_keys(other)
         return main
+
+    def open_cases(self, query: CaseQuery) -> OpenCases:
+        """The open traces of the correlation key, and how far the registered patterns are in them; changes nothing.
+
+        Costs a pass over all open traces and partial matches, and details of at most ``query.limit`` traces.
+
+        Raises:
+            RuntimeError: A batch was interrupted, so that the state is half advanced.
+        """
+        self._check_whole()
+        self._compile()
+        others = [lane.view() for keys, lane in self._lanes.items() if keys != _STREAM_KEY]
+        return CaseReading(self._main.view(), others, self._patterns).answer(query, self._main.newest_us)
 
     def restart_peak(self) -> None:
         """Count ``MatcherStats.peak_held`` from here on."""

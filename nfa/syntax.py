@@ -294,7 +294,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Into:
-    """What becomes of a match in place of an alert: an event of a derived stream.
+    """The event of a derived stream that a match is, in place of an alert.
 
     Attributes:
         stream: Name of the derived stream.

@@ -37,6 +37,7 @@ from .errors import (
     StoreFull,
     StoreUnavailable,
     StreamExists,
+    StreamInUse,
     StreamMissing,
     TooManyKeys,
     TooManyListeners,
@@ -65,14 +66,19 @@ from .observing.logs import configure_logs
 from .observing.metrics import METRICS_FORM, render_metrics
 from .observing.overview import PatternCounts, PipelineOverview, StreamOverview, pattern_counts, pipeline_overview
 from .observing.readiness import missing_parts
+from .observing.stream_usage import StreamUsage, derived_page, stream_usage
 from .observing.tracing import open_spans
 from .process import run_process
 from .projects.documents import document_schema
+from .questions.asking import Questions
+from .questions.errors import AnswersLate, PipelineAway, TooManyQuestions
+from .questions.open_cases import CaseFilter, OpenCaseLibrary, OpenCaseReport
 from .registering.inspection import PatternInspection, SetInspection, set_document
 from .registering.joining import Derived
 from .registering.operators import OperatorLibrary
 from .registering.registration import Registration
 from .registering.reports import ConstraintReport, PatternReport
+from .registering.stream_library import StreamLibrary
 from .registering.workflow_library import (
     Follower,
     Marks,
@@ -109,6 +115,8 @@ from .stores import (
     BacktestAlerts,
     BacktestStatus,
     Condition,
+    EventFilter,
+    EventPage,
     EventType,
     Note,
     PatternDraft,
@@ -122,6 +130,7 @@ from .stores import (
     SchemaUse,
     Scope,
     Severity,
+    StreamUse,
     tag_of,
 )
 from .trials.dry_runs import DryRun, DryRuns
@@ -142,6 +151,7 @@ __all__ = [
     "Allowance",
     "Announcing",
     "Answer",
+    "AnswersLate",
     "ApiKey",
     "Asked",
     "Attempt",
@@ -155,6 +165,7 @@ __all__ = [
     "BacktestStatus",
     "BatchTooLarge",
     "Caller",
+    "CaseFilter",
     "Condition",
     "Conflict",
     "ConstraintReport",
@@ -164,6 +175,8 @@ __all__ = [
     "DryRuns",
     "EmbeddedServer",
     "EmbeddedServerFailed",
+    "EventFilter",
+    "EventPage",
     "EventSchema",
     "EventShape",
     "EventType",
@@ -193,6 +206,8 @@ __all__ = [
     "NotFollowing",
     "NotFound",
     "Note",
+    "OpenCaseLibrary",
+    "OpenCaseReport",
     "OperatorLibrary",
     "PatternChoice",
     "PatternCounts",
@@ -202,9 +217,11 @@ __all__ = [
     "PatternOnOtherStream",
     "PatternReport",
     "PatternTooLong",
+    "PipelineAway",
     "PipelineOverview",
     "PreconditionFailed",
     "Pruning",
+    "Questions",
     "RateSettings",
     "RecentPage",
     "RecordFormatError",
@@ -232,11 +249,16 @@ __all__ = [
     "StoreUnavailable",
     "Stores",
     "StreamExists",
+    "StreamInUse",
+    "StreamLibrary",
     "StreamMissing",
     "StreamOverview",
+    "StreamUsage",
+    "StreamUse",
     "TokenBuckets",
     "TooManyKeys",
     "TooManyListeners",
+    "TooManyQuestions",
     "TraceReport",
     "Traces",
     "TracingSettings",
@@ -268,6 +290,7 @@ __all__ = [
     "build_stores",
     "check_idempotency_key",
     "configure_logs",
+    "derived_page",
     "document_schema",
     "find_server",
     "is_loopback",
@@ -281,5 +304,6 @@ __all__ = [
     "render_metrics",
     "run_process",
     "set_document",
+    "stream_usage",
     "tag_of",
 ]

@@ -1,404 +1,222 @@
-"""The service branch of the error tree.
-
-ServiceError                     service.errors
-├── SettingsInvalid              the environment is wrong; every fault is listed
-├── NoServerBinary               no Redis-compatible server to start
-├── EmbeddedServerFailed         the private server does not come up
-├── DataFolderUnusable           cannot be written, or is in use
-├── PortInUse                    somebody else listens where the API is to listen
-├── TracerMissing                tracing is configured, but OpenTelemetry is not installed
-├── StoreUnavailable             Redis does not answer; try again
-│   └── StoreFull                Redis has no memory left
-├── LogResharding                the log is being divided into more shards; try again later
-├── ReshardRefused               the log cannot be divided so, or not now
-├── BackupRefused                not while the service runs, or not over what is there
-├── BackupDamaged                a file is not a backup, or is damaged
-├── StoreNewer                   what is stored was written by a newer release
-├── TooManyListeners             as many follow the alerts as may; try again later
-├── LogFull                      too much waits to be matched; try again later
-├── RecordFormatError            a stored record of an unknown version
-├── PreconditionFailed           what is there is not what the caller has read
-├── NotFound
-│   ├── UnknownStream            no stream of that name
-│   ├── UnknownPatternName       no pattern of that name
-│   ├── UnknownOperator          no operator of that kind and name
-│   ├── UnknownConstraints       the stream has no constraint set
-│   ├── UnknownWorkflow          no workflow of that name, or no such version of it
-│   ├── NotFollowing             the stream follows no workflow
-│   ├── UnknownTrace             the log holds no event of that transaction
-│   ├── UnknownAlert             no alert with that id
-│   ├── UnknownEventType         a type of events has no schema
-│   ├── UnknownDeadLetter        no dead letter with that id is kept
-│   ├── UnknownBacktest          no backtest with that id
-│   ├── UnknownWebhook           no webhook with that id
-│   ├── UnknownDelivery          no delivery with that id is remembered
-│   └── UnknownKey               no API key with that id
-├── Conflict
-│   ├── StreamExists             declared already, differently
-│   ├── PatternOnOtherStream     the name is taken on another stream
-│   ├── WrongPatternState        a pattern is in no state from which that can be done
-│   ├── OperatorOnOtherStream    the same of other kinds of operators
-│   ├── WrongOperatorState       the same of other kinds of operators
-│   ├── MigrationRefused         partial matches cannot be continued beside the next version
-│   ├── NotReplayable            a dead letter holds no event that could be sent again
-│   ├── WorkflowFollowed         streams follow the workflow that is to be deleted
-│   ├── KeyUnusable              the API key is revoked or has expired
-│   ├── IdempotencyKeyReused     the key came before with another body
-│   ├── WebhookNameTaken         another webhook has the name
-│   ├── FeedMisplaced            a feed and the log do not agree on how far it is
-│   ├── FeedInUse                another process runs the feed, or its name is taken by another one
-│   └── RegistryContended        others keep changing the same record; try again
-├── LimitExceeded
-│   ├── TooManyBacktests         as many wait as are allowed to
-│   ├── TooManyKeys              as many API keys are usable as are kept
-│   ├── BatchTooLarge            too many events in one request
-│   ├── TooManyEventTypes        as many types of a stream have schemas as may
-│   ├── TraceTooLong             a transaction has more events than are matched again
-│   ├── TooManyNotes             an alert has as many notes as it may have
-│   ├── PatternTooLong           the pattern text is too long
-│   ├── ConstraintsTooLarge      the constraint set of a stream names too many event types
-│   └── ModelTooLarge            the workflow model has too many bytes, event types or elements
-├── RequestRefused
-│   ├── BacktestRefused          a backtest names what cannot be matched, or a file that it must not
-│   ├── StreamMissing            it is not said which stream a constraint document is for
-│   ├── WorkflowInDocument       a constraint document brings a workflow of its own
-│   ├── InvalidWorkflowName      not a name that a workflow can have
-│   ├── SchemaRefused            not a JSON Schema that is read here
-│   ├── InvalidCursor            not a cursor that was given out
-│   ├── InvalidIdempotencyKey    empty or too long
-│   ├── KeyRefused               an API key cannot be made or changed so
-│   └── WebhookRefused           the address, secret, headers or template cannot be used
-├── ServiceUnreachable           a running service does not answer its client; try again
-├── ServiceOverloaded            a running service takes no more events for now; try again later
-├── CallRefused                  a running service refuses a call of its client
-├── ServiceNotReady              a service was started and does not get ready
-├── KernelsNotCompiled           compiled kernels cannot be made or kept
-├── FileUnreadable               a file of a command cannot be read or written
-├── PatternNameTaken             two patterns of one command share a name
-├── ProjectRefused               service.projects: documents are wrong; every problem is listed with its place
-└── ApplyStopped                 service.projects: a service refused a change, or was changed by somebody else
-"""
+"""The service branch of the error tree."""
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import Self
 
 from streams import ForestallError
-from streams.errors import Fault
 
 
-class ServiceError(ForestallError):
+class ServiceError(ForestallError, code="service"):
     """Something is wrong with the running service or with what it was asked."""
 
-    code: ClassVar[str] = "service"
 
-
-class SettingsInvalid(ServiceError):
+class SettingsInvalid(ServiceError, code="settings-invalid", fault="caller"):
     """Settings from the environment cannot be used; the message lists every fault."""
 
-    code: ClassVar[str] = "settings-invalid"
-    fault: ClassVar[Fault] = "caller"
 
-
-class NoServerBinary(ServiceError):
+class NoServerBinary(ServiceError, code="no-redis-binary", fault="external"):
     """There is neither a Redis URL nor a server binary to start."""
 
-    code: ClassVar[str] = "no-redis-binary"
-    fault: ClassVar[Fault] = "external"
 
-
-class EmbeddedServerFailed(ServiceError):
+class EmbeddedServerFailed(ServiceError, code="embedded-redis", fault="external"):
     """The private server does not start or does not answer."""
 
-    code: ClassVar[str] = "embedded-redis"
-    fault: ClassVar[Fault] = "external"
 
-
-class DataFolderUnusable(ServiceError):
+class DataFolderUnusable(ServiceError, code="data-folder", fault="caller"):
     """The data folder cannot be written, or another service uses it."""
 
-    code: ClassVar[str] = "data-folder"
-    fault: ClassVar[Fault] = "caller"
 
-
-class PortInUse(ServiceError):
+class PortInUse(ServiceError, code="port-in-use", fault="caller"):
     """Somebody else listens where the API is to listen."""
 
-    code: ClassVar[str] = "port-in-use"
-    fault: ClassVar[Fault] = "caller"
 
-
-class TracerMissing(ServiceError):
+class TracerMissing(ServiceError, code="tracer-missing", fault="external"):
     """Tracing is configured, but the packages of the extra ``otel`` are not installed."""
 
-    code: ClassVar[str] = "tracer-missing"
-    fault: ClassVar[Fault] = "external"
 
-
-class StoreUnavailable(ServiceError):
+class StoreUnavailable(ServiceError, code="store-unavailable", fault="external", is_retryable=True):
     """Redis does not answer, or cannot take writes now; the same call may succeed later."""
 
-    code: ClassVar[str] = "store-unavailable"
-    fault: ClassVar[Fault] = "external"
-    is_retryable: ClassVar[bool] = True
 
-
-class StoreFull(StoreUnavailable):
+class StoreFull(StoreUnavailable, code="store-full"):
     """Redis has reached its ``maxmemory``; it takes no writes until something makes room."""
 
-    code: ClassVar[str] = "store-full"
 
-
-class TooManyListeners(ServiceError):
+class TooManyListeners(ServiceError, code="too-many-listeners", fault="external", is_retryable=True):
     """As many follow the alerts of this process as may."""
 
-    code: ClassVar[str] = "too-many-listeners"
-    fault: ClassVar[Fault] = "external"
-    is_retryable: ClassVar[bool] = True
 
-
-class LogFull(ServiceError):
+class LogFull(ServiceError, code="log-full", fault="external", is_retryable=True):
     """So much of the log waits to be matched that it takes no more events for now.
 
     The details say what is full (``events`` or ``bytes``), the ``backlog``, the ``limit`` and ``retry_after_s``.
     """
 
-    code: ClassVar[str] = "log-full"
-    fault: ClassVar[Fault] = "external"
-    is_retryable: ClassVar[bool] = True
 
-
-class LogResharding(ServiceError):
+class LogResharding(ServiceError, code="log-resharding", fault="external", is_retryable=True):
     """The log is being divided into more shards and takes nothing until that is done."""
 
-    code: ClassVar[str] = "log-resharding"
-    fault: ClassVar[Fault] = "external"
-    is_retryable: ClassVar[bool] = True
 
-
-class ReshardRefused(ServiceError):
+class ReshardRefused(ServiceError, code="reshard-refused", fault="caller"):
     """The log cannot be divided into this number of shards, or not while the service runs."""
 
-    code: ClassVar[str] = "reshard-refused"
-    fault: ClassVar[Fault] = "caller"
 
-
-class BackupRefused(ServiceError):
+class BackupRefused(ServiceError, code="backup-refused", fault="caller"):
     """A backup cannot be made or restored now: the service runs, or there is something already."""
 
-    code: ClassVar[str] = "backup-refused"
-    fault: ClassVar[Fault] = "caller"
 
-
-class BackupDamaged(ServiceError):
+class BackupDamaged(ServiceError, code="backup-damaged", fault="external"):
     """A file is not a backup, is of another version, or is damaged."""
 
-    code: ClassVar[str] = "backup-damaged"
-    fault: ClassVar[Fault] = "external"
 
-
-class RecordFormatError(ServiceError):
+class RecordFormatError(ServiceError, code="record-format"):
     """A stored record is damaged or of a version that this release does not know."""
 
-    code: ClassVar[str] = "record-format"
 
-
-class StoreNewer(ServiceError):
+class StoreNewer(ServiceError, code="store-newer", fault="external"):
     """What is stored has a format that only a newer release reads."""
 
-    code: ClassVar[str] = "store-newer"
-    fault: ClassVar[Fault] = "external"
 
-
-class PreconditionFailed(ServiceError):
+class PreconditionFailed(ServiceError, code="precondition-failed", fault="caller"):
     """What is there is not what the caller has read; the detail ``etag`` is that of what is there."""
 
-    code: ClassVar[str] = "precondition-failed"
-    fault: ClassVar[Fault] = "caller"
 
-
-class NotFound(ServiceError):
+class NotFound(ServiceError, code="not-found", fault="caller"):
     """What was asked for does not exist."""
 
-    code: ClassVar[str] = "not-found"
-    fault: ClassVar[Fault] = "caller"
 
-
-class UnknownStream(NotFound):
+class UnknownStream(NotFound, code="unknown-stream"):
     """No stream of that name is declared."""
 
-    code: ClassVar[str] = "unknown-stream"
+    @classmethod
+    def named(cls, stream: str) -> Self:
+        """The error about a name."""
+        return cls(f"there is no stream {stream!r}; declare it first (POST /v1/streams)", stream=stream)
 
 
-class UnknownPatternName(NotFound):
+class UnknownPatternName(NotFound, code="unknown-pattern"):
     """No pattern of that name is registered."""
 
-    code: ClassVar[str] = "unknown-pattern"
 
-
-class UnknownOperator(NotFound):
+class UnknownOperator(NotFound, code="unknown-operator"):
     """No operator of that kind and name is registered."""
 
-    code: ClassVar[str] = "unknown-operator"
 
-
-class UnknownConstraints(NotFound):
+class UnknownConstraints(NotFound, code="unknown-constraints"):
     """The stream has no constraint set."""
 
-    code: ClassVar[str] = "unknown-constraints"
 
-
-class UnknownWorkflow(NotFound):
+class UnknownWorkflow(NotFound, code="unknown-workflow"):
     """No workflow has that name, or it has no such version."""
 
-    code: ClassVar[str] = "unknown-workflow"
 
-
-class NotFollowing(NotFound):
+class NotFollowing(NotFound, code="not-following"):
     """The stream follows no workflow."""
 
-    code: ClassVar[str] = "not-following"
 
-
-class UnknownTrace(NotFound):
+class UnknownTrace(NotFound, code="unknown-trace"):
     """The log holds no event of that transaction, or holds none any more."""
 
-    code: ClassVar[str] = "unknown-trace"
 
-
-class UnknownBacktest(NotFound):
+class UnknownBacktest(NotFound, code="unknown-backtest"):
     """No backtest with that id."""
 
-    code: ClassVar[str] = "unknown-backtest"
 
-
-class UnknownEventType(NotFound):
+class UnknownEventType(NotFound, code="unknown-event-type"):
     """A type of events has no schema."""
 
-    code: ClassVar[str] = "unknown-event-type"
 
-
-class UnknownDeadLetter(NotFound):
+class UnknownDeadLetter(NotFound, code="unknown-dead-letter"):
     """No dead letter with that id is kept."""
 
-    code: ClassVar[str] = "unknown-dead-letter"
 
-
-class UnknownAlert(NotFound):
+class UnknownAlert(NotFound, code="unknown-alert"):
     """No alert has that id."""
 
-    code: ClassVar[str] = "unknown-alert"
 
-
-class UnknownWebhook(NotFound):
+class UnknownWebhook(NotFound, code="unknown-webhook"):
     """No webhook has that id."""
 
-    code: ClassVar[str] = "unknown-webhook"
 
-
-class UnknownDelivery(NotFound):
+class UnknownDelivery(NotFound, code="unknown-delivery"):
     """No delivery of that id is in a webhook's queue or its log."""
 
-    code: ClassVar[str] = "unknown-delivery"
 
-
-class UnknownKey(NotFound):
+class UnknownKey(NotFound, code="unknown-key"):
     """No API key has that id."""
 
-    code: ClassVar[str] = "unknown-key"
 
-
-class Conflict(ServiceError):
+class Conflict(ServiceError, code="conflict", fault="caller"):
     """The request clashes with what is registered."""
 
-    code: ClassVar[str] = "conflict"
-    fault: ClassVar[Fault] = "caller"
 
-
-class StreamExists(Conflict):
+class StreamExists(Conflict, code="stream-exists"):
     """The stream is declared already, differently."""
 
-    code: ClassVar[str] = "stream-exists"
+
+class StreamDerived(Conflict, code="stream-derived"):
+    """Patterns make the events of the stream; it takes none, and no statements about its time."""
 
 
-class PatternOnOtherStream(Conflict):
+class StreamNotDerived(Conflict, code="stream-not-derived"):
+    """INTO names a stream that takes posted events."""
+
+
+class StreamInUse(Conflict, code="stream-in-use"):
+    """Something is on the stream that is to be deleted; the details list it."""
+
+
+class PatternOnOtherStream(Conflict, code="pattern-on-other-stream"):
     """The name belongs to a pattern on another stream."""
 
-    code: ClassVar[str] = "pattern-on-other-stream"
 
-
-class WrongPatternState(Conflict):
+class WrongPatternState(Conflict, code="pattern-state"):
     """A pattern is in no state from which that can be done; the details name what can be."""
 
-    code: ClassVar[str] = "pattern-state"
 
-
-class OperatorOnOtherStream(Conflict):
+class OperatorOnOtherStream(Conflict, code="operator-on-other-stream"):
     """The name belongs to an operator of that kind on another stream."""
 
-    code: ClassVar[str] = "operator-on-other-stream"
 
-
-class WrongOperatorState(Conflict):
+class WrongOperatorState(Conflict, code="operator-state"):
     """An operator is in no state from which that can be done; the details name what can be."""
 
-    code: ClassVar[str] = "operator-state"
 
-
-class MigrationRefused(Conflict):
+class MigrationRefused(Conflict, code="migration-refused"):
     """The former version cannot continue for its partial matches, as the next one is matched by another key."""
 
-    code: ClassVar[str] = "migration-refused"
 
-
-class NotReplayable(Conflict):
+class NotReplayable(Conflict, code="not-replayable"):
     """A dead letter holds no event, or not the whole of it, that could be sent again."""
 
-    code: ClassVar[str] = "not-replayable"
 
-
-class WorkflowFollowed(Conflict):
+class WorkflowFollowed(Conflict, code="workflow-followed"):
     """Streams follow the workflow that is to be deleted; the details name them."""
 
-    code: ClassVar[str] = "workflow-followed"
 
-
-class KeyUnusable(Conflict):
+class KeyUnusable(Conflict, code="key-unusable"):
     """The API key is revoked or has expired, so it gets no new secret."""
 
-    code: ClassVar[str] = "key-unusable"
 
-
-class IdempotencyKeyReused(Conflict):
+class IdempotencyKeyReused(Conflict, code="idempotency-key-reused"):
     """An idempotency key came back with another body."""
 
-    code: ClassVar[str] = "idempotency-key-reused"
 
-
-class WebhookNameTaken(Conflict):
+class WebhookNameTaken(Conflict, code="webhook-name-taken"):
     """Another webhook has the name."""
 
-    code: ClassVar[str] = "webhook-name-taken"
 
-
-class FeedMisplaced(Conflict):
+class FeedMisplaced(Conflict, code="feed-misplaced"):
     """A feed and the log do not agree on how far it is; going on would lose or double events."""
 
-    code: ClassVar[str] = "feed-misplaced"
 
-
-class FeedInUse(Conflict):
+class FeedInUse(Conflict, code="feed-in-use"):
     """Another process runs the feed, or its name belongs to a feed of something else."""
 
-    code: ClassVar[str] = "feed-in-use"
 
-
-class RegistryContended(Conflict):
+class RegistryContended(Conflict, code="registry-contended", fault="external", is_retryable=True):
     """Others keep changing the same record; the same call may succeed later."""
-
-    code: ClassVar[str] = "registry-contended"
-    fault: ClassVar[Fault] = "external"
-    is_retryable: ClassVar[bool] = True
 
     @classmethod
     def over(cls, record: str) -> Self:
@@ -406,174 +224,113 @@ class RegistryContended(Conflict):
         return cls(f"{record} is being changed by other clients; try again")
 
 
-class LimitExceeded(ServiceError):
+class LimitExceeded(ServiceError, code="limit-exceeded", fault="caller"):
     """The request is larger than a limit of this service."""
 
-    code: ClassVar[str] = "limit-exceeded"
-    fault: ClassVar[Fault] = "caller"
 
-
-class BatchTooLarge(LimitExceeded):
+class BatchTooLarge(LimitExceeded, code="batch-too-large"):
     """Too many events in one request."""
 
-    code: ClassVar[str] = "batch-too-large"
 
-
-class TooManyEventTypes(LimitExceeded):
+class TooManyEventTypes(LimitExceeded, code="too-many-event-types"):
     """As many types of a stream have schemas as may."""
 
-    code: ClassVar[str] = "too-many-event-types"
 
-
-class TraceTooLong(LimitExceeded):
+class TraceTooLong(LimitExceeded, code="trace-too-long"):
     """A transaction has more events than are matched again."""
 
-    code: ClassVar[str] = "trace-too-long"
 
-
-class TooManyNotes(LimitExceeded):
+class TooManyNotes(LimitExceeded, code="too-many-notes"):
     """An alert has as many notes as it may have."""
 
-    code: ClassVar[str] = "too-many-notes"
 
-
-class PatternTooLong(LimitExceeded):
+class PatternTooLong(LimitExceeded, code="pattern-too-long"):
     """The pattern text is too long."""
 
-    code: ClassVar[str] = "pattern-too-long"
 
-
-class ModelTooLarge(LimitExceeded):
+class ModelTooLarge(LimitExceeded, code="model-too-large"):
     """The workflow model has too many bytes, event types or elements."""
 
-    code: ClassVar[str] = "model-too-large"
 
-
-class ConstraintsTooLarge(LimitExceeded):
+class ConstraintsTooLarge(LimitExceeded, code="constraints-too-large"):
     """The constraint set of a stream names too many event types."""
 
-    code: ClassVar[str] = "constraints-too-large"
 
-
-class RequestRefused(ServiceError):
+class RequestRefused(ServiceError, code="request-refused", fault="caller"):
     """The request means nothing to this service."""
 
-    code: ClassVar[str] = "request-refused"
-    fault: ClassVar[Fault] = "caller"
+
+class DerivationRefused(RequestRefused, code="derivation-refused"):
+    """A stream would be derived from itself, or over more others than may be."""
 
 
-class StreamMissing(RequestRefused):
+class StreamMissing(RequestRefused, code="stream-missing"):
     """A constraint document does not say which stream it is for, or says another one than the call."""
 
-    code: ClassVar[str] = "stream-missing"
 
-
-class WorkflowInDocument(RequestRefused):
+class WorkflowInDocument(RequestRefused, code="workflow-in-document"):
     """A constraint document brings a workflow of its own, which only the service writes."""
 
-    code: ClassVar[str] = "workflow-in-document"
 
-
-class InvalidWorkflowName(RequestRefused):
+class InvalidWorkflowName(RequestRefused, code="workflow-name"):
     """A workflow cannot have that name."""
 
-    code: ClassVar[str] = "workflow-name"
 
-
-class SchemaRefused(RequestRefused):
+class SchemaRefused(RequestRefused, code="schema-refused"):
     """A JSON Schema is none, or one that is not read here."""
 
-    code: ClassVar[str] = "schema-refused"
 
-
-class InvalidCursor(RequestRefused):
+class InvalidCursor(RequestRefused, code="invalid-cursor"):
     """``after`` is not a cursor that this service gave out."""
 
-    code: ClassVar[str] = "invalid-cursor"
 
-
-class InvalidIdempotencyKey(RequestRefused):
+class InvalidIdempotencyKey(RequestRefused, code="idempotency-key"):
     """An idempotency key is empty or too long."""
 
-    code: ClassVar[str] = "idempotency-key"
 
-
-class BacktestRefused(RequestRefused):
+class BacktestRefused(RequestRefused, code="backtest-refused"):
     """A backtest names what cannot be matched in the past, or a file that it must not."""
 
-    code: ClassVar[str] = "backtest-refused"
 
-
-class TooManyBacktests(LimitExceeded):
+class TooManyBacktests(LimitExceeded, code="too-many-backtests"):
     """As many backtests wait as are allowed to."""
 
-    code: ClassVar[str] = "too-many-backtests"
 
-
-class TooManyKeys(LimitExceeded):
+class TooManyKeys(LimitExceeded, code="too-many-keys"):
     """As many API keys are usable as are kept."""
 
-    code: ClassVar[str] = "too-many-keys"
 
-
-class KeyRefused(RequestRefused):
+class KeyRefused(RequestRefused, code="key-refused"):
     """An API key cannot be made or changed so; the message says what would do."""
 
-    code: ClassVar[str] = "key-refused"
 
-
-class WebhookRefused(RequestRefused):
+class WebhookRefused(RequestRefused, code="webhook-refused"):
     """A webhook's address, secret, headers or template cannot be used; ``field`` says which."""
 
-    code: ClassVar[str] = "webhook-refused"
 
-
-class ServiceUnreachable(ServiceError):
+class ServiceUnreachable(ServiceError, code="service-unreachable", fault="external", is_retryable=True):
     """A running service does not answer its client, or cannot take the call now."""
 
-    code: ClassVar[str] = "service-unreachable"
-    fault: ClassVar[Fault] = "external"
-    is_retryable: ClassVar[bool] = True
 
-
-class ServiceOverloaded(ServiceError):
+class ServiceOverloaded(ServiceError, code="service-overloaded", fault="external", is_retryable=True):
     """A running service takes no more events for now (429); the detail ``retry_after_s`` says when to ask again."""
 
-    code: ClassVar[str] = "service-overloaded"
-    fault: ClassVar[Fault] = "external"
-    is_retryable: ClassVar[bool] = True
 
-
-class CallRefused(ServiceError):
+class CallRefused(ServiceError, code="call-refused", fault="caller"):
     """A running service refuses a call of its client; the message is the problem that it names."""
 
-    code: ClassVar[str] = "call-refused"
-    fault: ClassVar[Fault] = "caller"
 
-
-class ServiceNotReady(ServiceError):
+class ServiceNotReady(ServiceError, code="service-not-ready", fault="external"):
     """A service was started and does not get ready."""
 
-    code: ClassVar[str] = "service-not-ready"
-    fault: ClassVar[Fault] = "external"
 
-
-class KernelsNotCompiled(ServiceError):
+class KernelsNotCompiled(ServiceError, code="kernels-not-compiled", fault="external"):
     """Kernels were to be compiled and kept, and some were not."""
 
-    code: ClassVar[str] = "kernels-not-compiled"
-    fault: ClassVar[Fault] = "external"
 
-
-class FileUnreadable(ServiceError):
+class FileUnreadable(ServiceError, code="file", fault="caller"):
     """A file cannot be read or written; the message names it."""
 
-    code: ClassVar[str] = "file"
-    fault: ClassVar[Fault] = "caller"
 
-
-class PatternNameTaken(ServiceError):
+class PatternNameTaken(ServiceError, code="pattern-name-taken", fault="caller"):
     """Two patterns of one call have the same name."""
-
-    code: ClassVar[str] = "pattern-name-taken"
-    fault: ClassVar[Fault] = "caller"

@@ -25,14 +25,18 @@ from service.stores import (
     DeadLetterStore,
     DeliveryLog,
     DeliveryStore,
+    DerivedEventStore,
     DuplicateStore,
     EventLog,
+    EventPages,
     FeedStore,
     Heartbeat,
     IdLimits,
     KeyStore,
+    LogEventPages,
     LogLimits,
     PipelineStatus,
+    QuestionStore,
     QueueRules,
     RecentStore,
     Registry,
@@ -62,10 +66,12 @@ class Stores:
     registry: Registry
     announcements: Announcements
     answers: AnswerStore
+    questions: QuestionStore
     alerts: AlertStore
     results: Mapping[str, RecentStore]
     dead_letters: DeadLetterStore
     feeds: FeedStore
+    event_pages: EventPages
     deliveries: DeliveryStore
     delivery_log: DeliveryLog
     webhooks: WebhookStore
@@ -75,6 +81,7 @@ class Stores:
     backtests: BacktestStore
     pipeline_status: PipelineStatus
     stream_times: StreamTimesStore
+    derived: DerivedEventStore
     request_contexts: RequestContextStore
     duplicates: DuplicateStore
     keys: KeyStore
@@ -107,6 +114,7 @@ def build_stores(
         ids=IdLimits(kept=settings.limits.event_ids_kept, life_s=settings.limits.event_id_life_s),
     )
     log = EventLog(client, settings.shards, bounds)
+    stream_times = StreamTimesStore(client)
     return Stores(
         url=url,
         client=client,
@@ -115,10 +123,12 @@ def build_stores(
         registry=Registry(client, log, settings.pattern_work.budget),
         announcements=Announcements(client, log),
         answers=AnswerStore(client, life_s=settings.limits.idempotency_life_s),
+        questions=QuestionStore(client),
         alerts=AlertStore(client, kept=settings.limits.alerts_kept),
         results={**listed, DEAD_LETTER.name: dead_letters},
         dead_letters=dead_letters,
         feeds=FeedStore(client),
+        event_pages=LogEventPages(client, log.layout),
         deliveries=DeliveryStore(client, _queue_rules(settings)),
         delivery_log=DeliveryLog(client),
         webhooks=WebhookStore(client),
@@ -127,7 +137,8 @@ def build_stores(
         backlog=BacklogStore(client),
         backtests=BacktestStore(client, kept=settings.limits.backtests_kept),
         pipeline_status=PipelineStatus(client),
-        stream_times=StreamTimesStore(client),
+        stream_times=stream_times,
+        derived=DerivedEventStore(client, log.layout, stream_times),
         request_contexts=RequestContextStore(client, contexts),
         duplicates=DuplicateStore(client),
         keys=KeyStore(client),

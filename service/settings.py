@@ -118,7 +118,9 @@ class Limits(BaseModel):
         alerts_kept: Number of alerts of a stream that are kept; beyond, the oldest are removed with their notes. 0: all
             are kept.
         trace_entries: Number of a shard's newest log entries that are read to show a transaction.
-        live_listeners: Number of clients that may follow the alerts of one API process at the same time.
+        live_listeners: Number of clients that may follow alerts or events of one API process at the same time.
+        questions_at_once: Number of questions to the shards that one API process asks at the same time.
+        question_wait_s: How long a question waits for the answers of all shards.
         idempotency_life_s: How long an idempotency key is remembered.
         event_ids_kept: Number of a stream's newest event ids that are remembered to drop repeated events.
         event_id_life_s: How long an event id is remembered at least.
@@ -144,6 +146,8 @@ class Limits(BaseModel):
     alerts_kept: Annotated[int, Field(ge=0)] = 1_000_000
     trace_entries: Count = 20_000
     live_listeners: Count = 100
+    questions_at_once: Count = 8
+    question_wait_s: Seconds = 10.0
     idempotency_life_s: Count = 86_400
     event_ids_kept: Count = 1_000_000
     event_id_life_s: Count = 86_400

@@ -16,27 +16,19 @@ from .feeds import Feed, Feeds
 from .inline import InlineShards, run_inline
 from .kinds import DOCUMENT_KINDS, KINDS, RESULT_KINDS, result_table
 from .kinds.patterns import ALERT, alert_id
-from .kinds.patterns.bound_columns import (
-    BOUND_FIRST,
-    BOUND_PLACES,
-    BOUND_SAME,
-    bound_openings,
-    bound_places,
-    match_marks,
-)
+from .kinds.patterns.bound_columns import BOUND_SAME, BoundTexts, match_marks, match_times
 from .kinds.patterns.host import PatternHost, PatternOutput
 from .kinds.patterns.rules import Rules
-from .operators import DocumentKind, Kind
+from .operators import AnsweringHost, DocumentKind, Kind
 from .place import Place
-from .results import DEAD_LETTER, DERIVED, STATS, ResultKind, ResultMetric
+from .results import ANSWER, DEAD_LETTER, DERIVED, STATS, ResultKind, ResultMetric
 from .rows import FoundRows, OutputRow, RowBlock, row_id, rows_of
 from .state import ShardState
 from .trial import ComparisonCounts, Likeness, Trial, TrialPlan, TrialRows, Variant, VariantCounts
 
 __all__ = [
     "ALERT",
-    "BOUND_FIRST",
-    "BOUND_PLACES",
+    "ANSWER",
     "BOUND_SAME",
     "DEAD_LETTER",
     "DERIVED",
@@ -44,6 +36,8 @@ __all__ = [
     "KINDS",
     "RESULT_KINDS",
     "STATS",
+    "AnsweringHost",
+    "BoundTexts",
     "ComparisonCounts",
     "DocumentKind",
     "Entry",
@@ -77,9 +71,8 @@ __all__ = [
     "VariantCounts",
     "WorkLimitReached",
     "alert_id",
-    "bound_openings",
-    "bound_places",
     "match_marks",
+    "match_times",
     "quarantine_note",
     "result_table",
     "row_id",

@@ -21,7 +21,7 @@ class DerivedPlace(Place):
     From one place of the same shard they come in an order that does not depend on cuts, and are taken at once. From
     several they wait until the watermark has passed their time, and leave in the order of time and id; those that it
     has passed already are late, and are taken when they come. The watermark is the least promise of what feeds the
-    stream; whoever holds the place knows it.
+    stream; the shard, which holds all places, knows it.
 
     Args:
         declaration: As the log said last.

@@ -5,7 +5,6 @@ ShardError
 ├── OperatorRefused        a document does not describe an operator that can run
 ├── EventLate              an event came later than its stream allows
 ├── NotDerivable           a match cannot become an event of a derived stream
-├── KeyFinished            an event came of a key that an input of a join had finished
 ├── MatchLimitReached      more matches were completed at once than are emitted
 ├── RunLimitReached        a trace has more partial matches of a pattern than are kept
 ├── WorkLimitReached       a trace costs a pattern more work than is allowed
@@ -14,73 +13,44 @@ ShardError
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from streams import Fault, ForestallError
+from streams import ForestallError
 
 
-class ShardError(ForestallError):
+class ShardError(ForestallError, code="shard"):
     """Something is wrong with what a shard was given, or with its state."""
 
-    code: ClassVar[str] = "shard"
 
-
-class EntryQuarantined(ShardError):
+class EntryQuarantined(ShardError, code="quarantined"):
     """An entry broke the matcher and was set aside; it stays in the log."""
 
-    code: ClassVar[str] = "quarantined"
 
-
-class OperatorRefused(ShardError):
+class OperatorRefused(ShardError, code="operator-refused", fault="caller"):
     """A document does not describe an operator of its kind, or one that cannot run on its streams."""
 
-    code: ClassVar[str] = "operator-refused"
-    fault: ClassVar[Fault] = "caller"
 
-
-class EventLate(ShardError):
+class EventLate(ShardError, code="late-event", fault="caller"):
     """An event came later than its stream allows."""
 
-    code: ClassVar[str] = "late-event"
-    fault: ClassVar[Fault] = "caller"
 
-
-class NotDerivable(ShardError):
+class NotDerivable(ShardError, code="not-derivable", fault="caller"):
     """A match cannot become an event of a derived stream: it has no key there, or no time that can be written."""
 
-    code: ClassVar[str] = "not-derivable"
-    fault: ClassVar[Fault] = "caller"
 
-
-class KeyFinished(ShardError):
+class KeyFinished(ShardError, code="key-finished", fault="caller"):
     """An event came of a key of which an input of a join had said that no more events come."""
 
-    code: ClassVar[str] = "key-finished"
-    fault: ClassVar[Fault] = "caller"
 
-
-class MatchLimitReached(ShardError):
+class MatchLimitReached(ShardError, code="match-limit", fault="caller"):
     """More matches of a pattern were completed at once than are emitted; the rest is counted in a dead letter."""
 
-    code: ClassVar[str] = "match-limit"
-    fault: ClassVar[Fault] = "caller"
 
-
-class RunLimitReached(ShardError):
+class RunLimitReached(ShardError, code="run-limit", fault="caller"):
     """A trace has more partial matches of a pattern than are kept; matches may be missing."""
 
-    code: ClassVar[str] = "run-limit"
-    fault: ClassVar[Fault] = "caller"
 
-
-class WorkLimitReached(ShardError):
+class WorkLimitReached(ShardError, code="work-limit", fault="caller"):
     """The events of a trace met more partial matches of a pattern than they may: it is given up in that trace."""
 
-    code: ClassVar[str] = "work-limit"
-    fault: ClassVar[Fault] = "caller"
 
-
-class SavedStateError(ShardError):
+class SavedStateError(ShardError, code="saved-state"):
     """Saved state of a shard is damaged or of a version that this release does not know."""
-
-    code: ClassVar[str] = "saved-state"

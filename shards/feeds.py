@@ -50,6 +50,11 @@ class Feeds:
         """Without the feeds of an operator, on whatever key it runs."""
         return Feeds({one: fed for one, fed in self.of.items() if (one[0], *one[2:]) != (stream, kind, name)})
 
+    def without_stream(self, stream: str) -> Feeds:
+        """Without the operators on a stream, and without what feeds it."""
+        others = {one: tuple(feed for feed in fed if feed.stream != stream) for one, fed in self.of.items()}
+        return Feeds({one: fed for one, fed in others.items() if fed and one[0] != stream})
+
     @cached_property
     def sources(self) -> Mapping[str, frozenset[str]]:
         """Of each derived stream that is fed the streams that feed it."""

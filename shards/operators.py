@@ -110,6 +110,13 @@ class Host(Protocol):
         """
         ...
 
+    def declare(self, declaration: StreamDeclaration) -> Output:
+        """Take a changed declaration over from here on; open traces may end by it.
+
+        Only ``streams.CHANGEABLE`` members are others. The place sees to the order of events.
+        """
+        ...
+
     def follow(self, record: ConstraintsOn) -> None:
         """Let traces that begin later follow these constraints.
 
@@ -144,6 +151,22 @@ class Host(Protocol):
 
     def dump(self) -> SavedHost:
         """The whole state."""
+        ...
+
+
+@runtime_checkable
+class AnsweringHost(Host, Protocol):
+    """A host that answers questions about its state."""
+
+    def answer(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What its operators hold now, as plain JSON; the state stays as it is.
+
+        The size of an answer and the work for it are bounded by the question and the state, and never by the events of
+        the past.
+
+        Raises:
+            ForestallError: The question is not of a form that the kind knows.
+        """
         ...
 
 

@@ -12,27 +12,53 @@ from numpy.typing import NDArray
 
 from shards.entries import Entry
 from shards.errors import EventLate
-from shards.operators import Host, KeyChoice, Kind, Origin, Output, Result
-from shards.results import DEAD_LETTER
+from shards.operators import AnsweringHost, Host, KeyChoice, Kind, Origin, Output, Result
+from shards.results import ANSWER, DEAD_LETTER
 from shards.rows import dead_letter_body, row_id
 from streams import (
     EARLIEST_US,
     LATEST_US,
+    Ask,
     ConstraintsOn,
     ControlRecordError,
     EventBatch,
+    ForestallError,
     ReorderBuffer,
     StreamDeclaration,
     format_time,
 )
 
-_EVENT_TIME = ("lateness", "late", "idle_timeout", "quiet_after")
+_READ = ("key", "keys", "ties", "derived")
 _LATE = {"drop": "late_dropped", "dead_letter": "late_dead_lettered", "process": "late_processed"}
 _SHOWN_CHARS = 4_000
 _WAITING = "waiting"
 
 Step: TypeAlias = tuple[Entry, Output]
 """An output, and the last entry that contributed to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a place answers to a question, or why it cannot.
+
+    Attributes:
+        asked: The question.
+        found: The members ``answer`` or ``error``.
+    """
+
+    asked: Ask
+    found: Mapping[str, Any]
+
+    def results(self, origin: Origin) -> Iterator[Result]:
+        """One row for each shard."""
+        identity = row_id(ANSWER, self.asked.id, origin.shard)
+        entry = origin.entry
+        about = {"question": self.asked.id, "shard": origin.shard, "position": entry.position, "stream": entry.stream}
+        yield ANSWER, identity, {**about, **self.found}
+
+    def derived(self) -> Iterator[tuple[str, EventBatch]]:
+        """Nothing."""
+        return iter(())
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,37 +159,57 @@ class Place:
         ``late_dropped``, ``late_dead_lettered`` and ``late_processed`` events so far, those ``waiting`` for older ones,
         and ``watermark_us``: how far time has come; None before the first event.
         """
-        times = [host.newest_us for host in self._hosts.values() if host.newest_us is not None]
         buffer = self._buffer
         return {
             **{name: number for host in self._hosts.values() for name, number in host.measures().items()},
             **self._counts,
             "waiting": 0 if buffer is None else len(buffer),
-            "watermark_us": max(times, default=None) if buffer is None else buffer.watermark_us,
+            "watermark_us": self._newest_us if buffer is None else buffer.watermark_us,
         }
 
-    def declare(self, declaration: StreamDeclaration) -> None:
-        """Take a later declaration of the same stream.
+    @property
+    def _newest_us(self) -> int | None:
+        """How far time has come for the hosts; None before the first event."""
+        times = (host.newest_us for host in self._hosts.values())
+        return max((newest_us for newest_us in times if newest_us is not None), default=None)
+
+    def check(self, declaration: StreamDeclaration) -> None:
+        """Check that ``declare`` takes a later declaration of the same stream.
 
         Raises:
-            ControlRecordError: Its keys, end events, ties or event time differ: open traces would have to be re-read.
+            ControlRecordError: Its keys or ties differ: open traces would have to be read again.
         """
-        known = self._declaration
-        changed = {
-            "key": declaration.key != known.key,
-            "keys": declaration.keys != known.keys,
-            "end_events": set(declaration.end_events) != set(known.end_events),
-            "ties": declaration.ties != known.ties,
-            "derived": declaration.derived != known.derived,
-            **{name: getattr(declaration, name) != getattr(known, name) for name in _EVENT_TIME},
-        }
-        for name, has_changed in changed.items():
-            if has_changed:
+        for name in _READ:
+            if getattr(declaration, name) != getattr(self._declaration, name):
                 raise ControlRecordError(
-                    f"stream {declaration.name!r}: the {name.replace('_', ' ')} of a declared stream cannot change",
-                    field=name,
+                    f"stream {declaration.name!r}: the {name} of a declared stream cannot change", field=name
                 )
+
+    def declare(self, entry: Entry, declaration: StreamDeclaration) -> Iterator[Step]:
+        """Take a later declaration over that was checked; events that wait for older ones are matched under it.
+
+        The watermark does not go back: with a larger lateness it rests until time has come far enough, and where
+        there was no lateness it is the newest time. With a smaller one, or none, the events that need not wait any
+        more leave here.
+        """
+        if declaration == self._declaration:
+            return
+        before_us, lateness_us = self._declaration.lateness_us, declaration.lateness_us
         self._declaration = declaration
+        newest_us = self._newest_us
+        for host in self._hosts.values():
+            yield entry, host.declare(declaration)
+        if lateness_us == before_us:
+            return
+        if self._buffer is not None:
+            yield from self._released(entry, self._buffer.wait(lateness_us or 0))
+        if lateness_us is None:
+            self._buffer = None
+        elif self._buffer is None:
+            self._buffer = ReorderBuffer(lateness_us)
+            if newest_us is not None:
+                self._buffer.see(newest_us)
+                self._buffer.advance(newest_us)
 
     def follow(self, record: ConstraintsOn) -> None:
         """Let traces that begin later follow these constraints.
@@ -223,6 +269,16 @@ class Place:
         """
         for host in self._hosts.values():
             yield entry, host.end_trace(key, time_us)
+
+    def answer(self, asked: Ask) -> Answer:
+        """What a host says to a question; its state stays as it is."""
+        host = self._hosts.get(asked.operator)
+        try:
+            if not isinstance(host, AnsweringHost):
+                raise ControlRecordError(f"no operators of the kind {asked.operator!r} answer questions here")
+            return Answer(asked, {"answer": host.answer(asked.question)})
+        except ForestallError as error:
+            return Answer(asked, {"error": {"code": error.code, "message": error.message}})
 
     def finish(self, entry: Entry) -> Iterator[Step]:
         """The input is finite, and that was all of it."""

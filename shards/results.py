@@ -94,7 +94,7 @@ DERIVED = ResultKind(
     plural="derived-events",
     title="derived events",
     counted_by=("stream", "pattern", "into"),
-    delivered_as="event.derived",
+    delivered_as="derived",
     members=frozenset("id stream into type time key data pattern version source_key rekeyed".split()),
     in_backtests="listed",
     metric=ResultMetric(
@@ -108,6 +108,9 @@ DERIVED = ResultKind(
 
 STATS = ResultKind(name="stats")
 """What a shard did in a micro-batch, for the driver only."""
+
+ANSWER = ResultKind(name="answer")
+"""What a shard answers to a question of the log; it is neither listed nor delivered."""
 
 
 def _as_text(value: object) -> str:

@@ -32,6 +32,7 @@ from shards.operators import Kind, Origin, Result, in_columns
 from shards.place import Place, Step, known_kind
 from shards.rows import OutputRow, RowBlock, dead_letter, rows_of
 from streams import (
+    Ask,
     BatchFormatError,
     ConstraintsOn,
     ControlRecord,
@@ -47,6 +48,8 @@ from streams import (
     Punctuation,
     RecordKind,
     Start,
+    StreamDeclaration,
+    StreamOff,
     StreamOn,
     Tick,
     TraceEnd,
@@ -338,12 +341,16 @@ class ShardState:
             raise ControlRecordError(
                 f"{entry.kind} record of stream {entry.stream!r} cannot be applied: {type(error).__name__}: {error}"
             ) from error
+        if isinstance(record, StreamOff):
+            return ()
         return self._derivation.follow(entry, self._of_time(record, entry))
 
     def _of_time(self, record: ControlRecord, entry: Entry) -> Iterator[Step]:
-        """What follows from a record about time or the end of a trace. Time is that of all routes of a stream."""
+        """What follows from a record about time or the end of traces. Time is that of all routes of a stream."""
         main = self._declared(entry)
         match record:
+            case StreamOn(declaration):
+                yield from self._changed(declaration, entry)
             case Tick(time_us=time_us):
                 for place in self._places_of(entry.stream):
                     yield from place.tick(entry, time_us)
@@ -355,18 +362,17 @@ class ShardState:
                         yield from place.advance_time(entry, before_us)
                 if key is not None:
                     yield from main.end_trace(entry, key, None)
+            case Ask() as asked:
+                place = self._places.get((entry.stream, asked.route), main)
+                yield entry, place.answer(asked)
 
     def _control(self, record: ControlRecord, entry: Entry) -> None:
         match record:
             case StreamOn(declaration):
-                if declaration.name != entry.stream:
-                    raise ControlRecordError(
-                        f"stream-on record of stream {entry.stream!r} declares a stream {declaration.name!r}"
-                    )
-                if (entry.stream, _MAIN) not in self._places:
-                    self._places[entry.stream, _MAIN] = declared_place(declaration, _MAIN, self._kinds)
-                for place in self._places_of(entry.stream):
-                    place.declare(declaration)
+                self._declare(declaration, entry)
+            case StreamOff():
+                self._declared(entry)
+                self._forget(entry.stream)
             case PatternOn() as record:
                 self._start(record.definition(entry.stream), record.start, entry)
             case PatternOff(name) | PatternPause(name):
@@ -377,6 +383,28 @@ class ShardState:
                 self._stop(kind, name, entry)
             case ConstraintsOn() as record:
                 self._declared(entry).follow(record)
+
+    def _declare(self, declaration: StreamDeclaration, entry: Entry) -> None:
+        """Make the place of a stream that is new, or check that it takes the declaration over."""
+        if declaration.name != entry.stream:
+            raise ControlRecordError(
+                f"stream-on record of stream {entry.stream!r} declares a stream {declaration.name!r}"
+            )
+        if (entry.stream, _MAIN) not in self._places:
+            self._places[entry.stream, _MAIN] = declared_place(declaration, _MAIN, self._kinds)
+        for place in self._places_of(entry.stream):
+            place.check(declaration)
+
+    def _changed(self, declaration: StreamDeclaration, entry: Entry) -> Iterator[Step]:
+        """Let every place of a stream take a declaration over."""
+        for place in self._places_of(entry.stream):
+            yield from place.declare(entry, declaration)
+
+    def _forget(self, stream: str) -> None:
+        """Give up every place of a stream, with all that is there."""
+        for place in self._places_of(stream):
+            del self._places[stream, place.route]
+        self._derivation = Derivation(self._places, self.feeds.without_stream(stream))
 
     def _start(self, definition: Definition, start: Start, entry: Entry) -> None:
         """Start an operator where its input comes in; where it ran on another key it stops."""

@@ -10,6 +10,7 @@ import orjson
 from shards.rows import OutputRow
 from shards.state import ShardState
 from streams import (
+    AttributePath,
     ControlRecord,
     Event,
     EventBatch,
@@ -64,9 +65,9 @@ class _Routes:
             case PatternOff(name) | PatternPause(name):
                 self._used.pop(name, None)
 
-    def of(self, step: Step) -> list[tuple[str, tuple[str, ...]]]:
+    def of(self, step: Step) -> list[tuple[str, AttributePath]]:
         """Where a step goes: the correlation key, and for events each key in use with its path."""
-        found: list[tuple[str, tuple[str, ...]]] = [("", ())]
+        found: list[tuple[str, AttributePath]] = [("", ())]
         if isinstance(step, Sequence) and self._declaration is not None:
             names = sorted(set(self._used.values()) - {""})
             found += [(name, self._declaration.attribute_of(name)) for name in names]
@@ -83,7 +84,7 @@ def bodies(rows: Iterable[OutputRow], kind: str) -> list[Mapping[str, Any]]:
     return [orjson.loads(row.body) for row in rows if row.kind == kind]
 
 
-def _bodies(step: Step, shards: int, path: tuple[str, ...]) -> dict[int, tuple[RecordKind, bytes]]:
+def _bodies(step: Step, shards: int, path: AttributePath) -> dict[int, tuple[RecordKind, bytes]]:
     if not isinstance(step, Sequence):
         return dict.fromkeys(range(shards), (step.KIND, encode_control(step)))
     batch = EventBatch.from_events(step)

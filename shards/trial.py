@@ -18,11 +18,20 @@ import orjson
 import pyarrow as pa
 
 from shards.entries import EventsEntry, StoredEntry
-from shards.kinds.patterns import ALERT
+from shards.kinds.patterns import ALERT, PatternKind
 from shards.results import DEAD_LETTER
 from shards.rows import RowBlock
 from shards.state import ShardState
-from streams import ControlRecord, EventBatch, RecordKind, Tick, encode_control
+from streams import (
+    ControlRecord,
+    EventBatch,
+    PatternOn,
+    RecordKind,
+    StreamDeclaration,
+    StreamOn,
+    Tick,
+    encode_control,
+)
 
 HELD_DIFFERENCES = 100_000
 
@@ -222,10 +231,19 @@ class _Run:
         return [rows for record in self._variant.control for rows in self._said(record)]
 
     def _said(self, record: ControlRecord) -> list[RowBlock]:
-        return self.say(record.KIND, encode_control(record))
+        rows = self._declared(record) if isinstance(record, PatternOn) else []
+        return rows + self.say(record.KIND, encode_control(record))
 
-    def say(self, kind: RecordKind, body: bytes) -> list[RowBlock]:
-        entry = StoredEntry(position=self._next(), kind=kind.value, stream=self._stream, body=body)
+    def _declared(self, record: PatternOn) -> list[RowBlock]:
+        """Declares the stream that a pattern feeds; nothing listens to it here."""
+        feed = PatternKind().feed(record.definition(self._stream))
+        if feed is None:
+            return []
+        declared = StreamOn(StreamDeclaration(name=feed.stream, derived=True))
+        return self.say(declared.KIND, encode_control(declared), feed.stream)
+
+    def say(self, kind: RecordKind, body: bytes, stream: str = "") -> list[RowBlock]:
+        entry = StoredEntry(position=self._next(), kind=kind.value, stream=stream or self._stream, body=body)
         return self._noted(lambda: self._state.advance([entry]))
 
     def feed(self, batch: EventBatch) -> list[RowBlock]:

@@ -25,7 +25,7 @@ from streams.columns.texts import (
     texts_of,
     time_texts,
 )
-from streams.declaration import Duplicates, FieldMapping, StreamDeclaration, Ties, name_fault
+from streams.declaration import CHANGEABLE, Duplicates, FieldMapping, StreamDeclaration, Ties, name_fault
 from streams.errors import (
     BatchFormatError,
     ControlRecordError,
@@ -49,8 +49,20 @@ from streams.forms.plain import parse_plain, render_plain
 from streams.hashing import MAX_SHARDS, key_hash, key_of, shard_of
 from streams.kept.folder import kept_folder, kept_top, make_kept_folder, note_use, require_trusted
 from streams.kept.kernel_digest import PACKAGES_WITH_KERNELS, folder_of_package, kernel_digest
+from streams.keys import (
+    AttributePath,
+    KeyForm,
+    key_form,
+    key_json,
+    key_names,
+    key_text,
+    members_of,
+    place_for,
+    places_of,
+)
 from streams.log.control import (
     CONTROL_RECORDS,
+    Ask,
     ConstraintsOn,
     ControlRecord,
     OperatorOff,
@@ -61,6 +73,7 @@ from streams.log.control import (
     PatternPause,
     Punctuation,
     Start,
+    StreamOff,
     StreamOn,
     Tick,
     TickCause,
@@ -78,6 +91,7 @@ from streams.timestamps import EARLIEST_US, LATEST_US, format_time, parse_time
 from streams.work_budget import MOST_EVENTS, MOST_TRACES, MOST_WORK, USUAL_BUDGET, WorkBudget
 
 __all__ = [
+    "CHANGEABLE",
     "CONTROL_RECORDS",
     "EARLIEST_US",
     "LATEST_US",
@@ -89,6 +103,8 @@ __all__ = [
     "NEVER_US",
     "PACKAGES_WITH_KERNELS",
     "USUAL_BUDGET",
+    "Ask",
+    "AttributePath",
     "BatchFormatError",
     "Clock",
     "ConstraintsOn",
@@ -108,6 +124,7 @@ __all__ = [
     "ForestallError",
     "Input",
     "KeptFolderRefused",
+    "KeyForm",
     "Late",
     "LogEntry",
     "OperatorOff",
@@ -127,6 +144,7 @@ __all__ = [
     "Start",
     "StreamDeclaration",
     "StreamError",
+    "StreamOff",
     "StreamOn",
     "SystemClock",
     "Texts",
@@ -154,12 +172,17 @@ __all__ = [
     "kept_folder",
     "kept_top",
     "kernel_digest",
+    "key_form",
     "key_hash",
+    "key_json",
+    "key_names",
     "key_of",
+    "key_text",
     "lines_of",
     "listed",
     "log_key",
     "make_kept_folder",
+    "members_of",
     "name_fault",
     "nearest",
     "note_use",
@@ -170,6 +193,8 @@ __all__ = [
     "parse_plain",
     "parse_time",
     "pieces_of",
+    "place_for",
+    "places_of",
     "position_order",
     "ragged_order",
     "ragged_places",

@@ -20,6 +20,7 @@ from streams.columns.texts import pieces_of, texts_of
 from streams.errors import BatchFormatError
 from streams.event import Event
 from streams.hashing import key_hash, key_of, shard_of
+from streams.keys import AttributePath, Path, place_for
 
 FORMAT_VERSION = 1
 
@@ -182,12 +183,17 @@ class EventBatch:
             for shard in np.unique(homes)
         }
 
-    def keyed_by(self, path: Sequence[str]) -> EventBatch:
+    def keyed_by(self, path: AttributePath) -> EventBatch:
         """The rows that have a non-empty text or an integer at a path of their attributes, which becomes their key.
 
-        Rows keep their order, decoded attributes are left behind.
+        Rows keep their order, decoded attributes are left behind. Of a path by event type each row has that
+        of its type, if there is one.
         """
-        keys = [_key_at(orjson.loads(data), path) for data in self.columns.column("data").to_pylist()]
+        places = [place_for(path, name) for name in self.type_names]
+        keys = [
+            None if (place := places[code]) is None else _key_at(orjson.loads(data), place)
+            for code, data in zip(self.type_codes.tolist(), self.columns.column("data").to_pylist(), strict=True)
+        ]
         rows = [row for row, key in enumerate(keys) if key is not None]
         found = [key for key in keys if key is not None]
         hashes = {key: key_hash(key) for key in set(found)}
@@ -238,7 +244,7 @@ def _check_schema(schema: pa.Schema) -> None:
         raise BatchFormatError(f"a batch has columns {schema.names} of other types than {SCHEMA.names}")
 
 
-def _key_at(attributes: object, path: Sequence[str]) -> str | None:
+def _key_at(attributes: object, path: Path) -> str | None:
     """The text or integer at a path, as text; None where there is neither."""
     found = attributes
     for name in path:

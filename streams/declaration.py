@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from streams.errors import DeclarationError
 from streams.event_time import Late, check_event_time, event_time_json, event_time_members, microseconds
+from streams.keys import (
+    AttributePath,
+    KeyForm,
+    Path,
+    attribute_path,
+    key_fault,
+    key_form,
+    key_json,
+    key_names,
+    key_text,
+    place_for,
+    places_of,
+)
 from streams.showing import shown
 
 Ties: TypeAlias = Literal["log", "simultaneous"]
@@ -17,8 +30,11 @@ Duplicates: TypeAlias = Literal["drop", "keep"]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _NAME_RULE = "use 1 to 100 letters, digits, '.', '_' or '-', beginning with a letter or digit"
 _KEY_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
-_ATTRIBUTES = "data."
+_MOST_DESCRIBED = 4_000
 _NOT_DERIVED = ("key", "keys", "lateness", "late", "quiet_after", "mapping", "duplicates")
+
+CHANGEABLE = ("lateness", "late", "idle_timeout", "quiet_after", "end_events", "description")
+"""Members of a declaration that can be changed later; the others decide how events are read, which are in the log."""
 
 
 def name_fault(what: str, name: str) -> str | None:
@@ -46,13 +62,15 @@ class FieldMapping:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamDeclaration:
-    """A stream, declared once.
+    """A stream. How its events are read is declared once; ``CHANGEABLE`` members may change.
 
     Attributes:
         name: Letters, digits, ``.``, ``_``, ``-``; at most 100.
-        key: Path of the correlation key: ``subject`` or ``data.<path>`` in a CloudEvent, any path in plain JSON.
-        keys: Further correlation keys by name: paths of attributes, with or without ``data`` before them. Patterns may
-            be matched on the traces of one of them; events without a text or an integer there are in none.
+        key: Path of the correlation key: ``subject`` or ``data.<path>`` in a CloudEvent, any path in plain JSON. Or a
+            path by event type, ``*`` being every other type; an event of a type without a path is rejected.
+        keys: Further correlation keys by name: paths of attributes, with or without ``data`` before them, each also by
+            event type. Patterns may be matched on the traces of one of them; events without a text or an integer there
+            are in none.
         event_types: The types that may come; empty means any. Others are dead-lettered.
         end_events: Types that end a trace.
         ties: What events of one time are: ordered as in the log, or not ordered at all.
@@ -65,13 +83,13 @@ class StreamDeclaration:
         mapping: How plain JSON objects are read.
         duplicates: What to do with an event whose id the stream has accepted before: drop and count it, or accept it
             again.
-        derived: Whether operators make its events, and no one else. Whoever makes them decides their keys and their
-            order.
+        derived: Whether operators make its events, and no one else; they decide the keys and the order.
+        description: For people.
     """
 
     name: str
-    key: str = "subject"
-    keys: Mapping[str, str] = field(default_factory=dict)
+    key: KeyForm = "subject"
+    keys: Mapping[str, KeyForm] = field(default_factory=dict)
     event_types: tuple[str, ...] = ()
     end_events: tuple[str, ...] = ()
     ties: Ties = "log"
@@ -82,11 +100,12 @@ class StreamDeclaration:
     mapping: FieldMapping = field(default_factory=FieldMapping)
     duplicates: Duplicates = "drop"
     derived: bool = False
+    description: str = ""
 
     def __post_init__(self) -> None:
         if fault := name_fault("stream", self.name):
             raise DeclarationError(fault, field="name")
-        _check_path(self.name, "the correlation key", self.key, "key")
+        self._check_key("the correlation key", self.key, "key")
         self._check_keys()
         check_event_time(self)
         if self.derived:
@@ -94,6 +113,19 @@ class StreamDeclaration:
         for part in fields(FieldMapping):
             if (path := getattr(self.mapping, part.name)) is not None:
                 _check_path(self.name, f"{part.name!r} in the mapping", path, "mapping")
+        keyless = [name for name in (*self.event_types, *self.end_events) if place_for(self.key, name) is None]
+        if keyless:
+            raise DeclarationError(
+                f"stream {self.name!r}: the correlation key has no path for {', '.join(dict.fromkeys(keyless))}; "
+                "add one for each, or one for '*', every other type",
+                field="key",
+            )
+        if len(self.description) > _MOST_DESCRIBED:
+            raise DeclarationError(
+                f"stream {self.name!r}: the description has {len(self.description):,} characters; at most "
+                f"{_MOST_DESCRIBED:,} are kept",
+                field="description",
+            )
         unknown = sorted(set(self.end_events) - set(self.event_types)) if self.event_types else []
         if unknown:
             raise DeclarationError(
@@ -117,12 +149,15 @@ class StreamDeclaration:
         return microseconds(self.quiet_after)
 
     @property
-    def key_paths(self) -> tuple[tuple[str, ...], ...]:
-        """What ``WHERE [..]`` may call the correlation key, besides ``key``: the path, also without ``data``."""
-        return _paths_of(self.key)
+    def key_paths(self) -> tuple[Path, ...]:
+        """What ``WHERE [..]`` may call the correlation key, besides ``key``: its paths, also without ``data``.
 
-    def route_paths(self, route: str) -> tuple[tuple[str, ...], ...]:
-        """What ``WHERE [..]`` may call the further key of that name: the name, and the path as for ``key_paths``.
+        A path of a key by event type that another key has too is no name of it.
+        """
+        return _names_among(self.key, self.keys.values())
+
+    def route_paths(self, route: str) -> tuple[Path, ...]:
+        """What ``WHERE [..]`` may call the further key of that name: the name, and the paths as for ``key_paths``.
 
         Raises:
             DeclarationError: There is no further key of that name.
@@ -132,16 +167,24 @@ class StreamDeclaration:
             raise DeclarationError(
                 f"stream {self.name!r}: there is no further key {route!r}; declared are: {known}", field="keys"
             )
-        return tuple(dict.fromkeys(((route,), *_paths_of(self.keys[route]))))
+        others = [self.key, *(key for name, key in self.keys.items() if name != route)]
+        return tuple(dict.fromkeys(((route,), *_names_among(self.keys[route], others))))
 
-    def attribute_of(self, route: str) -> tuple[str, ...]:
-        """Path of the further key of that name within the attributes of an event.
+    def attribute_of(self, route: str) -> AttributePath:
+        """Path of the further key of that name within the attributes of an event, by event type where it has several.
 
         Raises:
             DeclarationError: There is no further key of that name.
         """
         self.route_paths(route)
-        return _paths_of(self.keys[route])[0]
+        return attribute_path(self.keys[route])
+
+    def _check_key(self, what: str, key: KeyForm, place: str) -> None:
+        """The paths of a key, and the types that it has them for."""
+        if fault := key_fault(key, self.event_types):
+            raise DeclarationError(f"stream {self.name!r}: {what} {fault}", field=place)
+        for path in places_of(key):
+            _check_path(self.name, what, path, place)
 
     def _check_derived(self) -> None:
         """What says how events are read, routed and put into order means nothing where operators make them."""
@@ -156,15 +199,15 @@ class StreamDeclaration:
 
     def _check_keys(self) -> None:
         """Every name and path of a further key means one thing."""
-        taken = dict.fromkeys((("key",), *self.key_paths), f"the correlation key {self.key}")
-        for name, path in self.keys.items():
+        taken = dict.fromkeys((("key",), *self.key_paths), f"the correlation key {key_text(self.key)}")
+        for name, key in self.keys.items():
             if not _KEY_NAME.fullmatch(name):
                 raise DeclarationError(
                     f"stream {self.name!r}: the further key {name!r} cannot be used in a pattern; use 1 to 100 "
                     "letters, digits or '_', not beginning with a digit",
                     field="keys",
                 )
-            _check_path(self.name, f"the further key {name!r}", path, "keys")
+            self._check_key(f"the further key {name!r}", key, "keys")
             for meant in self.route_paths(name):
                 if meant in taken:
                     raise DeclarationError(
@@ -178,8 +221,8 @@ class StreamDeclaration:
         """The declaration as a plain JSON object, as it is stored; most members are there only where they are set."""
         return {
             "name": self.name,
-            "key": self.key,
-            **({"keys": dict(self.keys)} if self.keys else {}),
+            "key": key_json(self.key),
+            **({"keys": {name: key_json(key) for name, key in self.keys.items()}} if self.keys else {}),
             "event_types": list(self.event_types),
             "end_events": list(self.end_events),
             "mapping": asdict(self.mapping),
@@ -187,6 +230,7 @@ class StreamDeclaration:
             **({} if self.duplicates == "drop" else {"duplicates": self.duplicates}),
             **({"derived": True} if self.derived else {}),
             **event_time_json(self),
+            **({"description": self.description} if self.description else {}),
         }
 
     @classmethod
@@ -200,7 +244,7 @@ class StreamDeclaration:
             raise DeclarationError(f"a stream declaration is a JSON object, got {shown(value)}")
         return cls(
             name=_text(value, "name", None),
-            key=_text(value, "key", "subject"),
+            key=key_form(value.get("key", "subject"), "'key' of a stream declaration", "key"),
             keys=_keys(value.get("keys", {})),
             event_types=_texts(value, "event_types"),
             end_events=_texts(value, "end_events"),
@@ -209,12 +253,16 @@ class StreamDeclaration:
             derived=_flag(value, "derived"),
             **event_time_members(value),
             mapping=_mapping(value.get("mapping", {})),
+            description=_text(value, "description", ""),
         )
 
 
-def _paths_of(key: str) -> tuple[tuple[str, ...], ...]:
-    """The path of a key, first without ``data`` before it and then as it is declared."""
-    return tuple(tuple(path.split(".")) for path in dict.fromkeys((key.removeprefix(_ATTRIBUTES), key)))
+def _names_among(key: KeyForm, others: Iterable[KeyForm]) -> tuple[Path, ...]:
+    """The paths that mean a key: its only one, or of several those that are in no other key."""
+    if not isinstance(key, Mapping):
+        return key_names(key)
+    taken = {name for other in others for name in key_names(other)}
+    return tuple(name for name in key_names(key) if name not in taken)
 
 
 def _check_path(stream: str, what: str, path: str, place: str) -> None:
@@ -243,12 +291,12 @@ def _flag(value: Mapping[str, Any], name: str) -> bool:
     raise DeclarationError(f"{name!r} of a stream declaration is true or false, got {shown(found)}", field=name)
 
 
-def _keys(value: object) -> dict[str, str]:
-    if not isinstance(value, Mapping) or not all(isinstance(part, str) for pair in value.items() for part in pair):
+def _keys(value: object) -> dict[str, KeyForm]:
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
         raise DeclarationError(
             f"'keys' of a stream declaration is a JSON object of paths by name, got {shown(value)}", field="keys"
         )
-    return dict(value)
+    return {name: key_form(key, f"the further key {name!r} in 'keys'", "keys") for name, key in value.items()}
 
 
 def _mapping(value: object) -> FieldMapping:

@@ -34,58 +34,48 @@ class ForestallError(Exception):
     fault: ClassVar[Fault] = "internal"
     is_retryable: ClassVar[bool] = False
 
+    def __init_subclass__(
+        cls, *, code: str | None = None, fault: Fault | None = None, is_retryable: bool | None = None
+    ) -> None:
+        """Let a subclass say in its head what differs from its base: ``class X(Base, code="x")``."""
+        super().__init_subclass__()
+        cls.code = cls.code if code is None else code
+        cls.fault = cls.fault if fault is None else fault
+        cls.is_retryable = cls.is_retryable if is_retryable is None else is_retryable
+
     def __init__(self, message: str, **details: Detail) -> None:
         super().__init__(message)
         self.message = message
         self.details = details
 
 
-class KeptFolderRefused(ForestallError):
+class KeptFolderRefused(ForestallError, code="kept-folder-refused", fault="external"):
     """The folder of compiled code belongs to another user, or others may write to it."""
 
-    code: ClassVar[str] = "kept-folder-refused"
-    fault: ClassVar[Fault] = "external"
 
-
-class StreamError(ForestallError):
+class StreamError(ForestallError, code="stream", fault="caller"):
     """Something is wrong with an event, a stream declaration, an event file or a stored batch."""
 
-    code: ClassVar[str] = "stream"
-    fault: ClassVar[Fault] = "caller"
 
-
-class EventRejected(StreamError):
+class EventRejected(StreamError, code="event-rejected"):
     """An event cannot be taken: malformed, without key or time, or of the wrong type."""
 
-    code: ClassVar[str] = "event-rejected"
 
-
-class EventBreaksSchema(EventRejected):
+class EventBreaksSchema(EventRejected, code="schema-broken"):
     """The attributes of an event do not keep the schema of its type; the message names places and reasons."""
 
-    code: ClassVar[str] = "schema-broken"
 
-
-class DeclarationError(StreamError):
+class DeclarationError(StreamError, code="stream-declaration"):
     """A stream declaration contradicts itself or misses a part."""
 
-    code: ClassVar[str] = "stream-declaration"
 
-
-class EventFileError(StreamError):
+class EventFileError(StreamError, code="event-file"):
     """An event file cannot be read; the message names file and place."""
 
-    code: ClassVar[str] = "event-file"
 
-
-class ControlRecordError(StreamError):
+class ControlRecordError(StreamError, code="control-record"):
     """A control record of the log cannot be read, or cannot take effect at its place."""
 
-    code: ClassVar[str] = "control-record"
 
-
-class BatchFormatError(StreamError):
+class BatchFormatError(StreamError, code="batch-format", fault="internal"):
     """Stored bytes are not a batch of a known version."""
-
-    code: ClassVar[str] = "batch-format"
-    fault: ClassVar[Fault] = "internal"

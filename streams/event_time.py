@@ -17,7 +17,7 @@ _SECOND_US = 1_000_000
 _DURATIONS: Mapping[str, str] = {
     "lateness": "how much older than the newest event an event may be",
     "idle_timeout": "how long a trace may be without an event",
-    "quiet_after": "after how long without events the wall clock stands in for them",
+    "quiet_after": "after how long without events the wall clock moves time on",
 }
 
 
@@ -64,8 +64,8 @@ def check_event_time(stream: TimedStream) -> None:
         if not isfinite(value) or not least <= round(value * _SECOND_US) <= MOST_SECONDS * _SECOND_US:
             bound = "0 or more" if name == "lateness" else "at least a microsecond"
             raise DeclarationError(
-                f"stream {stream.name!r}: {name} is {value!r} seconds; it is {meaning}: {bound}, at most "
-                f"{MOST_SECONDS:,} seconds",
+                f"stream {stream.name!r}: {name} is {value!r} seconds; it says {meaning}, and must be {bound} and "
+                f"at most {MOST_SECONDS:,} seconds",
                 field=name,
             )
     if stream.late != "dead_letter" and stream.lateness is None:

@@ -54,6 +54,11 @@ class ReorderBuffer:
             self._waiting = EventBatch.joined([self._waiting, batch]) if len(self) else batch
         return self.advance(self._newest_us - self._lateness_us)
 
+    def wait(self, lateness_us: int) -> EventBatch:
+        """Wait so long from here on; returns the events that leave. The watermark does not go back."""
+        self._lateness_us = lateness_us
+        return self.advance(self._newest_us - lateness_us)
+
     def see(self, time_us: int) -> EventBatch:
         """Learn that an event of a time came elsewhere; returns the events that leave."""
         self._newest_us = max(self._newest_us, time_us)

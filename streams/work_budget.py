@@ -44,7 +44,7 @@ class WorkBudget:
         }
         for name, (least, most) in ranges.items():
             if not least <= getattr(self, name) <= most:
-                raise ValueError(f"{name} is {getattr(self, name)}: {least} to {most}")
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be {least} to {most}")
 
     def to_json(self) -> dict[str, int]:
         """As plain JSON."""
@@ -61,7 +61,7 @@ class WorkBudget:
         if not isinstance(found, Mapping) or not found.keys() <= names:
             raise ValueError(f"a budget is {found!r}; it must be an object with {', '.join(sorted(names))}")
         if any(not isinstance(value, int) or isinstance(value, bool) for value in found.values()):
-            raise ValueError(f"a budget is {found!r}: its members are whole numbers")
+            raise ValueError(f"a budget is {found!r}; its members must be whole numbers")
         return cls(**found)
 
 

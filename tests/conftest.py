@@ -1,5 +1,7 @@
 """What holds for the whole suite."""
 
+from collections import Counter
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -52,7 +54,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Collecting tests compiles nothing: no module matches events when it is imported, or for its parameters."""
+    """Collecting tests compiles nothing, neither for a module nor for its parameters; and each test has its own id."""
+    counts = Counter(item.nodeid for item in session.items)
+    if doubled := [nodeid for nodeid, count in counts.items() if count > 1]:
+        raise pytest.UsageError(f"several tests have one id, and workers would run one of them: {', '.join(doubled)}")
     if called := called_kernels():
         raise pytest.UsageError(
             "collecting the tests called kernels, which may have to be compiled; "

@@ -80,6 +80,13 @@ def test_a_pass_that_takes_longer_than_its_bound_is_interrupted(run, options):
     assert time.monotonic() - began < 300
 
 
+def test_tests_of_one_id_are_refused(run):
+    text = "def test_it():\n    assert 1\ndef pytest_collection_modifyitems(items):\n    items += items\n"
+    assert run(text)[0] == 0
+    status, said = run(text, "-p", "test_planted")
+    assert (status, "several tests have one id" in said, "::test_it" in said) == (4, True, True)
+
+
 @pytest.mark.parametrize("options", [(), ("--numprocesses=1",)], ids=["alone", "workers"])
 def test_a_second_signature_fails_the_pass_wherever_it_was_compiled(run, options):
     text = "from planted.kernels import f\ndef test_it():\n    assert f(1) == 1\n{}"

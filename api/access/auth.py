@@ -61,11 +61,20 @@ async def authorize(
     if request.method not in _READING and scope not in _NOT_AUDITED:
         route = VERSION + request.scope["route"].path
         request.state.change = Change(method=request.method, route=route, path=request.url.path)
-    if not caller.may(scope):
-        raise Forbidden(f"this operation needs the scope {scope}; {_described(caller)}", scope=scope)
+    require_scope(caller, scope)
     await require_form(request, body)
     if caller.streams is not None:
         await run_in_threadpool(require_reach, request, services, caller, body)
+
+
+def require_scope(caller: Caller, scope: Scope) -> None:
+    """Check that a caller has a scope.
+
+    Raises:
+        Forbidden: They do not.
+    """
+    if not caller.may(scope):
+        raise Forbidden(f"this operation needs the scope {scope}; {_described(caller)}", scope=scope)
 
 
 def _described(caller: Caller) -> str:

@@ -163,7 +163,7 @@ def _own(services: Services, caller: Caller, place: tuple[str, str], value: str)
     except NotFound:
         stream = None
     if stream is None or not caller.may_touch(stream):
-        raise missing(f"nothing is named {value!r} here", name=value)
+        raise missing(f"there is no {value!r}", name=value)
     return stream
 
 

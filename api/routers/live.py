@@ -16,7 +16,7 @@ from service import AlertFilter
 
 router = APIRouter(prefix="/alerts", tags=["alerts"])
 
-_RETRY_MS = 2_000
+RETRY_MS = 2_000
 
 
 async def seated(services: Served) -> AsyncIterator[None]:
@@ -69,7 +69,7 @@ async def follow_alerts(
     automatically, resumes exactly there. Without one only new alerts are sent. The first event has only an `id`.
     A comment is sent every 15 seconds when there are no alerts. The answer ends when the service stops.
     """
-    yield ServerSentEvent(id=after, retry=_RETRY_MS)
+    yield ServerSentEvent(id=after, retry=RETRY_MS)
     wanted = AlertFilter(stream=stream, pattern=pattern)
     async for cursor, alert in services.live.follow(wanted, after, is_stopping):
         shown = {name: value for name, value in alert.items() if name != "acknowledged"}

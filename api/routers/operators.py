@@ -54,7 +54,7 @@ def _add_register(router: APIRouter, kind: DocumentKind) -> None:
     def register(
         operator: NewOperator, services: Served, response: Response, preconditions: Preconditions
     ) -> OperatorModel:
-        """Let it run from this position of the log on; other words under the same name are its next version."""
+        """Let it run from this position of the log on; another document under the same name is its next version."""
         record, is_new = services.operators.put(
             kind.name,
             operator.document,

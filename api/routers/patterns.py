@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Depends, Response, status
 
 from api.access.callers import Calling
+from api.errors import Forbidden
 from api.locations import LOCATION, give_location
 from api.requests.filters import StreamFilter, shown
 from api.requests.idempotency import IdempotentRoute, once
@@ -38,7 +39,7 @@ router = APIRouter(prefix="/patterns", tags=["patterns"], route_class=Idempotent
 )
 @bounded
 def register_pattern(
-    pattern: NewPattern, services: Served, response: Response, preconditions: Preconditions
+    pattern: NewPattern, services: Served, caller: Calling, response: Response, preconditions: Preconditions
 ) -> CheckedPattern:
     """Match a pattern from this position of the log on; another text under the same name is its next version.
 
@@ -47,10 +48,14 @@ def register_pattern(
     registered with ``constraints: off``. With ``start: migrate`` the former version continues for its
     present partial matches, until its WITHIN has passed or another version is registered.
 
+    Matches of a pattern with INTO become events of a derived stream, which the first such pattern declares.
+
     With ``state: draft`` it is checked and written down, and matched once it is activated; a draft that is sent without
     that is activated.
     """
     parsed = services.registration.read_pattern(pattern.text, pattern.definition)
+    if parsed.into is not None and not caller.may_touch(parsed.into.stream):
+        raise Forbidden(f"the API key {caller.id} may not touch the stream {parsed.into.stream!r}, which INTO names")
     report = services.registration.register(pattern.stream, parsed, pattern.to_domain(parsed, preconditions))
     give_location(response, "patterns", report.pattern.name)
     give_tag(response, report.pattern)

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query
 from api.requests.filters import OlderThan, StreamFilter, of_stream
 from api.schemas.results import (
     CorrectionList,
+    DerivedEventList,
     DeviationList,
     EndingList,
     EndingSummaries,
@@ -47,7 +48,7 @@ def _add_list(kind: str, model: _Model, called: str, description: str) -> None:
     router.add_api_route(
         f"/{plural}",
         list_results,
-        name=f"list_{plural}",
+        name=f"list_{RESULT_KINDS[kind].member}",
         response_model=model,
         tags=[plural],
         summary=f"List recent {called}",
@@ -66,6 +67,13 @@ _add_list(
     SuspensionList,
     "suspensions",
     "Patterns that were suspended as they cost too much work, newest first, and counters by pattern.",
+)
+_add_list(
+    "derived",
+    DerivedEventList,
+    "derived events",
+    "Events that patterns with INTO made of their matches, newest first, and counters by pattern and stream.\n\n"
+    "With ``stream``: those of matches in this stream.",
 )
 _add_list(
     "timeout",

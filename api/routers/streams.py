@@ -1,15 +1,19 @@
-"""Streams: declare, list, look up."""
+"""Streams: declare, list, look up, change, delete."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Depends, Response, status
+from typing import Annotated
 
+from fastapi import APIRouter, Depends, Query, Response, status
+
+from api.access.auth import require_scope
 from api.access.callers import Calling
 from api.locations import LOCATION, give_location
 from api.requests.idempotency import IdempotentRoute, once
 from api.requests.preconditions import Preconditions, give_tag
-from api.schemas.streams import StreamList, StreamModel
+from api.schemas.streams import StreamChanges, StreamDetail, StreamList, StreamModel, StreamRemoval
 from api.services import Served
+from service import stream_usage
 
 router = APIRouter(prefix="/streams", tags=["streams"], route_class=IdempotentRoute)
 
@@ -27,7 +31,10 @@ router = APIRouter(prefix="/streams", tags=["streams"], route_class=IdempotentRo
 def declare_stream(
     stream: StreamModel, services: Served, response: Response, preconditions: Preconditions
 ) -> StreamModel:
-    """Declare a stream: its correlation key, event types, and ends of transactions. Declarations cannot be changed."""
+    """Declare a stream: its correlation key, event types, ends of transactions, and event time.
+
+    How its events are read cannot be changed later; what ends transactions, and event time, can (`PATCH`).
+    """
     declaration = stream.to_domain()
     if not services.registration.declare_stream(declaration, preconditions):
         response.status_code = status.HTTP_200_OK
@@ -44,8 +51,52 @@ def list_streams(services: Served, caller: Calling) -> StreamList:
 
 
 @router.get("/{name}", summary="Look up a stream")
-def get_stream(name: str, services: Served, response: Response) -> StreamModel:
-    """The declaration of a stream."""
+def get_stream(name: str, services: Served, response: Response) -> StreamDetail:
+    """The declaration of a stream, who makes its events if it is derived, and who listens to them.
+
+    Events of a derived stream that come from several places wait until no older ones can come; ``waits_for`` says what
+    they wait for.
+    """
     declaration = services.stores.registry.stream(name)
     give_tag(response, declaration)
+    return StreamDetail.of(declaration, stream_usage(services.stores, declaration))
+
+
+@router.patch("/{name}", summary="Change a stream")
+def change_stream(
+    name: str, changes: StreamChanges, services: Served, response: Response, preconditions: Preconditions
+) -> StreamModel:
+    """Change what may change of a declaration, from here in the log on; members that are left out stay as they are.
+
+    Events that wait for older ones are matched under the changed declaration. The watermark does not go back. Another
+    idle timeout or other end events apply to open transactions, too; with other end events the constraint set of the
+    stream has its next version, which transactions that begin later keep.
+    """
+    declaration = services.streams.change(name, changes.to_domain(), preconditions)
+    give_tag(response, declaration)
     return StreamModel.from_domain(declaration)
+
+
+@router.delete("/{name}", summary="Delete a stream")
+def delete_stream(
+    name: str,
+    services: Served,
+    caller: Calling,
+    preconditions: Preconditions,
+    cascade: Annotated[
+        bool, Query(description="Also delete everything that is on the stream; needs the scope `admin`.")
+    ] = False,
+    dry_run: Annotated[bool, Query(description="Only list what is on the stream; nothing is deleted.")] = False,
+) -> StreamRemoval:
+    """Delete a stream that nothing uses. The answer lists what was deleted with it.
+
+    Patterns and other operators that are not retired, constraints, a followed workflow, webhooks for the stream,
+    schemas of event types and feeds are in the way (409, which names them), unless `cascade` deletes them as well.
+    Alerts and other results stay. Events are refused at once, and the stream may be declared again, from nothing.
+    """
+    if dry_run:
+        return StreamRemoval.of(name, services.streams.uses(name, preconditions), dry_run=True)
+    if cascade:
+        require_scope(caller, "admin")
+    found = services.streams.remove(name, preconditions, is_cascading=cascade)
+    return StreamRemoval.of(name, found, dry_run=False)

@@ -1,16 +1,70 @@
-"""Transactions: the events of one, the state of each pattern, which types may come next."""
+"""Transactions: which are open; the events of one, the state of each pattern, which types may come next."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Depends, Path, Query
 
-from api.schemas.traces import TraceModel
+from api.schemas.traces import OpenCaseList, TraceModel
 from api.services import Served
 from api.work import bounded
+from service import CaseFilter
 
 router = APIRouter(prefix="/traces", tags=["traces"])
+
+
+def wanted_cases(
+    stream: Annotated[str, Query(description="The stream.")],
+    pattern: Annotated[
+        str | None, Query(description="Only transactions in which this pattern has a partial match.")
+    ] = None,
+    state: Annotated[
+        Literal["open", "matching", "deviating"],
+        Query(
+            description="'open': all; 'matching': some pattern has a partial match; 'deviating': the transaction broke "
+            "a constraint."
+        ),
+    ] = "open",
+    older_than: Annotated[
+        str | None,
+        Query(
+            description="Only transactions whose first event is older than that, in event time: seconds, or a duration "
+            "such as `2d`, `90 min`."
+        ),
+    ] = None,
+    key: Annotated[str | None, Query(min_length=1, description="Only that of this correlation key.")] = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 20,
+) -> CaseFilter:
+    """The filter of a list of open transactions."""
+    return CaseFilter(stream=stream, pattern=pattern, state=state, older_than=older_than, key=key, limit=limit)
+
+
+def checked_question(services: Served, wanted: Annotated[CaseFilter, Depends(wanted_cases)]) -> Mapping[str, Any]:
+    """The filter as the question to the shards.
+
+    Raises:
+        ServiceError: It names what is not there.
+    """
+    return services.open_cases.checked(wanted)
+
+
+@router.get("", summary="List open transactions")
+async def list_traces(
+    services: Served,
+    wanted: Annotated[CaseFilter, Depends(wanted_cases)],
+    question: Annotated[Mapping[str, Any], Depends(checked_question)],
+) -> OpenCaseList:
+    """Open transactions, the oldest first: how far each pattern is in them, since when, and which types may come next.
+
+    The question goes through the log, and each shard answers from its state at that place: `positions` says where. So
+    the answer takes a micro-batch, and longer while there is a backlog: 504 where not all shards have answered in time,
+    503 where the pipeline does not run. Asking changes nothing.
+
+    Patterns that are matched by a further key of the stream are not listed, nor paused ones.
+    """
+    return OpenCaseList.from_domain(await services.open_cases.list(wanted, question))
 
 
 @router.get("/{stream}/{key:path}", summary="Look up a transaction")

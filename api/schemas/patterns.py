@@ -112,6 +112,9 @@ class PatternModel(WireModel):
     route: str | None = Field(
         description="Name of the stream's further key that it is matched by; null for the correlation key."
     )
+    into: str | None = Field(
+        None, description="The derived stream whose events its matches are; null: they are alerts."
+    )
     registered_at: str
 
     @classmethod
@@ -127,6 +130,7 @@ class PatternModel(WireModel):
             state=pattern.state,
             suspension=None if pattern.suspension is None else SuspensionModel.from_domain(pattern.suspension),
             route=pattern.route or None,
+            into=pattern.into or None,
             registered_at=format_time(pattern.registered_us),
         )
 

@@ -63,6 +63,7 @@ class StreamStateModel(WireModel):
     """The state of a stream, over all shards."""
 
     name: str
+    derived: bool = Field(False, description="Whether patterns with INTO make its events.")
     watermark: str | None = Field(description="How far event time has come, in the shard where it is least far.")
     watermark_lag_s: float | None = Field(description="By how much that is behind the wall clock.")
     open_traces: int | None
@@ -75,6 +76,7 @@ class StreamStateModel(WireModel):
         """The wire form."""
         return cls(
             name=stream.name,
+            derived=stream.is_derived,
             watermark=_time(stream.watermark_us),
             watermark_lag_s=stream.lag_s,
             open_traces=stream.open_traces,

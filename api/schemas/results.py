@@ -191,6 +191,35 @@ class SuspensionModel(ResultModel):
     severity: Severity = Field(USUAL_SEVERITY, description="Severity of its pattern when it was suspended.")
 
 
+class DerivedEventModel(ResultModel):
+    """An event that a pattern with INTO made of a match."""
+
+    id: str = Field(description="Id of the match that it was made of; the webhook-id.")
+    stream: str = Field(description="Where the match was found.")
+    into: str = Field(description="The derived stream that it is an event of.")
+    type: str
+    time: str = Field(description="When the match was detected.")
+    key: str = Field(description="Its correlation key in the derived stream.")
+    data: dict[str, Any] = Field(description="The columns of RETURN; of a retraction also `retracts`.")
+    pattern: str
+    version: int
+    source_key: str = Field(description="The transaction in which the match was found.")
+    rekeyed: bool = Field(description="Whether it has a key of its own, and so reached the stream through the log.")
+
+
+class DerivedEventCount(WireModel):
+    """The number of events that a pattern made for a derived stream."""
+
+    stream: str
+    pattern: str
+    into: str
+    count: int
+
+
+class DerivedEventList(ResultList[DerivedEventModel, DerivedEventCount]):
+    """Recent derived events, newest first, and the count of all by pattern and derived stream."""
+
+
 class SuspensionCount(WireModel):
     """How often a pattern was suspended."""
 

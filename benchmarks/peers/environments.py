@@ -88,8 +88,9 @@ def set_up(peer: Peer, folder: Path = FOLDER) -> Environment:
     if not is_set_up(peer, folder):
         interpreter = python_for(peer.python)
         shutil.rmtree(place, ignore_errors=True)
-        told(interpreter, "-m", "venv", str(place / "venv"))
-        told(python, "-m", "pip", "--disable-pip-version-check", "--quiet", "install", "--no-deps", "-r", str(pins))
+        told(interpreter, "-m", "venv", "--without-pip", str(place / "venv"))
+        pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "--python", str(python))
+        told(*pip, "install", "--no-compile", "--no-deps", "-r", str(pins))
         (place / "stamp").write_text(_stamp(peer), encoding="utf-8")
     version, packages = told(python, "-c", _ASKED, peer.package).splitlines()[-2:]
     jars = str(Path(packages) / peer.jars / "*") if peer.jars else ""

@@ -17,13 +17,14 @@ from nfa.lanes.event_classes import classes_of
 from nfa.lanes.layout import CompiledPattern, Layout, compile_pattern, lay_out
 from nfa.lanes.output import BatchFindings, LaneReport
 from nfa.lanes.state import LaneOptions, LaneState, SavedLane
+from nfa.lanes.view import LaneView
 from nfa.registered import RunningPattern
 from nfa.results.batch import LaneOutput, MatcherStats
 from nfa.results.event_store import events_of_batch
 from nfa.runs.columns import RunInput
 from nfa.runs.engine import RunOutput
 from nfa.runs.program import RunListening, RunPattern, needs_trace_end
-from nfa.traces.idle_traces import EndedTraces
+from nfa.traces.idle_traces import EndedTraces, IdleTraces
 from nfa.traces.table import Visits
 from nfa.traces.trace_ends import end_rows, with_ends
 from streams import EventBatch
@@ -46,7 +47,7 @@ class Lane:
     def __init__(self, options: LaneOptions, *, is_finer: bool = False) -> None:
         self.options = options
         self._is_finer = is_finer
-        self._state = LaneState.empty(options)
+        self._state = LaneState.empty(options, is_finer=is_finer)
         self._patterns: tuple[RunningPattern, ...] = ()
         self._run_numbers: tuple[int, ...] = ()
         self._compiled: dict[RunningPattern, CompiledPattern] = {}
@@ -81,10 +82,35 @@ class Lane:
         """Count ``peak_held`` from here on."""
         self._state.restart_peak()
 
+    def set_idle_timeout(self, timeout_us: int | None) -> None:
+        """Let traces end after that long without an event, open ones too; None: they wait for ever.
+
+        Where there was no timeout, the newest event of an open trace counts as if it came at the present time.
+        """
+        before = self._state.idle
+        self._state.idle = None if timeout_us is None else IdleTraces(timeout_us)
+        if self._state.idle is None:
+            return
+        if before is not None:
+            self._state.idle.load_arrays(before.dump_arrays())
+            return
+        keys = np.unique(self._state.table.keys())
+        self._state.idle.load_arrays({"idle_key": keys, "idle_last": np.full(len(keys), self.newest_us, np.int64)})
+
     def set_guard(self, version: int, guard: Guard) -> None:
         """Let traces that begin from here on follow a guard; open traces keep theirs. ``configure`` follows."""
         self._state.guards.guards[version] = guard
         self._state.guard_version = version
+
+    def view(self) -> LaneView:
+        """The open traces and partial matches, to be read before the next batch."""
+        return LaneView(
+            state=self._state,
+            layout=self._layout,
+            patterns=self._patterns,
+            run_numbers=self._run_numbers,
+            is_finer=self._is_finer,
+        )
 
     def dump(self) -> SavedLane:
         """The state as plain values."""
@@ -264,6 +290,9 @@ class Lane:
             columns.types[is_end] = columns.classes[is_end] = self._layout.codes[TRACE_END]
             state.counts["ends"] += int(is_end.sum())
         visits = state.table.advance(columns, state.guards)
+        if state.open is not None:
+            mark, keys = self._layout.codes[TRACE_END], batch.columns.column("key")
+            state.open.note(visits, columns, keys, mark=mark, table=state.table)
         shared = state.shared.process(
             visits, columns, state.guards.tables, first_sequence=first, released=state.table.released
         )

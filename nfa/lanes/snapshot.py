@@ -26,8 +26,8 @@ from nfa.runs.engine import Ties
 from nfa.syntax import Path
 
 MAGIC = b"FSTM"
-FORMAT_VERSION = 4
-_READ_VERSIONS = (3, 4)  # the third knows nothing of idle timeouts and finer traces
+FORMAT_VERSION = 5
+_READ_VERSIONS = (3, 4, 5)  # the third knows nothing of idle timeouts and finer traces, the fourth of keys and times
 
 _PREFIX = struct.Struct("<4sH16s")
 _LENGTH = struct.Struct("<I")
@@ -84,7 +84,7 @@ def read(data: bytes) -> tuple[Header, Arrays]:
         )
     if version not in _READ_VERSIONS:
         raise StateFormatError(
-            f"saved state has format {version}; this release reads {' and '.join(map(str, _READ_VERSIONS))}",
+            f"saved state has format {version}; this release reads {', '.join(map(str, _READ_VERSIONS))}",
             found=version,
         )
     body = memoryview(data)[_PREFIX.size :]

@@ -17,6 +17,7 @@ from nfa.kernels.traces import RESERVED, UNGUARDED
 from nfa.lanes.shadow import ShadowLedger
 from nfa.results.batch import MatcherStats
 from nfa.results.event_store import EventStore
+from nfa.results.open_traces import OpenTraces
 from nfa.results.saved_events import read_events, saved_events
 from nfa.runs.engine import RunEngine, Ties
 from nfa.shared.engine import SharedEngine
@@ -39,6 +40,7 @@ _COUNTS = (
     "shadow_lost",
     "ends",
 )
+_INDEXED_BYTES, _TIMED_BYTES = 16, 32
 _NO_PAIRS = np.zeros((0, 2), np.uint64)
 
 
@@ -114,6 +116,7 @@ class LaneState:
         events: The bound events.
         idle: The newest event of each trace, where traces end without one.
         finer: Finer traces by correlation key.
+        open: Keys and times of the open traces; None where events may come of which nothing is noted.
         sequence: Rows so far: the sequence number of the next.
         counts: What the parts do not count themselves.
         entering: Traces of saved state, with the monitor states in which they are to enter the bit tables.
@@ -128,13 +131,14 @@ class LaneState:
     events: EventStore
     idle: IdleTraces | None
     finer: FinerTraces
+    open: OpenTraces | None
     sequence: int = 0
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_COUNTS, 0))
     entering: list[tuple[int, Interned]] = field(default_factory=list)
 
     @classmethod
-    def empty(cls, options: LaneOptions) -> LaneState:
-        """The state before the first event."""
+    def empty(cls, options: LaneOptions, *, is_finer: bool = False) -> LaneState:
+        """The state before the first event, of traces of the correlation key or of finer ones."""
         timeout_us = options.idle_timeout_us
         return cls(
             table=TraceTable(is_simultaneous=options.is_simultaneous),
@@ -145,6 +149,7 @@ class LaneState:
             events=EventStore(),
             idle=None if timeout_us is None else IdleTraces(timeout_us),
             finer=FinerTraces(),
+            open=OpenTraces() if options.may_be_guarded and not is_finer else None,
         )
 
     @property
@@ -191,6 +196,11 @@ class LaneState:
         row = int(stored.find(np.array([sequence], np.int64))[0])
         return str(stored.columns.column("id")[row].as_py())
 
+    @property
+    def _trace_bytes(self) -> int:
+        """Bytes of an open trace, without the text of its key."""
+        return _INDEXED_BYTES if self.open is None else _INDEXED_BYTES + _TIMED_BYTES
+
     def forget_counts(self) -> None:
         """Count from 0 again."""
         self.counts = {**dict.fromkeys(_COUNTS, 0), "ends": self.sequence}  # no row so far counts as an event
@@ -223,7 +233,7 @@ class LaneState:
             held=shared.held + self.runs.held,
             peak_held=shared.peak_held + self.runs.peak_held,
             nodes=shared.nodes + self.runs.runs,
-            state_bytes=shared.state_bytes + self.runs.used_bytes + 16 * traces["open"],
+            state_bytes=shared.state_bytes + self.runs.used_bytes + self._trace_bytes * traces["open"],
             guard_steps=traces["guard_steps"],
             guard_builds=self.guards.builds,
             guard_refusals=self.guards.refused,
@@ -241,6 +251,8 @@ class LaneState:
         arrays["finer_pairs"] = self.finer.pairs.reshape(-1)
         if self.idle is not None:
             arrays.update(self.idle.dump_arrays())
+        if self.open is not None:
+            arrays.update(self.open.dump_arrays(numbers))
         arrays.update(saved_events(self.events.events))
         members = SavedMembers(
             sequence=self.sequence,
@@ -275,7 +287,7 @@ class LaneState:
         counts = members.counts
         counts.setdefault("ends", 0)  # the third format has none
         if members.sequence < 0 or counts.keys() != self.counts.keys():
-            raise StateFormatError("saved state: a counter is not a count")
+            raise StateFormatError("saved state: a counter is negative")
         self.guards = GuardTables({version: guards[version] for version in needed if version is not None})
         self.guard_version, self.sequence, self.counts = members.guard_version, members.sequence, counts
         for version, state in monitors:
@@ -303,6 +315,8 @@ class LaneState:
         self.finer.load(checked(arrays, "finer_pairs", np.uint64).reshape(-1, 2) if has_finer else _NO_PAIRS)
         if self.idle is not None:
             self.idle.load_arrays(arrays)
+        if self.open is not None:
+            self.open.load_arrays(arrays, traces=traces)
         self.events = EventStore(read_events(arrays))
         if not np.isin(self.held_sequences(), self.events.events.sequences).all():
             raise StateFormatError("saved state: bound events are not listed")

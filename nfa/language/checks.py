@@ -84,7 +84,7 @@ def _check_into(pattern: Pattern, position: Position) -> None:
     if into.key is not None and into.key not in columns:
         raise PatternRefused(
             "unknown-column",
-            f"KEY {quoted(into.key)} is no column of RETURN; "
+            f"KEY {quoted(into.key)} is not a column of RETURN; "
             + (f"it is one of {listed(list(map(quoted, columns)))}" if columns else "add RETURN with that column"),
             position,
         )

@@ -16,7 +16,7 @@ def saved_events(events: StoredEvents) -> dict[str, NDArray[Any]]:
     """``event_sequences`` and ``event_times_us``, int64; each text column as ``event_NAME_ends`` and its bytes."""
     arrays: dict[str, NDArray[Any]] = {"event_sequences": events.sequences, "event_times_us": events.times_us}
     for name in FIELDS:
-        arrays[f"event_{name}_ends"], arrays[f"event_{name}_bytes"] = _as_bytes(events.columns.column(name))
+        arrays |= saved_texts(f"event_{name}", events.columns.column(name))
     return arrays
 
 
@@ -30,7 +30,7 @@ def read_events(arrays: Mapping[str, NDArray[Any]]) -> StoredEvents:
     sequences, times_us = arrays["event_sequences"], arrays["event_times_us"]
     if sequences.dtype != np.int64 or times_us.dtype != np.int64 or not np.all(np.diff(sequences) > 0):
         raise ValueError("bound events are not listed in ascending order")
-    columns = [_from_bytes(arrays, name, pa.binary() if name == "data" else pa.string()) for name in FIELDS]
+    columns = [read_texts(arrays, f"event_{name}", pa.binary() if name == "data" else pa.string()) for name in FIELDS]
     if any(len(column) != len(sequences) for column in [*columns, times_us]):
         raise ValueError("columns of bound events differ in number")
     batch = pa.RecordBatch.from_arrays(columns, names=list(FIELDS))
@@ -38,7 +38,8 @@ def read_events(arrays: Mapping[str, NDArray[Any]]) -> StoredEvents:
     return StoredEvents(sequences=sequences, times_us=times_us, columns=batch)
 
 
-def _as_bytes(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+def saved_texts(name: str, column: pa.Array) -> dict[str, NDArray[Any]]:
+    """A text column as ``NAME_ends``, int64, and ``NAME_bytes``."""
     texts = column.cast(pa.large_binary())
     _, offsets, data = texts.buffers()
     ends = (
@@ -47,13 +48,19 @@ def _as_bytes(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
         else np.zeros(1, np.int64)
     )
     raw = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]] if data is not None else np.zeros(0, np.uint8)
-    return ends[1:] - ends[0], raw
+    return {f"{name}_ends": ends[1:] - ends[0], f"{name}_bytes": raw}
 
 
-def _from_bytes(arrays: Mapping[str, NDArray[Any]], name: str, kind: pa.DataType) -> pa.Array:
-    ends, raw = arrays[f"event_{name}_ends"], arrays[f"event_{name}_bytes"]
+def read_texts(arrays: Mapping[str, NDArray[Any]], name: str, kind: pa.DataType) -> pa.Array:
+    """The column of a type that ``saved_texts`` saved.
+
+    Raises:
+        KeyError: An array is missing.
+        ValueError: The arrays do not fit together.
+    """
+    ends, raw = arrays[f"{name}_ends"], arrays[f"{name}_bytes"]
     offsets = np.concatenate([np.zeros(1, np.int64), ends])
     if ends.dtype != np.int64 or raw.dtype != np.uint8 or np.any(np.diff(offsets) < 0) or offsets[-1] != len(raw):
-        raise ValueError(f"the texts of event_{name} do not fit their lengths")
+        raise ValueError(f"the texts of {name} do not fit their lengths")
     buffers = [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(raw.tobytes())]
     return pa.Array.from_buffers(pa.large_binary(), len(ends), buffers).cast(pa.binary()).cast(kind)

@@ -54,9 +54,7 @@ class RunInput:
         return np.flatnonzero(is_listened | (visits.kill != NOTHING_ENDS) | is_broken | visits.ends)
 
 
-def run_batch(
-    given: RunInput, places: NDArray[np.intp], compiled: CompiledRuns, texts: TextPool, *, is_simultaneous: bool
-) -> RunBatch:
+def run_batch(given: RunInput, places: NDArray[np.intp], compiled: CompiledRuns, texts: TextPool) -> RunBatch:
     """Some visits of a batch.
 
     Args:
@@ -64,7 +62,6 @@ def run_batch(
         places: Which of its visits.
         compiled: The patterns.
         texts: Gains the texts that conditions read.
-        is_simultaneous: Whether events of one time are not ordered.
     """
     batch, visits = given.batch, given.visits
     rows = visits.rows[places].astype(np.int64)
@@ -74,7 +71,7 @@ def run_batch(
     return RunBatch(
         types=given.types[rows],
         times=times,
-        orders=times if is_simultaneous else sequences,
+        orders=times if compiled.program.is_simultaneous[0] else sequences,
         sequences=sequences,
         traces=visits.traces[places],
         before=visits.before[places],
@@ -86,7 +83,6 @@ def run_batch(
         kinds=kinds,
         values=values,
         gates=Gates(released=given.released, **{name: getattr(given.guards, name) for name in _OF_GUARDS}),
-        is_simultaneous=np.array([is_simultaneous]),
     )
 
 

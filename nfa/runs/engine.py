@@ -14,12 +14,10 @@ from nfa.conditions.predicates import PredicateTable
 from nfa.conditions.texts import TextPool
 from nfa.conditions.values import TEXT
 from nfa.kernels.conditions import Bindings
-from nfa.kernels.runs import dues as run_dues
 from nfa.kernels.runs import rows as kernel
 from nfa.kernels.runs import tables
-from nfa.kernels.runs.tables import LATEST, NIL, Conditions, Ended, Found, Limits, RunBatch
-from nfa.kernels.runs.upkeep import finish_pair
-from nfa.runs import accounts
+from nfa.kernels.runs.tables import LATEST, NIL, Conditions, Ended, Limits, RunBatch
+from nfa.runs import accounts, viewing
 from nfa.runs import saving as run_saving
 from nfa.runs import state as run_state
 from nfa.runs.accounts import Account
@@ -28,7 +26,7 @@ from nfa.runs.migration import migrated
 from nfa.runs.output import Chains, Collected, FoundRuns, RunOutput, unrolled
 from nfa.runs.program import RunListening, RunPattern, compile_runs, listeners
 from nfa.runs.ranked_pairs import RankedPairs
-from nfa.runs.upkeep import close_pair, unpark_all
+from nfa.runs.upkeep import close_pair, finish, new_found, pass_time, unpark_all
 from nfa.traces.table import Visits, Want
 from streams import WorkBudget
 
@@ -66,7 +64,7 @@ class RunEngine:
         self._state = run_state.new_state(columns=0, leads=0, width=1)
         self._last_times = np.zeros(0, np.int64)
         self._id_of: Callable[[int], str] = str
-        self._found = _new_found(256)
+        self._found = new_found(256)
         self._ended = _new_ended(256)
         self._sweep_at = _LEAST_SWEEP
 
@@ -121,6 +119,14 @@ class RunEngine:
         held[:size] = self._state.trace_pairs[:size] != NIL
         return held
 
+    def held_pairs(self, now_us: int) -> NDArray[np.int64]:
+        """See ``viewing.held_pairs``."""
+        return viewing.held_pairs(self._state, self._compiled, now_us)
+
+    def chain(self, node: int) -> list[tuple[int, int]]:
+        """(atom number, sequence number) of the events up to a node of ``held_pairs``, oldest first."""
+        return viewing.chain(self._state, node)
+
     def configure(
         self,
         patterns: Sequence[RunPattern],
@@ -168,7 +174,7 @@ class RunEngine:
         self._id_of = id_of
         self._note_times(visits, given.batch.time_us)
         places = given.concerns(self._compiled)
-        columns = run_batch(given, places, self._compiled, self._texts, is_simultaneous=self._is_simultaneous)
+        columns = run_batch(given, places, self._compiled, self._texts)
         rows = visits.rows[places].astype(np.int64)
         self._run(columns, collected, rows, given.batch.time_us)
         if len(self._texts) >= self._sweep_at:
@@ -190,14 +196,12 @@ class RunEngine:
         due = self._in_order(np.flatnonzero(chosen & (self._state.pair_due <= watermark_us)))
         first: tables.Int = 0
         while first < len(due):
-            status, first = run_dues.pass_time(
-                self._compiled.program, self._state, self._found, due, first, watermark_us
-            )
+            status, first = pass_time(self._compiled.program, self._state, self._found, due, int(first), watermark_us)
             self._drain(collected, None)
             if status == tables.NO_ROOM:
                 self._make_room()
             elif status == tables.FLUSH:
-                self._ranked_pairs().flush(int(due[first]), watermark_us, collected, NIL)
+                self._rank(int(due[first]), watermark_us, collected, None)
                 first += 1
 
     def finish(self, id_of: Callable[[int], str]) -> RunOutput:
@@ -243,25 +247,44 @@ class RunEngine:
 
     def _end_pair(self, pair: np.int32, collected: Collected) -> None:
         state = self._state
-        if state.pair_count[pair] > len(self._found.node):
-            self._found = _new_found(2 * int(state.pair_count[pair]))
+        self._make_room_for(int(state.pair_count[pair]))
         state.now[tables.ROW] = NIL
         last_us = int(self._last_times[state.pair_trace[pair]])
-        finish_pair(self._compiled.program, state, self._found, pair, LATEST, last_us)
+        finish(self._compiled.program, state, self._found, int(pair), last_us)
         self._drain(collected, None)
         if self._compiled.program.flags[state.pair_pattern[pair]] != 0:
-            self._ranked_pairs(is_input_over=True).flush(int(pair), LATEST, collected, NIL)
+            self._rank(int(pair), LATEST, collected, None, is_input_over=True)
         close_pair(state, int(pair))
 
-    def _ranked_pairs(self, *, is_input_over: bool = False) -> RankedPairs:
-        return RankedPairs(
+    def _make_room_for(self, runs: int) -> None:
+        """Let all of a number of runs be found at once; what was found before has been taken."""
+        if runs > len(self._found.node):
+            self._found = new_found(2 * runs)
+
+    def _rank(
+        self,
+        pair: int,
+        time_us: tables.Int,
+        collected: Collected,
+        rows: NDArray[np.int64] | None,
+        *,
+        is_last: bool = False,
+        is_input_over: bool = False,
+    ) -> None:
+        """Rank and emit what a pair has decided before a time, at the current visit of a batch or as time passes."""
+        self._make_room_for(int(self._state.pair_count[pair]))
+        ranked = RankedPairs(
             state=self._state,
             compiled=self._compiled,
+            found=self._found,
             id_of=self._id_of,
             is_simultaneous=self._is_simultaneous,
             match_limit=self._match_limit,
             is_input_over=is_input_over,
         )
+        row = NIL if rows is None else rows[self._state.now[tables.ROW]]
+        ranked.flush(pair, time_us, collected, int(row), is_last=is_last)
+        self._drain(collected, rows)
 
     def _forget_texts(self) -> None:
         """Keep the texts of conditions and of bound events only; amortised over the texts that came since."""
@@ -329,8 +352,7 @@ class RunEngine:
                 continue
             pair = int(self._state.counters[tables.STOP_PAIR])
             time_us = LATEST if status == tables.CLOSE else int(columns.times[visit])
-            ranked = self._ranked_pairs()
-            ranked.flush(pair, time_us, collected, int(rows[visit]), is_last=status == tables.FAIL)
+            self._rank(pair, time_us, collected, rows, is_last=status == tables.FAIL)
             if status != tables.FLUSH and self._state.pair_pattern[pair] != NIL:
                 close_pair(self._state, pair)
 
@@ -371,7 +393,7 @@ class RunEngine:
         if len(self._state.run_next) > len(self._state.buckets):
             self._state = run_state.with_buckets(self._state, self._compiled.program)
         if 2 * needed > len(self._found.node):
-            self._found = _new_found(4 * needed)
+            self._found = new_found(4 * needed)
         if len(self._compiled.automata) > len(self._ended.rows):
             self._ended = _new_ended(2 * len(self._compiled.automata))
 
@@ -388,13 +410,18 @@ class RunEngine:
                 how=self._found.how[:filled].copy(),
                 traces=self._found.trace[:filled].copy(),
             )
-            is_correction = self._found.is_correction[:filled]
-            collected.parts.append(unrolled(self._state, found.chosen(~is_correction), releases=True))
-            if is_correction.any():
-                collected.corrections.append(unrolled(self._state, found.chosen(is_correction), releases=True))
+            what = self._found.what[:filled]
+            for wanted, parts in (
+                (tables.MATCH, collected.parts),
+                (tables.CORRECTION, collected.corrections),
+                (tables.TIMEOUT, collected.timeouts),
+            ):
+                chosen = what == wanted
+                if chosen.any():
+                    parts.append(unrolled(self._state, found.chosen(chosen), releases=True))
             self._state.counters[tables.FILLED] = 0
             if 2 * filled > len(self._found.node) and len(self._found.node) < _MOST_FOUND:
-                self._found = _new_found(2 * len(self._found.node))
+                self._found = new_found(2 * len(self._found.node))
         endings, lost = self._ended.filled.tolist()
         if endings or lost:
             for target, part_rows, size in (
@@ -405,18 +432,6 @@ class RunEngine:
                 copied[:, 0] = copied[:, 0] if rows is None else rows[copied[:, 0]]
                 target.append(copied)
             self._ended.filled[:] = 0
-
-
-def _new_found(size: int) -> Found:
-    return Found(
-        node=np.zeros(size, np.int32),
-        pattern=np.zeros(size, np.int32),
-        row=np.zeros(size, np.int64),
-        trace=np.zeros(size, np.int32),
-        detected=np.zeros(size, np.int64),
-        how=np.zeros(size, np.int8),
-        is_correction=np.zeros(size, np.bool_),
-    )
 
 
 def _new_ended(size: int) -> Ended:

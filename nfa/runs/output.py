@@ -103,9 +103,7 @@ class Chains:
 def unrolled(state: RunState, chains: Chains, *, releases: bool) -> FoundRuns:
     """Bound events of chains; ``releases``: the chains lose the reference of who found them."""
     nodes = chains.nodes
-    lengths = np.zeros(len(nodes), np.int64)
-    kernel.chain_lengths(state, nodes, lengths)
-    ends = np.cumsum(lengths)
+    ends = np.cumsum(state.node_length[nodes], dtype=np.int64)
     size = int(ends[-1]) if len(ends) else 0
     atoms, sequences = np.zeros(size, np.int32), np.zeros(size, np.int64)
     kernel.unroll(state, nodes, ends, atoms, sequences, releases)

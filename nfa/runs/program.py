@@ -233,7 +233,7 @@ _BITS = frozenset(
     " in_spans".split()
 )
 _TIMES = frozenset({"most", "work", "allowance", "within", "span_within", "watch_within", "trail_within", "limit"})
-_FLAGS = frozenset({"is_suspended", "accepts", "parks", "watch_strict", "has_nots", "is_measured", "is_greedy"})
+_FLAGS = frozenset("is_simultaneous is_suspended accepts parks watch_strict has_nots is_measured is_greedy".split())
 
 
 @dataclass
@@ -252,6 +252,7 @@ class _Writer:
 
     def __post_init__(self) -> None:
         self.rows = {name: [0] if name in _RANGES else [] for name in RunProgram._fields}
+        self.rows["is_simultaneous"].append(self.is_simultaneous)
 
     def add(self, automaton: PatternAutomaton, columns: GuardColumns) -> None:
         rows, pattern = self.rows, automaton.pattern

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from nfa.kernels.runs import tables
-from nfa.kernels.runs.tables import EARLIEST, LATEST, NIL, RunState
+from nfa.kernels.runs.tables import EARLIEST, LATEST, NIL, Found, RunState
 from nfa.runs import ranking
 from nfa.runs import state as run_state
 from nfa.runs.output import Chains, Collected, FoundRuns, unrolled
 from nfa.runs.program import CompiledRuns
 from nfa.runs.ranking import Rank, Ranked
-from nfa.runs.upkeep import deadline, forget, free_run, has_future
+from nfa.runs.upkeep import deadline, forget, free_run, time_out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +25,7 @@ class RankedPairs:
     Attributes:
         state: Changed in place.
         compiled: The patterns.
+        found: Gains timeouts; it has room for all runs of a pair.
         id_of: Id of a bound event by sequence number.
         is_simultaneous: Whether events of one time are not ordered.
         match_limit: Most matches reported per detection time where the pattern has no LIMIT.
@@ -33,6 +34,7 @@ class RankedPairs:
 
     state: RunState
     compiled: CompiledRuns
+    found: Found
     id_of: Callable[[int], str]
     is_simultaneous: bool
     match_limit: int
@@ -46,7 +48,7 @@ class RankedPairs:
         Args:
             pair: The pair; closed if nothing is left of it.
             time_us: Every event before it has been seen; ``LATEST``: the trace has ended.
-            collected: Gains matches, timeouts and losses.
+            collected: Gains matches and losses.
             row: Row of the batch at which they are emitted.
             is_last: Whether nothing more of that time is read: what was decided at it is emitted, too.
         """
@@ -59,23 +61,20 @@ class RankedPairs:
         told = self._told(pair, runs, decided, collected, row)
         self._collect(collected.parts, pair, [(run, runs[run].detected_us) for run in told], row)
         has_timeouts = self.compiled.automata[number].pattern.timeouts
+        self._settle(pair, decided, set(told), is_kept=has_timeouts)
         if has_timeouts:
-            self._collect(collected.timeouts, pair, self._timed_out(pair, runs, time_us), row)
+            time_out(self.compiled.program, state, self.found, pair, time_us)
         if time_us == LATEST:
             return
-        self._settle(pair, decided, set(told), is_kept=has_timeouts)
-        gone = self._gone(pair, runs, time_us).union(() if has_timeouts else decided)
-        early = {run for run in every if state.run_kind[run] == tables.TOLD}
-        self._remove(pair, (gone - early).union(run for run in early if state.run_due[run] <= time_us))
+        if not has_timeouts:
+            gone = self._gone(pair, runs, time_us).union(decided)
+            early = {run for run in every if state.run_kind[run] == tables.TOLD}
+            self._remove(pair, (gone - early).union(run for run in early if state.run_due[run] <= time_us))
         forget(self.compiled.program, state, pair, time_us)
 
     def _gone(self, pair: int, runs: Mapping[int, Ranked], time_us: tables.Int) -> set[int]:
         """Those of a pair's runs that nothing can become of, besides decided ones."""
         state, within_us = self.state, int(self.compiled.program.within[self.state.pair_pattern[pair]])
-        if self.compiled.automata[int(state.pair_pattern[pair])].pattern.timeouts:
-            return {
-                run for run in runs if state.run_kind[run] == tables.SPENT and time_us - within_us >= runs[run].end_us
-            }
         if state.pair_finished[pair]:
             return set(runs)
         return {
@@ -153,35 +152,6 @@ class RankedPairs:
                     state.run_muted[other] = True
             state.pair_finished[pair] = pattern.after.rule == "once_per_key"
         return told
-
-    def _timed_out(self, pair: int, runs: Mapping[int, Ranked], time_us: tables.Int) -> list[tuple[int, int]]:
-        """Partial matches whose window has passed, with when; the maximal ones that were alive."""
-        state = self.state
-        state.now[tables.PATTERN] = state.pair_pattern[pair]
-        within_us = int(self.compiled.program.within[state.pair_pattern[pair]])
-        expired = [
-            run for run in runs if state.run_kind[run] == tables.ACTIVE and time_us - within_us >= runs[run].start_us
-        ]
-        living = []
-        for run in expired:
-            last_us = runs[run].start_us + within_us - 1
-            order = last_us if self.is_simultaneous else LATEST
-            if state.run_bits_order[run] < order:
-                for column in range(0, tables.VETO, 2):
-                    state.run_bits[run, column] |= state.run_bits[run, column + 1]
-            state.run_bits[run, tables.GREEDY] = 0  # does not end a partial match
-            if has_future(self.compiled.program, state, run, last_us, order):
-                living.append(runs[run])
-        is_match = {run: state.run_kind[run] == tables.DECIDED or self._was_match(run) for run in runs}
-        matches = [runs[run] for run in runs if is_match[run]]
-        partials = [runs[run] for run in runs if not is_match[run] and state.run_kind[run] != tables.PENDING]
-        found = ranking.maximal(living, partials, matches)
-        for run in expired:
-            state.run_kind[run], state.run_lead[run], state.run_due[run] = tables.SPENT, tables.WAS_PART, EARLIEST
-        return sorted(((one.run, one.start_us + within_us) for one in found), key=lambda pair_: pair_[1])
-
-    def _was_match(self, run: int) -> bool:
-        return bool(self.state.run_kind[run] == tables.SPENT and self.state.run_lead[run] == tables.WAS_MATCH)
 
     def _ranked(self, run: int, pattern: int) -> Ranked:
         """A run as ranks of its events."""

@@ -6,7 +6,7 @@ out are *beginnings*: every rule says of a kept match which first events a later
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -78,24 +78,6 @@ def rules_out(after: After, kept: Ranked, other: Ranked, *, is_simultaneous: boo
             if target == kept_first:
                 return first == kept_first
             return first != target and not _is_before(target, first, is_simultaneous=is_simultaneous)
-
-
-def is_extended_by(one: Ranked, other: Ranked) -> bool:
-    """Whether every alias of one has a prefix of its events in the other."""
-    return all(other.bindings.get(alias, ())[: len(ranks)] == ranks for alias, ranks in one.bindings.items())
-
-
-def maximal(candidates: Sequence[Ranked], partials: Sequence[Ranked], matches: Sequence[Ranked]) -> list[Ranked]:
-    """Those of some partial matches that are no prefix of another partial match or of a match, each once."""
-    found: dict[frozenset[tuple[str, tuple[Rank, ...]]], Ranked] = {}
-    for candidate in candidates:
-        identity = candidate.identity
-        is_inner = any(is_extended_by(candidate, match) for match in matches) or any(
-            is_extended_by(candidate, other) for other in partials if other.identity != identity
-        )
-        if not is_inner:
-            found.setdefault(identity, candidate)
-    return list(found.values())
 
 
 def _is_before(one: Rank, other: Rank, *, is_simultaneous: bool) -> bool:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from nfa.kernels.runs import upkeep as kernel
-from nfa.kernels.runs.tables import Int, RunProgram, RunState
+from nfa.kernels.runs.tables import LATEST, Found, Int, RunProgram, RunState
 
 
 def rebuild_index(state: RunState) -> None:
@@ -26,21 +29,53 @@ def free_run(state: RunState, run: int) -> None:
     kernel.arrange(state, kernel.FREE_RUN, int(run))
 
 
+def new_found(size: int) -> Found:
+    """Room for matches and timeouts."""
+    return Found(
+        node=np.zeros(size, np.int32),
+        pattern=np.zeros(size, np.int32),
+        row=np.zeros(size, np.int64),
+        trace=np.zeros(size, np.int32),
+        detected=np.zeros(size, np.int64),
+        how=np.zeros(size, np.int8),
+        what=np.zeros(size, np.int8),
+    )
+
+
+_NOTHING_FOUND = new_found(0)
+
+
 def fill_buckets(program: RunProgram, state: RunState) -> None:
     """Put the parked runs of all pairs into empty buckets, under the values that they have now."""
-    kernel.ask(program, state, kernel.FILL_BUCKETS, 0, 0, 0)
+    kernel.attend(program, state, _NOTHING_FOUND, kernel.FILL_BUCKETS, _one(0), 0, 0, 0)
 
 
 def forget(program: RunProgram, state: RunState, pair: int, time_us: Int) -> None:
     """Forget what is over for a pair at a time; a pair of which nothing is left is closed."""
-    kernel.ask(program, state, kernel.FORGET, int(pair), int(time_us), 0)
+    kernel.attend(program, state, _NOTHING_FOUND, kernel.FORGET, _one(pair), 0, int(time_us), 0)
 
 
 def deadline(program: RunProgram, state: RunState, run: int) -> int:
     """When the last of a complete match's trailing NOTs is decided; ``LATEST`` where one has no deadline."""
-    return int(kernel.ask(program, state, kernel.DEADLINE, int(run), 0, 0))
+    return int(kernel.attend(program, state, _NOTHING_FOUND, kernel.DEADLINE, _one(run), 0, 0, 0)[1])
 
 
-def has_future(program: RunProgram, state: RunState, run: int, time_us: Int, order: Int) -> bool:
-    """Whether some step of a run could be taken by an event of a time and order."""
-    return bool(kernel.ask(program, state, kernel.HAS_FUTURE, int(run), int(time_us), int(order)))
+def finish(program: RunProgram, state: RunState, found: Found, pair: int, last_us: int) -> None:
+    """Complete what waits for the end of a pair's trace, whose last event was at a time: the input has ended."""
+    kernel.attend(program, state, found, kernel.FINISH, _one(pair), 0, int(LATEST), last_us)
+
+
+def time_out(program: RunProgram, state: RunState, found: Found, pair: int, time_us: Int) -> None:
+    """Report the maximal partial matches of a pair that WITHIN ended by a time, and forget what is over."""
+    kernel.attend(program, state, found, kernel.TIME_OUT, _one(pair), 0, int(time_us), 0)
+
+
+def pass_time(
+    program: RunProgram, state: RunState, found: Found, pairs: NDArray[np.int32], first: int, watermark_us: int
+) -> tuple[Int, Int]:
+    """Let the watermark reach pairs that are due, from ``first`` on; returns the status, and how far it came."""
+    return kernel.attend(program, state, found, kernel.PASS_TIME, pairs, first, int(watermark_us), 0)
+
+
+def _one(number: int) -> NDArray[np.int32]:
+    return np.array([number], np.int32)

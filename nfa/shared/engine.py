@@ -21,6 +21,7 @@ from nfa.kernels.shared import tables as kernel
 from nfa.kernels.shared import visits as matching
 from nfa.kernels.shared.tables import NIL, Matching, Output, Packed, Program, SharedState, Tables, Visited
 from nfa.kernels.traces import Columns, Guards
+from nfa.shared import viewing
 from nfa.traces.table import Visits, checked
 
 MOST_ALIASES = kernel.ALIAS_MASK + 1
@@ -251,6 +252,14 @@ class SharedEngine:
         known = self._state.trace_first[:capacity]
         held[: len(known)] = known != NIL
         return held
+
+    def held_pairs(self, now_us: int) -> NDArray[np.int64]:
+        """See ``viewing.held_pairs``."""
+        return viewing.held_pairs(self._program, self._state, self._output, now_us)
+
+    def chain(self, node: int, pattern: int, now_us: int) -> list[tuple[int, int]]:
+        """(alias number, sequence number) of the newest partial match at a node of ``held_pairs``, oldest first."""
+        return viewing.newest_chain(self._state, node, int(self._program.within[pattern]), now_us)
 
     def take_released(self) -> int:
         """Bound events that were given up because of a guard since the last call."""
@@ -534,7 +543,7 @@ def _read_packed(arrays: Mapping[str, NDArray[Any]], *, timed: bool) -> tuple[Pa
     """
     saved = checked(arrays, "shared_counters", np.int64, len(_SAVED))
     if np.any(saved < 0) or np.any(saved > _MOST):
-        raise StateFormatError("saved state: a counter of the shared engine is not a count")
+        raise StateFormatError("saved state: a counter of the shared engine is negative")
     traces = checked(arrays, "shared_pair_trace", np.int32)
     words = checked(arrays, "shared_words", np.int64)
     nodes = len(words) // 2

@@ -249,15 +249,15 @@ class TraceTable:
 
     def keys(self) -> NDArray[np.uint64]:
         """Hashed keys of the open traces, in any order."""
-        return self._open()[0]
+        return self.open_traces()[0]
 
     def numbers(self) -> NDArray[np.int32]:
         """Numbers of the open traces, ascending."""
-        return np.sort(self._open()[1])
+        return np.sort(self.open_traces()[1])
 
     def monitors(self) -> NDArray[np.int32]:
         """Monitor states of the open traces, in the order of ``numbers``."""
-        _, numbers, monitors = self._open()
+        _, numbers, monitors = self.open_traces()
         return monitors[np.argsort(numbers)]
 
     def renumber_monitors(self, numbers: NDArray[np.int32]) -> None:
@@ -289,7 +289,7 @@ class TraceTable:
             is_held: By trace number, ``capacity`` long.
             start: Monitor state of a new trace.
         """
-        keys, numbers, monitors = self._open()
+        keys, numbers, monitors = self.open_traces()
         idle = ~is_held[numbers] & (monitors == start)
         kernel.remove_keys(self._state.slots, keys[idle])
         counters = self._state.counters
@@ -305,7 +305,7 @@ class TraceTable:
             makes them stable), ``trace_released`` int32, ``trace_newest`` int64, ``trace_counters`` int64; and the new
             number by old number, ``NIL`` for none.
         """
-        keys, numbers, monitors = self._open()
+        keys, numbers, monitors = self.open_traces()
         order = np.argsort(numbers)
         dense = np.full(self.capacity, NIL, np.int32)
         dense[numbers[order]] = np.arange(len(order), dtype=np.int32)
@@ -336,7 +336,7 @@ class TraceTable:
         if len(found) and (found.min() < 0 or found.max() >= monitors):
             raise StateFormatError(f"saved state: trace_monitor points outside 0 to {monitors - 1}")
         if np.any(saved[:4] < 0) or saved[5] < 1 or np.any(released < 0):
-            raise StateFormatError("saved state: a counter of the traces is not a count")
+            raise StateFormatError("saved state: a counter of the traces is out of range")
         size = power_above(2 * len(keys), _LEAST_SLOTS)
         counters = np.zeros(kernel.N_COUNTERS, np.int64)
         counters[list(SAVED_COUNTERS)] = saved
@@ -360,7 +360,7 @@ class TraceTable:
             counters=counters,
         )
 
-    def _open(self) -> tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int32]]:
+    def open_traces(self) -> tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int32]]:
         """Keys, numbers and monitors of the open traces, in the order of the index."""
         entries = self._state.slots[self._state.slots[:, 1] != 0]
         numbers = (entries[:, 1] & _LOW).astype(np.int64) - 1

@@ -28,7 +28,7 @@ from pipeline.errors import FeedFolderMissing, SourceOptionError
 from pipeline.feeds.journal import BlockPart, FileVersion, Journal, read_part
 from pipeline.feeds.mappings import mapping_form, mapping_of
 from pipeline.feeds.rows import FEED_DDL, FeedRow
-from streams import EventFileError
+from streams import EventFileError, key_json
 from streams.readers import FILE_KINDS, RowLayout, kind_of, raw_rows
 
 _BLOCK = "block"
@@ -77,7 +77,7 @@ class FolderOptions:
                     "time": layout.time,
                     "max_row_bytes": layout.max_row_bytes,
                     "data": layout.data,
-                    "key": layout.key,
+                    "key": key_json(layout.key),
                     "mapping": None if layout.mapping is None else mapping_form(layout.mapping),
                 }
             ).decode(),

@@ -25,6 +25,7 @@ from pipeline.errors import KafkaClientMissing, KafkaGap, KafkaUnreachable, Sour
 from pipeline.feeds.kafka_messages import read_message, read_strange
 from pipeline.feeds.mappings import mapping_form, mapping_of
 from pipeline.feeds.rows import FEED_DDL, FeedRow, to_batch
+from streams import KeyForm, key_json
 from streams.readers import ReaderOptions
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class KafkaOptions:
         max_row_bytes: Larger records have a fault.
         timeout_s: So long brokers may stay silent.
         mapping: How plain JSON of strangers is read; CloudEvents are not concerned. None: by the stream's mapping.
-        key: With a mapping: where the stream has its correlation key.
+        key: With a mapping: where the stream has its correlation key, perhaps by event type.
     """
 
     servers: str
@@ -70,7 +71,7 @@ class KafkaOptions:
     max_row_bytes: int = 10 * 1024 * 1024
     timeout_s: float = 30.0
     mapping: ReaderOptions | None = None
-    key: str = "subject"
+    key: KeyForm = "subject"
 
     def __post_init__(self) -> None:
         if not self.servers or not self.topics or not all(self.topics):
@@ -92,7 +93,7 @@ class KafkaOptions:
             "max_row_bytes": str(self.max_row_bytes),
             "timeout_s": str(self.timeout_s),
             "mapping": "" if self.mapping is None else orjson.dumps(mapping_form(self.mapping)).decode(),
-            "key": self.key,
+            "key": orjson.dumps(key_json(self.key)).decode(),
         }
 
     @classmethod
@@ -112,7 +113,7 @@ class KafkaOptions:
                 max_row_bytes=int(options["max_row_bytes"]),
                 timeout_s=float(options["timeout_s"]),
                 mapping=mapping_of(orjson.loads(options["mapping"])) if options.get("mapping") else None,
-                key=options.get("key", "subject"),
+                key=orjson.loads(options.get("key", '"subject"')),
             )
         except (KeyError, ValueError) as error:
             raise SourceOptionError(f"options of a Kafka feed cannot be read: {error}") from error

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeAlias
 
 import orjson
 
+from streams import KeyForm
 from streams.readers import RawRow, ReaderOptions, mapped_row
 
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
@@ -51,7 +52,7 @@ class StrangeOptions(Protocol):
         ...
 
     @property
-    def key(self) -> str:
+    def key(self) -> KeyForm:
         """Where the stream has its correlation key."""
         ...
 

@@ -6,12 +6,18 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from streams import key_json
 from streams.readers import Columns, ReaderOptions
 
 
 def mapping_form(mapping: ReaderOptions) -> dict[str, Any]:
     """What rows are read by, as plain JSON."""
-    return {"key": mapping.key, "columns": asdict(mapping.columns), "zone": mapping.zone, "unit": mapping.unit}
+    return {
+        "key": None if mapping.key is None else key_json(mapping.key),
+        "columns": asdict(mapping.columns),
+        "zone": mapping.zone,
+        "unit": mapping.unit,
+    }
 
 
 def mapping_of(form: Mapping[str, Any]) -> ReaderOptions:

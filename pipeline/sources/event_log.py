@@ -75,6 +75,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._server: redis.Redis | None = None
         self._target: Offset | None = None
         self._has_looked = False
+        self._written: Offset = {}
 
     def initialOffset(self) -> dict[str, str]:
         """Where the shards begin: where their logs do, or where they were when the log was divided into these."""
@@ -103,6 +104,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._check_shards(start)
         if not self._has_looked:
             self._check_beginnings(start)
+            self._written = {str(shard): self._written_up_to(shard) for shard in range(self._options.shards)}
             self._has_looked = True
         entries = 0
         if isinstance(limit, ReadMaxRows):
@@ -110,6 +112,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         end = self._ends(start, entries)
         if end == start and self._target is None and self._wait(start):
             end = self._ends(start, entries)
+        end = {shard: _up_to(self._written[shard], start[shard], position) for shard, position in end.items()}
         return end if self._target is None else _earlier(end, self._target, start)
 
     def prepareForTriggerAvailableNow(self) -> None:
@@ -214,14 +217,18 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _check_reached(self, shard: int, position: str) -> None:
         """Refuse a checkpoint that is ahead of the log, or of what was written of it: matches would be missing."""
-        server, results = self._connection(), self._options.results
-        last = last_position(server, self._keys[shard], position)
+        last = last_position(self._connection(), self._keys[shard], position)
         if last != position:
             raise self._ahead(shard, position, f"the log has entries up to {last}")
-        noted = server.hget(results, f"position:{shard}") if results else position.encode()
-        written = START if noted is None else cast("bytes", noted).decode()
+        written = self._written_up_to(shard) if self._options.results else position
         if position_order(written) < position_order(position):
             raise self._ahead(shard, position, f"results are written up to {written}")
+
+    def _written_up_to(self, shard: int) -> str:
+        """The place of a shard's log up to which results are written, also under a checkpoint that is gone."""
+        results = self._options.results
+        noted = self._connection().hget(results, f"position:{shard}") if results else None
+        return START if noted is None else cast("bytes", noted).decode()
 
     def _ahead(self, shard: int, position: str, known: str) -> LogDamaged:
         return LogDamaged(
@@ -263,8 +270,8 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         positions = cast("list[bytes]", found)
         if not positions:
             raise SourceOptionError(
-                f"this job was started for {self._options.shards} shards and the log was divided into others since; "
-                "start it again",
+                f"this job was started for {self._options.shards} shards, but their number has changed since; "
+                "restart it",
                 option="shards",
             )
         return {str(shard): position.decode() for shard, position in enumerate(positions)}
@@ -307,6 +314,16 @@ def _to_rows(shard: int, after: str, page: Page) -> pa.RecordBatch:
         pa.array([fields.get(b"body", b"") for _, fields in page], pa.binary()),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=_ARROW_SCHEMA)
+
+
+def _up_to(written: str, start: str, end: str) -> str:
+    """The end of a range, which ends where the results did if that is within it.
+
+    So a range is written as a whole or not at all, also where a new checkpoint reads the log again; derived events of
+    one that is written are passed over.
+    """
+    is_within = position_order(start) < position_order(written) < position_order(end)
+    return written if is_within else end
 
 
 def _earlier(end: Offset, target: Offset, start: Offset) -> Offset:

@@ -21,7 +21,7 @@ def main() -> None:
     """
     gc.disable()
     hosts = [found.name for found in walk_packages(kinds.__path__, f"{kinds.__name__}.")]  # each loads when it is asked
-    for name in ("pyspark.worker", "pipeline.backtest", "shards.place", *hosts):
+    for name in ("pyspark.worker", "pipeline.backtest", "pipeline.job", "pipeline.warmup", "shards.place", *hosts):
         import_module(name)
     gc.freeze()
     gc.enable()

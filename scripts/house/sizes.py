@@ -1,14 +1,18 @@
-"""How long a file and a function may be."""
+"""How long a file and a function may be, and how full a folder."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
 
-from house.sources import Source, Violation
+from house.sources import PACKAGES, Source, Violation
 
 FILE_LINES = 600
 FUNCTION_LINES = 50
 KERNEL_LINES = 80
+FOLDER_FILES = 20
+CATALOGUES = ("api/routers", "api/schemas", "service/cli")  # one file for each thing of a kind
 
 
 def file_size(source: Source) -> Iterator[Violation]:
@@ -25,3 +29,11 @@ def function_size(source: Source) -> Iterator[Violation]:
         lines = (function.end_lineno or function.lineno) - function.lineno + 1
         if lines > limit:
             yield Violation(source.path, function.lineno, f"{function.name} has {lines} lines, at most {limit}")
+
+
+def crowded_folders(paths: Iterable[str]) -> Iterator[Violation]:
+    """A folder of a package has at most 20 source files of its own, unless it is a catalogue."""
+    sources = [path for path in map(PurePosixPath, paths) if path.suffix in (".py", ".lua") and path.stem != "__init__"]
+    for folder, files in sorted(Counter(path.parent.as_posix() for path in sources).items()):
+        if files > FOLDER_FILES and folder.partition("/")[0] in PACKAGES and folder not in CATALOGUES:
+            yield Violation(folder, 0, f"{files} source files, at most {FOLDER_FILES}: divide them by what they do")

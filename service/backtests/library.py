@@ -15,7 +15,7 @@ from service.registering.routing import route_of
 from service.runtime import Stores
 from service.settings import Settings
 from service.stores import Backtest, BacktestAlerts
-from streams import Clock, StreamDeclaration
+from streams import Clock, StreamDeclaration, key_text
 
 Pruning: TypeAlias = Literal["on", "off", "compare"]
 
@@ -160,7 +160,7 @@ class BacktestLibrary:
         if route := route_of(parsed, declaration):
             raise BacktestRefused(
                 f"the pattern {tried.name!r} is matched by the further key {route!r}; backtests match by the "
-                f"correlation key {declaration.key} only"
+                f"correlation key {key_text(declaration.key)} only"
             )
         return replace(tried, budget=self._settings.pattern_work.budget)
 

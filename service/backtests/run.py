@@ -21,11 +21,10 @@ from service.runtime import Stores, open_stores
 from service.settings import Settings
 from service.stores import Backtest
 from streams import Clock, ForestallError, StreamDeclaration, SystemClock
-from streams.readers import ReaderOptions
+from streams.readers import ReaderOptions, key_in_files
 
 _NICENESS = 10  # live matching comes first
 _TOLD_EVERY_S = 0.5
-_KEYS_OF_THEIR_OWN = ("subject", "key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,13 +70,13 @@ class BacktestRun:
 
     def _history(self, backtest: Backtest, declaration: StreamDeclaration, scratch: Path) -> History:
         if backtest.path is None:
-            files = export_log(self.stores.log, backtest.stream, scratch, self.clock.now_us())
+            since_ms = self.stores.registry.since_ms(backtest.stream)
+            files = export_log(self.stores.log, backtest.stream, scratch, self.clock.now_us(), since_ms)
             return History(files=files, is_ordered=True)
         files = history_files(allowed_path(self.settings.backtest_dir, backtest.path))
         require_inside(self.settings.backtest_dir, files)
-        key = None if declaration.key in _KEYS_OF_THEIR_OWN else declaration.key
         is_ordered = declaration.lateness is not None
-        options = ReaderOptions(key=key, keeps_order=is_ordered, duplicates="keep")
+        options = ReaderOptions(key=key_in_files(declaration.key), keeps_order=is_ordered, duplicates="keep")
         return History(files=files, options=options, declaration=declaration, is_ordered=is_ordered)
 
 

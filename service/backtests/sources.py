@@ -55,7 +55,7 @@ def require_inside(folder: Path | None, files: tuple[Path, ...]) -> None:
             raise BacktestRefused(f"{file.name} is a link out of the folder of {PREFIX}BACKTEST_DIR", path=file.name)
 
 
-def export_log(log: EventLog, stream: str, folder: Path, now_us: int) -> tuple[Path, ...]:
+def export_log(log: EventLog, stream: str, folder: Path, now_us: int, since_ms: int = 0) -> tuple[Path, ...]:
     """Write the events of a stream that the log still holds, those of each shard to a file of JSON lines.
 
     Args:
@@ -63,12 +63,13 @@ def export_log(log: EventLog, stream: str, folder: Path, now_us: int) -> tuple[P
         stream: Whose events.
         folder: Where the files go.
         now_us: What comes later is left out.
+        since_ms: What came earlier is, too.
     """
     files = []
     for shard in range(log.layout.read().shards):
         file = folder / f"shard-{shard:05d}.jsonl"
         with file.open("wb") as lines:
-            for entry in log.read_range(shard, until=str(now_us // _MS_US)):
+            for entry in log.read_range(shard, after=f"{since_ms}-0", until=str(now_us // _MS_US)):
                 if entry.kind is RecordKind.EVENTS and entry.stream == stream and not entry.route:
                     for event in EventBatch.from_bytes(entry.body).to_events():
                         lines.write(orjson.dumps(render_plain(event)) + b"\n")

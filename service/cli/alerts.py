@@ -52,7 +52,7 @@ def tail_alerts(
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
 ) -> None:
-    """Show alerts as they are found, until interrupted; reconnects where it stopped when the service is back."""
+    """Show alerts as they are found, until interrupted; resumes where it stopped when the service is back."""
     chosen = given(stream=stream, pattern=pattern)
     with calling(url, api_key, _PATIENCE_S) as client:
         for alert in islice(client.follow("/alerts/live", after, **chosen), limit):
@@ -78,7 +78,7 @@ def acknowledge(
 @alerts.command()
 def note(
     alert: _AlertId,
-    text: Annotated[str, typer.Argument(help="The text.")],
+    text: Annotated[str, typer.Argument(help="Text of the note.")],
     by: _By = None,
     url: Url = None,
     api_key: ApiKeyOption = None,

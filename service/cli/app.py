@@ -44,10 +44,12 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
             "status 1: some were refused."
         ),
         "feed": ("Append events to a stream from a folder (feed folder) or from Kafka topics (feed kafka)."),
+        "events": "Events of streams of the running service.",
         "alerts": "Alerts of the running service.",
         "traces": "Transactions of the running service.",
         "endings": "Early terminations reported by the running service.",
         "deviations": "Deviations reported by the running service: transactions that break their constraints.",
+        "derived-events": "Matches that became events of derived streams in the running service.",
         "dead-letters": "Dead letters of the running service.",
         "match": "Match patterns in an event file, without Spark, Redis or HTTP.",
         "check": (
@@ -69,7 +71,7 @@ _PANELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "Run": ("serve", "status", "demo", "doctor", "warm-up", "settings"),
         "Send events": ("replay", "feed"),
-        "Look": ("alerts", "traces", "endings", "deviations", "dead-letters"),
+        "Look": ("events", "alerts", "traces", "endings", "deviations", "derived-events", "dead-letters"),
         "Write patterns, without a service": ("check", "match", "backtest", "generate", "discover", "conformance"),
         "Write patterns, in the service": ("patterns", "constraints", "workflows", "backtests"),
         "Projects": ("test", "run", "apply", "export"),

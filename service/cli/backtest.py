@@ -33,12 +33,11 @@ from service.cli.columns import (
     columns_of,
     reading,
 )
-from service.cli.inputs import Times, progress_bar, read_pattern_files, reason_of, require_keys
+from service.cli.inputs import Key, Times, chosen_key, progress_bar, read_pattern_files, reason_of, require_keys
 from service.cli.match import (
     Beginning,
     Ends,
     IdleTimeout,
-    Key,
     LateEvents,
     Lateness,
     LatePolicy,
@@ -59,7 +58,7 @@ from service.cli.waiting import waiting_in
 from service.errors import FileUnreadable
 from service.registering.reports import joined_with
 from service.trials.matching import WorkflowUse
-from streams import StreamDeclaration
+from streams import KeyForm, StreamDeclaration
 
 _STREAM = "backtest"
 _TERMINATED = 143
@@ -102,7 +101,7 @@ def backtest(
     lateness: Lateness = None,
     late: LateEvents = LatePolicy.DEAD_LETTER,
     idle_timeout: IdleTimeout = None,
-    lifecycle: Annotated[bool, typer.Option(help="XES: types are name+transition.")] = False,
+    lifecycle: Annotated[bool, typer.Option(help="XES: event types are name+transition.")] = False,
     id_column: IdColumn = None,
     type_column: TypeColumn = None,
     time_column: TimeColumn = None,
@@ -119,14 +118,15 @@ def backtest(
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))  # so that Spark is stopped too
     choice = model_choice(workflow, map_file, process, exact=exact, tables=tables)
     constraint_set, use = followed(constraints, choice)
-    said = replace(event_time(lateness, late, idle_timeout), name=_STREAM, key=key or "key", ties=ties.ties)
+    grouped = chosen_key(key)
+    said = replace(event_time(lateness, late, idle_timeout), name=_STREAM, key=grouped or "key", ties=ties.ties)
     declaration, constraint_set = _with_ends(said, end or [], constraint_set)
-    tried, compared = (_tried(pattern, key), _tried(against or [], key)), (compare_pruning, compare_constraints)
+    tried, compared = (_tried(pattern, grouped), _tried(against or [], grouped)), (compare_pruning, compare_constraints)
     pruned = Prune.OFF if no_prune else prune
     question = _question(declaration, tried, constraint_set, pruned, compared, is_open=is_open)
     _check(question)
     asked = reading(columns_of(id_column, type_column, time_column, attributes), assume_zone, time_unit, Repeated.KEEP)
-    chosen = as_asked(reading_of(key, times, said, lifecycle=lifecycle), asked)
+    chosen = as_asked(reading_of(grouped, times, said, lifecycle=lifecycle), asked)
     history = History(files=history_files(events), options=chosen, is_ordered=lateness is not None)
     _report(_result(history, question, cores, limit, output), use, limit, output, is_json=is_json)
 
@@ -224,7 +224,7 @@ def _require_empty(folder: Path | None) -> None:
         raise FileUnreadable(f"{folder} is not empty; name a new or empty folder for the results", file=str(folder))
 
 
-def _tried(paths: list[Path], key: str | None) -> tuple[TriedPattern, ...]:
+def _tried(paths: list[Path], key: KeyForm | None) -> tuple[TriedPattern, ...]:
     """The patterns of some files; each must be correlated by the key of the events."""
     patterns = read_pattern_files(paths)
     require_keys(patterns, key)

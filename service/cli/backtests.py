@@ -79,7 +79,7 @@ def ask(
 
 @backtests.command()
 def alerts(
-    backtest: Annotated[str, typer.Argument(help="The backtest, as the list shows it.")],
+    backtest: Annotated[str, typer.Argument(help="Id of the backtest, as 'forestall backtests list' shows it.")],
     limit: AtMost = 100,
     url: Url = None,
     api_key: ApiKeyOption = None,

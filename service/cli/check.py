@@ -24,7 +24,7 @@ from constraints import (
     idle_parts,
 )
 from nfa import Atom, Pattern, Query, TraceEnds, all_types_of, build_query, describe_atom, describe_node, parse_patterns
-from service.cli.inputs import Times, read_constraint_file, read_pattern_files
+from service.cli.inputs import Times, chosen_key, read_constraint_file, read_pattern_files
 from service.cli.model_choice import Exact, MapFile, Model, ModelChoice, Process, Tables, model_choice
 from service.cli.past import PastViolations
 from service.cli.past_log import EndEvents, read_log
@@ -52,7 +52,10 @@ def check(
         Path | None,
         typer.Option(help="Past events (.jsonl, .csv, .xes): count the transactions that break each constraint."),
     ] = None,
-    key: Annotated[str | None, typer.Option(metavar="PATH", help="With --log: path of the correlation key.")] = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[TYPE=]PATH", help="With --log: path of the correlation key, perhaps by event type."),
+    ] = None,
     times: Annotated[
         Times, typer.Option(help="With --log: order of events, by their times or as in the file.")
     ] = Times.EVENT,
@@ -67,7 +70,7 @@ def check(
     past = PastViolations.told(parsed)
     if log is not None:
         ends = parsed.constraint_set.trace_ends.union(end or ())
-        traces = read_log(log, key=key, times=times, lifecycle=lifecycle, end_events=ends)
+        traces = read_log(log, key=chosen_key(key), times=times, lifecycle=lifecycle, end_events=ends)
         past = PastViolations.counted(parsed, traces)
     try:
         warnings = check_set(parsed.constraint_set)

@@ -11,7 +11,7 @@ import orjson
 import typer
 from rich.console import Console
 
-from service.cli.inputs import Times, progress_bar
+from service.cli.inputs import Key, Times, chosen_key, progress_bar
 from service.cli.models import read_model_file
 from service.cli.past_log import EndEvents, PastLog, read_log
 from workflows import CompiledWorkflow, LogConformance, check_log, compile_workflow
@@ -36,11 +36,9 @@ def conformance(
     process: Annotated[str | None, typer.Option(help="Id of the process, if the model has several.")] = None,
     output: Annotated[Output, typer.Option(help="Output format.")] = Output.TEXT,
     is_json: Annotated[bool, typer.Option("--json", help="The same as --output json.")] = False,
-    key: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Path of the correlation key, such as data.customer.")
-    ] = None,
+    key: Key = None,
     times: Annotated[Times, typer.Option(help="Order of events: by their times, or as in the file.")] = (Times.EVENT),
-    lifecycle: Annotated[bool, typer.Option(help="XES: types are name+transition.")] = False,
+    lifecycle: Annotated[bool, typer.Option(help="XES: event types are name+transition.")] = False,
     end: EndEvents = None,
 ) -> None:
     """Compare past transactions with a model. Exit status 1: one of them leaves the model."""
@@ -48,7 +46,7 @@ def conformance(
     read = read_model_file(model, map_file, process)
     with progress_bar(f"compiling {model.name}"):
         compiled = compile_workflow(read)
-    past = read_log(log, key=key, times=times, lifecycle=lifecycle, end_events=end or ())
+    past = read_log(log, key=chosen_key(key), times=times, lifecycle=lifecycle, end_events=end or ())
     with progress_bar(f"comparing {len(past.traces):,} transactions"):
         found = check_log(compiled, past.traces)
     if is_json:

@@ -13,7 +13,7 @@ import yaml
 from rich.console import Console
 from rich.markup import escape
 
-from service.cli.inputs import Times, progress_bar, told
+from service.cli.inputs import Key, Times, chosen_key, progress_bar, told
 from service.cli.past_log import EndEvents, read_log
 from workflows import MinedConstraints, MiningSettings, kind_of, mine
 
@@ -48,18 +48,16 @@ def discover(
     ] = False,
     output: Annotated[DocumentForm, typer.Option(help="Output format.")] = DocumentForm.YAML,
     is_json: Annotated[bool, typer.Option("--json", help="The same as --output json.")] = False,
-    key: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Path of the correlation key, such as data.customer.")
-    ] = None,
+    key: Key = None,
     times: Annotated[Times, typer.Option(help="Order of events: by their times, or as in the file.")] = Times.EVENT,
-    lifecycle: Annotated[bool, typer.Option(help="XES: types are name+transition.")] = False,
+    lifecycle: Annotated[bool, typer.Option(help="XES: event types are name+transition.")] = False,
     end: EndEvents = None,
 ) -> None:
     """Discover the constraints that past transactions keep."""
     settings = MiningSettings(
         min_support=min_support, min_confidence=min_confidence, min_expected=min_expected, has_rules=rules
     )
-    past = read_log(log, key=key, times=times, lifecycle=lifecycle, end_events=end or ())
+    past = read_log(log, key=chosen_key(key), times=times, lifecycle=lifecycle, end_events=end or ())
     with progress_bar(f"discovering constraints in {len(past.traces):,} transactions"):
         found = mine(past.traces, settings, past.summary)
     for mined in found.withdrawn:

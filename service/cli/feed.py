@@ -37,7 +37,7 @@ from service.cli.columns import (
     columns_of,
     reading,
 )
-from service.cli.inputs import read_text
+from service.cli.inputs import chosen_key, read_text
 from service.cli.telling import EventsAsJson, Tell, telling
 from service.intake.feeds import FeedProgress, FeedSink, opened_feed
 from service.intake.posting import Intake
@@ -46,13 +46,22 @@ from service.process import signals_held
 from service.processes.cluster import session_options
 from service.runtime import open_stores
 from service.settings import Settings, load_settings
-from streams import FieldMapping, StreamDeclaration, SystemClock, name_fault
+from streams import FieldMapping, StreamDeclaration, SystemClock, members_of, name_fault, places_of
 from streams.readers import ReaderOptions, RowLayout
 
 feed = typer.Typer(
     help="Append events to a stream from a folder (feed folder) or from Kafka topics (feed kafka).",
     no_args_is_help=True,
 )
+
+KeyColumn = Annotated[
+    list[str] | None,
+    typer.Option(metavar="[TYPE=]COLUMN", help="Column of the correlation key, perhaps by event type. Repeatable."),
+]
+KeyPath = Annotated[
+    list[str] | None,
+    typer.Option(metavar="[TYPE=]PATH", help="Path of the correlation key, perhaps by event type. Repeatable."),
+]
 
 _TOLD_EVERY_S = 5.0
 
@@ -101,7 +110,7 @@ def folder(
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="Read what is available now, then exit.")] = False,
     name: Annotated[str | None, typer.Option(help="Name of the feed (default: STREAM-folder-DIR).")] = None,
-    key: Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of the correlation key.")] = None,
+    key: KeyColumn = None,
     id_column: IdColumn = None,
     type_column: TypeColumn = None,
     time_column: TimeColumn = None,
@@ -166,7 +175,7 @@ def kafka(
     max_rows: Annotated[
         int, typer.Option(min=1, max=100_000, help="Maximum number of records per micro-batch.")
     ] = 10_000,
-    key: Annotated[str | None, typer.Option(metavar="PATH", help="Path of the correlation key.")] = None,
+    key: KeyPath = None,
     id_column: IdColumn = None,
     type_column: TypeColumn = None,
     time_column: TimeColumn = None,
@@ -205,9 +214,9 @@ def kafka(
     )
 
 
-def _mapping(key: str | None, asked: Reading) -> ReaderOptions | None:
+def _mapping(key: list[str] | None, asked: Reading) -> ReaderOptions | None:
     """How rows are mapped to events; None if no option says."""
-    mapping = ReaderOptions(key=key, columns=asked.columns, zone=asked.zone, unit=asked.unit)
+    mapping = ReaderOptions(key=chosen_key(key), columns=asked.columns, zone=asked.zone, unit=asked.unit)
     return None if mapping == ReaderOptions() else mapping
 
 
@@ -218,13 +227,13 @@ def layout_for(declaration: StreamDeclaration, max_row_bytes: int) -> RowLayout:
     mapping = declaration.mapping
     if mapping == FieldMapping():
         assert usual.top is not None
-        own = set() if key.partition(".")[0] == "data" else {key}
+        own = members_of(key)
         return RowLayout(top=usual.top | own, texts=usual.texts | own, max_row_bytes=max_row_bytes)
-    named = frozenset({mapping.id, mapping.type, mapping.time, key, "subject", "key"})
+    named = frozenset({mapping.id, mapping.type, mapping.time, *places_of(key), "subject", "key"})
     return RowLayout(
         top=None if mapping.data is None else frozenset(name for name in named if not name.startswith("data.")),
         data=mapping.data or "data",
-        texts=frozenset({mapping.id, mapping.type, key}),
+        texts=frozenset({mapping.id, mapping.type, *places_of(key)}),
         id=mapping.id,
         time=mapping.time,
         max_row_bytes=max_row_bytes,

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from nfa import Pattern
-from service.cli.inputs import named_paths, require_keys
+from service.cli.inputs import further_keys, require_keys
 from service.trials.matching import MatchOptions, MatchReport, match_events, merged
-from streams import EventBatch, StreamDeclaration
+from streams import EventBatch, KeyForm, StreamDeclaration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,13 +38,15 @@ class FurtherKeys:
         return report
 
 
-def by_key(patterns: Sequence[Pattern], key: str | None, further: Sequence[str]) -> tuple[list[Pattern], FurtherKeys]:
+def by_key(
+    patterns: Sequence[Pattern], key: KeyForm | None, further: Sequence[str]
+) -> tuple[list[Pattern], FurtherKeys]:
     """Patterns of the correlation key, and those of further keys.
 
     Args:
         patterns: All of them.
-        key: Path of the correlation key; None: ``key``.
-        further: The further keys, each NAME=PATH.
+        key: The correlation key; None: ``key``.
+        further: The further keys, each NAME=PATH or NAME:TYPE=PATH.
 
     Raises:
         typer.BadParameter: A further key is not of that form, or is given twice.
@@ -53,10 +55,10 @@ def by_key(patterns: Sequence[Pattern], key: str | None, further: Sequence[str])
     """
     if not further:
         require_keys(patterns, key)
-        return list(patterns), FurtherKeys(declaration=StreamDeclaration(name="file"), by_route={})
+        return list(patterns), FurtherKeys(declaration=StreamDeclaration(name="file", key=key or "key"), by_route={})
     from service.registering.routing import route_of  # noqa: PLC0415
 
-    declaration = StreamDeclaration(name="file", key=key or "key", keys=named_paths(further))
+    declaration = StreamDeclaration(name="file", key=key or "key", keys=further_keys(further))
     routes = [(route_of(pattern, declaration), pattern) for pattern in patterns]
     names = dict.fromkeys(route for route, _ in routes if route)
     by_route = {name: [pattern for route, pattern in routes if route == name] for name in names}

@@ -8,18 +8,28 @@ from contextlib import contextmanager
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 import orjson
 import typer
 
 from nfa import Pattern, PatternRefused, parse_patterns, pattern_from_json, require_key
 from service.errors import FileUnreadable, PatternNameTaken
-from streams import Event, EventBatch
+from streams import Event, EventBatch, KeyForm, key_names
 from streams.readers import ReaderOptions, read_batch, read_events
 
 if TYPE_CHECKING:
     from constraints import ParsedConstraints
+
+
+Key = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="[TYPE=]PATH",
+        help="Path of the correlation key, such as data.customer (default: key). Repeatable with TYPE=, for a path by "
+        "event type; '*=' is any other type.",
+    ),
+]
 
 
 class _Told:
@@ -187,13 +197,21 @@ def _telling(options: ReaderOptions) -> ReaderOptions:
     return replace(options, on_dropped=tell)
 
 
-def key_paths(key: str | None) -> tuple[tuple[str, ...], ...]:
-    """What ``WHERE [..]`` may call the key that the events are grouped by, besides ``key``."""
-    names = () if key is None else dict.fromkeys((key.removeprefix("data."), key))
-    return tuple(tuple(name.split(".")) for name in names)
+def chosen_key(options: Sequence[str] | None, option: str = "--key") -> KeyForm | None:
+    """The correlation key that options name: PATH once, or TYPE=PATH for each event type; None if none is given.
+
+    Raises:
+        typer.BadParameter: They are of another form, or name a type twice.
+    """
+    if not options:
+        return None
+    if len(options) == 1 and "=" not in options[0]:
+        return options[0]
+    form = "write one PATH, or TYPE=PATH for each event type, such as Payment=data.ref, with '*=PATH' for other types"
+    return dict(_pairs(options, f"is not TYPE=PATH; {form}", "type", option))
 
 
-def require_keys(patterns: Sequence[Pattern], key: str | None) -> None:
+def require_keys(patterns: Sequence[Pattern], key: KeyForm | None) -> None:
     """Check that the key that the events are grouped by is among those of each pattern's ``WHERE [..]``.
 
     Raises:
@@ -201,24 +219,36 @@ def require_keys(patterns: Sequence[Pattern], key: str | None) -> None:
     """
     for pattern in patterns:
         asked = ".".join(pattern.keys[0]) if pattern.keys else ""
-        require_key(pattern, key_paths(key), f", or use --key data.{asked}")
+        require_key(pattern, () if key is None else key_names(key), f", or use --key data.{asked}")
 
 
-def named_paths(options: Sequence[str], option: str = "--further-key") -> dict[str, str]:
-    """Further keys by name.
+def further_keys(options: Sequence[str] | None, option: str = "--further-key") -> dict[str, KeyForm]:
+    """Further keys by name: NAME=PATH, or NAME:TYPE=PATH for each event type.
 
     Raises:
-        typer.BadParameter: One is not NAME=PATH, or a name comes twice.
+        typer.BadParameter: One is of another form, or given twice.
     """
-    found: dict[str, str] = {}
+    found: dict[str, KeyForm] = {}
+    for said, path in _pairs(options or (), "is not NAME=PATH, such as customer=data.customer_id", "name", option):
+        name, sign, event_type = said.partition(":")
+        known = found.get(name, {} if sign else path)
+        if isinstance(known, str) == bool(sign):
+            raise typer.BadParameter(f"{name!r} has one path for all types, or one for each type", param_hint=option)
+        found[name] = known if isinstance(known, str) else {**known, event_type: path}
+    return found
+
+
+def _pairs(options: Sequence[str], fault: str, what: str, option: str) -> Iterator[tuple[str, str]]:
+    """Options of the form NAME=PATH; no name comes twice."""
+    seen: set[str] = set()
     for text in options:
         name, sign, path = text.partition("=")
         if not (name and sign and path):
-            raise typer.BadParameter(f"{text!r} is not NAME=PATH, such as customer=data.customer_id", param_hint=option)
-        if name in found:
-            raise typer.BadParameter(f"the name {name!r} is given twice", param_hint=option)
-        found[name] = path
-    return found
+            raise typer.BadParameter(f"{text!r} {fault}", param_hint=option)
+        if name in seen:
+            raise typer.BadParameter(f"the {what} {name!r} is given twice", param_hint=option)
+        seen.add(name)
+        yield name, path
 
 
 def _patterns_of(path: Path) -> tuple[Pattern, ...]:

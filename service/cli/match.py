@@ -28,8 +28,9 @@ from service.cli.columns import (
 )
 from service.cli.further_keys import by_key
 from service.cli.inputs import (
+    Key,
     Times,
-    key_paths,
+    chosen_key,
     progress_bar,
     read_constraint_file,
     read_event_batch,
@@ -50,7 +51,7 @@ from service.trials.matching import (
     match_events,
     shown_time,
 )
-from streams import EventBatch, Late, StreamDeclaration, Ties, format_time
+from streams import EventBatch, KeyForm, Late, StreamDeclaration, Ties, format_time
 from streams.compiling import JSON_LINES, compile_kernels
 from streams.readers import ReaderOptions, reads_by_columns
 
@@ -89,9 +90,6 @@ Pruning = Annotated[
     Prune | None,
     typer.Option(help="Which partial matches to drop once they cannot complete (default: as in the constraints)."),
 ]
-Key = Annotated[
-    str | None, typer.Option(metavar="PATH", help="Path of the correlation key, such as data.customer (default: key).")
-]
 Order = Annotated[Times, typer.Option(help="Order of events: by their times, or as in the file.")]
 Listed = Annotated[
     str, typer.Option(metavar="LIST", help=f"Results to print, separated by commas: {','.join(SECTIONS)}.")
@@ -119,7 +117,7 @@ FurtherKeys = Annotated[
     list[str] | None,
     typer.Option(
         "--further-key",
-        metavar="NAME=PATH",
+        metavar="NAME[:TYPE]=PATH",
         help="Further correlation key, such as customer=data.customer: patterns with WHERE [customer] are matched over "
         "all events of a customer. Repeatable.",
     ),
@@ -148,7 +146,7 @@ def match(
     outputs: Listed = USUALLY_LISTED,
     is_open: Beginning = False,
     ties: Simultaneous = TieOrder.LOG,
-    lifecycle: Annotated[bool, typer.Option(help="XES: types are name+transition.")] = False,
+    lifecycle: Annotated[bool, typer.Option(help="XES: event types are name+transition.")] = False,
     lateness: Lateness = None,
     late: LateEvents = LatePolicy.DEAD_LETTER,
     idle_timeout: IdleTimeout = None,
@@ -164,22 +162,22 @@ def match(
 ) -> None:
     """Match patterns in an event file, without Spark, Redis or HTTP."""
     timing, sections = event_time(lateness, late, idle_timeout), _sections(outputs)
-    patterns, further = by_key(read_pattern_files(pattern), key, further_key or [])
-    is_json |= output is Output.JSON
+    patterns, further = by_key(read_pattern_files(pattern), chosen_key(key), further_key or [])
     own, use = followed(constraints, model_choice(workflow, map_file, process, exact=exact, tables=tables))
     prune = Prune.OFF if no_prune else prune
-    timing = replace(timing, key=key or "key", end_events=tuple(end or ()), ties=ties.ties)
+    declared = further.declaration
+    timing = replace(timing, key=declared.key, keys=declared.keys, end_events=tuple(end or ()), ties=ties.ties)
     constraint_set = None if own is None else _used(own, timing, prune)
     _check(patterns, timing, constraint_set, is_open=is_open)
     check_patterns(further.patterns, lambda _: TraceEnds(has_trace_end=False, is_log_ordered=timing.ties == "log"))
-    options = _options(sections, key, timing, is_open=is_open, prune=prune)
+    options = _options(sections, timing, is_open=is_open, prune=prune)
     asked = reading(columns_of(id_column, type_column, time_column, attributes), assume_zone, time_unit, duplicates)
-    chosen = as_asked(reading_of(key, times, timing, lifecycle=lifecycle), asked)
+    chosen = as_asked(reading_of(chosen_key(key), times, timing, lifecycle=lifecycle), asked)
     read, dropped = _read(events, chosen, exercise_of([*patterns, *further.patterns], constraint_set, options))
     tell_strangers([*patterns, *further.patterns], read)
     report = _matched(patterns, read, constraint_set, options, use)
     report = replace(further.added_to(report, read, options), duplicates=dropped)
-    _print_json(report) if is_json else _print(report, sections)
+    _print_json(report) if is_json or output is Output.JSON else _print(report, sections)
 
 
 def _used(constraint_set: ConstraintSet, timing: StreamDeclaration, prune: Prune | None) -> ConstraintSet:
@@ -215,14 +213,13 @@ def _check(
 
 def _options(
     sections: tuple[Section, ...],
-    key: str | None,
     timing: StreamDeclaration,
     *,
     is_open: bool,
     prune: Prune | None,
 ) -> MatchOptions:
     usual = MatchOptions.of(timing)
-    return replace(usual, sections=sections, key_paths=key_paths(key), is_open=is_open, prune=prune)
+    return replace(usual, sections=sections, is_open=is_open, prune=prune)
 
 
 def as_asked(options: ReaderOptions, asked: Reading) -> ReaderOptions:
@@ -277,7 +274,7 @@ def event_time(lateness: float | None, late: LatePolicy, idle_timeout: float | N
     return StreamDeclaration(name="file", lateness=lateness, late=policy, idle_timeout=idle_timeout)
 
 
-def reading_of(key: str | None, times: Times, timing: StreamDeclaration, *, lifecycle: bool) -> ReaderOptions:
+def reading_of(key: KeyForm | None, times: Times, timing: StreamDeclaration, *, lifecycle: bool) -> ReaderOptions:
     """How events are read: in the order of the file if some may be late."""
     keeps_order = timing.lateness is not None
     return ReaderOptions(key=key, times=times.order, keeps_order=keeps_order, lifecycle=lifecycle)

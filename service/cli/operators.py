@@ -69,10 +69,12 @@ def tell_operator(found: Mapping[str, Any], *, is_json: bool) -> None:
 
 
 def _add_add(app: typer.Typer, resource: Resource) -> None:
-    @app.command("add", help=f"Register a {resource.one}; other words under the same name are its next version.")
+    @app.command("add", help=f"Register a {resource.one}; another document under the same name is its next version.")
     def add(
-        document: Annotated[Path, typer.Argument(metavar="FILE", help="YAML or JSON.", show_default=False)],
-        draft: Annotated[bool, typer.Option("--draft", help="Check it and write it down.")] = False,
+        document: Annotated[
+            Path, typer.Argument(metavar="FILE", help="The document, YAML or JSON.", show_default=False)
+        ],
+        draft: Annotated[bool, typer.Option("--draft", help="Only check and store it.")] = False,
         url: Url = None,
         api_key: ApiKeyOption = None,
         is_json: IsJson = False,

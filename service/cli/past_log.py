@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from service.cli.inputs import Times, read_event_file
+from streams import KeyForm
 from streams.readers import ReaderOptions
 from workflows import LogSummary
 
@@ -36,13 +37,13 @@ EndEvents = Annotated[
 
 
 def read_log(
-    path: Path, *, key: str | None, times: Times, lifecycle: bool, end_events: Collection[str] = ()
+    path: Path, *, key: KeyForm | None, times: Times, lifecycle: bool, end_events: Collection[str] = ()
 ) -> PastLog:
     """The traces of an event file, each taken to be finished.
 
     Args:
         path: The file.
-        key: Path of the correlation key; None: the file says it.
+        key: The correlation key; None: the file says it.
         times: What orders the events.
         lifecycle: Of an XES file, whether types are name+transition.
         end_events: Types that end a trace, as end events of a stream do: a later event of the key opens another one.

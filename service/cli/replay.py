@@ -26,7 +26,7 @@ from service.cli.columns import (
     columns_of,
     reading,
 )
-from service.cli.inputs import Times, progress_bar, read_event_file, told
+from service.cli.inputs import Key, Times, chosen_key, progress_bar, read_event_file, told
 from service.client import REPLAY_SOURCE, ForestallClient
 from streams import Event
 from streams.readers import ReaderOptions, kind_of
@@ -43,11 +43,9 @@ def replay(
     declare: Annotated[bool, typer.Option("--declare", help="Declare the stream first, with the key subject.")] = False,
     end: End = None,
     url: Url = None,
-    key: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Path of the correlation key, such as data.customer.")
-    ] = None,
+    key: Key = None,
     times: Annotated[Times, typer.Option(help="Order of events: by their times, or as in the file.")] = Times.EVENT,
-    lifecycle: Annotated[bool, typer.Option(help="XES: types are name+transition.")] = False,
+    lifecycle: Annotated[bool, typer.Option(help="XES: event types are name+transition.")] = False,
     id_column: IdColumn = None,
     type_column: TypeColumn = None,
     time_column: TimeColumn = None,
@@ -64,7 +62,7 @@ def replay(
     Events that the stream has already accepted are dropped and counted; --duplicates keep sends them as new events.
     """
     asked = reading(columns_of(id_column, type_column, time_column, attributes), assume_zone, time_unit, duplicates)
-    options = ReaderOptions(key=key, times=times.order, lifecycle=lifecycle, columns=asked.columns)
+    options = ReaderOptions(key=chosen_key(key), times=times.order, lifecycle=lifecycle, columns=asked.columns)
     events = read_event_file(file, replace(options, zone=asked.zone, unit=asked.unit, duplicates=asked.duplicates))
     with calling(url, api_key, _PATIENCE_S) as client:
         if declare:

@@ -154,4 +154,6 @@ def add_delete(app: typer.Typer, resource: Resource, what: str, verb: str = "del
 def argument_of(resource: Resource) -> Any:
     """The argument that names one of a resource."""
     metavar = resource.one.rpartition(" ")[2].upper()
-    return typer.Argument(metavar=metavar, help=f"The {resource.one}, as the list shows it.", show_default=False)
+    return typer.Argument(
+        metavar=metavar, help=f"Id or name of the {resource.one}, as the list shows it.", show_default=False
+    )

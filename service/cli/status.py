@@ -110,6 +110,7 @@ def _read(client: ForestallClient, over_s: float) -> dict[str, Any]:
             "watermark": stream["watermark"],
             "open_traces": stream["open_traces"],
             "held_partial_matches": stream["held_partial_matches"],
+            **({"derived": True, "waiting_events": stream["waiting_events"]} if stream["derived"] else {}),
         }
         for stream in pipeline["streams"]
     }

@@ -7,13 +7,31 @@ from typing import Annotated, Any
 
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, show
-from service.cli.inputs import named_paths
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, printable, show, show_list
+from service.cli.inputs import chosen_key, further_keys, told
 from service.cli.resources import Resource, Table, add_list, add_show
+from service.client import part
+from streams import key_text
 
 streams = typer.Typer(help="Streams of the running service.", no_args_is_help=True)
 
+OwnKey = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="[TYPE=]PATH",
+        help="Path of the correlation key (default: subject). Repeatable with TYPE=, for a path by event type; "
+        "'*=' is any other type.",
+    ),
+]
+MoreKeys = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME[:TYPE]=PATH", help="A further correlation key, perhaps by event type. Repeatable."),
+]
 Name = Annotated[str, typer.Argument(help="Name of the stream.")]
+Description = Annotated[str | None, typer.Option(metavar="TEXT", help="What the stream is, for people.")]
+
+_SECONDS = "SECONDS|none"
+_NONE = "none"
 
 
 class LatePolicy(StrEnum):
@@ -31,11 +49,18 @@ class TieOrder(StrEnum):
     SIMULTANEOUS = "simultaneous"
 
 
+def _shaped(document: dict[str, Any]) -> dict[str, Any]:
+    """Keys in words."""
+    further = {name: key_text(key) for name, key in document["keys"].items()}
+    return {**document, "key": key_text(document["key"]), "keys": further}
+
+
 _STREAMS = Resource(
     path="/streams",
     one="stream",
     listed="the streams, by name",
-    table=Table(("name", "key", "end_events:ended by", "lateness")),
+    table=Table(("name", "key", "end_events:ended by", "lateness"), shaped=_shaped),
+    detailed=_shaped,
 )
 
 add_list(streams, _STREAMS)
@@ -45,12 +70,8 @@ add_show(streams, _STREAMS, "the declaration of a stream")
 @streams.command("add")
 def add_stream(
     name: Name,
-    key: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Path of the correlation key (default: subject).")
-    ] = None,
-    further_key: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=PATH", help="A further correlation key. Repeatable.")
-    ] = None,
+    key: OwnKey = None,
+    further_key: MoreKeys = None,
     type_: Annotated[
         list[str] | None, typer.Option("--type", metavar="TYPE", help="Allowed event type (default: any). Repeatable.")
     ] = None,
@@ -71,15 +92,17 @@ def add_stream(
         float | None,
         typer.Option(metavar="SECONDS", help="Source idleness: seconds without events after which time passes anyway."),
     ] = None,
+    derived: Annotated[bool | None, typer.Option("--derived", help="Patterns with INTO make its events.")] = None,
+    description: Description = None,
     url: Url = None,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
 ) -> None:
-    """Declare a stream; a declaration cannot be changed later."""
+    """Declare a stream; how its events are read cannot be changed later."""
     body: dict[str, Any] = given(
         name=name,
-        key=key,
-        keys=named_paths(further_key or []),
+        key=chosen_key(key),
+        keys=further_keys(further_key),
         event_types=type_,
         end_events=end,
         ties=ties,
@@ -87,6 +110,78 @@ def add_stream(
         late=late,
         idle_timeout=idle_timeout,
         quiet_after=quiet_after,
+        derived=derived,
+        description=description,
     )
     with calling(url, api_key) as client:
         show(client.post("/streams", body), is_json=is_json)
+
+
+@streams.command("change")
+def change_stream(
+    name: Name,
+    lateness: Annotated[
+        str | None, typer.Option(metavar=_SECONDS, help="Out-of-orderness bound: seconds that an event may be late.")
+    ] = None,
+    late: Annotated[LatePolicy | None, typer.Option(help="What to do with events later than that.")] = None,
+    idle_timeout: Annotated[
+        str | None,
+        typer.Option(metavar=_SECONDS, help="Session gap: end a transaction after these seconds without an event."),
+    ] = None,
+    quiet_after: Annotated[
+        str | None,
+        typer.Option(metavar=_SECONDS, help="Source idleness: seconds without events after which time passes anyway."),
+    ] = None,
+    end: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TYPE|none", help="Event type that ends a transaction, in place of all. Repeatable."),
+    ] = None,
+    description: Description = None,
+    url: Url = None,
+    api_key: ApiKeyOption = None,
+    is_json: IsJson = False,
+) -> None:
+    """Change event time and end events of a stream, from this position of the log on."""
+    durations = given(lateness=lateness, idle_timeout=idle_timeout, quiet_after=quiet_after)
+    body = {
+        **{member: _seconds(member, text) for member, text in durations.items()},
+        **given(late=late, end_events=[] if end == [_NONE] else end, description=description),
+    }
+    with calling(url, api_key) as client:
+        show(client.patch(f"/streams/{part(name)}", body), is_json=is_json)
+
+
+@streams.command("rm")
+def remove_stream(
+    name: Name,
+    cascade: Annotated[
+        bool, typer.Option("--cascade", help="Also delete everything that is on it; needs a key with the scope admin.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    url: Url = None,
+    api_key: ApiKeyOption = None,
+    is_json: IsJson = False,
+) -> None:
+    """Delete a stream, after showing what is deleted with it; alerts and other results stay."""
+    at = f"/streams/{part(name)}"
+    with calling(url, api_key) as client:
+        found = client.change("DELETE", at, "", params={"dry_run": "true"})
+        if not yes:
+            if found["items"]:
+                show_list(found["items"], (("kind", "kind"), ("name", "name"), ("state", "state")), is_json=is_json)
+            what = f"the stream {printable(name)}{' and all of this' if found['items'] else ''}"
+            typer.confirm(f"Delete {what}?", abort=True, err=True)
+        gone = client.change("DELETE", at, "", params={"cascade": str(cascade).lower()})
+    if is_json:
+        show(gone, is_json=True)
+    told.print(printable(f"the stream {name} is deleted"), markup=False)
+
+
+def _seconds(member: str, text: str) -> float | None:
+    """A duration that is given, or None for none."""
+    if text == _NONE:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f"{member} is {text!r}; write a number of seconds, or none") from None

@@ -31,10 +31,10 @@ from streams.compiling import compile_kernels
 def test(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the project.")],
     junit: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="File to write the results to, in the form of JUnit.")
+        Path | None, typer.Option(metavar="FILE", help="File to write the results to, as JUnit XML.")
     ] = None,
     update: Annotated[
-        bool, typer.Option("--update", help="Write what was found into tests that fail, after asking.")
+        bool, typer.Option("--update", help="Update the expected results of failing tests, after asking.")
     ] = False,
 ) -> None:
     """Run the tests of a project: documents of the kind test. Exit status 1: one fails."""
@@ -44,7 +44,7 @@ def test(
     if not cases:
         raise ProjectRefused.of([f"{folder} has no documents of the kind test"])
     with waiting_on() as waiting:
-        needed = {one for case in cases for one in project.stream(case.stream).exercises()}
+        needed = {one for stream in project.streams.values() for one in stream.exercises()}
         compile_kernels(sorted(needed), waiting.compiling)
     outcomes: list[Outcome] = []
     for case in cases:

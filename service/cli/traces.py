@@ -1,21 +1,87 @@
-"""``forestall traces``: one transaction, as the running service sees it."""
+"""``forestall traces``: open transactions, or one of them, as the running service sees them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
-from service.cli.calling import ApiKeyOption, IsJson, Url, calling, show
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, show, show_list
 from service.client import part
 
 traces = typer.Typer(help="Transactions of the running service.", no_args_is_help=True)
 
 
+_PATIENCE_S = 30.0  # an answer waits for the pipeline
+
+_COLUMNS = (
+    ("key", "key"),
+    ("since", "since"),
+    ("newest event", "newest"),
+    ("events", "events"),
+    ("constraints", "constraints"),
+    ("partial matches", "patterns"),
+    ("may come next", "following"),
+)
+
+
+class State(StrEnum):
+    """Which open transactions are listed."""
+
+    OPEN = "open"
+    MATCHING = "matching"
+    DEVIATING = "deviating"
+
+
 @traces.callback()
 def _several() -> None:
     """Transactions of the running service."""
+
+
+@traces.command("list")
+def list_traces(
+    stream: Annotated[str, typer.Argument(help="The stream.")],
+    pattern: Annotated[
+        str | None, typer.Option(metavar="PATTERN", help="Only transactions in which it has a partial match.")
+    ] = None,
+    state: Annotated[State, typer.Option(help="All, those with partial matches, or those that broke a constraint.")] = (
+        State.OPEN
+    ),
+    older_than: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="Only those open for longer: seconds, or 2d, 90min.")
+    ] = None,
+    key: Annotated[str | None, typer.Option(metavar="KEY", help="Only that of this key.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=200, help="At most this number.")] = 20,
+    url: Url = None,
+    api_key: ApiKeyOption = None,
+    is_json: IsJson = False,
+) -> None:
+    """List open transactions, the oldest first, and how far each pattern is in them."""
+    chosen = given(stream=stream, pattern=pattern, state=state.value, older_than=older_than, key=key, limit=limit)
+    with calling(url, api_key, _PATIENCE_S) as client:
+        found = client.get("/traces", **chosen)
+    show_list(map(_row, found["traces"]) if not is_json else found["traces"], _COLUMNS, is_json=is_json)
+    if not is_json and (left := found["matching"] - len(found["traces"])):
+        typer.echo(f"{left} more match; --limit shows more of them")
+
+
+def _row(trace: Mapping[str, Any]) -> dict[str, Any]:
+    """An open transaction as a line of a table."""
+    alive = [pattern for pattern in trace["patterns"] if pattern["furthest"] is not None]
+    following = trace["following"]
+    return {
+        **trace,
+        "patterns": "; ".join(_progress(pattern) for pattern in alive),
+        "following": ", ".join(following["possible"]) if following else "",
+    }
+
+
+def _progress(pattern: Mapping[str, Any]) -> str:
+    furthest = pattern["furthest"]
+    bound = " ".join(step["alias"] for step in furthest["bound"])
+    return f"{pattern['name']} has {bound}, waits for {' or '.join(furthest['waits_for'])}"
 
 
 @traces.command("show")

@@ -1,34 +1,64 @@
-"""Alerts as they are found: each listener gets each one soon after it was written, with a cursor.
+"""Alerts and events as they come: each listener gets each one soon after it was written, with a cursor.
 
-The alert log is asked again and again, so any process may serve listeners, and one that comes back with its cursor
+The stores are asked again and again, so any process may serve listeners, and one that comes back with its cursor
 misses nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 from service.errors import StoreUnavailable, TooManyListeners
-from service.stores import AlertFilter, AlertStore
+from service.stores import AlertFilter, AlertStore, EventFilter, EventPages
 
 _POLL_S = 0.5
-_PAGE_ALERTS = 100
+_PAGE_ITEMS = 100
+
+
+class LivePage(Protocol):
+    """A page of what is followed."""
+
+    @property
+    def items(self) -> Sequence[dict[str, Any]]:
+        """As plain JSON."""
+        ...
+
+    @property
+    def cursors(self) -> Sequence[str]:
+        """Of each item the cursor behind it."""
+        ...
+
+    @property
+    def after(self) -> str:
+        """Cursor behind all that was examined."""
+        ...
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there may be more behind it for now."""
+        ...
+
+
+Pages: TypeAlias = Callable[[str, int], LivePage]
+"""The page behind a cursor, with at most so many items."""
 
 
 class LiveAlerts:
-    """Lets listeners follow the alert log; belongs to one event loop.
+    """Lets listeners follow the alert log, and events of streams; belongs to one event loop.
 
     Args:
-        alerts: The log.
+        alerts: The alert log.
+        events: The events of streams.
         most: So many may listen at the same time.
-        poll_s: How often the log is asked.
+        poll_s: How often the stores are asked.
     """
 
-    def __init__(self, alerts: AlertStore, most: int, *, poll_s: float = _POLL_S) -> None:
+    def __init__(self, alerts: AlertStore, events: EventPages, most: int, *, poll_s: float = _POLL_S) -> None:
         self._alerts = alerts
+        self._events = events
         self._most = most
         self._poll_s = poll_s
         self._listeners = 0
@@ -47,8 +77,9 @@ class LiveAlerts:
         """
         if self._listeners >= self._most:
             raise TooManyListeners(
-                f"{self._most} clients already follow alerts, the maximum (FORESTALL_LIMITS__LIVE_LISTENERS); try "
-                f"again later, or read pages of GET /v1/alerts",
+                f"{self._most} clients already follow alerts or events, the maximum "
+                f"(FORESTALL_LIMITS__LIVE_LISTENERS); try again later, or read pages of GET /v1/alerts or "
+                f"GET /v1/streams/NAME/events",
                 limit=self._most,
             )
         self._listeners += 1
@@ -57,7 +88,7 @@ class LiveAlerts:
         finally:
             self._listeners -= 1
 
-    async def follow(
+    def follow(
         self, wanted: AlertFilter, after: str, is_over: Callable[[], bool]
     ) -> AsyncIterator[tuple[str, dict[str, Any]]]:
         """Cursor and alert of all that are behind a cursor, and of each one that comes.
@@ -69,13 +100,24 @@ class LiveAlerts:
             after: The cursor.
             is_over: Asked before each look; ends it.
         """
+        return self._follow(lambda cursor, limit: self._alerts.page(wanted, after=cursor, limit=limit), after, is_over)
+
+    def follow_events(
+        self, wanted: EventFilter, after: str, is_over: Callable[[], bool]
+    ) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+        """As ``follow``, for events of a stream."""
+        return self._follow(lambda cursor, limit: self._events(wanted, cursor, limit), after, is_over)
+
+    async def _follow(
+        self, pages: Pages, after: str, is_over: Callable[[], bool]
+    ) -> AsyncIterator[tuple[str, dict[str, Any]]]:
         while not is_over():
             try:
-                page = await asyncio.to_thread(self._alerts.page, wanted, after=after, limit=_PAGE_ALERTS)
+                page = await asyncio.to_thread(pages, after, _PAGE_ITEMS)
             except StoreUnavailable:
                 return
-            for cursor, alert in zip(page.cursors, page.alerts, strict=True):
-                yield cursor, alert
+            for cursor, item in zip(page.cursors, page.items, strict=True):
+                yield cursor, item
             after = page.after
             if not page.has_more:
                 await asyncio.sleep(self._poll_s)

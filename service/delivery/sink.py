@@ -1,4 +1,8 @@
-"""Where the pipeline's rows go: each kind into its store, and what webhooks want into the queue of deliveries."""
+"""Where the pipeline's rows go: each kind into its store, deliveries into their queue, derived events into the log.
+
+A micro-batch that was written in part is written again. So its results come first, then its derived events, then the
+time that follows from them, and last what its shards say of themselves: with that its entries count as matched.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +15,10 @@ import orjson
 import structlog
 
 from service.delivery.alert_spans import AlertSpans
+from service.delivery.derived_events import DerivedEvents
 from service.runtime import Stores
 from service.stores import USUAL_SEVERITY, RegisteredWebhook
-from shards import ALERT, DEAD_LETTER, STATS, OutputRow, ResultKind
+from shards import ALERT, ANSWER, DEAD_LETTER, DERIVED, STATS, OutputRow, ResultKind
 from streams import Clock
 
 if TYPE_CHECKING:
@@ -33,15 +38,18 @@ class AlertSink:
         self._stores = stores
         self._clock = clock
         self._spans = None if spans is None else AlertSpans(spans, stores.request_contexts)
+        self._derived = DerivedEvents(stores.derived)
 
     def __call__(self, rows: Sequence[OutputRow], epoch_id: int) -> None:
         """Write the rows of micro-batch ``epoch_id``, or a part of them.
 
         Raises:
+            LogResharding: There are derived events, and the log is being divided anew.
             StoreUnavailable: Redis does not answer; the same call may be made again.
         """
         told = [row for row in rows if row.kind == STATS.name]
         self._store([row for row in rows if row.kind != STATS.name], epoch_id)
+        self._derived([row for row in rows if row.kind == DERIVED.name], told)
         self._stores.pipeline_status.note(told)  # last: what counts as matched has its alerts written
 
     def _store(self, rows: Sequence[OutputRow], epoch_id: int) -> None:
@@ -72,7 +80,9 @@ class AlertSink:
             rows = self._graded(rows)
         if kind is DEAD_LETTER:
             _log_given_up(rows)
-        if kind is ALERT:
+        if kind is ANSWER:
+            self._stores.questions.keep(rows)
+        elif kind is ALERT:
             self._write_alerts(rows, webhooks, now_us, epoch_id)
         elif kind.counts_for:
             self._stores.results[kind.counts_for].count(rows, epoch_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from service.intake.posting import require_posted
 from service.runtime import Stores
 from streams import Punctuation, TraceEnd
 
@@ -21,8 +22,9 @@ class Announcing:
 
         Raises:
             UnknownStream: The stream is not declared.
+            StreamDerived: Its time follows from that of the streams that feed it.
         """
-        self._stores.registry.stream(stream)
+        require_posted(self._stores.registry.stream(stream))
         self._stores.announcements.append(stream, punctuation)
 
     def end_trace(self, stream: str, end: TraceEnd) -> None:

@@ -79,7 +79,7 @@ class EventSchema:
         if not is_stored and weight.per_character > _MOST_PER_CHARACTER:
             raise SchemaRefused(
                 f"for each character of a text the schema, with its references, may take {weight.per_character} steps; "
-                f"at most {_MOST_PER_CHARACTER} are read: write fewer or simpler regular expressions, with smaller "
+                f"at most {_MOST_PER_CHARACTER} are allowed: write fewer or simpler regular expressions, with smaller "
                 "numbers of repetitions"
             )
         self._parts = weight.parts
@@ -148,7 +148,7 @@ def _bounded(schema: object) -> tuple[dict[str, Any], Plan]:
     What is too large, names other places, or multiplies when its references are followed is refused.
     """
     if not isinstance(schema, dict):
-        raise SchemaRefused("a schema is a JSON object")
+        raise SchemaRefused("a schema must be a JSON object")
     try:
         size_bytes = len(orjson.dumps(schema))
     except TypeError as error:
@@ -158,5 +158,5 @@ def _bounded(schema: object) -> tuple[dict[str, Any], Plan]:
     if size_bytes > _MOST_BYTES:
         raise SchemaRefused(f"the schema has {size_bytes} bytes; at most {_MOST_BYTES} are read")
     if str(schema.get("$schema", DIALECT)).rstrip("#") != DIALECT:
-        raise SchemaRefused(f"$schema: {schema['$schema']!r} is not read here; write {DIALECT!r}, or leave it out")
+        raise SchemaRefused(f"$schema: {schema['$schema']!r} is not supported; write {DIALECT!r}, or leave it out")
     return schema, Weights(schema).plan()

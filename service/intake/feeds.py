@@ -191,7 +191,7 @@ class FeedSink:
         if mark is None and batch == 0:
             mark = FeedMark(checkpoint=self._feed.checkpoint)
             begun = mark
-            self._patiently(lambda: self._marks.begin(name, begun))
+            self._patiently(lambda: self._marks.begin(name, begun, self._feed.stream))
         if mark is None or mark.batch < batch:
             known = "knows nothing of it" if mark is None else f"has taken its micro-batches before {mark.batch} only"
             raise FeedMisplaced(

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import orjson
 
-from service.errors import BatchTooLarge, IdempotencyKeyReused, InvalidIdempotencyKey
+from service.errors import BatchTooLarge, IdempotencyKeyReused, InvalidIdempotencyKey, StreamDerived
 from service.intake.event_schemas import EventSchema, StepBudget
 from service.intake.identities import without_repetitions
 from service.settings import Limits
@@ -165,6 +165,7 @@ class Intake:
 
         Raises:
             UnknownStream: The stream is not declared.
+            StreamDerived: Patterns make its events.
             BatchTooLarge: More events than one request may hold.
             InvalidIdempotencyKey: The key is empty, too long or not printable ASCII.
             IdempotencyKeyReused: The key came before, with another batch.
@@ -173,6 +174,7 @@ class Intake:
         """
         self._check(objects, idempotency_key)
         declaration, use = self._registry.stream_with_schemas(stream)
+        require_posted(declaration)
         found, rejected = _sorted_out(objects, declaration, shape, self._checks(stream, use))
         batch, ids = _once_each(found, rejected, objects, declaration, part)
         repeated = len(found) - len(batch)
@@ -198,8 +200,10 @@ class Intake:
 
         Raises:
             UnknownStream: The stream is not declared.
+            StreamDerived: Patterns make its events.
         """
         declaration, use = self._registry.stream_with_schemas(stream)
+        require_posted(declaration)
         return _sorted_out(objects, declaration, shape, self._checks(stream, use))[1]
 
     def _checks(self, stream: str, use: SchemaUse) -> _Schemas | None:
@@ -369,6 +373,20 @@ def _report(answer: Mapping[str, Any], *, is_duplicate: bool) -> IntakeReport:
         is_duplicate=is_duplicate,
         duplicates=answer.get("duplicates", 0),  # older releases dropped none
     )
+
+
+def require_posted(declaration: StreamDeclaration) -> None:
+    """Check that a stream takes what senders say.
+
+    Raises:
+        StreamDerived: Patterns make its events, and its time follows from theirs.
+    """
+    if declaration.derived:
+        raise StreamDerived(
+            f"the stream {declaration.name!r} is derived: patterns with INTO {declaration.name} make its events; send "
+            f"events to the streams of these patterns (GET /v1/streams/{declaration.name} names them)",
+            stream=declaration.name,
+        )
 
 
 def check_idempotency_key(key: str | None) -> None:

@@ -199,7 +199,7 @@ class Weights:
         if depth > _DEEPEST:
             raise SchemaRefused(f"{place}: the schema, with its references, is deeper than {_DEEPEST}")
         if place in self._open:
-            raise SchemaRefused(f"{place}: the reference comes back to itself; recursive schemas are not read here")
+            raise SchemaRefused(f"{place}: the reference is circular; recursive schemas are not supported")
         if place not in self._known:
             self._open.add(place)
             weight = sum(self._inner(place, part, depth, is_named=is_named), Weight())
@@ -222,7 +222,7 @@ class Weights:
             if is_named:
                 yield self.of(inner, item, depth + 1)
             elif name in _ELSEWHERE or (name == "$id" and depth):
-                raise SchemaRefused(f"{place}: {name} is not read here; name parts with $defs and '$ref': '#/$defs/…'")
+                raise SchemaRefused(f"{place}: {name} is not supported; name parts with $defs and '$ref': '#/$defs/…'")
             elif name == "$ref":
                 yield self.of(str(item), self._found(place, item), depth + 1)
             elif name in _DEFINITIONS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from service.backlog import Backlog, Volume
@@ -25,6 +25,7 @@ class StreamOverview:
         held: Partial matches.
         waiting: Events that wait to be put in order.
         late: Late events, by what was done with them.
+        is_derived: Whether patterns with INTO make its events.
     """
 
     name: str
@@ -34,6 +35,7 @@ class StreamOverview:
     held: int | None
     waiting: int | None
     late: Mapping[str, int]
+    is_derived: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +76,7 @@ def pipeline_overview(stores: Stores, clock: Clock) -> PipelineOverview:
     status = stores.pipeline_status
     totals = status.totals()
     reports = status.shards()
+    derived = {stream.name for stream in stores.registry.streams() if stream.derived}
     seconds = {name[1]: micros / _SECOND_US for name, micros in totals.items() if name[0] == "batch_us"}
     return PipelineOverview(
         running_since_us=status.started_us(),
@@ -85,7 +88,7 @@ def pipeline_overview(stores: Stores, clock: Clock) -> PipelineOverview:
         seconds=dict(sorted(seconds.items())),
         shards=len(reports),
         state_bytes=_total([report.state_bytes for report in reports]),
-        streams=_streams(reports, clock.now_us()),
+        streams=[replace(one, is_derived=one.name in derived) for one in _streams(reports, clock.now_us())],
     )
 
 

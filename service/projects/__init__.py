@@ -11,6 +11,7 @@ from service.projects.cases import (
     Case,
     Outcome,
     cases_of,
+    event_lines,
     expectation,
     line_of,
     outcome_of,
@@ -19,10 +20,12 @@ from service.projects.cases import (
 )
 from service.projects.documents import Document, document_schema, read_project
 from service.projects.exporting import export_project
-from service.projects.local import LISTS, LocalProject, LocalStream
+from service.projects.local import LocalProject, LocalStream
 from service.projects.planning import Change, Plan, plan_project
+from service.projects.running import EVENTS, LISTS, Results
 
 __all__ = [
+    "EVENTS",
     "LISTS",
     "Case",
     "Change",
@@ -31,9 +34,11 @@ __all__ = [
     "LocalStream",
     "Outcome",
     "Plan",
+    "Results",
     "apply_plan",
     "cases_of",
     "document_schema",
+    "event_lines",
     "expectation",
     "export_project",
     "line_of",

@@ -11,10 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from service.projects.documents import Document
-from service.projects.local import LISTS, LocalProject
+from service.projects.local import LocalProject
 from service.projects.planning import as_yaml
-from streams import Event, EventBatch, ForestallError, did_you_mean, parse_plain
+from service.projects.running import EVENTS, LISTS
+from streams import Event, EventBatch, ForestallError, did_you_mean, parse_plain, parse_time
 
 _EVENT = re.compile(r"([^\W\d]\w*?)(\d+)('*)(?::(\S+))?")
 _SECOND_US = 1_000_000
@@ -85,9 +88,22 @@ def cases_of(documents: Sequence[Document], project: LocalProject) -> list[Case]
 
 def run_case(case: Case, project: LocalProject) -> dict[str, list[str]]:
     """What a test finds, as lines by the name of their list."""
-    found = project.stream(case.stream).run(case.events, is_open=case.is_open)
+    found = project.run({case.stream: case.events}, is_open=case.is_open)
     keys = set(case.events.columns.column("key").to_pylist())
-    return {name: sorted(line_of(name, one, has_keys=len(keys) > 1) for one in found[name]) for name in LISTS}
+    lines = {name: sorted(line_of(name, one, has_keys=len(keys) > 1) for one in found[name]) for name in LISTS}
+    return {**lines, EVENTS: sorted(event_lines(found[EVENTS]))}
+
+
+def event_lines(events: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Derived events as lines: stream, key, type and second, attributes; what is taken back in the same form."""
+    short = {one["id"]: f"{one['type']}{_seconds(one['time'])}" for one in events}
+    for one in events:
+        data = {name: short.get(value, value) if name == "retracts" else value for name, value in one["data"].items()}
+        words = [
+            f"{name}={value if isinstance(value, str) else orjson.dumps(value).decode()}"
+            for name, value in data.items()
+        ]
+        yield " ".join([one["stream"], f"[{one['key']}]", short[one["id"]], *sorted(words)])
 
 
 def outcome_of(case: Case, found: Mapping[str, list[str]], seconds: float) -> Outcome:
@@ -101,7 +117,7 @@ def outcome_of(case: Case, found: Mapping[str, list[str]], seconds: float) -> Ou
 
 def expectation(found: Mapping[str, Sequence[str]], case: Case) -> dict[str, list[str]]:
     """What a test would have to expect: the lists that it names, and those that are not empty."""
-    names = [name for name in LISTS if name in case.expected or found[name]]
+    names = [name for name in (*LISTS, EVENTS) if name in case.expected or found[name]]
     return {name: list(found[name]) for name in names}
 
 
@@ -143,12 +159,15 @@ def with_expectation(document: Document, expected: Mapping[str, Sequence[str]]) 
 def _case(document: Document, project: LocalProject) -> Case:
     stream = document.body.get("stream")
     if stream is None:
-        if len(project.streams) != 1:
+        posted = [name for name, one in project.streams.items() if not one.declaration.derived]
+        if len(posted) != 1:
             raise document.refuse("say which stream the events are of, as the project has several")
-        (stream,) = project.streams
+        (stream,) = posted
     elif stream not in project.streams:
         advice = did_you_mean(stream, project.streams)
         raise document.refuse(f"no document declares the stream {stream!r}{advice}", "stream")
+    elif project.stream(stream).declaration.derived:
+        raise document.refuse(f"the events of {stream!r} are derived; give those that it is made of", "stream")
     try:
         events = EventBatch.from_events(list(_events(document, project, stream)))
         expected = {name: sorted(map(_tidy, lines)) for name, lines in document.body.get("expect", {}).items()}
@@ -188,6 +207,12 @@ def _short(document: Document, word: str, key: str) -> Event:
     data = {} if value is None else {"v": _number(value)}
     event_id = f"{event_type}{second}{mark}"
     return Event(id=event_id, type=event_type, time_us=int(second) * _SECOND_US, key=key, data=data)
+
+
+def _seconds(time: str) -> str:
+    """A time as the short form has it."""
+    whole, part = divmod(parse_time(time), _SECOND_US)
+    return f"{whole}.{part:06d}".rstrip("0") if part else str(whole)
 
 
 def _number(text: str) -> int | float | str:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Self, cast
+from typing import Self, cast
 
 from service.errors import ServiceError
-from streams.errors import Fault
 
 
-class ProjectRefused(ServiceError):
+class ProjectRefused(ServiceError, code="project-refused", fault="caller"):
     """Documents of a project are wrong; the message names every problem with its place."""
-
-    code: ClassVar[str] = "project-refused"
-    fault: ClassVar[Fault] = "caller"
 
     @property
     def problems(self) -> list[str]:
@@ -26,8 +22,5 @@ class ProjectRefused(ServiceError):
         return cls("\n".join(problems), problems=list(problems))
 
 
-class ApplyStopped(ServiceError):
+class ApplyStopped(ServiceError, code="apply-stopped", fault="caller"):
     """A service was changed by somebody else, or refused a change, while a project was applied to it."""
-
-    code: ClassVar[str] = "apply-stopped"
-    fault: ClassVar[Fault] = "caller"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from constraints import ConstraintSet, parse_constraints
 from nfa import Pattern, Prune, parse_pattern
@@ -15,18 +15,14 @@ from service.projects.errors import ProjectRefused
 from service.projects.planning import wanted_of
 from service.projects.resources import Form, Wanted
 from service.projects.results import Patterns
+from service.projects.running import ProjectRun, Results
 from service.projects.streams import ConstraintSets, Following, Streams, Workflows
 from service.registering.joining import Derived, effective_set
 from service.registering.reports import joined_with
 from service.registering.routing import RoutedPattern, routed
-from service.trials.matching import SECTIONS, MatchOptions, exercise_of, match_events
+from service.trials.matching import MatchOptions, exercise_of
 from streams import EventBatch, ForestallError, StreamDeclaration, did_you_mean
 from workflows import ReadOptions, compile_workflow, read_model
-
-Results: TypeAlias = dict[str, list[dict[str, Any]]]
-"""What was found, by the name of its list."""
-
-LISTS = ("alerts", "timeouts", "ended", "deviations", "corrections")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,25 +51,9 @@ class LocalStream:
 
     def exercises(self) -> list[str]:
         """What stands for the kernels that a run needs (``streams.compiling``)."""
-        return sorted({exercise_of(run.patterns, run.constraint_set, run.options) for run in self._runs(is_open=False)})
+        return sorted({exercise_of(run.patterns, run.constraint_set, run.options) for run in self._runs()})
 
-    def run(self, events: EventBatch, *, is_open: bool = False) -> Results:
-        """What the patterns find, and which transactions break the constraints.
-
-        Args:
-            events: In the order in which they come.
-            is_open: Whether they are the beginning of something; otherwise every transaction ends with them.
-        """
-        found: Results = {name: [] for name in LISTS}
-        for run in self._runs(is_open=is_open):
-            seen = events.keyed_by(self.declaration.attribute_of(run.route)) if run.route else events
-            report = match_events(run.patterns, seen, run.constraint_set, run.options).to_document()
-            report["alerts"] = report.pop("matches")
-            for name in LISTS:
-                found[name] += [{"stream": self.declaration.name, **one} for one in report[name]]
-        return found
-
-    def _runs(self, *, is_open: bool) -> Iterator[_Run]:
+    def _runs(self) -> Iterator[_Run]:
         """Patterns by key and by whether constraints concern them; those by the correlation key come in any case."""
         groups: dict[tuple[str, bool], list[Pattern]] = {("", True): []}
         for one, is_guarded in self.patterns:
@@ -82,8 +62,6 @@ class LocalStream:
             rules = self.constraint_set if is_guarded else joined_with(ConstraintSet(), self.declaration)
             options = replace(
                 MatchOptions.of(self.declaration, route),
-                sections=SECTIONS,
-                is_open=is_open,
                 prune=None if is_guarded and rules.parts else Prune.OFF,
                 end_events=frozenset() if route else self.constraint_set.trace_ends | set(self.declaration.end_events),
             )
@@ -109,6 +87,25 @@ class LocalProject:
         """
         return _Reading(wanted_of(documents, folder)).project()
 
+    def run(self, events: Mapping[str, EventBatch], *, is_open: bool = False) -> Results:
+        """What the patterns find, and which transactions break the constraints.
+
+        Args:
+            events: Of each stream, in the order in which they come.
+            is_open: Whether they are the beginning of something; otherwise every transaction ends with them.
+
+        Raises:
+            ProjectRefused: Patterns feed each other in a circle, or a stream that is not derived.
+        """
+        run = ProjectRun(
+            {name: stream.declaration for name, stream in self.streams.items()},
+            {name: stream.constraint_set for name, stream in self.streams.items()},
+            {name: stream.patterns for name, stream in self.streams.items()},
+        )
+        for name, batch in events.items():
+            run.feed(name, batch)
+        return run.results(is_open=is_open)
+
     def stream(self, name: str) -> LocalStream:
         """One stream.
 
@@ -128,6 +125,11 @@ class _Reading:
         self._declared = {
             one.name: StreamDeclaration.from_json({"name": one.name, **one.form}) for one in self._of(Streams)
         }
+        for one in self._of(Patterns):
+            with _placed(one):
+                into = parse_pattern(one.form["text"]).into
+            if into is not None:
+                self._declared.setdefault(into.stream, StreamDeclaration(name=into.stream, derived=True))
 
     def project(self) -> LocalProject:
         """All of them."""

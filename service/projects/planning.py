@@ -107,9 +107,9 @@ def plan_project(client: ForestallClient, documents: Sequence[Document], folder:
         change = Change(
             action="new" if found is None else "changed", kind=one.kind, name=one.name, wanted=one, found=found
         )
-        if found is not None and one.kind.cannot_change:
+        if found is not None and (why := one.kind.cannot_change(found.form, one.form)):
             told = "\n".join(f"    {line}" for line in change.difference())
-            problems.append(f"{one.document.place()}: {change.title}: {one.kind.cannot_change}\n{told}")
+            problems.append(f"{one.document.place()}: {change.title}: {why}\n{told}")
         changes.append(change)
     if problems:
         raise ProjectRefused.of(problems)

@@ -64,9 +64,6 @@ class ResourceKind(ABC):
     title: ClassVar[str]
     """What people call one of it."""
 
-    cannot_change: ClassVar[str] = ""
-    """Why one that is there cannot be changed, in words; empty: it can."""
-
     cannot_go: ClassVar[str] = ""
     """Why one that is there cannot be deleted, in words; empty: it can."""
 
@@ -77,6 +74,10 @@ class ResourceKind(ABC):
         Raises:
             ForestallError: It cannot be meant so.
         """
+
+    def cannot_change(self, found: Form, wanted: Form) -> str:
+        """Why one that is there cannot be changed so, in words; empty: it can."""
+        return ""
 
     @abstractmethod
     def names(self, client: ForestallClient) -> list[str]:

@@ -12,9 +12,10 @@ from constraints import parse_constraints, to_document
 from service.client import ForestallClient, part
 from service.projects.documents import Document
 from service.projects.resources import Files, Form, Found, ResourceKind, Wanted, tag_of
-from streams import ForestallError, StreamDeclaration
+from streams import CHANGEABLE, ForestallError, StreamDeclaration
 
 _BESIDE = ("schemas", "workflow")
+_USUAL = {name: getattr(StreamDeclaration(name="usual"), name) for name in CHANGEABLE}
 _XML, _YAML = "application/xml", "application/yaml"
 
 
@@ -22,8 +23,6 @@ class Streams(ResourceKind):
     """Declarations of streams."""
 
     title: ClassVar[str] = "stream"
-    cannot_change: ClassVar[str] = "the declaration of a stream cannot be changed; declare another stream"
-    cannot_go: ClassVar[str] = "a stream cannot be deleted"
 
     def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
         """The declaration."""
@@ -44,8 +43,18 @@ class Streams(ResourceKind):
         return None if read is None else Found(form=_declared(read[0]), tag=read[1], at=at)
 
     def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:
-        """Declare it."""
-        client.change("POST", "/streams", tag_of(found), json={"name": wanted.name, **wanted.form})
+        """Declare it, or change what may change."""
+        if found is None:
+            client.change("POST", "/streams", None, json={"name": wanted.name, **wanted.form})
+            return
+        changes = {name: wanted.form.get(name, _USUAL[name]) for name in CHANGEABLE}
+        client.change("PATCH", found.at, found.tag, json=changes)
+
+    def cannot_change(self, found: Form, wanted: Form) -> str:
+        """How events are read cannot be changed."""
+        fixed = sorted(name for name in found.keys() | wanted.keys() if found.get(name) != wanted.get(name))
+        named = ", ".join(name for name in fixed if name not in CHANGEABLE)
+        return named and f"{named} of a stream cannot be changed; delete the stream first, or declare another one"
 
 
 class SchemaChecks(ResourceKind):

@@ -128,6 +128,17 @@ class ConstraintSets:
 
         return self._changed(self._stores.registry.stream(stream), wish, condition)
 
+    def redrafted(self, declaration: StreamDeclaration, known: RegisteredConstraints) -> ConstraintsDraft:
+        """The constraint set that a stream is to have with another declaration.
+
+        Raises:
+            ContradictoryConstraints: No trace at all keeps it.
+            ForestallError: As ``follow``.
+        """
+        following = known.following
+        derived = None if following is None else self.derived(following)
+        return self._draft(declaration, replace(_kept(known), derived=derived))
+
     def current(self, stream: str) -> ConstraintReport:
         """The current constraint set of a stream.
 

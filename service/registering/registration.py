@@ -9,6 +9,7 @@ from nfa import Pattern, TraceEnds, describe_pattern, parse_pattern, pattern_fro
 from service.errors import PatternTooLong, UnknownConstraints
 from service.latest_used import LatestUsed
 from service.registering.constraint_sets import ConstraintSets
+from service.registering.derivations import Derivations
 from service.registering.inspection import PatternInspection, SetInspection, inspect_pattern, inspect_set, is_explained
 from service.registering.reports import (
     ConstraintReport,
@@ -53,6 +54,7 @@ class Registration:
         self._settings = settings
         self._clock = clock
         self._inspections: LatestUsed[tuple[str, ...], PatternInspection] = LatestUsed(_INSPECTIONS_KEPT)
+        self._derivations = Derivations(stores.registry)
         self.constraint_sets = ConstraintSets(stores, settings, clock)
 
     @property
@@ -152,6 +154,8 @@ class Registration:
             PatternOnOtherStream: The name is taken on another stream.
             MigrationRefused: The version that is to go on for a while is matched by another key.
             WrongPatternState: It is retired, or the draft is of one that is matched already.
+            StreamNotDerived: INTO names a stream that takes posted events.
+            DerivationRefused: INTO would close a cycle of streams, or make a chain of too many.
         """
         self._check_length(text)
         self._stores.registry.stream(stream)
@@ -206,7 +210,9 @@ class Registration:
         if action == "activate":
             record = self._stores.registry.pattern(name)
             if record.state == "draft":
-                self.check_pattern(record.stream, parse_pattern(record.text), is_guarded=record.is_guarded)
+                pattern = parse_pattern(record.text)
+                self.check_pattern(record.stream, pattern, is_guarded=record.is_guarded)
+                self._derivations.declare(pattern)
         return self._report(
             *self._stores.registry.pattern_operators.move(name, action, condition, self._clock.now_us())
         )
@@ -236,6 +242,7 @@ class Registration:
         """Warnings, in words, about a pattern that can be matched."""
         pattern, declaration = on_stream.pattern, on_stream.declaration
         require_declared(pattern, declaration)
+        self._derivations.check(pattern, declaration.name)
         ends = self._ends(on_stream, is_guarded=is_guarded)
         ends.check(pattern)
         query = reasoned_query(on_stream)
@@ -246,6 +253,7 @@ class Registration:
         return (
             *pattern_warnings(on_stream, query, check, ends),
             *unfollowed_types(pattern, constraint_set, with_schemas),
+            *self._derivations.unfed_types(pattern, declaration),
         )
 
     def register(self, stream: str, pattern: Pattern, wish: PatternDraft) -> PatternReport:
@@ -263,7 +271,10 @@ class Registration:
         declaration = self._stores.registry.stream(stream)
         on_stream = routed(pattern, declaration)
         warnings = self._checked(on_stream, is_guarded=wish.is_guarded)
-        draft = replace(wish, name=pattern.name, route=on_stream.route)
+        into = "" if pattern.into is None else pattern.into.stream
+        draft = replace(wish, name=pattern.name, route=on_stream.route, into=into)
+        if not draft.is_draft:
+            self._derivations.declare(pattern)
         record, is_new = self._stores.registry.put_pattern(declaration.name, draft, self._clock.now_us())
         return PatternReport(pattern=record, is_new=is_new, parsed=pattern, warnings=warnings)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from constraints import ConstraintSet, QueryCheck, check_query, check_set
@@ -20,7 +20,7 @@ from nfa import (
 from service.registering.inspection import is_explained
 from service.registering.routing import RoutedPattern, routed
 from service.stores import RegisteredConstraints, RegisteredPattern
-from streams import StreamDeclaration
+from streams import StreamDeclaration, key_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,19 +186,20 @@ def pattern_warnings(on_stream: RoutedPattern, query: Query, check: QueryCheck, 
 
 def _routed(route: str, declaration: StreamDeclaration) -> str:
     return (
-        f"it is matched by the further key {route} ({declaration.keys[route]}), whose traces have no end and no "
-        "constraints"
+        f"it is matched by the further key {route} ({key_text(declaration.keys[route])}), whose traces have no end "
+        "and no constraints"
     )
 
 
 def _mistaken_names(on_stream: RoutedPattern) -> list[str]:
     """Names of further keys that are read as attributes, since only the key that a pattern is matched by has a name."""
     declaration = on_stream.declaration
+    named = [(name, declaration.keys[name]) for name in on_stream.finer if name in declaration.keys]
     return [
-        f"{name} in WHERE [..] is the attribute of that name; the further key {name} is written "
-        f"{'.'.join(declaration.attribute_of(name))} there"
-        for name in on_stream.finer
-        if name in declaration.keys and declaration.attribute_of(name) != (name,)
+        f"{name} in WHERE [..] is the attribute of that name; the further key {name} is "
+        + (key_text(key) if isinstance(key, Mapping) else f"written {key.removeprefix('data.')} there")
+        for name, key in named
+        if declaration.attribute_of(name) != (name,)
     ]
 
 

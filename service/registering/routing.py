@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from nfa import KeyMismatch, Pattern, has_key
-from streams import StreamDeclaration
+from streams import StreamDeclaration, key_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,20 +63,26 @@ def routed(pattern: Pattern, declaration: StreamDeclaration) -> RoutedPattern:
 
 def _mismatch(pattern: Pattern, declaration: StreamDeclaration) -> KeyMismatch:
     asked = ", ".join(".".join(path) for path in pattern.keys)
-    own = dict.fromkeys((declaration.key.removeprefix("data."), "key"))
-    further = [f"[{'.'.join(declaration.attribute_of(name))}] for those of {name}" for name in declaration.keys]
+    own = dict.fromkeys((*(".".join(path).removeprefix("data.") for path in declaration.key_paths), "key"))
+    further = [f"[{_name_of(name, declaration)}] for those of {name}" for name in declaration.keys]
     ways = [f"{' or '.join(f'[{name}]' for name in own)} for the traces of the stream", *further]
     return KeyMismatch(
-        f"WHERE [{asked}]: the stream {declaration.name!r} is correlated by {declaration.key}"
+        f"WHERE [{asked}]: the stream {declaration.name!r} is correlated by {key_text(declaration.key)}"
         f"{_declared(declaration)}, and a pattern's keys must contain one of its declared keys; write "
         f"[key, {asked}] for finer traces, {', '.join(ways)}, or leave it out",
         asked=asked,
-        key=declaration.key,
-        keys=dict(declaration.keys),
+        key=key_text(declaration.key),
+        keys={name: key_text(key) for name, key in declaration.keys.items()},
     )
 
 
 def _declared(declaration: StreamDeclaration) -> str:
     if not declaration.keys:
         return ""
-    return ", its further keys are " + ", ".join(f"{name} ({path})" for name, path in declaration.keys.items())
+    return ", its further keys are " + ", ".join(f"{name} ({key_text(key)})" for name, key in declaration.keys.items())
+
+
+def _name_of(route: str, declaration: StreamDeclaration) -> str:
+    """What a pattern calls a further key: its path, or where it has several its name."""
+    path = declaration.attribute_of(route)
+    return route if isinstance(path, Mapping) else ".".join(path)

@@ -425,7 +425,8 @@ class WorkflowLibrary:
         log = self._stores.log
         hashed = key_hash(key)
         found: list[tuple[int, str]] = []
-        for entry in (entry for home in log.layout.read().homes(hashed) for entry in log.read_range(home)):
+        after = f"{self._stores.registry.since_ms(stream)}-0"
+        for entry in (entry for home in log.layout.read().homes(hashed) for entry in log.read_range(home, after=after)):
             if entry.kind is RecordKind.EVENTS and entry.stream == stream:
                 batch = EventBatch.from_bytes(entry.body)
                 if (batch.key_hashes == hashed).any():

@@ -19,13 +19,16 @@ from .keyspace import KeyPart, Keyspace
 from .log.announcements import Announcements
 from .log.backlog import BacklogStore
 from .log.dead_letters import DeadLetter, DeadLetterStore, ReplayOutcome
+from .log.derived import DerivedEventStore, DerivedPart
 from .log.event_ids import DuplicateStore, IdLimits, event_digest
 from .log.event_log import EventLog, LogLimits, Receipt, Submission
+from .log.event_pages import EventFilter, EventPage, EventPages, LogEventPages
 from .log.feeds import FeedMark, FeedStep, FeedStore
 from .log.layout import Layout, LayoutStore
 from .log.pipeline_status import PipelineStatus, ShardReport, StreamReport
 from .log.stream_times import StreamTimes, StreamTimesStore
 from .log.tail import LogTail
+from .questions import QuestionStore
 from .registry.event_types import EventType, EventTypeStore, SchemaUse
 from .registry.forms import OperatorDraft, PatternDraft
 from .registry.keys import ApiKey, KeyStore, Scope
@@ -41,6 +44,7 @@ from .registry.registered import (
     State,
 )
 from .registry.registry import Registry
+from .registry.removal import StreamUse
 from .registry.workflows import RegisteredWorkflow, WorkflowDraft, WorkflowStore, WorkflowSummary
 from .request_contexts import ContextLimits, RequestContext, RequestContextStore
 from .results.alerts import AlertFilter, AlertPage, AlertStore
@@ -88,8 +92,13 @@ __all__ = [
     "DeliveryLog",
     "DeliveryStats",
     "DeliveryStore",
+    "DerivedEventStore",
+    "DerivedPart",
     "DuplicateStore",
+    "EventFilter",
     "EventLog",
+    "EventPage",
+    "EventPages",
     "EventType",
     "EventTypeStore",
     "FeedMark",
@@ -104,6 +113,7 @@ __all__ = [
     "Keyspace",
     "Layout",
     "LayoutStore",
+    "LogEventPages",
     "LogLimits",
     "LogTail",
     "Note",
@@ -112,6 +122,7 @@ __all__ = [
     "Outcome",
     "PatternDraft",
     "PipelineStatus",
+    "QuestionStore",
     "QueueRules",
     "Receipt",
     "RecentPage",
@@ -136,6 +147,7 @@ __all__ = [
     "StreamReport",
     "StreamTimes",
     "StreamTimesStore",
+    "StreamUse",
     "Submission",
     "WebhookStore",
     "WorkflowDraft",

@@ -133,7 +133,8 @@ class DryRuns:
     def _events(self, declaration: StreamDeclaration, route: str, most: int) -> list[Event]:
         """The newest events of a stream over all shards, in the order in which they came."""
         shards = range(self._stores.log.layout.read().shards)
-        newest_first = heapq.merge(*map(self._tail.newest_first, shards), key=_age)
+        since_ms = self._stores.registry.since_ms(declaration.name)
+        newest_first = heapq.merge(*(self._tail.newest_first(shard, since_ms) for shard in shards), key=_age)
         found: list[list[Event]] = []
         held = 0
         for batch in _batches(newest_first, declaration, route):

@@ -16,7 +16,7 @@ from service.errors import TraceTooLong, UnknownConstraints, UnknownTrace
 from service.registering.routing import route_of
 from service.runtime import Stores
 from service.settings import Limits
-from service.stores import LogTail, RegisteredPattern
+from service.stores import LogTail, RegisteredConstraints, RegisteredPattern
 from service.trials.matching import SECTIONS, DeviatingTrace, EndedPair, MatchOptions, MatchReport, match_events
 from streams import (
     ConstraintsOn,
@@ -27,6 +27,7 @@ from streams import (
     Punctuation,
     RecordKind,
     StreamDeclaration,
+    StreamOn,
     TraceEnd,
     decode_control,
     key_hash,
@@ -126,6 +127,8 @@ class _Seen:
         ends: Types that end a transaction, as far as the log says so far.
         is_over: Whether the transaction has ended.
         newest_us: The newest time of the stream in these shards.
+        idle_timeout_us: How long a transaction may be without an event, as far as the log says so far.
+        declared: The declaration that the log brought last.
         rules: The constraints that the log brings, newest last, each with the number of events before it.
     """
 
@@ -135,6 +138,8 @@ class _Seen:
     ends: frozenset[str] = frozenset()
     is_over: bool = False
     newest_us: int | None = None
+    idle_timeout_us: int | None = None
+    declared: StreamDeclaration | None = None
     rules: list[tuple[int, ConstraintsOn]] = field(default_factory=list)
 
     def begin_anew(self) -> None:
@@ -168,10 +173,11 @@ class Traces:
             TraceTooLong: The transaction has more events than are matched again.
         """
         declaration = self._stores.registry.stream(stream)
+        since_ms = self._stores.registry.since_ms(stream)
         hashed = key_hash(key)
-        seen, positions, is_complete = _Seen(), {}, True
+        seen, positions, is_complete = _Seen(idle_timeout_us=declaration.idle_timeout_us), {}, True
         for shard in self._stores.log.layout.read().homes(hashed):
-            entries, is_whole = self._entries(shard, stream)
+            entries, is_whole = self._entries(shard, stream, since_ms)
             seen.ends = self._ends_before(declaration, entries)
             is_complete = is_complete and is_whole
             if entries:
@@ -205,10 +211,10 @@ class Traces:
             ),
         )
 
-    def _entries(self, shard: int, stream: str) -> tuple[list[LogEntry], bool]:
+    def _entries(self, shard: int, stream: str, since_ms: int) -> tuple[list[LogEntry], bool]:
         """Entries about a stream in the order of the log, and whether these are all that there ever were."""
         found: list[LogEntry] = []
-        for read, entry in enumerate(self._tail.newest_first(shard)):
+        for read, entry in enumerate(self._tail.newest_first(shard, since_ms)):
             if read == self._limits.trace_entries:
                 return found[::-1], False
             if entry.stream == stream:
@@ -219,11 +225,7 @@ class Traces:
         """Types that ended a transaction before some entries: declared ones, and those of constraints then in force."""
         records = (decode_control(one.kind, one.body) for one in entries if one.kind is RecordKind.CONSTRAINTS_ON)
         first = next((record.version for record in records if isinstance(record, ConstraintsOn)), None)
-        try:
-            versions = self._stores.registry.constraint_versions(declaration.name)
-        except UnknownConstraints:
-            versions = []
-        known = [record for record in versions if first is None or record.version < first]
+        known = [record for record in self._versions(declaration) if first is None or record.version < first]
         return _ends(declaration, known[-1].document if known else None)
 
     def _constraints(self, declaration: StreamDeclaration, seen: _Seen) -> tuple[int | None, ConstraintSet | None]:
@@ -231,28 +233,34 @@ class Traces:
         before = [record for place, record in seen.rules if place == 0]
         if before:
             return before[-1].version, parse_constraints(before[-1].document).constraint_set
+        known = self._versions(declaration)
+        if seen.rules:
+            known = [record for record in known if record.version < seen.rules[0][1].version]
+        return (known[-1].version, parse_constraints(known[-1].document).constraint_set) if known else (None, None)
+
+    def _versions(self, declaration: StreamDeclaration) -> Sequence[RegisteredConstraints]:
+        """The constraint sets of a stream, the oldest first; none where it has none."""
         try:
-            versions = self._stores.registry.constraint_versions(declaration.name)
+            return self._stores.registry.constraint_versions(declaration.name)
         except UnknownConstraints:
-            return None, None
-        later = seen.rules[0][1].version if seen.rules else versions[-1].version + 1
-        known = [record for record in versions if record.version < later]
-        if not known:
-            return None, None
-        return known[-1].version, parse_constraints(known[-1].document).constraint_set
+            return []
 
 
 def _take(seen: _Seen, entry: LogEntry, declaration: StreamDeclaration, key: str, hashed: int) -> None:
     """Note what an entry says about a key."""
     if entry.kind is RecordKind.EVENTS:
         if not entry.route:
-            _take_events(seen, EventBatch.from_bytes(entry.body), declaration, key, hashed)
+            _take_events(seen, EventBatch.from_bytes(entry.body), key, hashed)
         return
     match decode_control(entry.kind, entry.body):
         case TraceEnd(key=ended) | Punctuation(key=ended) if ended == key and seen.events:
             seen.is_over = True
         case PatternOn() as record if record.start == "fresh":
             seen.starts[record.name, record.version] = 0 if seen.is_over else len(seen.events)
+        case StreamOn(declared):
+            if seen.declared is not None:
+                seen.ends = seen.ends.difference(seen.declared.end_events).union(declared.end_events)
+            seen.declared, seen.idle_timeout_us = declared, declared.idle_timeout_us
         case ConstraintsOn() as rules:
             seen.rules.append((0 if seen.is_over else len(seen.events), rules))
             seen.ends = _ends(declaration, rules.document)
@@ -260,7 +268,7 @@ def _take(seen: _Seen, entry: LogEntry, declaration: StreamDeclaration, key: str
             pass
 
 
-def _take_events(seen: _Seen, batch: EventBatch, declaration: StreamDeclaration, key: str, hashed: int) -> None:
+def _take_events(seen: _Seen, batch: EventBatch, key: str, hashed: int) -> None:
     if len(batch):
         newest_us = int(batch.time_us.max())
         seen.newest_us = newest_us if seen.newest_us is None else max(seen.newest_us, newest_us)
@@ -270,7 +278,7 @@ def _take_events(seen: _Seen, batch: EventBatch, declaration: StreamDeclaration,
     for event in batch.take(own.nonzero()[0]).to_events():
         if event.key != key:
             continue
-        if seen.is_over or _is_idle(seen.events, event, declaration):
+        if seen.is_over or _is_idle(seen.events, event, seen.idle_timeout_us):
             seen.begin_anew()
         seen.events.append(event)
         seen.is_over = event.type in seen.ends
@@ -282,8 +290,7 @@ def _ends(declaration: StreamDeclaration, document: object) -> frozenset[str]:
     return rules.trace_ends.union(declaration.end_events)
 
 
-def _is_idle(events: Sequence[Event], event: Event, declaration: StreamDeclaration) -> bool:
-    timeout_us = declaration.idle_timeout_us
+def _is_idle(events: Sequence[Event], event: Event, timeout_us: int | None) -> bool:
     return timeout_us is not None and bool(events) and event.time_us - events[-1].time_us >= timeout_us
 
 

@@ -7,11 +7,21 @@ whatever happens: the command can be run again, or the service started as if not
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
-from pipeline import HeldOptions, JobOptions, await_machines, build_session, divide_states, end_session, run_pipeline
+from pipeline import (
+    EventLogOptions,
+    HeldOptions,
+    JobOptions,
+    await_machines,
+    build_session,
+    divide_states,
+    end_session,
+    log_ends,
+    run_pipeline,
+)
 from service.delivery.sink import AlertSink
 from service.errors import ReshardRefused, StoreUnavailable
 from service.processes.cluster import forget_former, job_options, session_options
@@ -73,9 +83,22 @@ def match_all(settings: Settings, stores: Stores, layout: Layout) -> None:
     try:
         tasks = await_machines(session, where.cluster)
         options: JobOptions = replace(job_options(settings, layout, stores.url, tasks), is_bounded=True)
-        run_pipeline(session, options, AlertSink(stores, SystemClock()))
+        match_to_end(options.log, lambda: run_pipeline(session, options, AlertSink(stores, SystemClock())))
     finally:
         end_session(session)
+
+
+def match_to_end(log: EventLogOptions, match: Callable[[], None]) -> None:
+    """Match until the log does not grow any more: what is matched may derive events.
+
+    Args:
+        log: Its ends are compared.
+        match: Matches what the log holds.
+    """
+    matched: Mapping[str, str] = {}
+    while (ends := log_ends(log)) != matched:
+        match()
+        matched = ends
 
 
 def _check_shards(shards: int, wanted: int) -> None:

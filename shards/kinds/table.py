@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from shards.kinds.joins import JoinInputKind, JoinKind
 from shards.kinds.patterns import PatternKind
 from shards.operators import DocumentKind, Kind
-from shards.results import DEAD_LETTER, DERIVED, STATS, ResultKind
+from shards.results import ANSWER, DEAD_LETTER, DERIVED, STATS, ResultKind
 
 KINDS: tuple[Kind, ...] = (PatternKind(), JoinInputKind(), JoinKind())
 
@@ -19,7 +19,7 @@ KINDS_BY_NAME: Mapping[str, Kind] = {kind.name: kind for kind in KINDS}
 def result_table(kinds: Iterable[Kind]) -> Mapping[str, ResultKind]:
     """The kinds of results by name: those of some kinds of operators, then those of the platform."""
     of_operators = (result for kind in kinds for result in kind.result_kinds)
-    return {result.name: result for result in (*of_operators, DERIVED, DEAD_LETTER, STATS)}
+    return {result.name: result for result in (*of_operators, DERIVED, DEAD_LETTER, STATS, ANSWER)}
 
 
 RESULT_KINDS: Mapping[str, ResultKind] = result_table(KINDS)

@@ -1,8 +1,8 @@
 """CloudEvents 1.0 in JSON, structured mode, to and from events.
 
 ``time`` is the occurrence time and required here; ``data`` holds the attributes. The correlation key is where the
-declaration says: ``subject``, ``data.<path>``, or any other top-level (extension) attribute. The intake
-recognises a repeated event by ``source`` and ``id``; alerts name events by ``id`` alone, so producers that share
+declaration says, perhaps by event type: ``subject``, ``data.<path>``, or any other top-level (extension) attribute. The
+intake recognises a repeated event by ``source`` and ``id``; alerts name events by ``id`` alone, so producers that share
 a stream had better not share ids.
 """
 
@@ -23,6 +23,7 @@ from streams.forms.parsing import (
     require_object,
     require_text,
 )
+from streams.keys import require_place
 from streams.showing import shown
 from streams.timestamps import format_time, parse_rfc3339
 
@@ -42,7 +43,8 @@ def parse_cloudevent(value: object, declaration: StreamDeclaration) -> Event:
     check_type(event_type, declaration)
     time_us = _occurrence_time(envelope)
     data = require_data(envelope.get("data", MISSING), "data")
-    key = require_name(read_path(envelope, declaration.key), declaration.key)
+    path = require_place(declaration.key, event_type)
+    key = require_name(read_path(envelope, path), path)
     return Event(id=event_id, type=event_type, time_us=time_us, key=key, data=data)
 
 
@@ -64,7 +66,7 @@ def _check_envelope(envelope: Mapping[str, Any]) -> None:
     version = envelope.get("specversion")
     if version != SPEC_VERSION:
         found = "is missing" if version is None else f"is {shown(version)}"
-        raise EventRejected(f"'specversion' {found}; a CloudEvent here says {SPEC_VERSION!r}", field="specversion")
+        raise EventRejected(f"'specversion' {found}; it must be {SPEC_VERSION!r}", field="specversion")
     require_text(envelope.get("source", MISSING), "source")
     if "data_base64" in envelope:
         raise EventRejected(

@@ -6,7 +6,7 @@ knows what is wrong with each, and takes what only looks odd.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from itertools import chain
 from typing import Any, cast
 
@@ -22,6 +22,7 @@ from streams.errors import EventRejected
 from streams.forms.cloudevents import SPEC_VERSION
 from streams.forms.extent import check_extent
 from streams.forms.parsing import MISSING
+from streams.keys import KeyForm, require_place
 from streams.timestamps import EARLIEST_US, LATEST_US
 
 _TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})$"
@@ -62,16 +63,14 @@ class _Unusual(Exception):
 
 def _plain(objects: _Objects, declaration: StreamDeclaration) -> EventBatch:
     mapping = declaration.mapping
-    if declaration.key == "subject":
-        keys = [value["subject"] if "subject" in value else value.get("key", MISSING) for value in objects]
-    else:
-        keys = _at(objects, declaration.key)
+    types = _require_texts(_at(objects, mapping.type))
+    keys = _keys(objects, types, declaration.key, _plain_keys)
     data = list(objects) if mapping.data is None else _at(objects, mapping.data)
     times = _at(objects, mapping.time)
-    used = {mapping.id, mapping.type, mapping.time, "data", declaration.key}
+    used = {mapping.id, mapping.type, mapping.time, "data", *_always_read(declaration.key)}
     is_known = mapping.data == "data" and _is_known(objects, used)
     ids = _names(_at(objects, mapping.id))
-    return _batch(objects, (ids, _at(objects, mapping.type), times, _names(keys), data), declaration, is_known=is_known)
+    return _batch(objects, (ids, types, times, _names(keys), data), declaration, is_known=is_known)
 
 
 def _cloudevents(objects: _Objects, declaration: StreamDeclaration) -> EventBatch:
@@ -85,9 +84,10 @@ def _cloudevents(objects: _Objects, declaration: StreamDeclaration) -> EventBatc
     ids = _require_texts([value.get("id") for value in objects])
     if set(map(type, times)) != {str}:
         raise _Unusual
-    keys = _names(_at(objects, declaration.key))
-    columns = (ids, [value.get("type") for value in objects], times, keys, [value.get("data") for value in objects])
-    is_known = _is_known(objects, _KNOWN - {"key", "subject"} | {declaration.key})
+    types = _require_texts([value.get("type") for value in objects])
+    keys = _names(_keys(objects, types, declaration.key, _at))
+    columns = (ids, types, times, keys, [value.get("data") for value in objects])
+    is_known = _is_known(objects, _KNOWN - {"key", "subject"} | _always_read(declaration.key))
     return _batch(objects, columns, declaration, is_known=is_known)
 
 
@@ -100,7 +100,7 @@ def _batch(
 ) -> EventBatch:
     """The batch of ids, types, times, keys and attributes; ``is_known``: what is there beside these is harmless."""
     ids, types, times, keys, data = columns
-    distinct = set(_require_texts(types))
+    distinct = set(types)
     if declaration.event_types and not distinct.issubset(declaration.event_types):
         raise _Unusual
     if set(map(type, data)) != {dict}:
@@ -118,6 +118,30 @@ def _is_known(objects: _Objects, used: Set[str]) -> bool:
     return _KNOWN.issuperset(members) and all(
         _NO_NUMBERS.issuperset(type(value.get(name)) for value in objects) for name in members - used
     )
+
+
+def _keys(objects: _Objects, types: list[str], key: KeyForm, read: Callable[[_Objects, str], list[Any]]) -> list[Any]:
+    """The values of the key, each at the path for the type of its object; ``read`` gives those at one path."""
+    if not isinstance(key, Mapping):
+        return read(objects, key)
+    places = {name: require_place(key, name) for name in set(types)}
+    found: list[Any] = [MISSING] * len(objects)
+    for path in set(places.values()):
+        rows = [row for row, name in enumerate(types) if places[name] == path]
+        for row, value in zip(rows, read([objects[row] for row in rows], path), strict=True):
+            found[row] = value
+    return found
+
+
+def _plain_keys(objects: _Objects, path: str) -> list[Any]:
+    if path == "subject":
+        return [value["subject"] if "subject" in value else value.get("key", MISSING) for value in objects]
+    return _at(objects, path)
+
+
+def _always_read(key: KeyForm) -> set[str]:
+    """The member that is the key of every object; of a key by event type a member is that of some objects only."""
+    return set() if isinstance(key, Mapping) else {key}
 
 
 def _at(objects: _Objects, path: str) -> list[Any]:

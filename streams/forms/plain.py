@@ -1,6 +1,7 @@
 """Plain JSON objects to and from events, through a stream's declared mapping.
 
-The mapping names the paths of id, type, time and attributes; the declaration's ``key`` is a path in the same object.
+The mapping names the paths of id, type, time and attributes; the declaration's ``key`` is a path in the same object, or
+one by event type.
 Time is RFC 3339 text or whole microseconds. Where the declaration keeps the default ``subject``, which plain objects
 seldom have, a top-level ``key`` serves when ``subject`` is absent.
 """
@@ -22,6 +23,7 @@ from streams.forms.parsing import (
     require_object,
     require_text,
 )
+from streams.keys import require_place
 from streams.timestamps import format_time, parse_time
 
 
@@ -43,7 +45,8 @@ def parse_plain(value: object, declaration: StreamDeclaration) -> Event:
             field=mapping.time,
         )
     data = require_data(source if mapping.data is None else read_path(source, mapping.data), mapping.data or "event")
-    return Event(id=event_id, type=event_type, time_us=parse_time(moment), key=_key(source, declaration.key), data=data)
+    key = _key(source, require_place(declaration.key, event_type))
+    return Event(id=event_id, type=event_type, time_us=parse_time(moment), key=key, data=data)
 
 
 def render_plain(event: Event) -> dict[str, Any]:

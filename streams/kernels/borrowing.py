@@ -37,8 +37,10 @@ class Reference(types.Type):
 
     @property
     def key(self) -> Any:
-        """Tables with other arrays are other types."""
-        return self.table
+        """Tables with other arrays are other types. The number of the table's type stands for it, as numba hashes types
+        all the time while it compiles, and a table's own hash is that of all its arrays.
+        """
+        return self.table._code
 
 
 @register_model(Reference)

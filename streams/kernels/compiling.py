@@ -103,10 +103,25 @@ class _DraftOnly(_machinery.FunctionPass):  # type: ignore[misc]
         return False
 
 
+class _Options(_compiler.Flags):  # type: ignore[misc]
+    """Options of a compilation, which numba compares whenever it types a call: mostly those that are set are equal."""
+
+    def __eq__(self, other: Any) -> bool:
+        is_known = isinstance(other, _compiler.Flags)
+        return is_known and bool(self._values == other._values or self.values() == other.values())
+
+    def __hash__(self) -> int:
+        return 0  # numba's own hash is a constant, too, and takes long
+
+
 class _RoutineCompiler(_compiler.CompilerBase):  # type: ignore[misc]
     """Numba's compiler up to the point where code would be optimised."""
 
     library: type[_Draft] = _Draft
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.state.flags = _Options(self.state.flags)
 
     def define_pipelines(self) -> list[Any]:
         passes = _compiler.DefaultPassBuilder.define_nopython_pipeline(self.state)

@@ -109,7 +109,7 @@ class ControlRecord(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StreamOn:
-    """A stream exists from here on."""
+    """A stream exists from here on, or has another declaration from here on."""
 
     KIND: ClassVar[RecordKind] = RecordKind.STREAM_ON
 
@@ -123,6 +123,24 @@ class StreamOn:
     def from_json(cls, members: Members) -> Self:
         """The record that ``to_json`` has written."""
         return cls(StreamDeclaration.from_json(members.get("declaration")))
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOff:
+    """A stream ends here with all that is on it; a later ``StreamOn`` declares it anew, from nothing."""
+
+    KIND: ClassVar[RecordKind] = RecordKind.STREAM_OFF
+
+    name: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The members of its body."""
+        return {"name": self.name}
+
+    @classmethod
+    def from_json(cls, members: Members) -> Self:
+        """The record that ``to_json`` has written."""
+        return cls(members.text("name"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -398,6 +416,39 @@ class Punctuation:
         return cls(before_us=before_us, key=key)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """A question about the state at this place of each shard; it changes nothing.
+
+    Attributes:
+        id: Of the question.
+        operator: The kind of operators that answers.
+        route: Name of the further key where they run; empty for the correlation key.
+        question: What the kind reads.
+    """
+
+    KIND: ClassVar[RecordKind] = RecordKind.ASK
+
+    id: str
+    operator: str
+    route: str = ""
+    question: Mapping[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """The members of its body."""
+        return {"id": self.id, "kind": self.operator, "route": self.route, "question": self.question}
+
+    @classmethod
+    def from_json(cls, members: Members) -> Self:
+        """The record that ``to_json`` has written."""
+        return cls(
+            id=members.text("id"),
+            operator=members.text("kind"),
+            route=members.text("route") if members.get("route") else "",
+            question=members.json_object("question"),
+        )
+
+
 def _budget(members: Members) -> WorkBudget:
     try:
         return WorkBudget.from_json(members.get("work") if "work" in members else {})
@@ -407,6 +458,7 @@ def _budget(members: Members) -> WorkBudget:
 
 CONTROL_RECORDS: tuple[type[ControlRecord], ...] = (
     StreamOn,
+    StreamOff,
     PatternOn,
     PatternOff,
     PatternPause,
@@ -417,6 +469,7 @@ CONTROL_RECORDS: tuple[type[ControlRecord], ...] = (
     Tick,
     TraceEnd,
     Punctuation,
+    Ask,
 )
 
 _BY_KIND: Mapping[RecordKind, type[ControlRecord]] = {record.KIND: record for record in CONTROL_RECORDS}

@@ -14,6 +14,7 @@ class RecordKind(StrEnum):
 
     EVENTS = "events"
     STREAM_ON = "stream-on"
+    STREAM_OFF = "stream-off"
     PATTERN_ON = "pattern-on"
     PATTERN_OFF = "pattern-off"
     PATTERN_PAUSE = "pattern-pause"
@@ -24,6 +25,7 @@ class RecordKind(StrEnum):
     TICK = "tick"
     TRACE_END = "trace-end"
     PUNCTUATION = "punctuation"
+    ASK = "ask"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ stated size.
 from streams.readers.files import read_batch, read_events, reads_by_columns
 from streams.readers.mapped_rows import RawRow, mapped_row
 from streams.readers.one_by_one import iterate_batches, iterate_events
-from streams.readers.options import Columns, Progress, ReaderOptions
+from streams.readers.options import Columns, Progress, ReaderOptions, key_in_files
 from streams.readers.raw_rows import FILE_KINDS, RowLayout, kind_of, raw_rows
 from streams.readers.spans import line_spans
 from streams.readers.times import TimeUnit, zone_of
@@ -23,6 +23,7 @@ __all__ = [
     "TimeUnit",
     "iterate_batches",
     "iterate_events",
+    "key_in_files",
     "kind_of",
     "line_spans",
     "mapped_row",

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from streams.errors import EventFileError, EventRejected
 from streams.event import Event
+from streams.keys import KeyForm, places_of, require_place
 from streams.nearest import listed
 from streams.readers.assembling import Assembly, attribute_name
 from streams.readers.options import ReaderOptions
@@ -60,7 +61,7 @@ class CellPlaces:
 
     width: int
     type: int
-    key: int
+    key: int | Mapping[str, int]
     id: int | None
     time: int | None
     attributes: tuple[tuple[int, str], ...]
@@ -108,7 +109,7 @@ def read_header(names: list[str], path: Path, options: ReaderOptions) -> CellPla
     refuse_repeated(names, path)
     index = {name: place for place, name in enumerate(names)}
     at = _places(options, index)
-    wanted = {"--type": at.type, "--key": at.key} | ({"--time": at.time} if options.times == "event" else {})
+    wanted = {"--type": at.type, **_key_options(at.key)} | ({"--time": at.time} if options.times == "event" else {})
     wanted |= {"--id": at.id} if at.id is not None else {}
     wanted |= {f"--attributes ({name})": name for name in options.columns.attributes or ()}
     missing = {option: name for option, name in wanted.items() if name not in index}
@@ -120,12 +121,12 @@ def read_header(names: list[str], path: Path, options: ReaderOptions) -> CellPla
             file=str(path),
             missing=list(missing.values()),
         )
-    own = {at.id, at.type, at.time} | ({"key"} if at.key == "key" else set())
+    own = {at.id, at.type, at.time} | ({"key"} & set(places_of(at.key)))
     attributes = options.columns.attributes
     return CellPlaces(
         width=len(names),
         type=index[at.type],
-        key=index[at.key],
+        key={name: index[place] for name, place in at.key.items()} if isinstance(at.key, Mapping) else index[at.key],
         id=None if at.id is None else index[at.id],
         time=index.get(at.time),
         time_name=at.time,
@@ -144,7 +145,7 @@ class _Places:
     id: str | None
     type: str
     time: str
-    key: str
+    key: KeyForm
 
 
 def _places(options: ReaderOptions, index: Mapping[str, int]) -> _Places:
@@ -153,8 +154,19 @@ def _places(options: ReaderOptions, index: Mapping[str, int]) -> _Places:
         id=columns.id or ("id" if "id" in index else None),
         type=columns.type or "type",
         time=columns.time or "time",
-        key="key" if options.key is None else attribute_name(options.key, index),
+        key=_key_columns("key" if options.key is None else options.key, index),
     )
+
+
+def _key_columns(key: KeyForm, index: Mapping[str, int]) -> KeyForm:
+    if not isinstance(key, Mapping):
+        return attribute_name(key, index)
+    return {event_type: attribute_name(name, index) for event_type, name in key.items()}
+
+
+def _key_options(key: KeyForm) -> dict[str, str]:
+    """The columns of the key by the options that name them."""
+    return {f"--key {name}=": place for name, place in key.items()} if isinstance(key, Mapping) else {"--key": key}
 
 
 def read_row(row: list[str], columns: CellPlaces, assembly: Assembly) -> Event:
@@ -167,7 +179,7 @@ def read_row(row: list[str], columns: CellPlaces, assembly: Assembly) -> Event:
         raise EventRejected(fault)
     written = "" if columns.time is None else row[columns.time]
     time_us = assembly.next_time_us(written or None, f"fill the column {columns.time_name}")
-    key = row[columns.key]
+    key = row[require_place(columns.key, row[columns.type])]
     if not key:
         raise EventRejected("the correlation key is empty; fill the key's column", field="key")
     return Event(

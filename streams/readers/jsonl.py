@@ -20,6 +20,7 @@ from streams.errors import EventRejected
 from streams.event import Event
 from streams.forms.parsing import MISSING, read_path, require_object
 from streams.forms.plain import parse_plain
+from streams.keys import places_of
 from streams.readers.assembling import Assembly
 from streams.readers.options import Columns, ReaderOptions
 
@@ -93,7 +94,7 @@ def with_value(line: Mapping[str, Any], path: str, value: object) -> dict[str, A
 def _attributes(line: Mapping[str, Any], declaration: StreamDeclaration) -> dict[str, Any]:
     """What of a line is not its id, type or time; members of ``data`` are attributes themselves."""
     mapping = declaration.mapping
-    own = {mapping.id, mapping.type, mapping.time} | ({"key"} & {declaration.key})
+    own = {mapping.id, mapping.type, mapping.time} | ({"key"} & set(places_of(declaration.key)))
     rest = {name: value for name, value in line.items() if name not in own}
     data = rest.pop("data", {})
     return {**rest, **data} if isinstance(data, Mapping) else {**rest, "data": data}

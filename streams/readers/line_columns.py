@@ -7,7 +7,7 @@ wrong with one of them, or an id comes twice, it reads the whole file again, as 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from streams.errors import EventRejected
 from streams.event import Event
 from streams.hashing import key_hash
 from streams.kernels import json_lines as kernel
+from streams.keys import place_for, places_of
 from streams.readers.assembling import Assembly
 from streams.readers.jsonl import BYTE_ORDER_MARK, read_line
 from streams.readers.options import Columns, ReaderOptions
@@ -73,11 +74,12 @@ def chunks_by_columns(
     Raises:
         EventFileError: The bytes cannot be read.
     """
-    wanted = _wanted(options)
-    if wanted is None:
+    wanted = {path: _wanted(path, options) for path in places_of(options.key or "key")}
+    known = {path: one for path, one in wanted.items() if one is not None}
+    if len(known) < len(wanted):
         yield None
         return
-    reader, count = _ChunkReader(path, options, wanted), 0
+    reader, count = _ChunkReader(path, options, known), 0
     for chunk in _whole_lines(stream, size):
         is_for_columns = not (without and without in chunk)
         batch = reader.read(chunk, is_first=count == 0) if is_for_columns else None
@@ -95,7 +97,7 @@ class _ChunkReader:
 
     path: Path
     options: ReaderOptions
-    wanted: kernel.Wanted
+    wanted: Mapping[str, kernel.Wanted]  # by the path of the key
 
     def read(self, chunk: bytes, *, is_first: bool) -> EventBatch | None:
         """The events of some lines in their order; None where they are better read one by one."""
@@ -104,8 +106,7 @@ class _ChunkReader:
         except UnicodeDecodeError:
             return None
         text = np.frombuffer(bytearray(chunk), np.uint8)
-        lines = _room_for(int(np.count_nonzero(text == kernel.NEWLINE)))
-        kernel.read_lines(text, self.wanted, lines, np.empty(kernel.DEEPEST, np.bool_))
+        lines = self._lines(text)
         if self.options.times == "event":
             is_far = (lines.times < EARLIEST_US) | (lines.times > LATEST_US)
             lines.kinds[is_far & (lines.kinds == kernel.EVENT)] = kernel.UNUSUAL
@@ -119,6 +120,15 @@ class _ChunkReader:
             return usual
         order = np.concatenate([rows, list(odd)])
         return EventBatch.joined([usual, EventBatch.from_events(list(odd.values()))]).take(np.argsort(order))
+
+    def _lines(self, text: NDArray[np.uint8]) -> kernel.Lines:
+        """Where the members of every line are, its key at the path for its type."""
+        count, inside = int(np.count_nonzero(text == kernel.NEWLINE)), np.empty(kernel.DEEPEST, np.bool_)
+        found = {path: _room_for(count) for path in self.wanted}
+        for path, lines in found.items():
+            kernel.read_lines(text, self.wanted[path], lines, inside)
+        key = self.options.key
+        return _by_type(text, found, key) if isinstance(key, Mapping) else next(iter(found.values()))
 
     def _read_odd(
         self, chunk: bytes, lines: kernel.Lines, unusual: NDArray[np.intp], *, is_first: bool
@@ -139,11 +149,28 @@ class _ChunkReader:
         return found
 
 
-def _wanted(options: ReaderOptions) -> kernel.Wanted | None:
-    """What the kernel looks for; None where something is at a place that it does not know."""
+def _by_type(text: NDArray[np.uint8], found: Mapping[str, kernel.Lines], key: Mapping[str, str]) -> kernel.Lines:
+    """Each line as it was read with the path of the key for its type, of several readings of the same lines by path."""
+    first = next(iter(found.values()))
+    merged = _room_for(len(first.kinds))
+    merged.starts[:] = first.starts
+    merged.kinds[:] = np.where(first.kinds == kernel.BLANK, kernel.BLANK, kernel.UNUSUAL)
+    for path, lines in found.items():
+        rows = np.flatnonzero(lines.kinds == kernel.EVENT)
+        types = _pieces(text, lines.spans[rows, kernel.TYPE], pa.string()).dictionary_encode()
+        is_own = np.array([place_for(key, name) == path for name in types.dictionary.to_pylist()], np.bool_)
+        own = rows[is_own[numbers_of(types.indices)]]
+        merged.kinds[own] = kernel.EVENT
+        merged.spans[own] = lines.spans[own]
+        merged.times[own] = lines.times[own]
+    return merged
+
+
+def _wanted(path: str, options: ReaderOptions) -> kernel.Wanted | None:
+    """What the kernel looks for, with the key at a path; None where something is at a place that it does not know."""
     if options.columns != Columns() or options.unit != "us":
         return None
-    first, *inside = (options.key or "key").split(".")
+    first, *inside = path.split(".")
     is_inside = first == "data" and len(inside) == 1
     key = (inside[0] if is_inside else first).encode()
     if not key or (not is_inside and (inside or key in _MEMBERS.values())):

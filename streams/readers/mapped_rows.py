@@ -9,13 +9,14 @@ import io
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import orjson
 
 from streams.errors import EventRejected
 from streams.event import Event
 from streams.forms.cloudevents import render_cloudevent
+from streams.keys import KeyForm, place_for
 from streams.readers.assembling import Assembly
 from streams.readers.comma_separated import CellPlaces, read_header, read_row, read_rows
 from streams.readers.jsonl import BYTE_ORDER_MARK, declaration_of, read_line, with_value
@@ -45,7 +46,7 @@ class KeyPlace(Protocol):
     """What of a ``RowLayout`` is asked about here."""
 
     @property
-    def key(self) -> str:
+    def key(self) -> KeyForm:
         """Where a CloudEvent has its correlation key."""
         ...
 
@@ -69,14 +70,16 @@ def mapped_row(row: RawRow, path: Path, layout: KeyPlace, options: ReaderOptions
         event = read_line(orjson.dumps({**made_up, **value}), declaration, Assembly(path, options))
     except (EventRejected, orjson.JSONDecodeError, TypeError) as error:
         return RawRow(place=row.place, body=row.body[:_SHOWN_BYTES], fault=str(error))
-    return RawRow(place=row.place, body=_written(event, layout))
+    return RawRow(place=row.place, body=orjson.dumps(keyed_cloudevent(event, SOURCE, layout.key)))
 
 
-def _written(event: Event, layout: KeyPlace) -> bytes:
-    rendered = render_cloudevent(event, SOURCE)
-    if layout.key != "subject":
+def keyed_cloudevent(event: Event, source: str, key: KeyForm) -> dict[str, Any]:
+    """The CloudEvent of an event with its key where a stream expects it; as subject, if that expects no such event."""
+    path = place_for(key, event.type) or "subject"
+    rendered = render_cloudevent(event, source)
+    if path != "subject":
         del rendered["subject"]
-    return orjson.dumps(with_value(rendered, layout.key, event.key))
+    return with_value(rendered, path, event.key)
 
 
 def _lines(stream: io.BufferedReader, path: Path, layout: KeyPlace, options: ReaderOptions) -> Iterator[RawRow]:
@@ -112,7 +115,7 @@ def _cells_row(row: list[str], line: int, columns: CellPlaces, assembly: Assembl
     except EventRejected as error:
         return RawRow(place=line, body=",".join(row).encode()[:_SHOWN_BYTES], fault=error.message)
     named = event if columns.id is not None else replace(event, id=f"{path.name}:{line}")
-    return RawRow(place=line, body=_written(named, layout))
+    return RawRow(place=line, body=orjson.dumps(keyed_cloudevent(named, SOURCE, layout.key)))
 
 
 MAPPED_ROWS: Mapping[str, _Rows] = {"jsonl": _lines, "csv": _comma_separated}

@@ -21,6 +21,7 @@ from streams.event import Event
 from streams.forms.cloudevents import parse_cloudevent
 from streams.forms.parsing import MISSING, read_path, require_object
 from streams.forms.plain import parse_plain
+from streams.keys import members_of
 from streams.readers.assembling import Assembly
 from streams.readers.files import read_events
 from streams.readers.line_columns import chunks_by_columns
@@ -101,8 +102,9 @@ def _layout(declaration: StreamDeclaration) -> RowLayout:
     if mapping.data != "data":
         return RowLayout(top=None, id=mapping.id, time=mapping.time)
     own = {mapping.id, mapping.type, mapping.time}
-    key = set() if declaration.key.startswith("data.") else {declaration.key}
-    return RowLayout(top=(usual.top or frozenset()) | own | key, id=mapping.id, time=mapping.time)
+    return RowLayout(
+        top=(usual.top or frozenset()) | own | members_of(declaration.key), id=mapping.id, time=mapping.time
+    )
 
 
 def _event_of(row: RawRow, declaration: StreamDeclaration, assembly: Assembly) -> Event:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from streams.declaration import Duplicates
+from streams.keys import KeyForm
 from streams.readers.times import TimeUnit
 
 Progress: TypeAlias = Callable[[float], None]
 """Told the share of the file that has been read, 0.0 to 1.0, never falling."""
+
+_USUAL_KEYS = ("subject", "key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +39,8 @@ class ReaderOptions:
 
     Attributes:
         key: Where the correlation key stands instead of its usual place. JSONL: a path of the line, such as
-            ``data.customer``. CSV: a column; XES: an event attribute; both also with a leading ``data.``.
+            ``data.customer``. CSV: a column; XES: an event attribute; both also with a leading ``data.``. Or one of
+            these by event type.
         times: ``event``: every event says when it occurred. ``file``: the order of the file counts, times in it are
             ignored, and the n-th event gets time n - 1 microseconds (1970-01-01T00:00:00Z, then .000001, ...).
         columns: Where id, type, time and attributes are.
@@ -50,7 +54,7 @@ class ReaderOptions:
         span: JSON lines: only the lines between two places of the file, as ``line_spans`` gives them.
     """
 
-    key: str | None = None
+    key: KeyForm | None = None
     times: Literal["event", "file"] = "event"
     columns: Columns = field(default_factory=Columns)
     zone: str | None = None
@@ -61,3 +65,13 @@ class ReaderOptions:
     lifecycle: bool = False
     max_bytes: int = 4 * 1024**3
     span: tuple[int, int] | None = None
+
+
+def key_in_files(key: KeyForm) -> KeyForm | None:
+    """Where files of events have the key that a stream declares; None: at the usual place.
+
+    Events in files have no subject. What the stream reads there is ``key`` in its files.
+    """
+    if not isinstance(key, Mapping):
+        return None if key in _USUAL_KEYS else key
+    return {event_type: "key" if path in _USUAL_KEYS else path for event_type, path in key.items()}

@@ -26,6 +26,7 @@ import pyarrow as pa
 from streams.errors import EventFileError, EventRejected
 from streams.event import Event
 from streams.forms.cloudevents import render_cloudevent
+from streams.keys import KeyForm, place_for
 from streams.readers.assembling import Assembly
 from streams.readers.comma_separated import infer_value, read_rows, refuse_repeated, width_fault
 from streams.readers.jsonl import with_value
@@ -53,7 +54,7 @@ class RowLayout:
         max_row_bytes: Larger rows have a fault.
         data: Path of the attributes, where there is a ``top``.
         mapping: How the files of strangers are read: every row becomes a CloudEvent. None: as the columns say.
-        key: With a mapping: where the CloudEvent has its correlation key.
+        key: With a mapping: where the CloudEvent has its correlation key, perhaps by event type.
     """
 
     top: frozenset[str] | None = frozenset({"id", "type", "time", "key", "subject"})
@@ -63,7 +64,7 @@ class RowLayout:
     max_row_bytes: int = 10 * 1024 * 1024
     data: str = "data"
     mapping: ReaderOptions | None = None
-    key: str = "subject"
+    key: KeyForm = "subject"
 
 
 _Rows: TypeAlias = Callable[[io.BufferedReader, Path, RowLayout], Iterator[RawRow]]
@@ -236,8 +237,9 @@ def _xes_rows(stream: io.BufferedReader, path: Path, layout: RowLayout) -> Itera
             id=f"{path.name}:{event.id}", type=event.type, time_us=event.time_us, key=event.key, data=event.data
         )
         rendered = render_cloudevent(named, path.name)
-        placed = rendered if layout.mapping is None else with_value(rendered, layout.key, named.key)
-        yield RawRow(place=place, body=orjson.dumps(placed))
+        if layout.mapping is not None:
+            rendered = with_value(rendered, place_for(layout.key, named.type) or "subject", named.key)
+        yield RawRow(place=place, body=orjson.dumps(rendered))
     if damage is not None:
         raise damage
 

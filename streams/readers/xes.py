@@ -25,6 +25,7 @@ from defusedxml.ElementTree import iterparse
 
 from streams.errors import EventFileError, EventRejected
 from streams.event import Event
+from streams.keys import require_place
 from streams.nearest import listed
 from streams.readers.assembling import Assembly, attribute_name
 from streams.readers.options import ReaderOptions
@@ -103,11 +104,10 @@ def read_event(case: str, attributes: Attributes, assembly: Assembly, options: R
         event_type = f"{event_type}+{attributes[_TRANSITION][1]}"
     key = case
     if options.key is not None:
-        key = attributes.get(attribute_name(options.key, attributes), ("", ""))[1]
+        name = require_place(options.key, event_type)
+        key = attributes.get(attribute_name(name, attributes), ("", ""))[1]
         if not key:
-            raise EventRejected(
-                f"no attribute {options.key}, which was named as the correlation key", field=options.key
-            )
+            raise EventRejected(f"no attribute {name}, which was named as the correlation key", field=name)
     data = {name: _read_value(name, kind, value) for name, (kind, value) in attributes.items() if kind in _SCALARS}
     return Event(id=event_id, type=event_type, time_us=time_us, key=key, data=data)
 

@@ -1,6 +1,7 @@
 """The application on a real port and a real Redis, both started when a test first asks."""
 
 from contextlib import ExitStack
+from typing import Any
 
 import httpx
 import pytest
@@ -12,6 +13,13 @@ from service.testing import HandClock, empty_client, private_server, settings_fo
 
 KEY = "a-key-for-tests"
 PATIENCE_S = 300.0  # the first request that matches compiles the kernels
+
+
+def pytest_itemcollected(item: Any) -> None:
+    """Name the operation in the id of its test: pytest 9.2 leaves it out, and of tests with one id workers run one."""
+    operation = getattr(item, "operation_label", None)
+    if operation and item.id.params is None:
+        item._id = item.id.with_params(operation)
 
 
 @pytest.fixture(scope="session")

@@ -30,7 +30,7 @@ def test_head_asks_for_the_key(stranger):
     ("path", "allowed"),
     [
         ("/v1/streams", "GET, HEAD, OPTIONS, POST"),
-        ("/v1/streams/orders", "GET, HEAD, OPTIONS"),
+        ("/v1/streams/orders", "DELETE, GET, HEAD, OPTIONS, PATCH"),
         ("/v1/events", "OPTIONS, POST"),
         ("/v1/workflows/order", "DELETE, GET, HEAD, OPTIONS, PUT"),
         ("/v1/health", "GET, HEAD, OPTIONS"),

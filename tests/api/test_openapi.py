@@ -94,7 +94,8 @@ class Filled:
 @pytest.fixture
 def filled(fuzz_url, stores, clock):
     """A service in which there is one of everything."""
-    with httpx.Client(base_url=f"{fuzz_url}/v1", headers={"Authorization": f"Bearer {KEY}"}) as http:
+    headers = {"Authorization": f"Bearer {KEY}"}
+    with httpx.Client(base_url=f"{fuzz_url}/v1", headers=headers, timeout=60) as http:
 
         def made(path, method="POST", **changes):
             answer = http.request(method, path, **changes)
@@ -150,7 +151,7 @@ def at_known(case, names):
                 part[name] = known[name]
 
 
-@schema.exclude(path="/v1/alerts/live").parametrize()
+@schema.exclude(path="/v1/alerts/live").exclude(path="/v1/streams/{name}/events/live").parametrize()
 @settings(settings.get_profile("openapi"))
 def test_every_answer_is_described(case, filled):
     at_known(case, filled.names)

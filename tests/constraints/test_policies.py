@@ -101,7 +101,7 @@ def cases(count: int, seed: int) -> Iterator[tuple[random.Random, ConstraintSet,
 @pytest.mark.slow
 def test_shadow_mode_tells_what_eviction_loses_and_loses_nothing() -> None:
     lost = 0
-    for rng, constraint_set, text, events in cases(200, 100):
+    for rng, constraint_set, text, events in cases(120, 100):
         ends = constraint_set.end_events
         plain, _ = outputs(text, events, None, rng, ends)
         evicting, _ = outputs(text, events, constraint_set, rng, ends)
@@ -134,7 +134,7 @@ def test_modes_that_release_nothing_find_everything(seed: int) -> None:
 @pytest.mark.slow
 def test_by_query_keeps_at_least_what_by_state_keeps() -> None:
     fewer = 0
-    for rng, drawn, text, all_events in cases(160, 20):
+    for rng, drawn, text, all_events in cases(100, 20):
         kept = tuple(one for one in drawn.constraints if isinstance(one, Prior | Exclusive))
         constraint_set = replace(drawn, constraints=kept)  # nothing is due at the end of a trace
         events, ends = keeping(constraint_set, all_events), constraint_set.end_events
@@ -156,7 +156,7 @@ def deviation_of(found: list[MatchOutput], key: str) -> Deviation | None:
 @pytest.mark.slow
 def test_a_failed_trace_is_looked_at_no_more() -> None:
     given_up = 0
-    for rng, constraint_set, text, events in cases(120, 30):
+    for rng, constraint_set, text, events in cases(80, 30):
         ends = constraint_set.end_events
         plain = [event for event in events if event.type not in ends]
         found, _ = outputs(text, plain, under(constraint_set, on_violation=OnViolation.FAIL_TRACE), rng, ends)
@@ -172,7 +172,7 @@ def test_a_failed_trace_is_looked_at_no_more() -> None:
 @pytest.mark.slow
 def test_an_ignored_violation_is_counted_and_pruning_goes_on() -> None:
     ignored = 0
-    for rng, constraint_set, text, events in cases(60, 40):
+    for rng, constraint_set, text, events in cases(50, 40):
         ends = constraint_set.end_events
         found, matcher = outputs(text, events, under(constraint_set, on_violation=OnViolation.IGNORE), rng, ends)
         reported, strict = outputs(text, events, constraint_set, rng, ends)

@@ -105,25 +105,25 @@ def some(random: Random, names: str, most: int) -> Seen:
 @pytest.mark.slow
 def test_equals_the_oracle_many_times() -> None:
     random, dead = Random(1), 0
-    for _ in range(12_000):
+    for _ in range(6_000):
         known = random_set(random, TYPES, random.randint(1, 7))
         seen, remainder = some(random, TYPES, 3), random_remainder(random, TYPES, random.randint(0, 4), 0)
         expected = oracle_alive(known, seen, remainder)
         assert verdict_of(known, seen, remainder) == expected, (known, seen, remainder)
         dead += not expected
-    assert 3_000 < dead < 9_000
+    assert 1_500 < dead < 4_500
 
 
 @pytest.mark.slow
 def test_equals_the_oracle_with_gaps() -> None:
     random, reasons = Random(2), Counter[str | None]()
-    for _ in range(10_000):
+    for _ in range(5_000):
         known = random_set(random, TYPES, random.randint(1, 7))
         remainder = random_remainder(random, TYPES, random.randint(0, 3), random.randint(1, 2))
         seen = some(random, TYPES, 3)
         assert verdict_of(known, seen, remainder) == oracle_alive(known, seen, remainder), (known, seen, remainder)
         reasons[alive(known, seen, remainder).reason] += 1
-    assert reasons["absence"] > 500
+    assert reasons["absence"] > 250
 
 
 def test_the_oracle_agrees_with_the_definitions_with_gaps() -> None:

@@ -201,7 +201,7 @@ def test_a_number_of_combinations_beyond_all_counting_is_cut() -> None:
 
 
 def test_a_limit_below_one_is_a_mistake_of_the_caller() -> None:
-    with pytest.raises(ValueError, match="match_limit is 0: at least 1"):
+    with pytest.raises(ValueError, match="match_limit is 0; it must be at least 1"):
         Matcher(match_limit=0)
 
 

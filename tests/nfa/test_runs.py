@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -28,6 +29,12 @@ GROUPS = [
     "not_between not_leading not_trailing gap_limit strict within optional",
     "after limit timeouts within optional greedy not_trailing or",
     "span within and bounded gap_limit where types any_type",
+]
+TIMED = [
+    "and or optional",
+    "kleene bounded greedy until each next strict",
+    "not_between not_leading not_trailing gap_limit strict optional",
+    "after limit optional greedy where or and",
 ]
 
 
@@ -123,6 +130,27 @@ def test_agrees_with_the_reference_on_a_group_of_features(features, data, ties, 
 def test_agrees_with_the_reference_on_the_whole_language(pattern, events, ties, is_open, data):
     made = check(pattern, events, ties, data.draw(splits(len(events))), is_open=is_open)
     assert is_open or (made.engine.held, made.engine.runs) == (0, 0)
+
+
+@pytest.mark.parametrize("features", TIMED)
+@settings(max_examples=200, deadline=None)
+@given(data=st.data(), ties=both_ties, is_open=st.booleans(), within_us=st.integers(1, 8))
+def test_timeouts_agree_with_the_reference(features, data, ties, is_open, within_us):
+    pattern = data.draw(patterns(features=FEATURES.intersection(features.split())))
+    timed = replace(pattern, within_us=within_us, timeouts=True)
+    events = data.draw(traces(max_size=7))
+    check(timed, events, ties, data.draw(splits(len(events))), is_open=is_open)
+
+
+@pytest.mark.compiled
+def test_many_partial_matches_time_out_at_once():
+    made = harness("AND(A a, B b, C c) WITHIN 500 us EMIT TIMEOUTS")
+    made.feed(trace(" ".join(f"{'AB'[number % 2]}{number}" for number in range(300))))
+    made.pass_time(499)
+    assert made.timeouts == []
+    made.pass_time(10_000)
+    assert len(made.timeouts) == len(set(made.timeouts)) == 150 * 150
+    assert (made.engine.held, made.engine.runs) == (0, 0)
 
 
 @BOUNDED

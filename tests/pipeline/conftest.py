@@ -78,10 +78,15 @@ def own_server(tmp_path):
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory, pytestconfig):
+def kernels(pytestconfig):
+    """The folder of compiled kernels for all processes that tests start, wherever the sources lie."""
+    return os.environ.get("NUMBA_CACHE_DIR") or str(pytestconfig.cache.mkdir("numba"))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory, kernels):
     with pytest.MonkeyPatch.context() as patch:
-        if "NUMBA_CACHE_DIR" not in os.environ:
-            patch.setenv("NUMBA_CACHE_DIR", str(pytestconfig.cache.mkdir("numba")))
+        patch.setenv("NUMBA_CACHE_DIR", kernels)
         patch.setenv("PYSPARK_PYTHON", "")
         patch.setenv("PYSPARK_DRIVER_PYTHON", "")
         session = build_session(SessionOptions(data_folder=tmp_path_factory.mktemp("spark"), master="local[2]"))

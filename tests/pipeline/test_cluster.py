@@ -130,10 +130,8 @@ def start_job(server, folder, master, environment):
 
 
 @pytest.fixture
-def environment(pytestconfig):
-    """One cache of kernels, wherever the sources lie."""
-    cache = os.environ.get("NUMBA_CACHE_DIR") or str(pytestconfig.cache.mkdir("numba"))
-    return os.environ | {"NUMBA_CACHE_DIR": cache, "SPARK_LOCAL_IP": "127.0.0.1"}
+def environment(kernels):
+    return os.environ | {"NUMBA_CACHE_DIR": kernels, "SPARK_LOCAL_IP": "127.0.0.1"}
 
 
 def stored_rows(server):
@@ -225,7 +223,7 @@ def test_what_a_machine_lacks_is_said_with_its_name():
 
 
 def test_all_packages_that_the_job_imports_are_looked_for():
-    program = "import sys, pipeline.step; print(*sys.modules)"
+    program = "import sys, pipeline.backtest, pipeline.job, pipeline.warmup; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = {name.partition(".")[0] for name in done.stdout.split()}
     named = packages_distributions()

@@ -6,7 +6,9 @@ from pipeline.spark.packages import SHIPPED, pack
 
 PROGRAM = """
 import sys
-import pipeline.step
+import pipeline.backtest
+import pipeline.job
+import pipeline.warmup
 import shards.kinds.patterns.host
 
 print(all(sys.modules[name].__file__.startswith(sys.argv[1]) for name in ("nfa", "pipeline", "shards", "streams")))
@@ -31,3 +33,10 @@ def test_an_archive_holds_all_that_the_job_imports(tmp_path):
     words = [sys.executable, "-c", PROGRAM, str(unpacked)]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["True"], done.stderr
+
+
+def test_the_source_is_imported_without_the_engine():
+    """Spark starts several processes for each query only to import it."""
+    words = [sys.executable, "-c", "import sys, pipeline.sources; print(*sys.modules)"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert {"numba", "lark", "nfa", "constraints", "workflows"} & set(done.stdout.split()) == set()

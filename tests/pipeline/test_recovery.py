@@ -39,25 +39,24 @@ def run(server, folder, kernels, manner, batches):
     return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False)
 
 
-def test_rows_after_kills_are_those_of_an_undisturbed_run(own_server, tmp_path, pytestconfig):
+def test_rows_after_kills_are_those_of_an_undisturbed_run(own_server, tmp_path, kernels):
     logs = long_log()
     own_server.append(logs)
     (tmp_path / "streams.py").write_text("raise ImportError('a file of the working directory was imported')")
-    cache = os.environ.get("NUMBA_CACHE_DIR") or str(pytestconfig.cache.mkdir("numba"))
-    assert run(own_server, tmp_path, cache, "between-rows", 2).returncode == -signal.SIGKILL
-    jvm_death = run(own_server, tmp_path, cache, "jvm", 1)
+    assert run(own_server, tmp_path, kernels, "between-rows", 2).returncode == -signal.SIGKILL
+    jvm_death = run(own_server, tmp_path, kernels, "jvm", 1)
     assert (jvm_death.returncode, "failed: " in jvm_death.stderr) == (1, True), jvm_death.stderr
-    last = run(own_server, tmp_path, cache, "none", 0)
+    last = run(own_server, tmp_path, kernels, "none", 0)
     assert last.returncode == 0, last.stderr
     stored = {row_id.decode(): orjson.loads(text) for row_id, text in own_server.client.hgetall("rows").items()}
     assert stored == {row.id: [row.kind, row.stream, row.shard, row.body.decode()] for row in run_inline(logs)}
     assert int(own_server.client.get("repeated")) > 0
 
 
-def test_killed_workers_are_begun_again_without_a_restart(own_server, tmp_path, pytestconfig):
+def test_killed_workers_are_begun_again_without_a_restart(own_server, tmp_path, kernels):
     logs = long_log()
     own_server.append(logs)
-    only = run(own_server, tmp_path, pytestconfig.cache.mkdir("numba"), "workers", 0)
+    only = run(own_server, tmp_path, kernels, "workers", 0)
     assert only.returncode == 0, only.stderr
     stored = {row_id.decode() for row_id in own_server.client.hkeys("rows")}
     assert stored == {row.id for row in run_inline(logs)}

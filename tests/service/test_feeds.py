@@ -96,7 +96,7 @@ def test_a_half_taken_micro_batch_goes_on_behind_its_last_row_however_portions_a
 
 
 def test_rows_that_are_gone_when_a_micro_batch_is_repeated_shift_no_others(intake, stores, feed):
-    stores.feeds.begin("f", FeedMark(checkpoint=feed.checkpoint, batch=0, row=10))
+    stores.feeds.begin("f", FeedMark(checkpoint=feed.checkpoint, batch=0, row=10), "orders")
     thinned = [row for row in rows(20) if row.place % 3]
     sink_of(intake, stores, feed)(thinned, 0)
     assert ids(stores) == [f"e{n}" for n in range(10, 20) if n % 3]
@@ -185,14 +185,14 @@ def test_a_stream_that_is_not_declared_ends_the_feed(stores, feed, clock):
 @pytest.mark.parametrize("mark", [None, FeedMark(checkpoint="", batch=1, row=5)])
 def test_a_log_that_has_less_than_the_checkpoint_says_is_refused(intake, stores, feed, mark):
     if mark is not None:
-        stores.feeds.begin("f", FeedMark(checkpoint=feed.checkpoint, batch=mark.batch, row=mark.row))
+        stores.feeds.begin("f", FeedMark(checkpoint=feed.checkpoint, batch=mark.batch, row=mark.row), "orders")
     with pytest.raises(FeedMisplaced, match="is at micro-batch 3"):
         sink_of(intake, stores, feed)(rows(1), 3)
     assert ids(stores) == []
 
 
 def test_another_checkpoint_under_the_same_name_is_refused(intake, stores, feed):
-    stores.feeds.begin("f", FeedMark(checkpoint="another", batch=7))
+    stores.feeds.begin("f", FeedMark(checkpoint="another", batch=7), "orders")
     with pytest.raises(FeedMisplaced, match="another checkpoint"):
         sink_of(intake, stores, feed).check()
 

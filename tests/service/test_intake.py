@@ -136,7 +136,7 @@ def test_ids_that_a_feed_made_of_places_are_no_identities(intake, stores):
     before = FeedMark(checkpoint="c")
     for batch in range(2):
         after = FeedMark(checkpoint="c", batch=batch + 1)
-        stores.feeds.begin("f", before)
+        stores.feeds.begin("f", before, "orders")
         part = FeedPart(
             step=FeedStep(feed="f", before=before, after=after),
             origins=[{"file": "o.csv", "row": 2}, {"file": "o.csv"}],

@@ -70,18 +70,18 @@ def test_marks_of_matches_are_those_of_the_values(prune, events):
     assert report.to_json() == orjson.dumps(report.to_document())
 
 
-@given(traces(most=14), st.integers(1, 6), st.sampled_from([1, 300]))
-def test_matches_of_several_batches_and_parts_are_in_one_order(events, rows, size_bytes):
+@given(traces(most=14), st.integers(1, 6), st.sampled_from([1, 7]))
+def test_matches_of_several_batches_and_parts_are_in_one_order(events, rows, bound):
     patterns = parse_patterns(f"{LOOP} PATTERN q EVENT SEQ(C c, B b) WITHIN 4 s")
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("service.trials.matching.BATCH_ROWS", rows)
-        patched.setattr("service.trials.match_text._PART_BYTES", size_bytes)
+        patched.setattr("service.trials.match_text._EVENTS_AT_ONCE", bound)
         report = match_events(patterns, events)
         assert report.to_json() == orjson.dumps(report.to_document())
 
 
 def test_many_matches_come_in_parts(monkeypatch):
-    monkeypatch.setattr("service.trials.match_text._PART_BYTES", 1 << 12)
+    monkeypatch.setattr("service.trials.match_text._EVENTS_AT_ONCE", 40)
     kinds = "ABBCABABCBBABA" * 5
     events = [Event(id=f"e{n}", type=kind, time_us=n * 700_000, key="k") for n, kind in enumerate(kinds)]
     report = match_events(parse_patterns(LOOP), events)

@@ -5,7 +5,7 @@ import structlog
 from service import AlertSink, WebhookDraft, WebhookLibrary
 from service.stores import PatternDraft, RegisteredWebhook
 from service.testing import sink_row, stats_row
-from streams import PatternOn, StreamDeclaration, decode_control
+from streams import EventBatch, PatternOn, StreamDeclaration, Tick, decode_control
 
 pytestmark = pytest.mark.redis
 
@@ -201,3 +201,81 @@ def test_alerts_that_pruning_would_lose_are_counted_whatever_they_return(stores,
     AlertSink(stores, clock)(alerts, 1)
     assert stores.alerts.lost_counts() == {("s", "p"): 1}
     assert stores.alerts.counts() == {("s", "p"): 3}
+
+
+def derived(number, shard, *, rekeyed=True, into="hints"):
+    body = {"id": f"d{number}", "stream": "s", "into": into, "type": "T", "time": f"2026-01-01T00:00:0{number}Z"}
+    body |= {"key": f"k{number}", "data": {"n": number}, "pattern": "p", "version": 1, "source_key": "x"}
+    return sink_row(
+        kind="derived", stream="s", id=f"d{number}", body=orjson.dumps({**body, "rekeyed": rekeyed}), shard=shard
+    )
+
+
+def derived_log(stores):
+    """Of each shard the events of the stream hints that it has, and its ticks, in their order."""
+    found = []
+    for shard in range(stores.log.shards()):
+        own: list[object] = []
+        for entry in stores.log.read_range(shard):
+            if entry.stream == "hints" and entry.kind == "events":
+                own += sorted(event.id for event in EventBatch.from_bytes(entry.body).to_events())
+            elif entry.stream == "hints" and entry.kind == "tick":
+                tick = decode_control(entry.kind, entry.body)
+                assert isinstance(tick, Tick)
+                own.append(tick.time_us)
+        found.append(own)
+    return found
+
+
+DERIVED_BATCH = [
+    derived(1, 0),
+    derived(3, 0),
+    derived(2, 0),
+    derived(4, 1, rekeyed=False),
+    derived(5, 1),
+    stats_row(0, "5-0", after="2-0", promises={"hints": 7}),
+    stats_row(1, "6-0", after="3-0", promises={"hints": 5}),
+    stats_row(2, "6-0", after="3-0", promises={"hints": 9}),
+]
+
+
+def test_derived_events_are_listed_delivered_and_appended_once_and_time_follows(stores, settings, clock):
+    stores.registry.declare_stream(StreamDeclaration(name="hints", derived=True))
+    WebhookLibrary(stores, settings, clock).register(WebhookDraft(url="http://127.0.0.1:1/", kinds=("derived",)))
+    sink = AlertSink(stores, clock)
+    for _ in range(2):
+        sink(DERIVED_BATCH, 5)
+    assert [event["id"] for event in stores.results["derived"].recent(9)] == ["d5", "d4", "d2", "d3", "d1"]
+    assert stores.results["derived"].counts() == [{"stream": "s", "pattern": "p", "into": "hints", "count": 5}]
+    assert stores.deliveries.queued() == 5
+    found = derived_log(stores)
+    assert sorted(one for own in found for one in own if isinstance(one, str)) == ["d1", "d2", "d3", "d5"]
+    assert [own[-1] for own in found] == [5, 5, 5], "the tick is behind the events"
+    assert stores.stream_times.read()[1]["hints"].newest_us == 1_767_225_605_000_000
+
+
+@pytest.mark.parametrize("step", ["results", "events", "promises", "stats"])
+def test_a_sink_that_fails_anywhere_is_repeated_without_harm(stores, clock, monkeypatch, step):
+    stores.registry.declare_stream(StreamDeclaration(name="hints", derived=True))
+    places = {
+        "results": (stores.results["derived"], "append"),
+        "events": (stores.derived, "append"),
+        "promises": (stores.derived, "promise"),
+        "stats": (stores.pipeline_status, "note"),
+    }
+    owner, name = places[step]
+    sink = AlertSink(stores, clock)
+
+    def failing(*_):
+        raise ConnectionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, failing)
+        with pytest.raises(ConnectionError):
+            sink(DERIVED_BATCH, 5)
+    sink(DERIVED_BATCH, 5)
+    assert len(stores.results["derived"].recent(9)) == 5
+    found = derived_log(stores)
+    assert sorted(one for own in found for one in own if isinstance(one, str)) == ["d1", "d2", "d3", "d5"]
+    assert [own[-1] for own in found] == [5, 5, 5]
+    assert [report.position for report in stores.pipeline_status.shards()] == ["5-0", "6-0", "6-0"]

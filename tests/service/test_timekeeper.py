@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from service.processes.timekeeper import Timekeeper, due_tick, needs_ticks
-from service.stores import StreamTimes, Submission
+from service.stores import PatternDraft, StreamTimes, Submission
 from streams import Event, EventBatch, RecordKind, StreamDeclaration, Tick, decode_control
 
 SECOND = 1_000_000
@@ -40,6 +40,48 @@ def test_time_comes_from_events_and_from_the_clock_where_there_are_none(known, n
 def test_the_clock_stands_still_for_a_stream_that_does_not_ask_for_it():
     stream = StreamDeclaration(name="orders", lateness=1)
     assert due_tick(stream, times(5, 1_000, 5), 9_000 * SECOND) is None
+
+
+@pytest.mark.parametrize(
+    ("declared", "known", "expected"),
+    [
+        ({}, times(5, 1_000), (5 * SECOND, "events")),
+        ({}, times(5, 1_000, 5), (5 * SECOND + 1, "clock")),
+        ({}, StreamTimes(newest_us=5, appended_us=0, ticked_us=6), None),
+        ({}, StreamTimes(newest_us=5, appended_us=1_000 * SECOND + 1, ticked_us=5), None),
+        ({"lateness": 0}, times(5, 1_000, 5), None),
+        ({"quiet_after": 1}, StreamTimes(newest_us=5, appended_us=1_000 * SECOND, ticked_us=6), (SECOND + 5, "clock")),
+    ],
+)
+def test_the_last_event_that_derived_ones_are_made_of_is_passed_after_a_second(declared, known, expected):
+    tick = due_tick(StreamDeclaration(name="orders", **declared), known, 1_001 * SECOND, is_feeding=True)
+    assert (None if tick is None else (tick.time_us, tick.cause)) == expected
+
+
+def test_derived_streams_are_told_by_the_sink_only():
+    stream = StreamDeclaration(name="hints", derived=True, idle_timeout=1)
+    assert not needs_ticks(stream, is_feeding=True)
+    assert needs_ticks(StreamDeclaration(name="orders"), is_feeding=True)
+
+
+def test_a_stream_without_events_follows_those_that_feed_the_same_stream(stores):
+    for name in ("orders", "returns", "gifts", "alone"):
+        stores.registry.declare_stream(StreamDeclaration(name=name))
+    fed = {"orders": "all", "returns": "back", "back": "all", "gifts": "presents"}
+    for name in ("all", "back", "presents"):
+        stores.registry.declare_stream(StreamDeclaration(name=name, derived=True))
+    for name, into in fed.items():
+        text = f"PATTERN p_{name} EVENT A a INTO {into}"
+        stores.registry.put_pattern(name, PatternDraft(name=f"p_{name}", text=text, into=into), 0)
+    keeper = Timekeeper(stores)
+    assert keeper.look() == {}
+    submit(stores, "orders", 7 * SECOND)
+    submit(stores, "alone", 9 * SECOND)
+    told = Tick(time_us=7 * SECOND, cause="events")
+    assert keeper.look() == {"orders": told, "returns": told}
+    assert keeper.look() == {}
+    submit(stores, "returns", 8 * SECOND)
+    assert keeper.look() == {"returns": Tick(time_us=8 * SECOND, cause="events")}
 
 
 def test_only_streams_with_event_time_are_told():

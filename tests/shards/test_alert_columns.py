@@ -127,7 +127,7 @@ def test_guarded_alerts_and_endings_are_those_of_the_values(told, prune, events,
     texts = GUARDED
     for output in outputs_of(texts, events, [cut for cut in cuts if cut <= len(events)], rules):
         teller = PatternResults(stream="s", patterns=output.versions, rules={1: rules}, route=route)
-        found = list(teller.of(output, Origin(shard=0, entry=ENTRY, newest=told)))
+        found = list(teller.of(output, Origin(shard=0, entry=ENTRY, newest=told), None))
         columns = [one for one in found if not isinstance(one, tuple)]
         alerts = [one for one in columns if one.kind is ALERT]
         assert pairs_of(alerts, ALERT) == expected_alerts(output, "s", route)

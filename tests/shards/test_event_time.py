@@ -111,14 +111,6 @@ def test_a_pattern_sees_events_that_waited_when_it_came():
     ]
 
 
-@pytest.mark.parametrize(
-    "changes", [{"lateness": 3}, {"idle_timeout": 3}, {"quiet_after": 3}, {"lateness": 1, "late": "drop"}]
-)
-def test_event_time_of_a_declared_stream_cannot_change(changes):
-    (letter,) = bodies(rows_of(stream(lateness=1), stream(**changes)), "dead-letter")
-    assert "of a declared stream cannot change" in letter["reason"]
-
-
 # --- ticks and punctuation ----------------------------------------------------------------------------------------
 
 

@@ -446,11 +446,6 @@ BAD_ENTRIES = {
         "control-record",
         "version 1 of stream 'orders' is another document",
     ),
-    "other end events": (
-        raw("stream-on", orjson.dumps({"format": 1, "declaration": {"name": "orders", "end_events": ["Other"]}})),
-        "control-record",
-        "cannot change",
-    ),
     "other ties": (
         raw(
             "stream-on",
@@ -549,6 +544,7 @@ def test_a_record_kind_of_the_log_is_one_that_shards_know():
     assert {kind.value for kind in RecordKind} == {
         "events",
         "stream-on",
+        "stream-off",
         "constraints-on",
     } | patterns | operators | times
 

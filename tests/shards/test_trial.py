@@ -169,3 +169,13 @@ def test_counts_survive_their_documents():
     (counts,) = trial.counts
     assert VariantCounts.from_document(orjson.loads(orjson.dumps(counts.to_document()))) == counts
     assert (counts + VariantCounts()).to_document() == counts.to_document()
+
+
+def test_matches_that_are_events_are_listed_as_such():
+    events = events_of(traces=25)
+    text = PATTERNS["not at the end"]
+    alerts = labelled(run(question_about(text, None), events)[0], "alert")
+    found = labelled(run(question_about(f"{text} INTO derived", None), events)[0], "derived")
+    assert sorted(one["id"] for one in found) == sorted(one["id"] for one in alerts)
+    assert {one["into"] for one in found} == {"derived"}
+    assert len(matches_of(report_of(question_about(f"{text} INTO derived", None), events))) == len(alerts)

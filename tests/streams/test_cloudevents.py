@@ -63,8 +63,8 @@ def test_json_content_types_are_taken(content_type: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "field", "reason"),
     [
-        ({"specversion": None}, "specversion", "is missing; a CloudEvent here says '1.0'"),
-        ({"specversion": "0.3"}, "specversion", "is '0.3'; a CloudEvent here says '1.0'"),
+        ({"specversion": None}, "specversion", "is missing; it must be '1.0'"),
+        ({"specversion": "0.3"}, "specversion", "is '0.3'; it must be '1.0'"),
         ({"id": None}, "id", "'id' is missing"),
         ({"id": ""}, "id", "must be a non-empty text"),
         ({"id": 7}, "id", "must be a non-empty text, got 7"),

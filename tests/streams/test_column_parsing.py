@@ -24,7 +24,9 @@ from streams.event import Event
 ORDERS = StreamDeclaration(name="orders")
 KEYED = StreamDeclaration(name="orders", key="data.order", event_types=("A", "B"))
 MAPPED = StreamDeclaration(name="orders", key="ref.k", mapping=FieldMapping(id="ref.i", type="t", time="w", data=None))
-DECLARATIONS = [ORDERS, KEYED, MAPPED]
+BY_TYPE = StreamDeclaration(name="orders", key={"A": "data.order", "B": "subject", "*": "key"})
+FEW_TYPES = StreamDeclaration(name="orders", key={"A": "extra", "B": "data.order"})
+DECLARATIONS = [ORDERS, KEYED, MAPPED, BY_TYPE, FEW_TYPES]
 
 GOOD: dict[str, Any] = {
     "id": "e1",
@@ -98,6 +100,7 @@ changes = st.one_of(
     st.tuples(
         st.just("set"), st.just("datacontenttype"), st.sampled_from(["application/json", "text/xml", "a/b+json"])
     ),
+    st.tuples(st.just("set"), st.just("type"), st.sampled_from("ABC")),
     st.tuples(st.just("drop"), members, st.none()),
 )
 
@@ -135,6 +138,9 @@ def one_by_one(objects: list[object], declaration: StreamDeclaration) -> EventBa
 @example([{**GOOD, "subject": 2**64}], ORDERS)
 @example([{**GOOD, "subject": "s", "key": 2**64}], ORDERS)
 @example([{**CLOUD, "key": 2**64}], KEYED)
+@example([{**GOOD, "key": 2**64}], BY_TYPE)
+@example([{**CLOUD, "type": "B"}, {**CLOUD, "subject": 2**64}], BY_TYPE)
+@example([{**GOOD, "type": "C"}], FEW_TYPES)
 def test_columns_say_what_one_by_one_says(objects: list[object], declaration: StreamDeclaration) -> None:
     batch = parse_columns(objects, declaration)
     if batch is not None:
@@ -162,6 +168,8 @@ def test_a_time_is_read_as_one_by_one(usual: dict[str, Any], time: object) -> No
         ([{**CLOUD, "data": {"order": 5, "items": [{"sku": "a"}]}}], KEYED),
         ([{**GOOD, "time": 1_700_000_000_000_000, "more": {"deep": [1]}}], ORDERS),
         ([NESTED, NESTED], MAPPED),
+        ([GOOD, {**GOOD, "type": "B"}, {**GOOD, "type": "C", "data": None}], BY_TYPE),
+        ([CLOUD, {**CLOUD, "type": "B", "data": {}}], BY_TYPE),
     ],
 )
 def test_usual_batches_are_read_by_columns(objects: list[object], declaration: StreamDeclaration) -> None:

@@ -11,6 +11,7 @@ from streams import FieldMapping, RecordKind, StreamDeclaration, WorkBudget
 from streams.errors import ControlRecordError, DeclarationError
 from streams.log.control import (
     CONTROL_RECORDS,
+    Ask,
     ConstraintsOn,
     ControlRecord,
     OperatorOff,
@@ -20,6 +21,7 @@ from streams.log.control import (
     PatternOn,
     PatternPause,
     Punctuation,
+    StreamOff,
     StreamOn,
     Tick,
     TraceEnd,
@@ -38,6 +40,7 @@ RECORDS = [
             mapping=FieldMapping(id="nr", type="what", time="at", data=None),
         )
     ),
+    StreamOff("orders"),
     PatternOn(name="p", version=3, text="PATTERN p EVENT SEQ(Ångström a, B b [x > 3])"),
     PatternOff("p"),
     PatternPause("p"),
@@ -52,6 +55,7 @@ RECORDS = [
     Tick(time_us=1_767_225_600_000_000, cause="clock"),
     TraceEnd(key="o-1", time_us=1_767_225_600_000_000),
     Punctuation(before_us=1_767_225_600_000_000, key="o-1"),
+    Ask(id="5f0c", operator="pattern", route="customer", question={"about": "traces", "limit": 20}),
     ConstraintsOn(name="orders", version=2, document={"constraints": [{"prior": ["A", "B"]}], "end": ["End"]}),
 ]
 BUDGET = WorkBudget(per_event=1, per_trace=20, traces=0, forgiven_after=300)
@@ -149,6 +153,8 @@ def test_a_declaration_may_name_only_what_it_needs() -> None:
         (RecordKind.TRACE_END, {"format": 1, "time": 5}, "key is None"),
         (RecordKind.TRACE_END, {"format": 1, "key": "k", "time": "now"}, "time is 'now'"),
         (RecordKind.PUNCTUATION, {"format": 1, "before": None}, "neither a time before nor a key"),
+        (RecordKind.ASK, {"format": 1, "id": "", "kind": "pattern", "question": {}}, "id is ''"),
+        (RecordKind.ASK, {"format": 1, "id": "q", "kind": "pattern", "question": 1}, "question is not a JSON object"),
         (RecordKind.CONSTRAINTS_ON, {"format": 1, "name": "c", "version": 1}, "document is not a JSON object"),
         (
             RecordKind.CONSTRAINTS_ON,

@@ -1,10 +1,11 @@
 """Stream declarations are valid once constructed."""
 
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
-from streams import FieldMapping, StreamDeclaration
+from streams import CHANGEABLE, FieldMapping, StreamDeclaration
 from streams.errors import DeclarationError
 
 
@@ -25,6 +26,7 @@ def test_names_are_taken(name: str) -> None:
         *(({"key": path}, "key") for path in ("", "a..b", ".a", "a.")),
         *(({"mapping": FieldMapping(**{name: "a..b"})}, "mapping") for name in ("id", "type", "time", "data")),
         ({"event_types": ("A",), "end_events": ("A", "B")}, "end_events"),
+        ({"description": "x" * 4_001}, "description"),
         *(({"keys": {name: "data.x"}}, "keys") for name in ("", "a.b", "7", "a-b", "key", "order")),
         *(({"keys": {"customer": path}}, "keys") for path in ("", "a..b", "data.order", "order")),
         ({"keys": {"a": "data.x", "b": "x"}}, "keys"),
@@ -54,7 +56,7 @@ def test_a_further_key_may_be_called_by_name_and_by_path() -> None:
 
 @pytest.mark.parametrize("keys", [[], {"a": 1}, "a"])
 def test_further_keys_are_paths_by_name(keys: Any) -> None:
-    with pytest.raises(DeclarationError, match="a JSON object of paths by name"):
+    with pytest.raises(DeclarationError, match=r"object of paths by name|the further key 'a'.* is a path"):
         StreamDeclaration.from_json({"name": "orders", "keys": keys})
 
 
@@ -123,3 +125,13 @@ def test_a_stored_form_that_is_none_is_refused(value: object, message: str) -> N
 )
 def test_the_key_has_the_names_that_a_pattern_may_use(key: str, paths: tuple[tuple[str, ...], ...]) -> None:
     assert StreamDeclaration(name="s", key=key).key_paths == paths
+
+
+def test_a_description_is_kept_where_there_is_one() -> None:
+    declaration = StreamDeclaration(name="orders", description="Orders of the shop.")
+    assert StreamDeclaration.from_json(declaration.to_json()) == declaration
+    assert "description" not in StreamDeclaration(name="orders").to_json()
+
+
+def test_what_may_change_is_a_member() -> None:
+    assert {*CHANGEABLE} < {part.name for part in fields(StreamDeclaration)}

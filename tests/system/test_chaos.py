@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.derived_chaos import Chain
 from benchmarks.pipeline_chaos import SETTINGS, VICTIMS, Plan, disturbed
 from service.processes.temporary import running
 
@@ -27,3 +28,11 @@ def test_killed_workers_do_not_restart_the_pipeline(tmp_path: Path) -> None:
     assert outcome.faults == []
     assert outcome.killed == {"worker": 6}
     assert outcome.starts["pipeline"] == 1
+
+
+def test_random_kills_lose_no_derived_event_and_make_none_twice(tmp_path: Path) -> None:
+    with running(tmp_path, more=SETTINGS) as service:
+        outcome = disturbed(service, Plan(events=8_000, kills=5, pause_s=1.0), case=Chain())
+    assert outcome.faults == []
+    assert outcome.killed.total() == 5
+    assert len(outcome.expected) > 4_000

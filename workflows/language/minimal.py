@@ -26,7 +26,7 @@ def minimal(automaton: ProcessAutomaton) -> ProcessAutomaton:
     distance = moves.backward().distances(np.flatnonzero(automaton.accepting & forward))
     useful = forward & (distance >= 0)
     if not useful[0]:
-        raise UnsoundWorkflow("no trace completes: the language is empty")
+        raise UnsoundWorkflow("no trace of the model can complete")
     if not useful.all():
         numbers = np.where(useful, np.cumsum(useful) - 1, NOWHERE)
         moves, distance = moves.renumbered(numbers, int(useful.sum())), distance[useful]

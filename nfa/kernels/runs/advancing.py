@@ -36,6 +36,7 @@ from nfa.kernels.runs.tables import (
     AFTER,
     BEFORE,
     BUDGET,
+    CORRECTION,
     DECIDED,
     EARLIEST,
     EVENT,
@@ -157,7 +158,7 @@ def complete(
             done = new_run(s, node, state, DECIDED)
             note_start(s, done, run)
             s.run_due[done] = s.now[TIME]
-            if not x.is_simultaneous[0]:
+            if not p.is_simultaneous[0]:
                 set_aside(s, done)
         else:
             s.now[BUDGET] -= 1
@@ -269,7 +270,7 @@ def advance(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found
                 bind(p, s, x, c, found, run, step, s.run_lead[run], forced, limit)
     note_modes(p, s, run)
     close_gaps(p, s, x, c, run, ~NOTHING, ~NOTHING)
-    if not x.is_simultaneous[0]:
+    if not p.is_simultaneous[0]:
         for column in range(0, VETO, 2):
             bits[run, column] |= bits[run, column + 1]
     return has_future(p, s, run, s.now[TIME], LATEST)
@@ -340,7 +341,7 @@ def meet_told(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Fou
         return not (is_in_reach(p, s, run) and is_refuted(p, s, x, c, run))
     is_over = s.now[TIME] >= s.run_due[run]
     if not is_over and is_in_reach(p, s, run) and is_refuted(p, s, x, c, run):
-        hand_out(s, found, s.run_node[run], s.now[TIME], np.int64(s.run_how[run]), np.bool_(True))
+        hand_out(s, found, s.run_node[run], s.now[TIME], np.int64(s.run_how[run]), CORRECTION)
         s.run_due[run] = EARLIEST
         is_over = True
     return kind == SPENT or not is_over
@@ -356,7 +357,7 @@ def process_pair(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: 
     run = s.pair_runs[pair]
     while run != NIL:
         following = s.run_next[run]
-        if x.is_simultaneous[0] and is_vetoed(p, s, x, c, run):
+        if p.is_simultaneous[0] and is_vetoed(p, s, x, c, run):
             is_kept = False
         elif s.run_kind[run] == ACTIVE:
             settle(s, run)
@@ -384,7 +385,7 @@ def newest_lead(p: RunProgram, s: RunState, x: RunBatch, pair: Int, step: Int) -
     newest, number = np.int64(EARLIEST), 0
     while p.leads[step] >> np.uint64(number) != NOTHING:
         if (p.leads[step] >> np.uint64(number)) & ONE:
-            is_same = x.is_simultaneous[0] and s.pair_leads[pair, number, 0] == s.now[TIME]
+            is_same = p.is_simultaneous[0] and s.pair_leads[pair, number, 0] == s.now[TIME]
             newest = max(newest, s.pair_leads[pair, number, 1 if is_same else 0])
         number += 1
     return newest

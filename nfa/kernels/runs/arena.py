@@ -87,8 +87,8 @@ def enter_bucket(s: RunState, run: Int) -> None:
 
 
 @routine
-def leave(s: RunState, run: Int) -> None:
-    """Take a parked run out of both lists; what ``run_next`` says of it stays."""
+def leave_bucket(s: RunState, run: Int) -> None:
+    """Take a run out of its bucket."""
     following, before = s.bucket_next[run], s.bucket_before[run]
     if following != NIL:
         s.bucket_before[following] = before
@@ -96,6 +96,12 @@ def leave(s: RunState, run: Int) -> None:
         s.bucket_next[before] = following
     else:
         s.buckets[s.run_hash[run] & np.uint64(s.buckets.shape[0] - 1)] = following
+
+
+@routine
+def leave(s: RunState, run: Int) -> None:
+    """Take a parked run out of both lists; what ``run_next`` says of it stays."""
+    leave_bucket(s, run)
     following, before, pair = s.run_next[run], s.run_before[run], s.run_pair[run]
     if following != NIL:
         s.run_before[following] = before

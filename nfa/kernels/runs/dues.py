@@ -24,6 +24,7 @@ from nfa.kernels.runs.tables import (
     PENDING,
     ROW,
     SPENT,
+    TIMEOUTS,
     TOLD,
     TRACE,
     UNTOLD_YET,
@@ -33,19 +34,9 @@ from nfa.kernels.runs.tables import (
     RunProgram,
     RunState,
 )
+from nfa.kernels.runs.timeouts import end_of, time_out
 from nfa.kernels.runs.waits import decide, is_decided
-from streams.kernels.borrowing import borrowed
-from streams.kernels.compiling import kernel, routine
-
-
-@routine
-def end_of(s: RunState, node: Int) -> Int:
-    """The newest time of a chain's events; where they come out of order it need not be that of the last."""
-    newest = np.int64(EARLIEST)
-    while node != NIL:
-        newest = max(newest, s.event_time[s.node_event[node]])
-        node = s.node_parent[node]
-    return newest
+from streams.kernels.compiling import routine
 
 
 @routine
@@ -108,9 +99,12 @@ def note_told(s: RunState, pair: Int, filled: Int) -> None:
 
 @routine
 def expire(p: RunProgram, s: RunState, found: Found, pair: Int, time: Int) -> None:
-    """Let a time come for a pair of a pattern that ranks nothing: every event before it was seen."""
-    pattern, filled = s.pair_pattern[pair], s.counters[FILLED]
+    """Let a time come for a pair that has nothing to rank: every event before it was seen."""
+    pattern = s.pair_pattern[pair]
     s.now[PATTERN], s.now[WRITTEN] = pattern, 0
+    if (p.flags[pattern] & TIMEOUTS) != 0:
+        time_out(p, s, found, pair, time)
+    filled = s.counters[FILLED]
     if s.pair_parked_due[pair] <= time:
         sweep(p, s, pair, time)
     previous = NIL
@@ -136,7 +130,7 @@ def expire(p: RunProgram, s: RunState, found: Found, pair: Int, time: Int) -> No
     forget(p, s, pair, time)
 
 
-@kernel
+@routine
 def pass_time(
     p: RunProgram, s: RunState, found: Found, pairs: NDArray[np.int32], first: Int, watermark: Int
 ) -> tuple[Int, Int]:
@@ -145,7 +139,6 @@ def pass_time(
     Returns:
         (status, place): ``DONE``, or before a pair ``NO_ROOM``, or ``FLUSH`` where matches have to be ranked.
     """
-    p, s, found = borrowed(p), borrowed(s), borrowed(found)
     for place in range(first, pairs.shape[0]):
         pair = pairs[place]
         if has_to_rank(p, s, pair):

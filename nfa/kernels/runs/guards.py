@@ -180,7 +180,7 @@ def make_certain(p: RunProgram, s: RunState, x: RunBatch, found: Found, pair: In
 
 @routine
 def catch_up(p: RunProgram, s: RunState, found: Found, pair: Int) -> Int:
-    """Let the time of the event at hand come for a pair that it does not meet otherwise.
+    """Let the time of the event at hand come for a pair before, or instead of, the event itself.
 
     Returns:
         ``DONE``, or before anything has changed ``NO_ROOM``, or ``FLUSH`` with the pair in ``STOP_PAIR``.

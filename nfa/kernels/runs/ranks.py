@@ -20,6 +20,7 @@ from nfa.kernels.runs.tables import (
     EARLIEST,
     FRESH,
     HAS_TOLD,
+    MATCH,
     NIL,
     NOT_WAITED,
     NOTHING,
@@ -269,7 +270,7 @@ def tell_ready(p: RunProgram, s: RunState, found: Found, pair: Int, limit: Int) 
         is_out = s.run_muted[run] or s.pair_finished[pair] or (before != NIL and compare(p, s, before, run) == 0)
         if not is_out and s.now[WRITTEN] < limit:
             s.now[WRITTEN] += 1
-            hand_out(s, found, s.run_node[run], s.run_due[run], np.int64(NOT_WAITED), np.bool_(False))
+            hand_out(s, found, s.run_node[run], s.run_due[run], np.int64(NOT_WAITED), MATCH)
         elif not is_out:
             s.now[UNTOLD] += 1
         if not is_out:
@@ -284,10 +285,9 @@ def tell_ready(p: RunProgram, s: RunState, found: Found, pair: Int, limit: Int) 
 @routine
 def has_to_rank(p: RunProgram, s: RunState, pair: Int) -> bool:
     """Whether time that passes for a pair, or its end, has to be ranked outside the kernel."""
-    flags = p.flags[s.pair_pattern[pair]]
-    if flags == 0 or flags & TIMEOUTS != 0:
-        return bool(flags != 0)
+    if p.flags[s.pair_pattern[pair]] == 0:
+        return False
     run = s.pair_runs[pair]
-    while run != NIL and s.run_kind[run] == ACTIVE:
+    while run != NIL and (s.run_kind[run] == ACTIVE or s.run_kind[run] == SPENT):
         run = s.run_next[run]
     return bool(run != NIL)

@@ -16,7 +16,7 @@ from nfa.kernels.runs.arena import (
     release_node,
 )
 from nfa.kernels.runs.dues import forget, note_told
-from nfa.kernels.runs.guards import fail_trace, kill, reopen
+from nfa.kernels.runs.guards import catch_up, fail_trace, kill, reopen
 from nfa.kernels.runs.parking import settle_runs, sweep
 from nfa.kernels.runs.ranks import has_to_rank, tell_ready
 from nfa.kernels.runs.tables import (
@@ -32,7 +32,6 @@ from nfa.kernels.runs.tables import (
     EVENT,
     EVENTS,
     FILLED,
-    FLUSH,
     FRESH,
     GIVEN_UP,
     GREEDY,
@@ -41,6 +40,7 @@ from nfa.kernels.runs.tables import (
     LATEST,
     LISTENER,
     LOST,
+    MATCH,
     NEEDED,
     NIL,
     NO_ROOM,
@@ -72,6 +72,7 @@ from nfa.kernels.runs.tables import (
     RunProgram,
     RunState,
 )
+from nfa.kernels.runs.timeouts import time_out
 from nfa.kernels.runs.waits import deadline, hand_out
 from nfa.kernels.traces import BY_QUERY, DEVIANT, FAILED, NOTHING_ENDS
 from streams.kernels.borrowing import borrowed
@@ -114,7 +115,7 @@ def finish_pair(p: RunProgram, s: RunState, found: Found, pair: Int, ended: Int,
                 due, how = np.int64(ended), np.int64(BY_TRACE_END)
             s.run_due[run], s.run_how[run], s.run_kind[run] = due, how, DECIDED
             if p.flags[s.now[PATTERN]] == 0:
-                hand_out(s, found, s.run_node[run], due, how, np.bool_(False))
+                hand_out(s, found, s.run_node[run], due, how, MATCH)
         run = s.run_next[run]
 
 
@@ -146,18 +147,21 @@ def meet_pair(
     pair = s.pair_slots[place]
     if pair != NIL and s.pair_work[pair] == LATEST:
         return DONE
+    is_due = pair != NIL and p.flags[pattern] != 0 and s.pair_due[pair] <= s.now[TIME]
+    if is_due and ((p.flags[pattern] & TIMEOUTS) != 0 or has_to_rank(p, s, pair)):
+        status = catch_up(p, s, found, pair)
+        if status != DONE:
+            return status
+        place = find_pair(s, s.now[TRACE], np.int64(pattern))
+        pair = s.pair_slots[place]
     can_begin = is_startable(p, s, x, pattern, pair)
     if pair == NIL and not concerns(p, x, pattern, row, can_begin):
         return DONE
     count = np.int64(0) if pair == NIL else np.int64(s.pair_count[pair])
-    if pair != NIL:
-        if s.pair_finished[pair] and (p.flags[pattern] & TIMEOUTS) == 0:
-            if count == 0:
-                return DONE
-            can_begin = False
-        if p.flags[pattern] != 0 and s.pair_due[pair] <= s.now[TIME] and has_to_rank(p, s, pair):
-            s.counters[STOP_PAIR] = pair
-            return FLUSH
+    if pair != NIL and s.pair_finished[pair] and (p.flags[pattern] & TIMEOUTS) == 0:
+        if count == 0:
+            return DONE
+        can_begin = False
     s.counters[NEEDED] = (count + 1) * (limits.width + 1)
     if not has_room(s, found, ended, s.counters[NEEDED]):
         return NO_ROOM
@@ -287,6 +291,8 @@ def end_trace(p: RunProgram, s: RunState, found: Found) -> Int:
         if s.counters[FILLED] + s.pair_count[pair] > found.node.shape[0]:
             return NO_ROOM
         finish_pair(p, s, found, pair, time, time)
+        if (p.flags[s.now[PATTERN]] & TIMEOUTS) != 0:
+            time_out(p, s, found, pair, LATEST)
         close_pair(s, pair)
     return DONE
 
@@ -326,18 +332,6 @@ def match_rows(
         s.counters[LISTENER] = 0
         s.counters[PEAK_EVENTS] = max(s.counters[PEAK_EVENTS], s.counters[EVENTS])
     return DONE, x.types.shape[0]
-
-
-@kernel
-def chain_lengths(s: RunState, nodes: NDArray[np.int32], lengths: NDArray[np.int64]) -> None:
-    """Number of bound events of each chain."""
-    s = borrowed(s)
-    for place in range(nodes.shape[0]):
-        node, size = nodes[place], 0
-        while node != NIL:
-            size += 1
-            node = s.node_parent[node]
-        lengths[place] = size
 
 
 @kernel

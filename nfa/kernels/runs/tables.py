@@ -38,8 +38,11 @@ UNASKED, UNTOLD_YET, HAS_TOLD = range(3)
 # What a kept match rules out among others (RunProgram.rule).
 NO_RULE, ONCE_PER_KEY, SKIP_TO_NEXT, SKIP_PAST_LAST, SKIP_TO_FIRST, SKIP_TO_LAST = range(6)
 
-# RunState.run_lead of a spent run.
-WAS_PART, WAS_MATCH = 0, 1
+# RunState.run_lead of a spent run; LIVES only while timeouts are sought: a partial match that nothing extends so far.
+WAS_PART, WAS_MATCH, LIVES = range(3)
+
+# Found.what: a match; one that was told, and the row's event contradicts it; a partial match that WITHIN ended.
+MATCH, CORRECTION, TIMEOUT = np.arange(3)
 
 # Pattern flags.
 ORDERED = 1  # matches of one detection time are ranked before they are told
@@ -65,6 +68,7 @@ N_NOW = 16
 class RunProgram(NamedTuple):
     """Compiled patterns: ranges ``x_from[i] : x_from[i + 1]`` per pattern, state or type."""
 
+    is_simultaneous: NDArray[np.bool_]  # one value
     listen_from: NDArray[np.int32]  # by type code
     cell_begin: NDArray[np.int32]  # by cell of the filter index, behind those ranges: listeners
     cell_end: NDArray[np.int32]
@@ -223,7 +227,6 @@ class RunBatch(NamedTuple):
     cells: NDArray[np.int32]  # (dimensions of the filter index, visits)
     kinds: NDArray[np.uint8]  # (visits, columns)
     values: NDArray[np.int64]
-    is_simultaneous: NDArray[np.bool_]  # one value
     gates: Gates
 
 
@@ -256,7 +259,7 @@ class Ended(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Complete matches: their chains are referenced until they are unrolled."""
+    """Matches and timeouts: their chains are referenced until they are unrolled."""
 
     node: NDArray[np.int32]
     pattern: NDArray[np.int32]
@@ -264,4 +267,4 @@ class Found(NamedTuple):
     trace: NDArray[np.int32]
     detected: NDArray[np.int64]
     how: NDArray[np.int8]
-    is_correction: NDArray[np.bool_]  # it was told, and the row's event contradicts it
+    what: NDArray[np.int8]

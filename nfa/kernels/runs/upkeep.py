@@ -6,19 +6,20 @@ There is one kernel for each set of tables, as unpacking them is most of what su
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from nfa.kernels.runs import advancing as runs
 from nfa.kernels.runs import arena as run_arena
 from nfa.kernels.runs import dues as run_dues
 from nfa.kernels.runs import parking as run_parking
 from nfa.kernels.runs import rows as run_rows
+from nfa.kernels.runs import timeouts as run_timeouts
 from nfa.kernels.runs import waits as run_waits
-from nfa.kernels.runs.tables import LATEST, NIL, NOTHING, Found, Int, RunProgram, RunState
+from nfa.kernels.runs.tables import DONE, LATEST, NIL, NOTHING, PATTERN, TRACE, Found, Int, RunProgram, RunState
 from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import kernel
 
 REBUILD_INDEX, UNPARK_ALL, CLOSE_PAIR, FREE_RUN = range(4)
-FILL_BUCKETS, FORGET, DEADLINE, HAS_FUTURE = range(4)
+PASS_TIME, FILL_BUCKETS, FORGET, DEADLINE, FINISH, TIME_OUT = range(6)
 
 
 @kernel
@@ -38,21 +39,28 @@ def arrange(s: RunState, what: Int, number: Int) -> None:
 
 
 @kernel
-def ask(p: RunProgram, s: RunState, what: Int, number: Int, time: Int, order: Int) -> Int:
-    """What a pattern says about a run or a pair, ``number``, or what it wants done with it."""
-    p, s = borrowed(p), borrowed(s)
+def attend(
+    p: RunProgram, s: RunState, found: Found, what: Int, numbers: NDArray[np.int32], place: Int, time: Int, last: Int
+) -> tuple[Int, Int]:
+    """Do what depends on time or patterns, to the run or pair at a place of ``numbers``; ``PASS_TIME``: from there on.
+
+    Returns:
+        (status, place): those of ``pass_time``; of anything else ``DONE`` and, for ``DEADLINE``, the time.
+    """
+    p, s, found = borrowed(p), borrowed(s), borrowed(found)
+    if what == PASS_TIME:
+        return run_dues.pass_time(p, s, found, numbers, place, time)
     if what == FILL_BUCKETS:
         run_parking.fill_buckets(p, s)
-    elif what == FORGET:
-        run_dues.forget(p, s, np.int32(number), time)
-    elif what == DEADLINE:
-        return np.int64(run_waits.deadline(p, s, np.int32(number), NOTHING, LATEST))
+        return DONE, np.int64(NIL)
+    number = numbers[place]
+    if what == DEADLINE:
+        return DONE, np.int64(run_waits.deadline(p, s, number, NOTHING, LATEST))
+    if what == FINISH:
+        run_rows.finish_pair(p, s, found, number, time, last)
+    elif what == TIME_OUT:
+        s.now[PATTERN], s.now[TRACE] = s.pair_pattern[number], s.pair_trace[number]
+        run_timeouts.time_out(p, s, found, number, time)
     else:
-        return np.int64(runs.has_future(p, s, np.int32(number), time, order))
-    return np.int64(NIL)
-
-
-@kernel
-def finish_pair(p: RunProgram, s: RunState, found: Found, pair: Int, ended: Int, last: Int) -> None:
-    """Complete what waits for the end of a trace."""
-    run_rows.finish_pair(borrowed(p), borrowed(s), borrowed(found), pair, ended, last)
+        run_dues.forget(p, s, number, time)
+    return DONE, np.int64(NIL)

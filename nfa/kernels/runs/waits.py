@@ -20,6 +20,7 @@ from nfa.kernels.runs.tables import (
     FILLED,
     GREEDY,
     LATEST,
+    MATCH,
     MODE,
     NIL,
     NOT_WAITED,
@@ -50,8 +51,8 @@ def may_complete(x: RunBatch, monitor: Int, column: Int) -> bool:
 
 
 @routine
-def hand_out(s: RunState, found: Found, node: Int, detected: Int, how: Int, is_correction: bool | np.bool_) -> None:
-    """Write a match; its chain stays referenced until the wrapper has unrolled it."""
+def hand_out(s: RunState, found: Found, node: Int, detected: Int, how: Int, what: Int) -> None:
+    """Write a match or a timeout; its chain stays referenced until the wrapper has unrolled it."""
     place = s.counters[FILLED]
     s.counters[FILLED] += 1
     s.node_references[node] += 1
@@ -61,7 +62,7 @@ def hand_out(s: RunState, found: Found, node: Int, detected: Int, how: Int, is_c
     found.trace[place] = s.now[TRACE]
     found.detected[place] = detected
     found.how[place] = how
-    found.is_correction[place] = is_correction
+    found.what[place] = what
 
 
 @routine
@@ -71,7 +72,7 @@ def tell(s: RunState, found: Found, node: Int, limit: Int) -> None:
         s.now[UNTOLD] += 1
         return
     s.now[WRITTEN] += 1
-    hand_out(s, found, node, s.now[TIME], np.int64(NOT_WAITED), np.bool_(False))
+    hand_out(s, found, node, s.now[TIME], np.int64(NOT_WAITED), MATCH)
 
 
 @routine
@@ -129,7 +130,7 @@ def decide(p: RunProgram, s: RunState, found: Found, run: Int) -> bool:
     if p.flags[s.now[PATTERN]] != 0:
         s.run_kind[run] = DECIDED
         return True
-    hand_out(s, found, s.run_node[run], s.run_due[run], np.int64(s.run_how[run]), np.bool_(False))
+    hand_out(s, found, s.run_node[run], s.run_due[run], np.int64(s.run_how[run]), MATCH)
     latest = deadline(p, s, run, NOTHING, LATEST)
     is_early = latest > s.run_due[run]
     s.run_kind[run], s.run_due[run] = TOLD, latest

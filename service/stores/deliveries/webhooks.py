@@ -138,12 +138,12 @@ class WebhookStore:
         Raises:
             UnknownWebhook: There is none of that id.
         """
-        return _webhook(self._record(webhook_id), webhook_id)
+        return read_webhook(self._record(webhook_id), webhook_id)
 
     def all(self) -> list[RegisteredWebhook]:
         """All webhooks, the oldest first."""
         records = cast("dict[bytes, bytes]", self._client.hgetall(WEBHOOKS_KEY))
-        webhooks = [_webhook(body, key.decode()) for key, body in records.items()]
+        webhooks = [read_webhook(body, key.decode()) for key, body in records.items()]
         return sorted(webhooks, key=lambda webhook: (webhook.registered_us, webhook.id))
 
     def change(self, webhook_id: str, change: Callable[[RegisteredWebhook], RegisteredWebhook]) -> RegisteredWebhook:
@@ -162,7 +162,7 @@ class WebhookStore:
         """
         for _ in range(_ATTEMPTS):
             current = self._record(webhook_id)
-            webhook = change(_webhook(current, webhook_id))
+            webhook = change(read_webhook(current, webhook_id))
             if self._replace(records=WEBHOOKS_KEY, id=webhook_id, before=current, after=encode(**asdict(webhook))):
                 return webhook
         raise RegistryContended.over(f"the webhook {webhook_id!r}")
@@ -175,10 +175,10 @@ class WebhookStore:
             PreconditionFailed: It is not what the condition says.
             RegistryContended: Others keep changing it.
         """
-        belongings = [key + webhook_id for key in _OF_EACH]
+        belongings = belongings_of(webhook_id)
         for _ in range(_ATTEMPTS):
             current = self._record(webhook_id)
-            condition.check_record(_webhook(current, webhook_id))
+            condition.check_record(read_webhook(current, webhook_id))
             is_gone = self._delete(
                 webhooks=WEBHOOKS_KEY, turns=TURNS_KEY, belongings=belongings, id=webhook_id, before=current
             )
@@ -203,11 +203,21 @@ class WebhookStore:
         return body
 
 
+def belongings_of(webhook_id: str) -> list[str]:
+    """Keys of what is kept of one webhook beside its record."""
+    return [key + webhook_id for key in _OF_EACH]
+
+
 def _unknown(webhook_id: str) -> UnknownWebhook:
     return UnknownWebhook(f"there is no webhook {webhook_id!r}", webhook=webhook_id)
 
 
-def _webhook(body: bytes, webhook_id: str) -> RegisteredWebhook:
+def read_webhook(body: bytes, webhook_id: str) -> RegisteredWebhook:
+    """A stored webhook.
+
+    Raises:
+        RecordFormatError: It is damaged or of an unknown version.
+    """
     fields = decode(body, f"the webhook {webhook_id!r}")
     kinds = tuple(fields.get("kinds", _FORMER_KINDS))
     retiring = tuple(RetiringSecret(**old) for old in fields.get("retiring", ()))

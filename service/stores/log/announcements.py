@@ -7,6 +7,7 @@ from typing import Any
 
 from service.stores.connection import PREFIX, Client, register
 from service.stores.log.event_log import EventLog
+from service.stores.log.routes import ROUTES_KEY, require_there
 from streams import LAYOUT_KEY, ControlRecord, encode_control, key_hash, log_key, shard_of
 
 _TOKEN_MS = 60_000
@@ -24,19 +25,28 @@ class Announcements:
         self._log = log
         self._append = register(client, "log/append_control")
 
-    def append(self, stream: str, record: ControlRecord, key: str | None = None) -> None:
+    def append(self, stream: str, record: ControlRecord, key: str | None = None) -> int:
         """Append a record, all or nothing: to every shard, or to that of a correlation key.
+
+        Returns:
+            The number of shards that have it.
 
         Raises:
             LogResharding: The log is being divided anew.
+            UnknownStream: The stream was removed.
         """
         token = f"{PREFIX}announcement:{uuid.uuid4().hex}"
 
+        reached = 0
+
         def append(shards: int) -> Any:
+            nonlocal reached
             chosen = range(shards) if key is None else [shard_of(key_hash(key), shards)]
+            reached = len(chosen)
             return self._append(
                 call=token,
                 layout=LAYOUT_KEY,
+                routes=ROUTES_KEY,
                 shards=[log_key(shard) for shard in chosen],
                 call_ms=_TOKEN_MS,
                 kind=record.KIND.value,
@@ -45,4 +55,5 @@ class Announcements:
                 shard_count=shards,
             )
 
-        self._log.layout.fitted(append)
+        require_there(stream, self._log.layout.fitted(append))
+        return reached

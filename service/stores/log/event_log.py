@@ -8,19 +8,19 @@ from typing import Any, cast
 
 import numpy as np
 
-from service.errors import FeedMisplaced, LogFull, RecordFormatError, RegistryContended
+from service.errors import FeedMisplaced, LogFull, RecordFormatError, RegistryContended, UnknownStream
 from service.stores.connection import PREFIX, Client, register
 from service.stores.log.backlog import APPENDED_KEY, MATCHED_KEY, BacklogStore
 from service.stores.log.dead_letters import DEAD_LETTERS_KEY, DeadLetter
 from service.stores.log.event_ids import DIGEST_BYTES, DUPLICATES_KEY, EVENT_IDS_KEY, IdLimits, known_rows, packed
 from service.stores.log.feeds import FeedStep
 from service.stores.log.layout import LayoutStore
-from service.stores.log.routes import ROUTES_KEY, as_text, from_text
+from service.stores.log.routes import GONE, ROUTES_KEY, as_text, from_text
 from service.stores.log.stream_times import STREAM_TIMES_KEY
 from service.stores.records import decode, encode
 from service.stores.request_contexts import CONTEXTS_KEY, ContextLimits, events_of
 from service.stores.results.recent import COUNTS_SUFFIX
-from streams import LAYOUT_KEY, EventBatch, LogEntry, RecordKind, log_key
+from streams import LAYOUT_KEY, AttributePath, EventBatch, LogEntry, RecordKind, log_key
 
 _PAGE_ENTRIES = 256
 _AUTO_KEY_MS = 60_000
@@ -76,7 +76,7 @@ class Submission:
     token: str
     idempotency_key: str | None = None
     step: FeedStep | None = None
-    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    keys: Mapping[str, AttributePath] = field(default_factory=dict)
     context: str | None = None
     ids: Sequence[bytes | None] = ()
     dropped: int = 0
@@ -174,6 +174,7 @@ class EventLog:
             LogFull: Too much waits to be matched. Nothing was taken; a batch that had been taken is never refused.
             LogResharding: The log is being divided anew. Nothing was taken.
             RegistryContended: The routes in use keep changing.
+            UnknownStream: The stream was removed.
         """
         for _ in range(_ATTEMPTS):
             parts, reply = self._sent(submission)
@@ -190,6 +191,8 @@ class EventLog:
             what, *found = reply[2]
             if what == b"known":
                 submission = submission.without(found[0])
+            elif what == b"routes" and found[0] == GONE:
+                raise UnknownStream.named(submission.stream)
             elif what == b"routes":
                 self._routes[submission.stream] = from_text(found[0])
             else:

@@ -11,6 +11,8 @@ from typing import cast
 from service.stores.connection import PREFIX, Client
 from service.stores.records import decode, encode
 
+FEED_STREAMS_KEY = PREFIX + "feed-streams"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedMark:
@@ -76,6 +78,7 @@ class FeedStore:
         body = self._client.get(mark_key(feed))
         return None if body is None else FeedMark.from_bytes(cast(bytes, body))
 
-    def begin(self, feed: str, mark: FeedMark) -> None:
-        """Set the first mark of a feed; one that is there stays."""
+    def begin(self, feed: str, mark: FeedMark, stream: str) -> None:
+        """Set the first mark of a feed into a stream; one that is there stays."""
+        self._client.hset(FEED_STREAMS_KEY, feed, encode(stream=stream))
         self._client.set(mark_key(feed), mark.to_bytes(), nx=True)

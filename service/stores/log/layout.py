@@ -13,11 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from service.errors import LogResharding, RecordFormatError, RegistryContended
-from service.stores.connection import Client, register
+from service.stores.connection import PREFIX, Client, register
 from service.stores.log.pipeline_status import SHARDS_KEY, report_of
 from service.stores.records import FORMAT_VERSION
 from shards import OutputRow
 from streams import LAYOUT_KEY
+
+DERIVED_MARKS_KEY = PREFIX + "derived:marks"
+DERIVED_PROMISES_KEY = PREFIX + "derived:promises"
 
 _RESHARDED = 2  # format of a log that was divided anew: older releases do not know where its states begin
 _FORMATS = (FORMAT_VERSION, _RESHARDED)
@@ -57,9 +60,13 @@ class LayoutStore:
     Args:
         client: Where the log is.
         shards: Their number when the log is new.
+
+    Attributes:
+        token: While this store holds the log, what lets its process append derived events; else empty.
     """
 
     def __init__(self, client: Client, shards: int) -> None:
+        self.token = ""
         self._client = client
         self._wanted_shards = shards
         self._open = register(client, "log/open_layout")
@@ -119,6 +126,18 @@ class LayoutStore:
             self.read()
         raise RegistryContended("the number of shards is being changed; try again")
 
+    def require(self, reply: object) -> None:
+        """Check what a script says that may append under the known layout only.
+
+        Args:
+            reply: What the script returned.
+
+        Raises:
+            LogResharding: The log is being divided anew, or was since this process read its layout.
+        """
+        if reply in (_RESHARDING, _MOVED):
+            raise _resharding()
+
     def require_settled(self) -> None:
         """Check that the log is not being divided anew.
 
@@ -136,10 +155,13 @@ class LayoutStore:
         """
         token = uuid.uuid4().hex
         self._client.hset(LAYOUT_KEY, "resharding", token)
+        self.token = token
         return token
 
     def release(self, token: str) -> None:
         """Let entries be appended again, with the layout as it is; nothing happens where another holds the log."""
+        if token == self.token:
+            self.token = ""
         self._release(layout=LAYOUT_KEY, token=token)
 
     def switch(self, token: str, rows: Sequence[OutputRow]) -> Layout:
@@ -156,6 +178,8 @@ class LayoutStore:
         is_switched = self._switch(
             layout=LAYOUT_KEY,
             reports=SHARDS_KEY,
+            derived_marks=DERIVED_MARKS_KEY,
+            derived_promises=DERIVED_PROMISES_KEY,
             token=token,
             format=_RESHARDED,
             shards_before=before,

@@ -7,9 +7,26 @@ event behind its control record, and none is appended to a route that nobody use
 
 from __future__ import annotations
 
+from service.errors import UnknownStream
 from service.stores.connection import PREFIX
 
 ROUTES_KEY = PREFIX + "routes"
+
+GONE = b"-"
+"""In the place of the routes of a stream that was removed, until it is declared again: nothing is appended to it."""
+
+
+_GONE_REPLY = b"gone"
+
+
+def require_there(stream: str, reply: object) -> None:
+    """Check what a script says of a stream that another caller may just have removed.
+
+    Raises:
+        UnknownStream: It was removed.
+    """
+    if reply == _GONE_REPLY:
+        raise UnknownStream.named(stream)
 
 
 def users_key(stream: str) -> str:

@@ -7,11 +7,12 @@ from typing import Any, cast
 
 from service.stores.connection import PREFIX, Client, register
 from service.stores.log.layout import LayoutStore
+from service.stores.log.routes import ROUTES_KEY
 from streams import LAYOUT_KEY, Tick, encode_control, log_key
 
 STREAM_TIMES_KEY = PREFIX + "stream-times"
 
-_NEWEST, _APPENDED, _TICKED = ":newest", ":appended", ":ticked"
+_NEWEST, _APPENDED, _TICKED = _PARTS = (":newest", ":appended", ":ticked")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +28,11 @@ class StreamTimes:
     newest_us: int
     appended_us: int
     ticked_us: int | None
+
+
+def times_of(stream: str) -> list[str]:
+    """The fields that a stream has."""
+    return [stream + part for part in _PARTS]
 
 
 class StreamTimesStore:
@@ -52,8 +58,14 @@ class StreamTimesStore:
         }
         return int(seconds) * 1_000_000 + int(micros), found
 
-    def tick(self, stream: str, tick: Tick, layout: LayoutStore) -> bool:
+    def tick(self, stream: str, tick: Tick, layout: LayoutStore, *, token: str = "") -> bool:
         """Append a tick to every shard; nothing happens unless it is newer than the last one.
+
+        Args:
+            stream: Whose time it is.
+            tick: What is appended.
+            layout: How the log is divided.
+            token: Of a caller that holds the log itself.
 
         Returns:
             Whether it was.
@@ -66,12 +78,14 @@ class StreamTimesStore:
             return self._tick(
                 times=STREAM_TIMES_KEY,
                 layout=LAYOUT_KEY,
+                routes=ROUTES_KEY,
                 shards=[log_key(shard) for shard in range(shards)],
                 stream=stream,
                 time_us=tick.time_us,
                 kind=Tick.KIND.value,
                 body=encode_control(tick),
                 shard_count=shards,
+                token=token,
             )
 
         return bool(layout.fitted(append))

@@ -23,12 +23,12 @@ class LogTail:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    def newest_first(self, shard: int) -> Iterator[LogEntry]:
-        """The entries of a shard that are there, the newest first."""
+    def newest_first(self, shard: int, since_ms: int = 0) -> Iterator[LogEntry]:
+        """The entries of a shard that are there, the newest first; none that came before a time of Redis."""
         until = "+"
         while page := cast(
             "list[tuple[bytes, dict[bytes, bytes]]]",
-            self._client.xrevrange(log_key(shard), max=until, count=_PAGE_ENTRIES),
+            self._client.xrevrange(log_key(shard), max=until, min=str(since_ms), count=_PAGE_ENTRIES),
         ):
             for position, fields in page:
                 yield LogEntry(

@@ -11,11 +11,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias, cast
 
-from service.errors import RegistryContended
-from service.stores.connection import Client, register
+from service.errors import RegistryContended, UnknownStream
+from service.stores.connection import PREFIX, Client, register
 from service.stores.log.event_log import EventLog
-from service.stores.log.routes import ROUTES_KEY, users_key
+from service.stores.log.routes import ROUTES_KEY, require_there, users_key
 from streams import LAYOUT_KEY, ControlRecord, encode_control, log_key
+
+STREAMS_KEY = PREFIX + "streams"
+CONSTRAINTS_KEY = PREFIX + "constraints"
+CONSTRAINT_VERSIONS_KEY = PREFIX + "constraint-versions"
 
 _ATTEMPTS = 5
 
@@ -29,7 +33,8 @@ class Change:
         version: Of what it is about.
         stream: Where it belongs.
         control: What the log says; None: it has no need to know.
-        route: Of a pattern, the route that its events take from here on; empty for none of its own. None elsewhere.
+        route: Of a pattern, the route that its events take from here on; empty for none of its own, and for a
+            stream that is declared. None elsewhere.
     """
 
     record: bytes
@@ -67,6 +72,7 @@ class RecordBook:
         Raises:
             LogResharding: The log is being divided anew.
             RegistryContended: Others keep changing it.
+            UnknownStream: The stream of the change was removed.
         """
         for _ in range(_ATTEMPTS):
             current = self.get(key, field)
@@ -91,7 +97,9 @@ class RecordBook:
                 route=wanted.route or "",
                 **_told(wanted),
             )
-            if self._log.layout.fitted(partial(_append, commit)):
+            reply = self._log.layout.fitted(partial(_append, commit))
+            require_there(wanted.stream, reply)
+            if reply:
                 return wanted.record, True
             if self._client.hget(versions_key, version_field) == wanted.record:
                 return wanted.record, True
@@ -111,6 +119,62 @@ class RecordBook:
         fields = [version_of(field, version) for version in range(1, last + 1)]
         bodies = cast("list[bytes | None]", self._client.hmget(key, fields))
         return [body for body in bodies if body is not None]
+
+
+StreamChanging: TypeAlias = Callable[[bytes, bytes | None], tuple[Change, Change | None] | None]
+"""From the records of a stream and its constraint set to other ones."""
+
+
+class StreamBook:
+    """The records of streams together with their constraint sets, which say the end events of the stream, too.
+
+    Args:
+        client: Where they are.
+        log: Where control records go.
+    """
+
+    def __init__(self, client: Client, log: EventLog) -> None:
+        self._client = client
+        self._log = log
+        self._commit = register(client, "registry/change_stream")
+
+    def apply(self, stream: str, change: StreamChanging) -> tuple[bytes, bool]:
+        """Compute a change and commit it; again when another writer came first. None leaves the records as they are.
+
+        Returns:
+            The record of the stream as it is now, and whether it changed.
+
+        Raises:
+            UnknownStream: There is none.
+            LogResharding: The log is being divided anew.
+            RegistryContended: Others keep changing it.
+        """
+        for _ in range(_ATTEMPTS):
+            current = cast("bytes | None", self._client.hget(STREAMS_KEY, stream))
+            if current is None:
+                raise UnknownStream.named(stream)
+            rules = cast("bytes | None", self._client.hget(CONSTRAINTS_KEY, stream))
+            wanted = change(current, rules)
+            if wanted is None:
+                return current, False
+            first, second = wanted
+            commit = partial(
+                self._commit,
+                streams=STREAMS_KEY,
+                constraints=CONSTRAINTS_KEY,
+                constraint_versions=CONSTRAINT_VERSIONS_KEY,
+                layout=LAYOUT_KEY,
+                stream=stream,
+                before=current,
+                after=first.record,
+                rules_before=rules or b"",
+                rules_after=b"" if second is None else second.record,
+                version_field="" if second is None else version_of(stream, second.version),
+                told=[part for one in wanted if one is not None for part in _told(one).values()],
+            )
+            if self._log.layout.fitted(partial(_append, commit)):
+                return first.record, True
+        raise RegistryContended.over(f"the stream {stream!r}")
 
 
 def _append(commit: Callable[..., Any], shards: int) -> Any:

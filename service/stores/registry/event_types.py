@@ -16,8 +16,8 @@ from service.errors import RegistryContended, TooManyEventTypes, UnknownEventTyp
 from service.stores.conditions import ANY, Condition
 from service.stores.connection import PREFIX, Client, register
 from service.stores.records import decode, encode
+from service.stores.registry.changes import STREAMS_KEY
 
-STREAMS_KEY = PREFIX + "streams"
 TYPES_KEY = PREFIX + "event-types:"
 
 _ATTEMPTS = 10
@@ -162,7 +162,7 @@ class EventTypeStore:
     def _record(self, stream: str) -> bytes:
         body = cast("bytes | None", self._client.hget(STREAMS_KEY, stream))
         if body is None:
-            raise UnknownStream(f"there is no stream {stream!r}; declare it first (POST /v1/streams)", stream=stream)
+            raise UnknownStream.named(stream)
         return body
 
     def _apply(

@@ -27,6 +27,9 @@ from streams import (
     WorkBudget,
 )
 
+PATTERNS_KEY = PREFIX + "patterns"
+OPERATORS_KEY = PREFIX + "operators"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternDraft:
@@ -42,6 +45,7 @@ class PatternDraft:
         severity: Of its alerts; None: as before, and ``medium`` at first.
         is_draft: Whether it is only written down, to be matched later.
         condition: On what is there.
+        into: The derived stream whose events its matches are; empty: they are alerts.
     """
 
     name: str
@@ -52,6 +56,7 @@ class PatternDraft:
     severity: Severity | None = None
     is_draft: bool = False
     condition: Condition = ANY
+    into: str = ""
 
     def is_said_by(self, record: RegisteredPattern) -> bool:
         """Whether that is how the pattern is registered already."""
@@ -68,6 +73,7 @@ class PatternDraft:
             registered_us=now_us,
             is_guarded=self.is_guarded,
             route=self.route,
+            into=self.into,
         )
 
 
@@ -135,7 +141,7 @@ def pattern_form(budget: WorkBudget) -> Form[RegisteredPattern]:
 
     return Form(
         one="pattern",
-        key=PREFIX + "patterns",
+        key=PATTERNS_KEY,
         versions_key=PREFIX + "pattern-versions",
         prefix="",
         read=read_pattern,
@@ -151,7 +157,7 @@ def operator_form(kind: str) -> Form[RegisteredOperator]:
     """The operators of a kind without a record of its own; empty: of all such kinds, to be read only."""
     return Form(
         one=kind,
-        key=PREFIX + "operators",
+        key=OPERATORS_KEY,
         versions_key=PREFIX + "operator-versions",
         prefix=f"{kind}/" if kind else "",
         read=read_operator,

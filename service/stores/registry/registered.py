@@ -55,6 +55,7 @@ class RegisteredPattern(_Living):
         severity: Of its alerts.
         stage: Before it is matched for the first time, from then on, or after it was for the last time.
         suspension: Why it sees nothing, as the pipeline says it, where it cost too much work; else None.
+        into: The derived stream whose events its matches are; empty: they are alerts.
     """
 
     name: str
@@ -69,6 +70,7 @@ class RegisteredPattern(_Living):
     severity: Severity = USUAL_SEVERITY
     stage: Stage = "running"
     suspension: Mapping[str, Any] | None = None
+    into: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

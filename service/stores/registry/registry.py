@@ -8,19 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeAlias
 
-from service.errors import (
-    StreamExists,
-    UnknownConstraints,
-    UnknownStream,
-)
+from service.errors import StreamExists, UnknownConstraints, UnknownStream
 from service.stores.conditions import ANY, Condition
-from service.stores.connection import PREFIX, Client
+from service.stores.connection import Client
 from service.stores.log.event_log import EventLog
-from service.stores.records import encode
-from service.stores.registry.changes import Change, RecordBook
-from service.stores.registry.event_types import STREAMS_KEY, EventTypeStore, SchemaUse
+from service.stores.records import decode, encode
+from service.stores.registry.changes import (
+    CONSTRAINT_VERSIONS_KEY,
+    CONSTRAINTS_KEY,
+    STREAMS_KEY,
+    Change,
+    RecordBook,
+    StreamBook,
+)
+from service.stores.registry.event_types import EventTypeStore, SchemaUse
 from service.stores.registry.forms import PatternDraft, operator_form, pattern_form
 from service.stores.registry.operators import Operators
 from service.stores.registry.registered import (
@@ -32,6 +35,8 @@ from service.stores.registry.registered import (
     read_declaration,
     read_stream,
 )
+from service.stores.registry.removal import STREAM_VERSIONS_KEY, StreamRemoval
+from service.stores.server_facts import server_time_us
 from service.stores.severities import Severity
 from streams import (
     USUAL_BUDGET,
@@ -41,8 +46,10 @@ from streams import (
     WorkBudget,
 )
 
-CONSTRAINTS_KEY = PREFIX + "constraints"
-CONSTRAINT_VERSIONS_KEY = PREFIX + "constraint-versions"
+StreamChange: TypeAlias = Callable[
+    [StreamDeclaration, RegisteredConstraints | None], tuple[StreamDeclaration, ConstraintsDraft | None]
+]
+"""From the declaration and constraint set that a stream has to those that it is to have; None: the set stays."""
 
 
 class Registry:
@@ -51,11 +58,15 @@ class Registry:
     Attributes:
         event_types: The schemas of types of events.
         pattern_operators: The patterns, with the life cycle that all kinds of operators have.
+        removal: Of streams.
     """
 
     def __init__(self, client: Client, log: EventLog, budget: WorkBudget = USUAL_BUDGET) -> None:
         self.event_types = EventTypeStore(client)
+        self._client = client
+        self.removal = StreamRemoval(client, log)
         self._book = RecordBook(client, log)
+        self._streams = StreamBook(client, log)
         self.pattern_operators = Operators(self._book, pattern_form(budget))
 
     # Streams
@@ -69,22 +80,59 @@ class Registry:
         Raises:
             StreamExists: It is declared already, differently.
         """
+        since_ms = server_time_us(self._client) // 1_000
 
         def change(current: bytes | None) -> Change | None:
             condition.check_record(None if current is None else read_declaration(current, declaration.name))
             if current is None:
-                record = encode(declaration=declaration.to_json())
-                return Change(record=record, version=1, stream=declaration.name, control=StreamOn(declaration))
+                record = encode(declaration=declaration.to_json(), since_ms=since_ms)
+                return Change(
+                    record=record, version=1, stream=declaration.name, control=StreamOn(declaration), route=""
+                )
             if read_declaration(current, declaration.name) != declaration:
                 raise StreamExists(
-                    f"the stream {declaration.name!r} exists with another declaration; use another name, or send the "
-                    f"existing declaration",
+                    f"the stream {declaration.name!r} exists with another declaration; use another name, send the "
+                    f"existing declaration, or change it (PATCH /v1/streams/{declaration.name})",
                     stream=declaration.name,
                 )
             return None
 
-        _, is_new = self._book.apply(STREAMS_KEY, STREAMS_KEY + ":versions", declaration.name, change)
+        _, is_new = self._book.apply(STREAMS_KEY, STREAM_VERSIONS_KEY, declaration.name, change)
         return is_new
+
+    def change_stream(
+        self, name: str, change: StreamChange, now_us: int, condition: Condition = ANY
+    ) -> tuple[StreamDeclaration, bool]:
+        """Give a stream another declaration, from here in the log on; the one that it has already changes nothing.
+
+        Args:
+            name: Of the stream.
+            change: To what; may be called again when another writer comes in between, and may raise.
+            now_us: Microseconds UTC.
+            condition: On the declaration.
+
+        Returns:
+            The declaration as it is now, and whether it changed.
+
+        Raises:
+            UnknownStream: There is none.
+            LogResharding: The log is being divided anew.
+            RegistryContended: Others keep changing it.
+        """
+
+        def changed(current: bytes, rules: bytes | None) -> tuple[Change, Change | None] | None:
+            declaration = read_declaration(current, name)
+            condition.check_record(declaration)
+            known = None if rules is None else read_constraints(rules, name)
+            wanted, draft = change(declaration, known)
+            if wanted == declaration:
+                return None
+            record = encode(**{**decode(current, f"the stream {name!r}"), "declaration": wanted.to_json()})
+            first = Change(record=record, version=1, stream=name, control=StreamOn(wanted))
+            return first, None if draft is None else _constraints_change(name, known, draft, now_us)
+
+        record, is_changed = self._streams.apply(name, changed)
+        return read_declaration(record, name), is_changed
 
     def stream(self, name: str) -> StreamDeclaration:
         """The declaration of a stream.
@@ -102,8 +150,22 @@ class Registry:
         """
         body = self._book.get(STREAMS_KEY, name)
         if body is None:
-            raise UnknownStream(f"there is no stream {name!r}; declare it first (POST /v1/streams)", stream=name)
+            raise UnknownStream.named(name)
         return read_stream(body, name)
+
+    def since_ms(self, name: str) -> int:
+        """When a stream was declared, by the clock of Redis; what is older in the log is of another that had its name.
+
+        Returns:
+            Milliseconds UTC; 0 where an older release declared it.
+
+        Raises:
+            UnknownStream: There is none.
+        """
+        body = self._book.get(STREAMS_KEY, name)
+        if body is None:
+            raise UnknownStream.named(name)
+        return int(decode(body, f"the stream {name!r}").get("since_ms", 0))
 
     def streams(self) -> list[StreamDeclaration]:
         """All streams, by name."""
@@ -136,6 +198,14 @@ class Registry:
     def patterns(self, stream: str | None = None) -> list[RegisteredPattern]:
         """All patterns that are not deleted, by name, in whatever state they are."""
         return self.pattern_operators.all(stream)
+
+    def producers(self, into: str | None = None) -> list[RegisteredPattern]:
+        """The patterns that feed derived streams, by name; those that are paused or suspended too.
+
+        Args:
+            into: Only those that feed this stream.
+        """
+        return [one for one in self.patterns() if one.is_running and one.into and into in (None, one.into)]
 
     def severities(self) -> dict[str, Severity]:
         """The severity of each operator's alerts, by name; of deleted ones too, as some of theirs may still come."""
@@ -182,13 +252,7 @@ class Registry:
         def changed(current: bytes | None) -> Change | None:
             known = None if current is None else read_constraints(current, stream)
             condition.check_record(known)
-            draft = change(known)
-            if known is not None and known.says(draft):
-                return None
-            version = 1 if known is None else known.version + 1
-            record = encode(stream=stream, version=version, uploaded_us=now_us, **asdict(draft))
-            control = ConstraintsOn(name=stream, version=version, document=draft.document)
-            return Change(record=record, version=version, stream=stream, control=control)
+            return _constraints_change(stream, known, change(known), now_us)
 
         record, is_new = self._book.apply(CONSTRAINTS_KEY, CONSTRAINT_VERSIONS_KEY, stream, changed)
         return read_constraints(record, stream), is_new
@@ -219,3 +283,15 @@ class Registry:
     def constraint_sets(self) -> list[RegisteredConstraints]:
         """The current constraint set of every stream that has one, by name."""
         return [read_constraints(body, name) for name, body in self._book.all(CONSTRAINTS_KEY)]
+
+
+def _constraints_change(
+    stream: str, known: RegisteredConstraints | None, draft: ConstraintsDraft, now_us: int
+) -> Change | None:
+    """The next version of a constraint set; None where it says the same."""
+    if known is not None and known.says(draft):
+        return None
+    version = 1 if known is None else known.version + 1
+    record = encode(stream=stream, version=version, uploaded_us=now_us, **asdict(draft))
+    control = ConstraintsOn(name=stream, version=version, document=draft.document)
+    return Change(record=record, version=version, stream=stream, control=control)

@@ -95,6 +95,11 @@ class AlertPage:
     has_more: bool = False
     cursors: list[str] = field(default_factory=list)
 
+    @property
+    def items(self) -> list[dict[str, Any]]:
+        """The alerts."""
+        return self.alerts
+
 
 class AlertStore:
     """The alert log.

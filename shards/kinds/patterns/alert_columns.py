@@ -8,7 +8,6 @@ cut where a match ends; that holds for every shape of a match.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,21 +16,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nfa import EndingColumns, LaneOutput, MatchColumns, RunningPattern, atoms_of, describe_atom
-from shards.kinds.patterns.bound_columns import (
-    BOUND_FIRST,
-    BOUND_OTHER,
-    BOUND_PLACES,
-    BOUND_SAME,
-    bound_openings,
-    bound_places,
-    match_marks,
-)
+from shards.kinds.patterns.bound_columns import BOUND_OTHER, BOUND_SAME, BoundTexts, match_marks, match_times
 from shards.kinds.patterns.result_kinds import ALERT, ENDING
 from shards.rows import FoundRows, row_ids
 from streams import (
     Texts,
     chosen_texts,
-    column_of,
     joined_texts,
     json_contents,
     json_text,
@@ -87,15 +77,11 @@ def endings_of(columns: EndingColumns, reasons: Sequence[Mapping[str, Any]], str
 def _alerts(columns: MatchColumns, stream: str, returns: Texts, end: str) -> FoundRows:
     used, place = np.unique(columns.pattern, return_inverse=True)
     patterns = [columns.patterns[number] for number in used.tolist()]
-    key, bound = json_contents(columns.key), _Bound.of(columns, patterns, place)
-    bindings = bound.bindings()
-    ids = _ids(bound, bindings, stream, patterns, key)
+    key, bound = json_contents(columns.key), BoundTexts.of(columns, patterns, place)
+    ids = _ids(bound, stream, patterns, place, key)
     heads = [_head(stream, one.name, one.version) for one in patterns]
-    starts, ends = time_texts(columns.start_us), time_texts(columns.end_us)
-    is_at_end = np.array_equal(columns.detected_us, columns.end_us)
-    parts: list[Texts] = ['{"type":"alert","id":"', ids, chosen_texts(heads, place), key, '","start":"', starts]
-    parts += ['","end":"', ends, '","detected_at":"', ends if is_at_end else time_texts(columns.detected_us)]
-    parts += ['","bindings":{', bindings, '"]},"returns":', returns, ',"why":"', *bound.why(), '"']
+    parts: list[Texts] = ['{"type":"alert","id":"', ids, chosen_texts(heads, place), key, '",', *match_times(columns)]
+    parts += [',"bindings":{', bound.bindings, '"]},"returns":', returns, ',"why":"', *_why(bound, patterns), '"']
     parts += [*match_marks(columns.how, columns.is_deviating, columns.is_lost), end]
     about = [{"stream": stream, "pattern": one.name} for one in patterns]
     return FoundRows.about(ALERT, ids, joined_texts(parts), about, place)
@@ -105,101 +91,25 @@ def match_ids(columns: MatchColumns, stream: str) -> pa.Array:
     """Ids of matches, which are those of their alerts."""
     used, place = np.unique(columns.pattern, return_inverse=True)
     patterns = [columns.patterns[number] for number in used.tolist()]
-    bound = _Bound.of(columns, patterns, place)
-    return _ids(bound, bound.bindings(), stream, patterns, json_contents(columns.key))
+    return _ids(BoundTexts.of(columns, patterns, place), stream, patterns, place, json_contents(columns.key))
 
 
-def _ids(bound: _Bound, bindings: pa.Array, stream: str, patterns: Sequence[RunningPattern], key: pa.Array) -> pa.Array:
+def _ids(
+    bound: BoundTexts, stream: str, patterns: Sequence[RunningPattern], place: NDArray[np.intp], key: pa.Array
+) -> pa.Array:
     """Ids of matches from their bindings, which stand in them by the names of the aliases."""
-    same = bindings if bound.is_by_name else bound.by_name().bindings()
     names = [f'["alert",{json_text(stream)},{json_text(one.name)},{one.version},"' for one in patterns]
-    return row_ids(joined_texts([chosen_texts(names, bound.pattern), key, '",{', same, '"]}]']))
+    return row_ids(joined_texts([chosen_texts(names, place), key, '",{', bound.by_name().bindings, '"]}]']))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Bound:
-    """The bound events of some matches, by match and alias.
-
-    Attributes:
-        aliases: Of all patterns, one pattern after the other.
-        steps: What each of them stands for, in words.
-        ranks: Place of each among those of its pattern by name.
-        alias: Of each event, as its place in ``aliases``.
-        ids: Of each event, as it stands in JSON.
-        ends: Place behind the last event of each match.
-        place: How an event follows the one before: the first of its match, of the same alias, or of another one.
-        pattern: Of each match the place of its pattern among all.
-    """
-
-    aliases: Sequence[str]
-    steps: Sequence[str]
-    ranks: NDArray[np.int64]
-    alias: NDArray[np.int64]
-    ids: pa.Array
-    ends: NDArray[np.int64]
-    place: NDArray[np.int8]
-    pattern: NDArray[np.intp]
-
-    @classmethod
-    def of(cls, columns: MatchColumns, patterns: Sequence[RunningPattern], place: NDArray[np.intp]) -> _Bound:
-        """Those of some matches.
-
-        Args:
-            columns: The matches.
-            patterns: Those that they are of.
-            place: Of each match the place of its pattern among them.
-        """
-        named = [pattern.automaton.aliases for pattern in patterns]
-        firsts = np.cumsum([0, *map(len, named)])
-        sizes = np.diff(columns.ends, prepend=0)
-        alias = columns.aliases.astype(np.int64)
-        if len(patterns) > 1:
-            alias += np.repeat(firsts[place], sizes)
-        return cls(
-            aliases=[alias for names in named for alias in names],
-            steps=[step for pattern in patterns for step in _steps(pattern)],
-            ranks=np.concatenate([np.argsort(sorted(range(len(names)), key=names.__getitem__)) for names in named]),
-            alias=alias,
-            ids=json_contents(columns.ids),
-            ends=columns.ends,
-            place=bound_places(alias, columns.ends),
-            pattern=place,
-        )
-
-    @property
-    def is_by_name(self) -> bool:
-        """Whether the events of each match are by the names of their aliases."""
-        ranks = self.ranks[self.alias]
-        return not np.any((ranks[1:] < ranks[:-1]) & (self.place[1:] != BOUND_FIRST))
-
-    def by_name(self) -> _Bound:
-        """The same with the events of each match by the names of their aliases."""
-        matches = np.repeat(np.arange(len(self.ends)), np.diff(self.ends, prepend=0))
-        order = np.lexsort((self.ranks[self.alias], matches))
-        alias = self.alias[order]
-        return _Bound(
-            aliases=self.aliases,
-            steps=self.steps,
-            ranks=self.ranks,
-            alias=alias,
-            ids=self.ids.take(column_of(order)),
-            ends=self.ends,
-            place=bound_places(alias, self.ends),
-            pattern=self.pattern,
-        )
-
-    def bindings(self) -> pa.Array:
-        """The JSON object of each match, without its braces and without the last quote and bracket."""
-        before = chosen_texts(bound_openings(self.aliases), BOUND_PLACES * self.alias + self.place)
-        return run_texts(joined_texts([before, self.ids]), self.ends)
-
-    def why(self) -> tuple[pa.Array, Texts]:
-        """The explanation of each match as it stands in JSON: the words up to its last event, and those behind it."""
-        behind = [f" {verb} {step}" for step in self.steps for verb in ("are", "is")]
-        alone = 2 * self.alias + (self.place != BOUND_SAME)  # of the last event of an alias: whether it is its only one
-        number = np.where(self.place == BOUND_OTHER, np.roll(alone, 1) + 2, self.place)
-        before = chosen_texts(["", ", ", *(f"{words}; " for words in behind)], number)
-        return run_texts(joined_texts([before, self.ids]), self.ends), chosen_texts(behind, alone[self.ends - 1])
+def _why(bound: BoundTexts, patterns: Sequence[RunningPattern]) -> tuple[pa.Array, Texts]:
+    """The explanation of each match as it stands in JSON: the words up to its last event, and those behind it."""
+    steps = [step for pattern in patterns for step in _steps(pattern)]
+    behind = [f" {verb} {step}" for step in steps for verb in ("are", "is")]
+    alone = 2 * bound.alias + (bound.place != BOUND_SAME)  # of the last event of an alias: whether it is its only one
+    number = np.where(bound.place == BOUND_OTHER, np.roll(alone, 1) + 2, bound.place)
+    before = chosen_texts(["", ", ", *(f"{words}; " for words in behind)], number)
+    return run_texts(joined_texts([before, bound.ids]), bound.ends), chosen_texts(behind, alone[bound.ends - 1])
 
 
 def _steps(pattern: RunningPattern) -> list[str]:

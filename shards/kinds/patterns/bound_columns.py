@@ -1,40 +1,122 @@
-"""Bound events and marks of matches as columns of JSON text: the same in alerts and in the output of a local run."""
+"""What matches bind, their times and their marks as columns of JSON text.
+
+Alerts, and the documents of a local run, are written from these.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from nfa import DECIDED_BY
-from streams import Texts, chosen_texts, flag_texts, json_text
+from nfa import DECIDED_BY, MatchColumns, RunningPattern
+from streams import (
+    Texts,
+    chosen_texts,
+    column_of,
+    flag_texts,
+    joined_texts,
+    json_contents,
+    json_text,
+    run_texts,
+    time_texts,
+)
 
 # How a bound event follows the one before: first of its match, same alias, other alias.
 BOUND_FIRST, BOUND_SAME, BOUND_OTHER = 0, 1, 2
-BOUND_PLACES = 3
+_PLACES = 3
 
 
-def bound_places(alias: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int8]:
-    """How each bound event follows the one before.
+@dataclass(frozen=True, kw_only=True)
+class BoundTexts:
+    """The bound events of some matches, by match and alias.
 
-    Args:
-        alias: Of each bound event its alias.
-        ends: Of each match the place behind its last event.
+    Attributes:
+        aliases: Of all patterns, one pattern after the other.
+        ranks: Place of each among their distinct names in ascending order.
+        alias: Of each event, as its place in ``aliases``.
+        names: Ids of events.
+        event: Place of each event among ``names``.
+        ends: Place behind the last event of each match.
     """
-    found = np.full(len(alias), BOUND_OTHER, np.int8)
-    found[1:][alias[1:] == alias[:-1]] = BOUND_SAME
-    found[:1] = BOUND_FIRST
-    found[ends[:-1]] = BOUND_FIRST
-    return found
+
+    aliases: Sequence[str]
+    ranks: NDArray[np.int64]
+    alias: NDArray[np.int64]
+    names: pa.Array
+    event: NDArray[np.intp]
+    ends: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, columns: MatchColumns, patterns: Sequence[RunningPattern], place: NDArray[np.integer]) -> BoundTexts:
+        """Those of some matches.
+
+        Args:
+            columns: The matches.
+            patterns: Those that they are of.
+            place: Of each match the place of its pattern among them.
+        """
+        named = [pattern.automaton.aliases for pattern in patterns]
+        aliases = [alias for names in named for alias in names]
+        alias = columns.aliases.astype(np.int64)
+        if len(patterns) > 1:
+            firsts = np.cumsum([0, *map(len, named)])
+            alias += np.repeat(firsts[place], np.diff(columns.ends, prepend=0))
+        return cls(
+            aliases=aliases,
+            ranks=np.unique(np.array(aliases, object), return_inverse=True)[1],
+            alias=alias,
+            names=columns.names,
+            event=columns.events,
+            ends=columns.ends,
+        )
+
+    @cached_property
+    def place(self) -> NDArray[np.int8]:
+        """How each event follows the one before: the first of its match, of the same alias, or of another one."""
+        found = np.full(len(self.alias), BOUND_OTHER, np.int8)
+        found[1:][self.alias[1:] == self.alias[:-1]] = BOUND_SAME
+        found[:1] = BOUND_FIRST
+        found[self.ends[:-1]] = BOUND_FIRST
+        return found
+
+    @cached_property
+    def ids(self) -> pa.Array:
+        """The id of each event, as it stands in JSON."""
+        return json_contents(self.names.take(column_of(self.event)))
+
+    def by_name(self) -> BoundTexts:
+        """The same with the events of each match by the names of their aliases."""
+        ranks = self.ranks[self.alias]
+        if not np.any((ranks[1:] < ranks[:-1]) & (self.place[1:] != BOUND_FIRST)):
+            return self
+        order = np.lexsort((ranks, np.repeat(np.arange(len(self.ends)), np.diff(self.ends, prepend=0))))
+        return replace(self, alias=self.alias[order], event=self.event[order])
+
+    @cached_property
+    def bindings(self) -> pa.Array:
+        """The JSON object of each match, without its braces and without the last quote and bracket."""
+        openings: list[str] = []
+        for name in map(json_text, self.aliases):
+            openings += [f'{name}:["', '","', f'"],{name}:["']
+        before = chosen_texts(openings, _PLACES * self.alias + self.place)
+        return run_texts(joined_texts([before, self.ids]), self.ends)
 
 
-def bound_openings(aliases: Iterable[str]) -> list[str]:
-    """The JSON text in front of the id of a bound event, by ``BOUND_PLACES * alias + place``."""
-    found: list[str] = []
-    for name in map(json_text, aliases):
-        found += [f'{name}:["', '","', f'"],{name}:["']
-    return found
+def match_times(columns: MatchColumns) -> list[Texts]:
+    """When each match began, ended and was detected, as members between commas: parts to be joined.
+
+    Raises:
+        EventRejected: A time is outside the years 1 to 9999.
+    """
+    starts, ends = time_texts(columns.start_us), time_texts(columns.end_us)
+    is_at_end = np.array_equal(columns.detected_us, columns.end_us)
+    detected = ends if is_at_end else time_texts(columns.detected_us)
+    return ['"start":"', starts, '","end":"', ends, '","detected_at":"', detected, '"']
 
 
 def match_marks(how: NDArray[np.int8], is_deviating: NDArray[np.bool_], is_lost: NDArray[np.bool_]) -> list[Texts]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfa import LaneOutput, Matcher, MatchOutput, parse_pattern
+from shards.kinds.patterns.cases import CaseAnswer, case_query
 from shards.kinds.patterns.derived_events import DerivedEvents
 from shards.kinds.patterns.results import PatternResults
 from shards.kinds.patterns.rules import Rules, rules_of
@@ -34,18 +35,20 @@ class PatternOutput:
     """What the matcher found, with what is needed to put it into words.
 
     Attributes:
-        found: But for the matches that become events.
+        found: All of it.
         results_of: Puts it into words.
-        events: What matches of patterns with INTO become; None: no pattern has it.
+        alerts: It without the matches that become events; None: no pattern has INTO.
+        events: What those become.
     """
 
     found: MatchOutput
     results_of: PatternResults
+    alerts: MatchOutput | None = None
     events: DerivedEvents | None = None
 
     def results(self, origin: Origin) -> Iterator[Result]:
         """Alerts, derived events, timeouts, early terminations and what else there is, in this order."""
-        return self.results_of.of(self.found, origin, self.events)
+        return self.results_of.of(self.found if self.alerts is None else self.alerts, origin, self.events)
 
     def derived(self) -> Iterator[tuple[str, EventBatch]]:
         """The events with the keys of their traces, by derived stream."""
@@ -120,6 +123,22 @@ class PatternHost:
         """
         self._matcher.remove_pattern(name)
 
+    def declare(self, declaration: StreamDeclaration) -> PatternOutput:
+        """Let other types end traces, and traces end after another time without an event, open ones too.
+
+        Traces of a further key have neither.
+        """
+        self._declaration = declaration
+        if self._route:
+            return self._output(MatchOutput(()))
+        newest = self._versions.get(max(self._versions, default=0))
+        self._set_end_events(None if newest is None else newest.rules)
+        return self._output(self._matcher.set_idle_timeout(declaration.idle_timeout_us))
+
+    def _set_end_events(self, rules: Rules | None) -> None:
+        more = frozenset[str]() if rules is None else rules.trace_ends
+        self._matcher.set_end_events(more.union(self._declaration.end_events))
+
     def follow(self, record: ConstraintsOn) -> None:
         """Let traces that begin later follow these constraints.
 
@@ -138,7 +157,7 @@ class PatternHost:
             )
         rules = rules_of(record.document, self._declaration.ties)
         self._matcher.set_guard(record.version, rules.monitor)
-        self._matcher.set_end_events(rules.trace_ends.union(self._declaration.end_events))
+        self._set_end_events(rules)
         self._versions[record.version] = _Version(name=record.name, document=record.document, rules=rules)
 
     def process(self, batch: EventBatch) -> PatternOutput:
@@ -165,6 +184,19 @@ class PatternHost:
     def measures(self) -> Mapping[str, int]:
         """``nfa.MatcherStats``."""
         return asdict(self._matcher.stats)
+
+    def answer(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Which traces are open, and how far each pattern is in them.
+
+        Raises:
+            ControlRecordError: The question is not about that.
+        """
+        words = CaseAnswer(
+            declaration=self._declaration,
+            patterns=self._matcher.patterns,
+            rules={number: version.rules for number, version in self._versions.items()},
+        )
+        return words.of(self._matcher.open_cases(case_query(question)), self._matcher.newest_us)
 
     def dump(self) -> SavedHost:
         """The matcher, and the constraints that something follows."""
@@ -204,7 +236,8 @@ class PatternHost:
         if not self._derives:
             return PatternOutput(found, results_of)
         alerts, derived = _parted(found)
-        return PatternOutput(alerts, results_of, DerivedEvents(derived, times_us, self._declaration.name, newest_us))
+        events = DerivedEvents(derived, times_us, self._declaration.name, newest_us)
+        return PatternOutput(found, results_of, alerts, events)
 
 
 def _parted(found: MatchOutput) -> tuple[MatchOutput, list[LaneOutput]]:

@@ -57,7 +57,7 @@ class PatternResults:
     route: str = ""
     _reasons: dict[tuple[Any, ...], tuple[Ending, dict[str, Any]]] = field(default_factory=dict)
 
-    def of(self, output: MatchOutput, origin: Origin, events: DerivedEvents | None) -> Iterator[Result]:
+    def of(self, output: MatchOutput, origin: Origin, events: DerivedEvents | None = None) -> Iterator[Result]:
         """All results of some events, or of time passing."""
         for lane in output.lanes:
             if len(lane.matches):

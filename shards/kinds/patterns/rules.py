@@ -7,19 +7,21 @@ again, share them.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from nfa import Deviation, Ending, EventClass, MonitorState, PatternState, Query, Ties
+from nfa import OTHER, Deviation, Ending, EventClass, GuardView, MonitorState, PatternState, Query, Ties
 
 if TYPE_CHECKING:
     from constraints import ConstraintSet, DeviationReason, Explanation  # a tenth of the start of ``forestall match``
 
 _DOCUMENTS_KEPT = 64
 _EXPLANATIONS_KEPT = 10_000
+_MOST_TYPES = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,36 @@ class Rules:
             _make_room(self._deviations)
             self._deviations[question] = explain_deviation(self._constraint_set, *question, ties=self._ties)
         return self._deviations[question]
+
+    def following(self, state: MonitorState, declared: Collection[str]) -> tuple[list[str], list[str]]:
+        """Which event types may come next in a trace that keeps the constraints, and which must not, by type alone.
+
+        Args:
+            state: Of the trace's monitor.
+            declared: Types of the stream; those that the constraints name are added. At most 50 are examined.
+        """
+        known = self._constraint_set
+        types = sorted({*declared, *known.types, *known.end_events})[:_MOST_TYPES]
+        may = [name for name in types if self.monitor.step(state, EventClass(type=name)) is not None]
+        return may, [name for name in types if name not in may]
+
+    def is_complete(self, state: MonitorState, may: Collection[str]) -> bool:
+        """Whether a trace of which some types may come next is over by an end event or by the workflow."""
+        is_closed = self._constraint_set.process is not None
+        return not may and (is_closed or self.monitor.step(state, EventClass(type=OTHER)) is None)
+
+    def why_over(self, query: Query, view: GuardView, state: MonitorState) -> str | None:
+        """Why a pattern of which nothing is bound can no longer match; None where that is not known."""
+        from constraints import explain_ending  # noqa: PLC0415
+
+        event = EventClass(type=OTHER)
+        for start in view.pattern_states[0]:
+            try:
+                why = explain_ending(self._constraint_set, query, start, self.monitor.start, state, event)
+            except ValueError:
+                continue
+            return f"{why.because}{why.circumstances}"
+        return None
 
     def _explain(self, asked: _Question) -> Explanation:
         """The explanation; tables may end a partial match later than they could, and then it is one from the start."""

@@ -30,6 +30,7 @@ def test_a_pattern_is_registered_and_shown(orders):
         "state": "active",
         "suspension": None,
         "route": None,
+        "into": None,
         "registered_at": "2026-01-01T00:00:00Z",
         "definition": DEFINITION,
         "warnings": [],

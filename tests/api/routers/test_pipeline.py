@@ -81,6 +81,7 @@ def test_a_running_pipeline_is_told_with_its_backlog_and_its_latest_batch(orders
     assert told["streams"] == [
         {
             "name": "orders",
+            "derived": False,
             "watermark": "2025-12-31T23:59:58.500000Z",
             "watermark_lag_s": 1.5,
             "open_traces": 1,

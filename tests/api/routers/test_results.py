@@ -220,7 +220,7 @@ def test_entries_that_the_pipeline_cannot_read_are_dead_letters(found):
 
 def test_a_dead_letter_of_a_feed_shows_where_it_comes_from(orders, stores):
     mark = FeedMark(checkpoint="c")
-    stores.feeds.begin("f", mark)
+    stores.feeds.begin("f", mark, "s")
     step = FeedStep(feed="f", before=mark, after=FeedMark(checkpoint="c", batch=1))
     part = FeedPart(step=step, origins=[{"file": "a.csv", "row": 3}])
     intake = Intake(stores.log, stores.registry, Limits(), SystemClock())

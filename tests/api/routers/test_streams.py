@@ -15,13 +15,16 @@ ORDERS = {
     "quiet_after": None,
     "mapping": {"id": "nr", "type": "type", "time": "at", "data": None},
     "duplicates": "keep",
+    "derived": False,
+    "description": "Orders of the shop.",
 }
+ALONE: dict[str, object] = {"producers": [], "consumers": [], "waits_for": None}
 
 
 def test_a_stream_is_declared_and_shown(http):
     answer = http.post("/v1/streams", json=ORDERS)
     assert (answer.status_code, answer.json()) == (201, ORDERS)
-    assert http.get("/v1/streams/orders").json() == ORDERS
+    assert http.get("/v1/streams/orders").json() == {**ORDERS, **ALONE}
     assert http.get("/v1/streams").json() == {"items": [ORDERS]}
 
 
@@ -59,3 +62,102 @@ def test_a_further_key_that_means_two_things_is_refused(http, check_problem):
     body = {"name": "orders", "key": "data.id", "keys": {"id": "data.other"}}
     problem = check_problem(http.post("/v1/streams", json=body), 400, "stream-declaration")
     assert problem["field"] == "keys"
+
+
+def test_keys_by_type_are_declared_shown_and_read(http):
+    by_type = {
+        "key": {"Pay": "data.ref", "Order": "data.id"},
+        "keys": {"who": {"Order": "data.who.id", "*": "data.who"}},
+    }
+    answer = http.post("/v1/streams", json={"name": "shop", **by_type})
+    assert answer.status_code == 201
+    shown = http.get("/v1/streams/shop").json()
+    assert {name: shown[name] for name in by_type} == by_type
+    assert http.post("/v1/streams", json={"name": "shop", **by_type}).status_code == 200
+    event = {"id": "e1", "type": "Pay", "time": 1, "data": {"ref": "o1"}}
+    events = [event, {**event, "id": "e2", "type": "Refund"}, {**event, "id": "e3", "type": "Order"}]
+    report = http.post("/v1/events", params={"stream": "shop"}, json=events).json()
+    assert report["accepted"] == 1
+    assert [one["index"] for one in report["rejected"]] == [1, 2]
+    assert (
+        "type 'Refund' has no correlation key here; the key is declared for the types Pay, Order"
+        in (report["rejected"][0]["detail"])
+    )
+    assert "'data.id' is missing" in report["rejected"][1]["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [({"key": {}}, 400), ({"key": {"A": 1}}, 422), ({"key": ["A"]}, 422), ({"keys": {"a": {}}}, 400)],
+)
+def test_keys_by_type_that_say_nothing_are_refused(http, check_problem, body, status):
+    code = "stream-declaration" if status == 400 else "wrong-shape"
+    check_problem(http.post("/v1/streams", json={"name": "shop", **body}), status, code)
+
+
+# --- changes ------------------------------------------------------------------------------------------------------
+
+
+def test_what_may_change_is_changed(orders):
+    changes = {"lateness": 60, "late": "drop", "idle_timeout": 5, "quiet_after": 7, "end_events": ["Q"]}
+    answer = orders.patch("/v1/streams/orders", json={**changes, "description": "Orders."})
+    assert answer.status_code == 200
+    assert changes.items() <= answer.json().items()
+    assert orders.get("/v1/streams/orders").json() == answer.json()
+    assert orders.patch("/v1/streams/orders", json={"lateness": None, "late": "dead_letter"}).json()["lateness"] is None
+
+
+@pytest.mark.parametrize("member", ["key", "keys", "ties", "duplicates", "mapping", "event_types", "name"])
+def test_how_events_are_read_cannot_be_changed(orders, check_problem, member):
+    body = check_problem(orders.patch("/v1/streams/orders", json={member: ORDERS[member]}), 422, "wrong-shape")
+    assert f"{member} of a declared stream cannot be changed; what can is lateness, late, " in str(body["errors"])
+
+
+def test_a_change_that_contradicts_itself_is_refused(orders, check_problem):
+    check_problem(orders.patch("/v1/streams/orders", json={"late": "drop"}), 400, "stream-declaration")
+    check_problem(orders.patch("/v1/streams/orders", json={"late": None}), 422, "wrong-shape")
+    check_problem(orders.patch("/v1/streams/nobody", json={"lateness": 1}), 404, "unknown-stream")
+
+
+def test_a_change_of_what_another_one_has_changed_is_refused(orders, check_problem):
+    tag = orders.get("/v1/streams/orders").headers["ETag"]
+    changed = orders.patch("/v1/streams/orders", json={"lateness": 1}, headers={"If-Match": tag})
+    assert changed.headers["ETag"] != tag
+    stale = orders.patch("/v1/streams/orders", json={"lateness": 2}, headers={"If-Match": tag})
+    check_problem(stale, 412, "precondition-failed")
+    check_problem(orders.delete("/v1/streams/orders", headers={"If-Match": tag}), 412, "precondition-failed")
+
+
+# --- the end of a stream ------------------------------------------------------------------------------------------
+
+PATTERN = {"stream": "orders", "text": "PATTERN p EVENT A a"}
+
+
+def test_a_stream_is_deleted_and_takes_no_events(orders, check_problem):
+    assert orders.delete("/v1/streams/orders").json() == {"stream": "orders", "dry_run": False, "items": []}
+    check_problem(orders.delete("/v1/streams/orders"), 404, "unknown-stream")
+    event = {"id": "e1", "type": "A", "time": "2026-01-01T00:00:00Z", "data": {"id": "k"}}
+    check_problem(orders.post("/v1/events?stream=orders", json=event), 404, "unknown-stream")
+    assert orders.post("/v1/streams", json={"name": "orders", "key": "data.other"}).status_code == 201
+
+
+def test_what_is_in_the_way_is_named_and_goes_with_a_cascade(orders, check_problem):
+    assert orders.post("/v1/patterns", json=PATTERN).status_code == 201
+    refused = check_problem(orders.delete("/v1/streams/orders"), 409, "stream-in-use")
+    assert refused["uses"] == [{"kind": "pattern", "name": "p", "state": "active"}]
+    listed = orders.delete("/v1/streams/orders?cascade=true&dry_run=true").json()
+    assert (listed["dry_run"], listed["items"]) == (True, refused["uses"])
+    assert orders.get("/v1/patterns/p").status_code == 200
+    gone = orders.delete("/v1/streams/orders?cascade=true").json()
+    assert (gone["dry_run"], gone["items"]) == (False, refused["uses"])
+    assert orders.get("/v1/patterns").json() == {"items": []}
+
+
+def test_a_cascade_needs_an_admin(orders, holder, check_problem):
+    writer = holder("read", "patterns")
+    writer.post("/v1/patterns", json=PATTERN)
+    check_problem(writer.delete("/v1/streams/orders?cascade=true"), 403, "forbidden")
+    assert writer.delete("/v1/streams/orders?cascade=true&dry_run=true").status_code == 200
+    check_problem(writer.delete("/v1/streams/orders"), 409, "stream-in-use")
+    writer.post("/v1/patterns/p/retire")
+    assert writer.delete("/v1/streams/orders").status_code == 200

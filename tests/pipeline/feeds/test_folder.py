@@ -196,6 +196,10 @@ def test_options_survive_the_way_through_spark(folder, tmp_path):
     mapping = ReaderOptions(key="k", columns=Columns(id="n", attributes=("a", "b")), zone="Europe/Berlin", unit="s")
     strange = replace(options, layout=RowLayout(data="body", mapping=mapping, key="data.k"))
     assert FolderOptions.from_mapping(strange.to_mapping()) == strange
+    by_type = replace(
+        strange, layout=RowLayout(mapping=replace(mapping, key={"A": "k"}), key={"A": "data.k", "*": "x"})
+    )
+    assert FolderOptions.from_mapping(by_type.to_mapping()) == by_type
     usual = FolderOptions(folder=folder, state=tmp_path)
     assert FolderOptions.from_mapping(usual.to_mapping()) == usual
     assert FolderSource(usual.to_mapping()).schema().startswith("place BIGINT")

@@ -3,7 +3,7 @@ import pytest
 
 from pipeline.feeds.kafka import KafkaOptions
 from pipeline.feeds.kafka_messages import read_message, read_strange
-from streams import StreamDeclaration, parse_cloudevent
+from streams import EventRejected, StreamDeclaration, parse_cloudevent
 from streams.readers import Columns, ReaderOptions
 
 BINARY = [
@@ -73,6 +73,21 @@ def test_plain_json_of_strangers_is_read_by_a_mapping():
     event = parse_cloudevent(orjson.loads(body), StreamDeclaration(name="orders", key="data.order"))
     assert (event.id, event.type, event.key, event.time_us) == ("t:0:7", "A", "o1", 1_767_225_600_000_000)
     assert event.data["n"] == 1
+
+
+def test_the_key_of_strangers_goes_where_the_stream_has_it_for_the_type():
+    mapping = ReaderOptions(key={"A": "order", "*": "ref"}, columns=Columns(type="what", time="at"), zone="+02:00")
+    stream = StreamDeclaration(name="orders", key={"A": "data.order", "B": "subject"})
+    given = KafkaOptions(servers="b:1", topics=("t",), mapping=mapping, key=stream.key)
+    options = KafkaOptions.from_mapping(given.to_mapping())
+    assert options == given
+    for event_type in ("A", "B"):
+        line = orjson.dumps({"what": event_type, "at": "2026-01-01 02:00", "order": "o1", "ref": "r1"})
+        event = parse_cloudevent(orjson.loads(read_strange(line, "t:0:7", options)[0]), stream)
+        assert event.key == ("o1" if event_type == "A" else "r1")
+    body, _ = read_strange(b'{"what": "C", "at": "2026-01-01 02:00", "ref": "r1"}', "t:0:7", options)
+    with pytest.raises(EventRejected, match="type 'C' has no correlation key here"):
+        parse_cloudevent(orjson.loads(body), stream)
 
 
 @pytest.mark.parametrize("body", [b'{"specversion": "1.0"}', b"{", b"[]"])

@@ -226,6 +226,14 @@ def test_a_checkpoint_without_a_log_is_refused(server):
         all_limit(reader_of(server), {"0": "0-0", "1": "1-5"})
 
 
+def test_a_new_checkpoint_makes_no_range_that_is_written_in_part(server, ten_entries):
+    server.client.hset("told", "position:0", "1-3")
+    reader = reader_of(server, results="told")
+    first = all_limit(reader, reader.initialOffset())
+    assert first == {"0": "1-3", "1": "1-5"}
+    assert all_limit(reader, first) == {"0": "1-5", "1": "1-5"}
+
+
 def test_a_checkpoint_ahead_of_the_results_is_refused(server, ten_entries):
     start = {"0": "1-5", "1": "1-3"}
     server.client.hset("told", mapping={"position:0": "1-5", "position:1": "1-3"})

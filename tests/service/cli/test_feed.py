@@ -143,6 +143,8 @@ def test_columns_are_laid_out_as_the_stream_reads_them():
     usual = layout_for(StreamDeclaration(name="o", key="data.customer"), 9)
     assert (usual.top, usual.max_row_bytes) == (frozenset({"id", "type", "time", "key", "subject"}), 9)
     assert "shop" in (layout_for(StreamDeclaration(name="o", key="shop"), 9).top or ())
+    by_type = layout_for(StreamDeclaration(name="o", key={"A": "shop", "*": "data.id"}), 9).top or frozenset()
+    assert ("shop" in by_type, "data.id" in by_type) == (True, False)
     mapping = FieldMapping(id="order.id", time="at", data=None)
     mapped = layout_for(StreamDeclaration(name="o", key="shop", mapping=mapping), 9)
     assert (mapped.top, mapped.id, mapped.time) == (None, "order.id", "at")

@@ -295,6 +295,23 @@ def test_a_further_key_that_means_nothing_is_refused(call, files: Path, where: s
     assert message in " ".join(err.split())
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--key", "data.a", "--key", "data.b"], "'data.a' is not TYPE=PATH; write one PATH, or TYPE=PATH"),
+        (["--key", "A=data.a", "--key", "A=data.b"], "the type 'A' is given twice"),
+        (["--key", "A="], "'A=' is not TYPE=PATH"),
+        (["--key", "Quote=key"], "type 'Cancel' has no correlation key here; the key is declared for the types Quote"),
+        (["--further-key", "w:A=a", "--further-key", "w=b"], "'w' has one path for all types, or one for each type"),
+        (["--further-key", "w=b", "--further-key", "w:A=a"], "'w' has one path for all types, or one for each type"),
+    ],
+)
+def test_keys_by_type_that_say_nothing_are_refused(call, files: Path, options: list[str], message: str) -> None:
+    status, _, err = call("match", "--pattern", "any.pattern", "--events", "events.jsonl", *options)
+    assert status == 2
+    assert message in " ".join(err.replace("│", " ").split())
+
+
 def test_traces_of_a_further_key_have_no_end(call, files: Path) -> None:
     (files / "w.pattern").write_text("PATTERN p EVENT SEQ(Cancel c, NOT Ship) WHERE [who]")
     arguments = ["match", "--pattern", "w.pattern", "--events", "events.jsonl", "--further-key", "who=data.customer"]

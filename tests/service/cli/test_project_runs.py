@@ -1,6 +1,7 @@
 """A project runs without a service: over files, and over the events of its tests."""
 
 from random import Random
+from typing import Any
 
 import orjson
 import pytest
@@ -65,7 +66,7 @@ def test_patterns_find_what_the_reference_finds_each_under_what_concerns_it(fold
         Event(id=f"e{n}", type=rng.choice("ABC"), time_us=n, key=rng.choice("kl"), data={"customer": rng.choice("xy")})
         for n in range(60)
     ]
-    found = project_of(folder).stream("s").run(EventBatch.from_events(events))
+    found = project_of(folder).run({"s": EventBatch.from_events(events)})
     patterns = [parse_pattern(f"PATTERN {name} EVENT SEQ(A a, B b)") for name in ("p", "free")]
     expected = [(one.pattern, one.key, one.bindings["b"]) for one in reference_matches(patterns, events)]
     own = [(one["pattern"], one["key"], tuple(one["bindings"]["b"])) for one in found["alerts"]]
@@ -89,7 +90,7 @@ def test_a_workflow_and_constraints_terminate_partial_matches(tmp_path):
         Event(id=name, type=name, time_us=n, key="k")
         for n, name in enumerate(("ReceiveOrder", "CheckCredit", "CheckInventory", "AllocateStock", "UseLocalStock"))
     ]
-    (ended,) = project.stream("orders").run(EventBatch.from_events(events), is_open=True)["ended"]
+    (ended,) = project.run({"orders": EventBatch.from_events(events)}, is_open=True)["ended"]
     assert ended["event"] == "UseLocalStock"
     assert "the workflow order allows no UseRemoteStock" in ended["reason"]
 
@@ -168,3 +169,99 @@ def test_files_are_run(folder, call):
     assert (status, len(found["alerts"]), found["stats"]) == (0, 8, {"events": 3})
     assert call("run", str(folder), "--events", "t=e.jsonl")[0] == 2
     assert "twice" in call("run", str(folder), "--events", "e.jsonl", "--events", "s=e.jsonl")[2]
+
+
+CHAIN = """
+{kind: stream, name: invoices}
+---
+{kind: stream, name: payments}
+---
+kind: pattern
+name: late
+stream: invoices
+text: >
+  PATTERN late EVENT SEQ(Invoice i, WITHIN 30 s NOT Payment) RETURN i.v AS customer INTO late KEY customer TYPE Late
+---
+kind: pattern
+name: paid
+stream: payments
+text: PATTERN paid EVENT Payment p RETURN p.v AS amount INTO late TYPE Paid
+---
+kind: pattern
+name: twice
+stream: late
+text: PATTERN twice EVENT SEQ(Late a, Late b)
+---
+kind: test
+name: two late invoices of one customer
+stream: invoices
+events: {i1: "Invoice1:ann", i2: "Invoice2:bob Payment9", i3: "Invoice5:ann", i4: "Invoice6:1.5"}
+expect:
+  events: ["late [ann] Late31 customer=ann", "late  [ann] Late35 customer=ann"]
+  timeouts: []
+"""
+
+
+@pytest.fixture
+def chain(tmp_path):
+    (tmp_path / "chain.yaml").write_text(CHAIN)
+    return tmp_path
+
+
+def test_derived_events_are_expected(chain, call):
+    assert call("test", str(chain))[:2] == (0, "passed  two late invoices of one customer\n")
+    (chain / "chain.yaml").write_text(CHAIN.replace("Late35", "Late36"))
+    status, out, _ = call("test", str(chain))
+    assert (status, "! late [ann] Late36 customer=ann" in out) == (1, True)
+
+
+def test_a_chain_over_two_streams_is_run(chain, call):
+    files: dict[str, list[tuple[str, int, str, dict[str, Any]]]] = {
+        "i": [("Invoice", 1, "i1", {"v": "ann"}), ("Invoice", 5, "i2", {"v": "ann"}), ("Invoice", 9, "i3", {})],
+        "p": [("Payment", 2, "ann", {"v": 7})],
+    }
+    for name, rows in files.items():
+        events = [
+            Event(id=f"{name}{n}", type=t, time_us=s * 10**6, key=k, data=d) for n, (t, s, k, d) in enumerate(rows)
+        ]
+        (chain / f"{name}.jsonl").write_bytes(b"".join(orjson.dumps(render_plain(event)) + b"\n" for event in events))
+    options = ("run", str(chain), "--events", "invoices=i.jsonl", "--events", "payments=p.jsonl", "--output", "json")
+    status, out, _ = call(*options)
+    found = orjson.loads(out)
+    shown = [(one["type"], one["time"][-3:], one["key"], one["data"]) for one in found["streams"]["late"]]
+    assert (status, shown) == (
+        0,
+        [
+            ("Paid", "02Z", "ann", {"amount": 7}),
+            ("Late", "31Z", "ann", {"customer": "ann"}),
+            ("Late", "35Z", "ann", {"customer": "ann"}),
+        ],
+    )
+    assert [one["pattern"] for one in found["alerts"]] == ["twice"]
+    assert [one["pattern"] for one in found["dead_letters"]] == ["late"]
+    assert orjson.loads(call(*options, "--open")[1])["streams"]["late"][0]["type"] == "Paid"
+    assert orjson.loads(call(*options, "--outputs", "late")[1]) == found
+    status, out, _ = call(*options[:-2])
+    assert "events  late [ann] Late31 customer=ann" in out
+    assert out.splitlines()[-1].endswith("3 derived events, 1 dead letters")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--events", "late=i.jsonl"), "the events of 'late' are derived"),
+        (("--events", "invoices=i.jsonl", "--outputs", "lat"), "'lat' is not a derived stream"),
+    ],
+)
+def test_what_is_not_derived_or_only_derived_is_refused(chain, call, options, said):
+    (chain / "i.jsonl").write_bytes(b"")
+    status, _, err = call("run", str(chain), *options)
+    assert (status, said in " ".join(err.split())) == (2, True)
+
+
+def test_patterns_that_feed_each_other_in_a_circle_are_refused(chain, call):
+    (chain / "more.yaml").write_text(
+        "{kind: pattern, name: back, stream: late, text: 'PATTERN back EVENT Late INTO late'}"
+    )
+    status, _, err = call("test", str(chain))
+    assert (status, "cannot feed 'late'" in " ".join(err.split())) == (2, True)

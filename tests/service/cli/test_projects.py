@@ -31,6 +31,8 @@ workflow: {name: order, mode: tables}
 ---
 kind: stream
 name: clicks
+key: {Buy: data.ref, "*": data.id}
+keys: {visitor: {Buy: data.visitor.id, "*": data.visitor_id}}
 """,
     "types/price.yaml": "{kind: event-type, name: Price, stream: clicks, schema_file: price.json}",
     "types/price.json": '{"type": "object", "required": ["price"]}',
@@ -194,16 +196,35 @@ def test_what_is_not_named_stays_until_it_is_pruned(service, project):
     assert plan_of(service, project, is_pruned=True).changes == []
 
 
-def test_what_cannot_be_changed_or_deleted_is_said_before_anything_is_done(service, project):
+def test_what_cannot_be_changed_is_said_before_anything_is_done(service, project):
     applied(service, project)
     streams = project / "streams.yaml"
-    streams.write_text(streams.read_text().replace("lateness: 5", "lateness: 7"))
-    with pytest.raises(ProjectRefused, match=r"streams.yaml:2: stream orders: the declaration of a stream cannot be"):
+    streams.write_text(streams.read_text().replace("key: data.order", "key: data.other"))
+    with pytest.raises(ProjectRefused, match=r"streams.yaml:2: stream orders: key of a stream cannot be changed"):
         plan_of(service, project)
+
+
+def test_event_time_of_a_stream_is_changed_and_what_is_left_out_is_as_usual(service, project):
+    applied(service, project)
+    streams = project / "streams.yaml"
+    streams.write_text(streams.read_text().replace("lateness: 5", "idle_timeout: 9\nend_events: [Done]"))
+    assert applied(service, project) == [("changed", "stream orders")]
+    found = service.get("/streams/orders")
+    assert (found["lateness"], found["idle_timeout"], found["end_events"]) == (None, 9, ["Done"])
+    assert applied(service, project) == []
+
+
+def test_a_stream_that_is_not_named_is_deleted_with_what_is_on_it(service, project):
+    applied(service, project)
     service.post("/streams", {"name": "other"})
-    streams.write_text(streams.read_text().replace("lateness: 7", "lateness: 5"))
-    (change,) = plan_of(service, project, is_pruned=True).changes
-    assert (change.action, change.title, change.why) == ("kept", "stream other", "a stream cannot be deleted")
+    service.post("/constraints", {"stream": "other", "constraints": [{"prior": ["A", "B"]}]})
+    service.post("/patterns", {"stream": "other", "text": "PATTERN far EVENT A a"})
+    assert applied(service, project, is_pruned=True) == [
+        ("gone", "pattern far"),
+        ("gone", "constraint set other"),
+        ("gone", "stream other"),
+    ]
+    assert [stream["name"] for stream in service.get("/streams")["items"]] == ["clicks", "orders"]
 
 
 def test_of_two_who_apply_at_the_same_time_one_is_stopped_with_the_difference(service, project):
@@ -270,6 +291,8 @@ def test_two_webhooks_cannot_have_one_name(service):
         ("kind: strem\nname: a", "x.yaml:1: there is no kind 'strem' (did you mean stream?)"),
         ("kind: stream\nname: a\n\nlatenes: 3", "x.yaml:4: a stream has no member 'latenes' (did you mean lateness?)"),
         ("kind: stream\nname: a\nlateness: -1", "x.yaml:3: lateness: -1 is less than the minimum of 0"),
+        ("kind: stream\nname: a\nkey: {A: 1}", "x.yaml:3: key.A: 1 is not of type"),
+        ("kind: stream\nname: a\nkey: {A: data..x}", "the path 'data..x' of the correlation key has an empty part"),
         ("kind: stream\nname: a\nname: b", "x.yaml:3: 'name' is given twice"),
         ("kind: stream\nname: a\nkeys: &x {}\nmapping: *x", "anchors and aliases are not read"),
         ("kind: [", "x.yaml:2: this is neither YAML nor JSON"),
@@ -326,5 +349,5 @@ def test_the_commands_plan_apply_and_export(call, server_url, stores, project, t
 
 def test_the_schema_names_every_kind():
     schema = document_schema()
-    assert set(schema["properties"]["kind"]["enum"]) == set(schema["$defs"]) - {"from_environment", "lines"}
+    assert set(schema["properties"]["kind"]["enum"]) == set(schema["$defs"]) - {"from_environment", "key", "lines"}
     assert Path(ROOT / "service/projects/document.schema.json").is_file()

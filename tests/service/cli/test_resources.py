@@ -52,6 +52,23 @@ def test_streams_are_declared_listed_and_shown(ask, told):
     assert (made["end_events"], made["keys"]) == (["Done"], {"customer": "data.customer"})
     assert ask("streams", "list")[1] == "name    key      ended by  lateness\norders  subject  Done      -\n"
     assert told("streams", "show", "orders") == [made]
+    keys = [
+        "--key",
+        "Payment=data.ref",
+        "--key",
+        "*=data.id",
+        "--further-key",
+        "who:Order=data.who",
+        "--further-key",
+        "who:*=w",
+    ]
+    (made,) = told("streams", "add", "shop", *keys)
+    assert (made["key"], made["keys"]) == (
+        {"Payment": "data.ref", "*": "data.id"},
+        {"who": {"Order": "data.who", "*": "w"}},
+    )
+    assert "data.ref (Payment) or data.id (other types)" in ask("streams", "list")[1]
+    assert "who: data.who (Order) or w (other types)" in ask("streams", "show", "shop")[1]
     status, _, err = ask("streams", "add", "o", "--further-key", "customer")
     assert status == 2
     assert "'customer' is not NAME=PATH" in err

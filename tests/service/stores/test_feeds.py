@@ -28,7 +28,7 @@ def count(log):
 
 def test_a_mark_moves_with_what_is_appended(stores):
     assert stores.feeds.mark("f") is None
-    stores.feeds.begin("f", FIRST)
+    stores.feeds.begin("f", FIRST, "s")
     after = FeedMark(checkpoint="c", batch=0, row=3)
     receipt = stores.log.append_events(submission(FIRST, after))
     assert receipt.earlier is None
@@ -37,7 +37,7 @@ def test_a_mark_moves_with_what_is_appended(stores):
 
 
 def test_a_step_that_is_sent_again_is_taken_once(stores):
-    stores.feeds.begin("f", FIRST)
+    stores.feeds.begin("f", FIRST, "s")
     step = submission(FIRST, FeedMark(checkpoint="c", batch=1))
     stores.log.append_events(step)
     assert stores.log.append_events(step).earlier == {"accepted": 3}
@@ -46,7 +46,7 @@ def test_a_step_that_is_sent_again_is_taken_once(stores):
 
 @pytest.mark.parametrize("before", [FeedMark(checkpoint="c", row=1), FeedMark(checkpoint="other")])
 def test_a_step_from_elsewhere_is_refused(stores, before):
-    stores.feeds.begin("f", FIRST)
+    stores.feeds.begin("f", FIRST, "s")
     with pytest.raises(FeedMisplaced, match="nothing was appended"):
         stores.log.append_events(submission(before, FeedMark(checkpoint="c", batch=1)))
     assert (stores.feeds.mark("f"), count(stores.log)) == (FIRST, 0)
@@ -60,7 +60,7 @@ def test_a_step_of_an_unknown_feed_is_refused(stores):
 
 def test_a_full_log_leaves_the_mark_where_it_is(stores, client):
     log = EventLog(client, 3, LogLimits(max_backlog_events=4))
-    stores.feeds.begin("f", FIRST)
+    stores.feeds.begin("f", FIRST, "s")
     second = FeedMark(checkpoint="c", batch=1)
     log.append_events(submission(FIRST, second))
     with pytest.raises(LogFull):
@@ -69,6 +69,6 @@ def test_a_full_log_leaves_the_mark_where_it_is(stores, client):
 
 
 def test_the_first_mark_of_a_feed_stays(stores):
-    stores.feeds.begin("f", FIRST)
-    stores.feeds.begin("f", FeedMark(checkpoint="d"))
+    stores.feeds.begin("f", FIRST, "s")
+    stores.feeds.begin("f", FeedMark(checkpoint="d"), "s")
     assert stores.feeds.mark("f") == FIRST

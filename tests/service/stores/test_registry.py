@@ -14,9 +14,7 @@ from service.errors import (
 from service.stores import PatternDraft, Registry
 from service.stores.connection import PREFIX
 from service.stores.log.routes import ROUTES_KEY
-from service.stores.registry.changes import RecordBook
-from service.stores.registry.event_types import STREAMS_KEY
-from service.stores.registry.registry import CONSTRAINT_VERSIONS_KEY
+from service.stores.registry.changes import CONSTRAINT_VERSIONS_KEY, STREAMS_KEY, RecordBook
 from service.testing import put_constraints
 from streams import FieldMapping, PatternOn, StreamDeclaration, decode_control
 

@@ -1,7 +1,8 @@
---! keys: layout, reports
+--! keys: layout, reports, derived_marks, derived_promises
 --! args: token, format, shards_before, shards, starts*
 -- Divides the log into another number of shards and releases it; 0: another process holds it, or has divided it.
--- ``starts`` has two values for each new shard: where its log begins, and its report.
+-- ``starts`` has two values for each new shard: where its log begins, and its report. What was derived is in the log to
+-- the last event, so the marks of former shards, and what they promised, are removed.
 local found = redis.call('HMGET', layout, 'resharding', 'shards', 'former')
 if found[1] ~= token or found[2] ~= shards_before then return 0 end
 local former = found[3] and found[3] .. ' ' .. shards_before or shards_before
@@ -10,5 +11,6 @@ for shard = 0, tonumber(shards) - 1 do
   redis.call('HSET', layout, 'start:' .. shard, starts[1 + 2 * shard])
   redis.call('HSET', reports, shard, starts[2 + 2 * shard])
 end
+redis.call('DEL', derived_marks, derived_promises)
 redis.call('HDEL', layout, 'resharding')
 return 1

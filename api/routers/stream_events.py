@@ -1,0 +1,97 @@
+"""The events of a stream: in pages, and as they come."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Callable
+from typing import Annotated
+
+import orjson
+from fastapi import APIRouter, Depends, Header, Query
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+
+from api.routers.live import RETRY_MS, seated
+from api.schemas.streams import StreamEventList
+from api.services import Served
+from api.stopping import stop_sign
+from service import EventFilter
+
+router = APIRouter(prefix="/streams/{name}/events", tags=["streams"])
+
+
+def wanted_events(
+    name: str,
+    services: Served,
+    key: Annotated[str | None, Query(description="Only events of this transaction.")] = None,
+    event_type: Annotated[str | None, Query(alias="type", description="Only events of this type.")] = None,
+) -> EventFilter:
+    """The filter of a stream's events.
+
+    Raises:
+        UnknownStream: It is not declared.
+    """
+    since_ms = services.stores.registry.since_ms(name)
+    return EventFilter(stream=name, key=key, event_type=event_type, since_ms=since_ms)
+
+
+Wanted = Annotated[EventFilter, Depends(wanted_events)]
+
+
+def first_cursor(
+    wanted: Wanted,
+    services: Served,
+    last_event_id: Annotated[
+        str | None, Header(description="The last `id` that was received; wins over `after`.")
+    ] = None,
+    after: Annotated[
+        str | None, Query(description="Start after this cursor, as lists give it; `0`: all that are kept.")
+    ] = None,
+) -> str:
+    """Where a listener begins: behind what it has, or with what comes from now on.
+
+    Raises:
+        InvalidCursor: It is none.
+    """
+    cursor = last_event_id or after
+    page = services.stores.event_pages(wanted, cursor, 1)
+    return page.after if cursor is None else cursor
+
+
+@router.get("", summary="List the events of a stream")
+def list_events(
+    wanted: Wanted,
+    services: Served,
+    after: Annotated[
+        str | None, Query(description="Cursor of an earlier page; `0`: the oldest that are kept. Default: the newest.")
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> StreamEventList:
+    """Events that the log holds, in the order in which they came. Without `after`, the newest.
+
+    A cursor stays valid for ever, so a poller misses nothing that the log still holds; `trimmed_until` says where it
+    holds no more. Each page examines a bounded part of the log, which holds all streams: it may have few events or
+    none, and `next` says whether there is more.
+    """
+    return StreamEventList.from_domain(services.stores.event_pages(wanted, after, limit))
+
+
+@router.get(
+    "/live",
+    summary="Follow the events of a stream",
+    response_class=EventSourceResponse,
+    dependencies=[Depends(seated)],
+)
+async def follow_events(
+    services: Served,
+    wanted: Wanted,
+    after: Annotated[str, Depends(first_cursor)],
+    is_stopping: Annotated[Callable[[], bool], Depends(stop_sign)],
+) -> AsyncIterable[ServerSentEvent]:
+    """Each event as one server-sent event `event`, in the form of the list, soon after it was accepted, without end.
+
+    The `id` is the cursor behind it: a client that reconnects with it as `Last-Event-ID`, as browsers do automatically,
+    resumes exactly there. Without one only new events are sent. The first message has only an `id`.
+    A comment is sent every 15 seconds when there are no events. The answer ends when the service stops.
+    """
+    yield ServerSentEvent(id=after, retry=RETRY_MS)
+    async for cursor, event in services.live.follow_events(wanted, after, is_stopping):
+        yield ServerSentEvent(id=cursor, event="event", raw_data=orjson.dumps(event).decode())

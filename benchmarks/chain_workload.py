@@ -1,0 +1,71 @@
+"""A chain of derived streams: per order, then per customer, then per region, and alerts at its end."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+
+from benchmarks.pipeline_chaos import STREAM
+from service.client import ForestallClient
+from shards import InlineShards, OutputRow, rows_of
+from streams import Event, EventBatch, PatternOn, StreamDeclaration, StreamOn
+
+PAYMENTS, HABITS = "payments", "habits"
+
+CHAIN: Mapping[str, tuple[str, str]] = {
+    "paid": (
+        STREAM,
+        (
+            "PATTERN paid EVENT SEQ(Placed p, Paid q) "
+            f"RETURN p.customer AS customer, p.region AS region, q.sum AS sum INTO {PAYMENTS} KEY customer"
+        ),
+    ),
+    "habit": (
+        PAYMENTS,
+        (
+            "PATTERN habit EVENT SEQ(paid a, paid b [sum > a.sum]) SELECT SKIP PAST LAST "
+            f"RETURN b.region AS region, b.customer AS customer INTO {HABITS} KEY region TYPE Habit"
+        ),
+    ),
+    "cluster": (
+        HABITS,
+        "PATTERN cluster EVENT SEQ(Habit a, Habit b [customer != a.customer]) SELECT SKIP PAST LAST",
+    ),
+}
+"""Stream and text of each pattern, by name."""
+
+_SECOND_US = 1_000_000
+_CUSTOMERS, _REGIONS = 500, 20
+
+
+def chain_events(orders: int, seed: int = 7) -> list[Event]:
+    """Two events of each order, by time: 1 ms apart on average."""
+    chance, events = random.Random(seed), []
+    for number in range(orders):
+        customer = chance.randrange(_CUSTOMERS)
+        data = {"customer": f"c{customer}", "region": customer % _REGIONS, "sum": chance.randrange(1_000)}
+        placed_us = 1_767_225_600 * _SECOND_US + number * 2_000 + chance.randrange(2_000)
+        for kind, time_us in (("Placed", placed_us), ("Paid", placed_us + chance.randrange(1, 3 * _SECOND_US))):
+            events.append(Event(id=f"order-{number}-{kind}", type=kind, time_us=time_us, key=f"o{number}", data=data))
+    return sorted(events, key=lambda event: event.time_us)
+
+
+def declare_chain(client: ForestallClient) -> None:
+    """The stream and the patterns; the derived streams are declared by the patterns."""
+    client.post("/streams", {"name": STREAM})
+    for stream, text in CHAIN.values():
+        client.post("/patterns", {"stream": stream, "text": text})
+
+
+def chain_rows(events: Sequence[Event], request: int, shards: int = 4) -> list[OutputRow]:
+    """What the events have, by shards in this process."""
+    inline, rows = InlineShards(shards), []
+    inline.say(STREAM, StreamOn(StreamDeclaration(name=STREAM)))
+    for name in (PAYMENTS, HABITS):
+        inline.say(name, StreamOn(StreamDeclaration(name=name, derived=True)))
+    for name, (stream, text) in CHAIN.items():
+        inline.say(stream, PatternOn(name=name, version=1, text=text))
+    for start in range(0, len(events), request):
+        inline.feed(STREAM, EventBatch.from_events(events[start : start + request]))
+        rows += inline.settle()
+    return rows_of([*rows, *inline.pause()])

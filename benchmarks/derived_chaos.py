@@ -1,0 +1,56 @@
+"""Kills at random while a chain of derived streams crosses two keys: no derived event is lost or comes twice.
+
+As ``pipeline_chaos``, with patterns per order, per customer and per region. Each hop goes through the log of another
+shard. In the end alerts and derived events must be those of the shards run in this process: the same ids, each once. A
+derived event that came twice, late or not at all would make another match of the next pattern, under another id.
+
+    scripts/bench derived_chaos --kills=30 --events=60000
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from threading import Event as Flag
+
+from benchmarks.chain_workload import chain_events, chain_rows, declare_chain
+from benchmarks.pipeline_chaos import Outcome, Plan, main
+from service.processes.temporary import TemporaryService
+from streams import Event
+
+
+class Chain:
+    """Orders whose payments become events of customers, and those events of regions."""
+
+    def events(self, plan: Plan) -> list[Event]:
+        """Two of an order."""
+        return chain_events(max(1, plan.events // 2), plan.seed)
+
+    def expected(self, events: Sequence[Event], request: int) -> Outcome:
+        """Alerts and derived events."""
+        rows = chain_rows(events, request)
+        letters = [f"expected: {row.body.decode()}" for row in rows if row.kind == "dead-letter"]
+        found = [row.id for row in rows if row.kind in ("alert", "derived")]
+        return Outcome(expected=found, dead_letters=letters)
+
+    def declare(self, service: TemporaryService) -> None:
+        """The stream and the patterns."""
+        declare_chain(service.client)
+
+    def look(self, service: TemporaryService, outcome: Outcome, patience_s: float) -> None:
+        """Wait until the last events have gone all the way, and look."""
+        deadline = time.monotonic() + patience_s
+        while time.monotonic() < deadline:
+            outcome.found = [
+                found["id"] for path in ("/alerts", "/derived-events") for found in service.client.pages(path)
+            ]
+            if len(outcome.found) >= len(outcome.expected):
+                break
+            Flag().wait(0.5)
+        Flag().wait(3.0)  # nothing more may come
+        outcome.found = [found["id"] for path in ("/alerts", "/derived-events") for found in service.client.pages(path)]
+        outcome.dead_letters += [letter["reason"] for letter in service.client.pages("/dead-letters")]
+
+
+if __name__ == "__main__":
+    main(Chain(), __doc__)

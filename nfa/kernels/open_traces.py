@@ -1,0 +1,61 @@
+"""The kernel of open traces: when each had its first and its newest event, and how many it has had."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streams.kernels.borrowing import borrowed
+from streams.kernels.compiling import kernel
+
+Int: TypeAlias = int | np.int32 | np.int64
+
+# Values of OpenTimes.events that are no counts.
+CLOSED = 0  # no trace has the number
+UNKNOWN = -1  # it was open before its events were counted, and none has come since
+UNCOUNTED = -2  # the same, and one has come
+
+
+class OpenTimes(NamedTuple):
+    """What is known of the events of each trace, by trace number."""
+
+    first: NDArray[np.int64]  # earliest time of its events, us
+    newest: NDArray[np.int64]  # latest one
+    events: NDArray[np.int64]
+
+
+@kernel
+def note(
+    seen: OpenTimes,
+    visits: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_]],
+    types: NDArray[np.int32],
+    times: NDArray[np.int64],
+    mark: Int,
+    opened: NDArray[np.int32],
+) -> Int:
+    """Note the visits of a batch: their rows, traces and ends.
+
+    Rows of the type ``mark`` are no events. ``opened`` gets the visits that are the first event of their trace, as far
+    as is known; returns their number.
+    """
+    seen, types, times, opened = borrowed(seen), borrowed(types), borrowed(times), borrowed(opened)
+    rows, traces, ends = borrowed(visits[0]), borrowed(visits[1]), borrowed(visits[2])
+    first, newest, events = seen.first, seen.newest, seen.events
+    count = np.int64(0)
+    for visit in range(rows.shape[0]):
+        row, trace = rows[visit], traces[visit]
+        if types[row] != mark:
+            time, known = times[row], events[trace]
+            if known in (CLOSED, UNKNOWN):
+                first[trace] = newest[trace] = time
+                events[trace] = 1 if known == CLOSED else UNCOUNTED
+                opened[count] = visit
+                count += 1
+            else:
+                first[trace], newest[trace] = min(first[trace], time), max(newest[trace], time)
+                events[trace] += known > 0
+        if ends[visit]:
+            events[trace] = CLOSED
+    return count

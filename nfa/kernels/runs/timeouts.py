@@ -1,0 +1,208 @@
+"""Timeouts: partial matches that WITHIN ended, that were alive until then, and that nothing else extends.
+
+One extends another if every alias of the other begins with the same events. A partial match whose window has passed is
+a *candidate*. What extends it binds its newest event, and its chain up to that event begins with all that the candidate
+binds, as chains are in the order in which events came. So a candidate waits in a bucket under its newest event and what
+that event's alias binds; the chains of all runs of the pair are walked once, and a node finds the candidates that it
+rules out by hash. The work grows with the nodes of the pair, and not with the pairs of its runs. Candidates are in
+buckets only here; runs of these patterns are never parked. Semantics: ``docs/semantics.md``, timeouts; the slow version
+is ``nfa.reference.partials``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nfa.kernels.runs.advancing import has_future
+from nfa.kernels.runs.arena import enter_bucket, free_run, leave_bucket
+from nfa.kernels.runs.parking import mixed
+from nfa.kernels.runs.ranks import compare, ordered
+from nfa.kernels.runs.tables import (
+    ACTIVE,
+    DECIDED,
+    EARLIEST,
+    GREEDY,
+    LATEST,
+    LIVES,
+    MARK,
+    NIL,
+    NOTHING,
+    ONE,
+    PATTERN,
+    PENDING,
+    SPENT,
+    TIMEOUT,
+    VETO,
+    WAS_MATCH,
+    WAS_PART,
+    Found,
+    Int,
+    RunProgram,
+    RunState,
+)
+from nfa.kernels.runs.waits import hand_out
+from streams.kernels.compiling import apart, routine
+
+
+@routine
+def end_of(s: RunState, node: Int) -> Int:
+    """The newest time of a chain's events; where they come out of order it need not be that of the last."""
+    newest = np.int64(EARLIEST)
+    while node != NIL:
+        newest = max(newest, s.event_time[s.node_event[node]])
+        node = s.node_parent[node]
+    return newest
+
+
+@routine
+def alias_of(p: RunProgram, s: RunState, node: Int) -> np.uint64:
+    """The alias under which a node binds its event: its place among those of the pattern, below 64."""
+    return np.uint64(p.alias_rank[p.alias_from[s.now[PATTERN]] + s.node_atom[node]])
+
+
+@routine
+def key_of_list(p: RunProgram, s: RunState, node: Int) -> np.uint64:
+    """Hash of a node's alias with all events that it binds up to the node's."""
+    alias = alias_of(p, s, node)
+    key = mixed(ONE, alias)
+    while node != NIL:
+        if alias_of(p, s, node) == alias:
+            key = mixed(key, np.uint64(s.event_sequence[s.node_event[node]]))
+        node = s.node_parent[node]
+    return key
+
+
+@routine
+def is_beginning(p: RunProgram, s: RunState, one: Int, other: Int) -> bool:
+    """Whether a chain is extended by another, or binds the same; both end with the same event."""
+    seen = NOTHING  # aliases of events that both bind, from the newest back
+    while other != NIL:
+        alias = alias_of(p, s, other)
+        if one != NIL and s.node_event[one] == s.node_event[other]:
+            if alias_of(p, s, one) != alias:
+                return False
+            seen |= ONE << alias
+            one = s.node_parent[one]
+        elif (seen >> alias) & ONE != NOTHING:
+            return False  # the other one's list has an event before one that both bind
+        other = s.node_parent[other]
+    return bool(one == NIL)
+
+
+@routine
+def rule_out(p: RunProgram, s: RunState, pair: Int, node: Int, goes_on: bool) -> None:
+    """Rule out the candidates that a chain extends; ``goes_on``: more follows, or it is a match, so equal ones too."""
+    key = key_of_list(p, s, node)
+    run = s.buckets[key & np.uint64(s.buckets.shape[0] - 1)]
+    while run != NIL:
+        following, head = s.bucket_next[run], s.run_node[run]
+        is_own = s.run_hash[run] == key and s.run_pair[run] == pair
+        if is_own and (goes_on or s.node_length[head] < s.node_length[node]) and is_beginning(p, s, head, node):
+            leave_bucket(s, run)
+            s.run_lead[run] = WAS_PART
+        run = following
+
+
+@routine
+def rule_out_along(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
+    """Rule out what the chain of a run extends; what another run has walked over is left out."""
+    mark, node = s.counters[MARK], s.run_node[run]
+    was_match = s.run_kind[run] == SPENT and s.run_lead[run] == WAS_MATCH
+    goes_on = bool(was_match or s.run_kind[run] == DECIDED)
+    while node != NIL and s.node_mark[node] != mark:
+        if s.event_mark[s.node_event[node]] == mark:
+            rule_out(p, s, pair, node, goes_on)
+        if goes_on:
+            s.node_mark[node] = mark
+        goes_on = True
+        node = s.node_parent[node]
+
+
+@routine
+def was_alive(p: RunProgram, s: RunState, run: Int) -> bool:
+    """Whether an active run could take a step just before its window ended; it is spent from here on."""
+    last = s.run_start[run] + p.within[s.now[PATTERN]] - 1
+    order = last if p.is_simultaneous[0] else LATEST
+    if s.run_bits_order[run] < order:
+        for column in range(0, VETO, 2):
+            s.run_bits[run, column] |= s.run_bits[run, column + 1]
+    s.run_bits[run, GREEDY] = NOTHING  # does not end a partial match
+    s.run_kind[run], s.run_lead[run], s.run_due[run] = SPENT, WAS_PART, EARLIEST
+    return has_future(p, s, run, last, order)
+
+
+@routine
+def take_candidates(p: RunProgram, s: RunState, pair: Int, time: Int) -> np.int64:
+    """Move the candidates of a pair to a list of their own, and let them wait in buckets."""
+    within, first = p.within[s.now[PATTERN]], np.int64(NIL)
+    before, run = np.int64(NIL), s.pair_runs[pair]
+    while run != NIL:
+        following = s.run_next[run]
+        is_over = s.run_kind[run] == ACTIVE and time - within >= s.run_start[run]
+        if not is_over or not was_alive(p, s, run):
+            before = np.int64(run)
+        else:
+            if before == NIL:
+                s.pair_runs[pair] = following
+            else:
+                s.run_next[before] = following
+            s.run_next[run], first = first, np.int64(run)
+            s.run_lead[run], s.run_pair[run] = LIVES, pair
+            s.event_mark[s.node_event[s.run_node[run]]] = s.counters[MARK]
+            s.run_hash[run] = key_of_list(p, s, s.run_node[run])
+            enter_bucket(s, run)
+        run = following
+    return first
+
+
+@routine
+def report(p: RunProgram, s: RunState, found: Found, pair: Int, first: Int) -> None:
+    """Emit what is left of the candidates, each once, and give all of them back to their pair."""
+    run, told = ordered(p, s, first), np.int64(NIL)
+    while run != NIL:
+        following = np.int64(s.run_next[run])
+        if s.run_lead[run] == LIVES:
+            leave_bucket(s, np.int32(run))
+            if told == NIL or compare(p, s, told, run) != 0:
+                due = s.run_start[run] + p.within[s.now[PATTERN]]
+                hand_out(s, found, s.run_node[run], due, np.int64(s.run_how[run]), TIMEOUT)
+                told = np.int64(run)
+        s.run_lead[run] = WAS_PART
+        s.run_next[run] = s.pair_runs[pair]
+        s.pair_runs[pair] = run
+        run = following
+
+
+@routine
+def drop_spent(p: RunProgram, s: RunState, pair: Int, time: Int) -> None:
+    """Give back what no partial match to come can begin."""
+    within, before = p.within[s.now[PATTERN]], np.int64(NIL)
+    run = s.pair_runs[pair]
+    while run != NIL:
+        following = s.run_next[run]
+        if s.run_kind[run] != SPENT or time - within < end_of(s, s.run_node[run]):
+            before = np.int64(run)
+        else:
+            if before == NIL:
+                s.pair_runs[pair] = following
+            else:
+                s.run_next[before] = following
+            free_run(s, run)
+            s.pair_count[pair] -= 1
+        run = following
+
+
+@apart
+def time_out(p: RunProgram, s: RunState, found: Found, pair: Int, time: Int) -> None:
+    """Report what timed out in a pair by a time: every event before it was seen. There is room."""
+    s.counters[MARK] += 1
+    first = take_candidates(p, s, pair, time)
+    if first != NIL:
+        for start in (np.int64(s.pair_runs[pair]), first):
+            run = start
+            while run != NIL:
+                if s.run_kind[run] != PENDING:
+                    rule_out_along(p, s, pair, run)
+                run = np.int64(s.run_next[run])
+        report(p, s, found, pair, first)
+    drop_spent(p, s, pair, time)

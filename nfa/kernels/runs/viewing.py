@@ -1,0 +1,67 @@
+"""What the runs hold, read without changing it: one row for each trace and pattern."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.kernels.runs.tables import ACTIVE, LATEST, NIL, PENDING, Int, RunProgram, RunState
+from streams.kernels.borrowing import borrowed
+from streams.kernels.compiling import kernel, routine
+
+
+@routine
+def is_open(p: RunProgram, s: RunState, run: Int, pattern: Int, now: Int) -> bool:
+    """Whether a run is a partial match, or a match whose last NOT is not decided yet."""
+    if s.run_muted[run]:
+        return False
+    if s.run_kind[run] == PENDING:
+        return True
+    is_growing = s.run_kind[run] == ACTIVE
+    return bool(is_growing and (p.within[pattern] == LATEST or now - s.run_start[run] < p.within[pattern]))
+
+
+@routine
+def is_further(s: RunState, depths: NDArray[np.int32], run: Int, other: Int) -> bool:
+    """Whether a run has come further than another one; of equally far ones whether its events are newer."""
+    depth, than = depths[s.run_state[run]], depths[s.run_state[other]]
+    if depth != than:
+        return bool(depth > than)
+    node, against = s.run_node[run], s.run_node[other]
+    while node != NIL:
+        if against == NIL:
+            return True
+        sequence, known = s.event_sequence[s.node_event[node]], s.event_sequence[s.node_event[against]]
+        if sequence != known:
+            return bool(sequence > known)
+        node, against = s.node_parent[node], s.node_parent[against]
+    return bool(s.run_state[run] > s.run_state[other])
+
+
+@kernel
+def held_pairs(p: RunProgram, s: RunState, depths: NDArray[np.int32], now: Int, found: NDArray[np.int64]) -> Int:
+    """List the pairs with partial matches that have not expired; returns their number.
+
+    ``found`` gets (trace, pattern, state of the run that has come furthest, its newest node, number of runs).
+    """
+    p, s, depths, found = borrowed(p), borrowed(s), borrowed(depths), borrowed(found)
+    count = np.int64(0)
+    for pair in range(s.pair_pattern.shape[0]):
+        pattern = s.pair_pattern[pair]
+        if pattern == NIL:
+            continue
+        best, ways = np.int64(NIL), np.int64(0)
+        for first in (s.pair_runs[pair], s.pair_parked[pair]):
+            run = np.int64(first)
+            while run != NIL:
+                if is_open(p, s, run, pattern, now):
+                    ways += 1
+                    if best == NIL or is_further(s, depths, run, best):
+                        best = run
+                run = np.int64(s.run_next[run])
+        if best != NIL:
+            found[count, 0], found[count, 1] = s.pair_trace[pair], pattern
+            found[count, 2] = s.run_state[best] - p.state_from[pattern]
+            found[count, 3], found[count, 4] = s.run_node[best], ways
+            count += 1
+    return count

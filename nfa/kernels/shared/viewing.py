@@ -1,0 +1,56 @@
+"""What the shared nodes hold, read without changing it: one row for each trace and pattern."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.kernels.shared.paths import count_paths
+from nfa.kernels.shared.tables import (
+    EVENT,
+    HEADER,
+    MEASURE,
+    MOST_COUNTED,
+    NEXT,
+    NIL,
+    PATTERN,
+    Int,
+    Output,
+    Program,
+    SharedState,
+)
+from streams.kernels.borrowing import borrowed
+from streams.kernels.compiling import kernel
+
+
+@kernel
+def held_pairs(program: Program, state: SharedState, output: Output, now: Int, found: NDArray[np.int64]) -> Int:
+    """List the pairs with partial matches that have not expired; returns their number.
+
+    ``found`` gets (trace, pattern, farthest state, its newest node, number of partial matches). ``output`` lends its
+    memo, with room for all nodes where some pattern has a window.
+    """
+    program, state, lent, found = borrowed(program), borrowed(state), borrowed(output), borrowed(found)
+    blocks, nodes, trace_first, state_range = state.blocks, state.nodes, state.trace_first, program.state_range
+    count = np.int64(0)
+    for trace in range(trace_first.shape[0]):
+        pair = np.int64(trace_first[trace])
+        while pair != NIL:
+            pattern = blocks[pair + PATTERN]
+            base, within = state_range[pattern], program.within[pattern]
+            best, farthest, ways = np.int64(NIL), np.int64(0), np.int64(0)
+            for place in range(1, state_range[pattern + 1] - base):
+                head = np.int64(blocks[pair + HEADER + place - 1])
+                if head == NIL or (within != 0 and nodes[head, MEASURE] <= now):
+                    continue
+                own = nodes[head, MEASURE] if within == 0 else count_paths(state, lent, head, now, within)
+                ways = min(ways + own, np.int64(MOST_COUNTED))
+                further = np.int64(program.depth[base + place]) - np.int64(program.depth[base + farthest])
+                if best == NIL or further > 0 or (further == 0 and nodes[head, EVENT] > nodes[best, EVENT]):
+                    best, farthest = head, np.int64(place)
+            if best != NIL:
+                found[count, 0], found[count, 1], found[count, 2] = trace, pattern, farthest
+                found[count, 3], found[count, 4] = best, ways
+                count += 1
+            pair = np.int64(blocks[pair + NEXT])
+    return count

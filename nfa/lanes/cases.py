@@ -1,0 +1,173 @@
+"""The open traces of a matcher, with what every lane holds of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.lanes.view import HeldMatches, LaneView, ListedTraces
+from nfa.registered import RunningPattern
+from nfa.results.open_cases import CasePattern, CaseQuery, Furthest, OpenCase, OpenCases
+from streams import key_hash
+
+_MOST_PATTERNS = 20
+_MOST_FINER = 100  # finer traces of one trace that are compared
+
+_Name: TypeAlias = tuple[int, RunningPattern]
+_Entry: TypeAlias = tuple[int, int]
+"""Place of a lane, and place among what it holds."""
+
+_Found: TypeAlias = tuple[int, Furthest]
+"""The number of partial matches of a pattern in a trace, and the furthest of them."""
+
+
+class CaseReading:
+    """Answers one query.
+
+    The work is a pass over all open traces and partial matches, by arrays, and the details of at most ``limit`` traces.
+
+    Args:
+        main: The lane of the correlation key.
+        others: Those of finer keys.
+        patterns: Those that are registered, by name; versions on their way out do not count.
+    """
+
+    def __init__(self, main: LaneView, others: Sequence[LaneView], patterns: Mapping[str, RunningPattern]) -> None:
+        self._main = main
+        self._patterns = patterns
+        registered = set(patterns.values())
+        self._numbers = {pattern: number for number, pattern in enumerate(main.patterns)}
+        self._held = [(view, _of_patterns(view, view.held(), registered)) for view in (main, *others)]
+
+    def answer(self, query: CaseQuery, newest_us: int) -> OpenCases:
+        """The traces that a query selects.
+
+        Args:
+            query: What is asked.
+            newest_us: How far time has come.
+        """
+        traces = self._main.traces()
+        if traces is None:
+            return OpenCases(cases=(), matching=0, total=0, unnamed=0)
+        chosen = np.flatnonzero(self._is_wanted(traces, query, newest_us))
+        return OpenCases(
+            cases=tuple(self._cases(traces, _oldest(traces, chosen, query.limit), query.pattern)),
+            matching=len(chosen),
+            total=len(traces.keys),
+            unnamed=int(traces.is_unnamed.sum()),
+        )
+
+    def _is_wanted(self, traces: ListedTraces, query: CaseQuery, newest_us: int) -> NDArray[np.bool_]:
+        wanted = ~traces.is_unnamed
+        if query.key is not None:
+            wanted &= traces.keys == key_hash(query.key)
+        if query.state == "deviating":
+            wanted &= traces.is_deviating
+        if query.state == "matching" or query.pattern is not None:
+            wanted &= np.isin(traces.keys, self._holding(query.pattern))
+        if query.older_than_us > 0:
+            wanted &= traces.first_us < newest_us - query.older_than_us
+        return wanted
+
+    def _holding(self, pattern: str | None) -> NDArray[np.uint64]:
+        """Hashed keys of the traces in which a pattern, or any, has partial matches."""
+        found = [np.zeros(0, np.uint64)]
+        for view, held in self._held:
+            is_named = np.array([pattern in (None, one.name) for one in view.patterns], np.bool_)
+            found.append(held.homes[is_named[held.patterns]])
+        return np.concatenate(found)
+
+    def _cases(self, traces: ListedTraces, places: NDArray[np.intp], first: str | None) -> Iterator[OpenCase]:
+        opened, view = self._main.state.open, self._main
+        assert opened is not None
+        homes = traces.keys[places].tolist()
+        entries = self._entries(traces.keys[places])
+        shown = [self._shown(home, entries, first) for home in homes]
+        names = [(home, pattern) for home, chosen in zip(homes, shown, strict=True) for pattern in chosen]
+        furthest = self._furthest({name: entries[name] for name in names if name in entries})
+        keys = opened.keys_of(traces.numbers[places])
+        for key, home, place, chosen in zip(keys, homes, places.tolist(), shown, strict=True):
+            monitor, events = int(traces.monitors[place]), int(traces.events[place])
+            keeping, guard = view.guard_of(int(traces.numbers[place]), monitor)
+            yield OpenCase(
+                key=key,
+                first_us=int(traces.first_us[place]),
+                newest_us=int(traces.newest_us[place]),
+                events=events if events > 0 else None,
+                keeping=keeping,
+                guard=guard,
+                patterns=tuple(self._pattern(pattern, monitor, furthest.get((home, pattern))) for pattern in chosen),
+                more_patterns=len(self._patterns) - len(chosen),
+            )
+
+    def _entries(self, homes: NDArray[np.uint64]) -> dict[_Name, list[_Entry]]:
+        """Where the partial matches of patterns in some traces are: several where finer traces have some."""
+        found: dict[_Name, list[_Entry]] = {}
+        for number, (view, held) in enumerate(self._held):
+            for place in np.flatnonzero(np.isin(held.homes, homes)).tolist():
+                name = int(held.homes[place]), view.patterns[held.patterns[place]]
+                found.setdefault(name, []).append((number, place))
+        return found
+
+    def _shown(self, home: int, entries: Collection[_Name], first: str | None) -> list[RunningPattern]:
+        """Patterns that are shown of a trace: those that hold something first, and ``first`` before all."""
+        alive = [pattern for pattern in self._patterns.values() if (home, pattern) in entries]
+        others = (pattern for pattern in self._patterns.values() if (home, pattern) not in entries)
+        alive.sort(key=lambda pattern: pattern.name != first)
+        return list(islice(chain(alive, others), _MOST_PATTERNS))
+
+    def _furthest(self, entries: Mapping[_Name, Sequence[_Entry]]) -> dict[_Name, _Found]:
+        """What is held at some entries; of very many finer traces of one trace only some are compared."""
+        wanted: list[list[tuple[_Name, int]]] = [[] for _ in self._held]
+        for name, places in entries.items():
+            for number, place in sorted(places, key=self._depth, reverse=True)[:_MOST_FINER]:
+                wanted[number].append((name, place))
+        best: dict[_Name, Furthest] = {}
+        for (view, held), chosen in zip(self._held, wanted, strict=True):
+            found = view.furthest(held, [place for _, place in chosen])
+            for (name, _), one in zip(chosen, found, strict=True):
+                best[name] = max(best.get(name, one), one, key=_rank)
+        held_by = [held for _, held in self._held]
+        return {
+            name: (sum(int(held_by[number].counts[place]) for number, place in entries[name]), one)
+            for name, one in best.items()
+        }
+
+    def _depth(self, entry: _Entry) -> int:
+        number, place = entry
+        view, held = self._held[number]
+        depths: Sequence[int] = view.patterns[int(held.patterns[place])].automaton.depths
+        return depths[int(held.states[place])]
+
+    def _pattern(self, pattern: RunningPattern, monitor: int, held: _Found | None) -> CasePattern:
+        if held is not None:
+            count, furthest = held
+            return CasePattern(
+                name=pattern.name, version=pattern.version, state="alive", partial_matches=count, furthest=furthest
+            )
+        number = self._numbers.get(pattern)  # finer traces follow no guard
+        can_match = number is None or self._main.can_match(number, monitor)
+        return CasePattern(name=pattern.name, version=pattern.version, state="waiting" if can_match else "ended")
+
+
+def _oldest(traces: ListedTraces, chosen: NDArray[np.intp], limit: int) -> NDArray[np.intp]:
+    """Of some traces those with the earliest first events, the oldest first."""
+    first_us = traces.first_us[chosen]
+    if len(chosen) > limit:
+        is_old = first_us <= np.partition(first_us, limit)[limit]
+        chosen, first_us = chosen[is_old], first_us[is_old]
+    return chosen[np.lexsort((traces.keys[chosen], first_us))[:limit]]
+
+
+def _of_patterns(view: LaneView, held: HeldMatches, patterns: Collection[RunningPattern]) -> HeldMatches:
+    is_wanted = np.array([pattern in patterns for pattern in view.patterns], np.bool_)[held.patterns]
+    return HeldMatches(*(getattr(held, name)[is_wanted] for name in HeldMatches.__slots__))
+
+
+def _rank(furthest: Furthest) -> tuple[int, int, list[str]]:
+    bound = furthest.bound
+    return len(bound), max(step.time_us for step in bound), [step.event_id for step in bound]

@@ -1,0 +1,194 @@
+"""A lane's open traces and partial matches, read without changing anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.arena import distinct
+from nfa.guards.tables import Interned
+from nfa.kernels.open_traces import UNKNOWN
+from nfa.kernels.traces import UNGUARDED
+from nfa.lanes.layout import Layout
+from nfa.lanes.state import LaneState
+from nfa.language.description import describe_atom
+from nfa.registered import RunningPattern
+from nfa.results.event_store import taken
+from nfa.results.open_cases import BoundStep, Furthest, Keeping
+from nfa.traces.table import is_deviant
+
+_SHARED, _RUNS = 0, 1
+_MOST_WAITED_FOR = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTraces:
+    """The open traces of a lane, in any order; arrays of one length.
+
+    Attributes:
+        keys: uint64 hashed correlation keys.
+        numbers: int32 trace numbers.
+        monitors: int32 monitor states.
+        is_deviating: Which of them broke a constraint.
+        first_us: int64 time of the first event.
+        newest_us: int64 time of the newest event.
+        events: int64 number of events; negative where it is not known.
+        is_unnamed: Whose key is not known.
+    """
+
+    keys: NDArray[np.uint64]
+    numbers: NDArray[np.int32]
+    monitors: NDArray[np.int32]
+    is_deviating: NDArray[np.bool_]
+    first_us: NDArray[np.int64]
+    newest_us: NDArray[np.int64]
+    events: NDArray[np.int64]
+    is_unnamed: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class HeldMatches:
+    """Partial matches by trace and pattern; arrays of one length.
+
+    Attributes:
+        homes: uint64 hashed correlation keys.
+        patterns: int64 places among the lane's patterns.
+        counts: int64 numbers of partial matches.
+        engines: int64 who holds them.
+        states: int64 the farthest state of the pattern's automaton.
+        nodes: int64 the engine's node of the newest event there.
+    """
+
+    homes: NDArray[np.uint64]
+    patterns: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    engines: NDArray[np.int64]
+    states: NDArray[np.int64]
+    nodes: NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaneView:
+    """A lane between two batches.
+
+    Attributes:
+        state: What it keeps.
+        layout: What its patterns are compiled to.
+        patterns: By number.
+        run_numbers: Numbers of those that the run engine runs.
+        is_finer: Its key is finer than the correlation key.
+    """
+
+    state: LaneState
+    layout: Layout
+    patterns: Sequence[RunningPattern]
+    run_numbers: Sequence[int]
+    is_finer: bool
+
+    def traces(self) -> ListedTraces | None:
+        """The open traces; None where the lane does not see every event."""
+        if self.state.open is None:
+            return None
+        keys, numbers, monitors = self._open
+        times = self.state.open.times
+        return ListedTraces(
+            keys=keys,
+            numbers=numbers,
+            monitors=monitors,
+            is_deviating=is_deviant(monitors),
+            first_us=times.first[numbers],
+            newest_us=times.newest[numbers],
+            events=times.events[numbers],
+            is_unnamed=times.events[numbers] == UNKNOWN,
+        )
+
+    def held(self) -> HeldMatches:
+        """All partial matches that have not expired."""
+        now_us = self.state.table.newest_us
+        shared, runs = self.state.shared.held_pairs(now_us), self.state.runs.held_pairs(now_us)
+        rows = np.concatenate([shared, runs])
+        numbers = np.append(np.array(self.run_numbers, np.int64), 0)
+        rows[len(shared) :, 1] = numbers[rows[len(shared) :, 1]]
+        return HeldMatches(
+            homes=self._homes(rows[:, 0]),
+            patterns=rows[:, 1],
+            counts=rows[:, 4],
+            engines=np.repeat([_SHARED, _RUNS], [len(shared), len(runs)]),
+            states=rows[:, 2],
+            nodes=rows[:, 3],
+        )
+
+    def furthest(self, held: HeldMatches, places: Sequence[int]) -> list[Furthest]:
+        """The furthest partial match of some entries."""
+        chains = [list(self._chain(held, place)) for place in places]
+        sequences = distinct(np.array([sequence for chain in chains for _, sequence in chain], np.int64))
+        events = taken(self.state.events.parts, sequences)
+        ids, times_us = events.columns.column("id").to_pylist(), events.times_us.tolist()
+        found: list[Furthest] = []
+        for place, chain in zip(places, chains, strict=True):
+            rows = events.find(np.array([sequence for _, sequence in chain], np.int64)).tolist()
+            bound = [BoundStep(alias, ids[row], times_us[row]) for (alias, _), row in zip(chain, rows, strict=True)]
+            pattern = self.patterns[held.patterns[place]]
+            found.append(
+                Furthest(
+                    bound=bound,
+                    waits_for=_waits_for(pattern, int(held.states[place])),
+                    expires_us=_expires_us(pattern, bound),
+                )
+            )
+        return found
+
+    def guard_of(self, trace: int, monitor: int) -> tuple[Keeping, Interned | None]:
+        """How a trace stands with its guard."""
+        if is_deviant(np.array([monitor], np.int32))[0]:
+            return "deviating", None
+        known = self.state.guards.bits.state_of(trace) or self.state.guards.states[monitor]
+        return ("none", None) if monitor == UNGUARDED or known is None else ("kept", known)
+
+    def can_match(self, number: int, monitor: int) -> bool:
+        """Whether a pattern that has bound nothing can still complete."""
+        tables = self.state.guards.tables
+        return bool(tables.live[tables.truth[monitor], self.layout.state_range[number]])
+
+    @cached_property
+    def _open(self) -> tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int32]]:
+        return self.state.table.open_traces()
+
+    def _homes(self, traces: NDArray[np.int64]) -> NDArray[np.uint64]:
+        keys, numbers, _ = self._open
+        by_number = np.zeros(self.state.table.capacity, np.uint64)
+        by_number[numbers] = keys
+        found = by_number[traces]
+        if not self.is_finer or not len(found):
+            return found
+        pairs = self.state.finer.pairs[np.argsort(self.state.finer.pairs[:, 1])]
+        homes: NDArray[np.uint64] = pairs[np.searchsorted(pairs[:, 1], found), 0]
+        return homes
+
+    def _chain(self, held: HeldMatches, place: int) -> Iterator[tuple[str, int]]:
+        """Alias and sequence number of the events of the furthest partial match of an entry."""
+        node, number = int(held.nodes[place]), int(held.patterns[place])
+        automaton = self.patterns[number].automaton
+        if held.engines[place] == _SHARED:
+            for alias, sequence in self.state.shared.chain(node, number, self.state.table.newest_us):
+                yield automaton.aliases[alias], sequence
+        else:
+            for atom, sequence in self.state.runs.chain(node):
+                yield automaton.atoms[atom].alias, sequence
+
+
+def _waits_for(pattern: RunningPattern, state: int) -> list[str]:
+    automaton = pattern.automaton
+    steps = [describe_atom(automaton.atoms[one.atom]) for one in automaton.transitions if one.source == state]
+    for finish in automaton.finishes[state]:
+        steps += [f"NOT {describe_atom(automaton.outline.negated[one.number])}" for one in finish.negations]
+    return list(dict.fromkeys(steps))[:_MOST_WAITED_FOR]
+
+
+def _expires_us(pattern: RunningPattern, bound: Sequence[BoundStep]) -> int | None:
+    within_us = pattern.query.pattern.within_us
+    return None if within_us is None else min(step.time_us for step in bound) + within_us

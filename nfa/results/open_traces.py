@@ -1,0 +1,132 @@
+"""What is known of each open trace besides its monitor: its key, its times, the number of its events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nfa.arena import grown
+from nfa.errors import StateFormatError
+from nfa.kernels import open_traces as kernel
+from nfa.kernels.open_traces import CLOSED, UNKNOWN, OpenTimes
+from nfa.kernels.traces import Columns
+from nfa.results.saved_events import read_texts, saved_texts
+from nfa.traces.table import TraceTable, Visits, checked
+from streams import column_of
+
+_SLACK = 1_024  # keys of ended traces that are not worth forgetting
+
+
+class OpenTraces:
+    """Keys and times of the open traces, under the numbers of a ``TraceTable`` that visits every event."""
+
+    def __init__(self) -> None:
+        self._times = _room(0)
+        self._place = np.zeros(0, np.int64)  # by trace number: where its key is among all parts
+        self._parts: list[pa.Array] = []
+        self._stored = 0
+
+    @property
+    def times(self) -> OpenTimes:
+        """First and newest time and number of events by trace number; valid until the next ``note``."""
+        return self._times
+
+    def note(self, visits: Visits, columns: Columns, keys: pa.Array, *, mark: int, table: TraceTable) -> None:
+        """Take the events of a batch in.
+
+        Args:
+            visits: All events of the batch, and rows that end their trace.
+            columns: The batch.
+            keys: Correlation keys by row.
+            mark: Type code of rows that are no events.
+            table: Which traces are open.
+        """
+        self._reach(table.capacity)
+        opened = np.empty(len(visits), np.int32)
+        columns_of = visits.rows, visits.traces, visits.ends
+        count = int(kernel.note(self._times, columns_of, columns.types, columns.times, mark, opened))
+        traces = visits.traces[opened[:count]]
+        is_open = self._times.events[traces] != CLOSED  # others have ended in the same batch
+        if is_open.any():
+            rows = visits.rows[opened[:count][is_open]]
+            self._enter(traces[is_open], keys.take(column_of(rows)))
+            if self._stored > 2 * table.counters["open"] + _SLACK:
+                self._forget_closed()
+
+    def keys_of(self, traces: NDArray[np.int32]) -> list[str]:
+        """Correlation keys of some open traces; empty where the key is not known."""
+        return [str(key) for key in self._keys_of(traces).to_pylist()]
+
+    def dump_arrays(self, numbers: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
+        """The open traces as plain arrays.
+
+        Args:
+            numbers: New trace number by old one, ``NIL`` for none: ascending where there are some.
+        """
+        self._reach(len(numbers))
+        traces = np.flatnonzero(numbers >= 0).astype(np.int32)
+        times = {f"open_{name}": array[traces] for name, array in self._times._asdict().items()}
+        return {**times, **saved_texts("open_key", self._keys_of(traces))}
+
+    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], *, traces: int) -> None:
+        """Take what ``dump_arrays`` gave; nothing at all where an earlier release has saved the state.
+
+        Args:
+            arrays: The arrays.
+            traces: Number of open traces.
+
+        Raises:
+            StateFormatError: An array has another form, or a value is none.
+            ValueError, KeyError: Likewise.
+        """
+        self._times = _room(traces)
+        self._place = np.zeros(traces, np.int64)
+        if "open_events" not in arrays:
+            self._times.events[:] = UNKNOWN
+            return
+        self._times = OpenTimes(
+            *(checked(arrays, f"open_{name}", np.int64, traces).copy() for name in OpenTimes._fields)
+        )
+        keys = read_texts(arrays, "open_key", pa.large_string())
+        if len(keys) != traces or np.any(self._times.events < kernel.UNCOUNTED):
+            raise StateFormatError("saved state: open traces are not listed as they should be")
+        keys.validate(full=True)
+        self._enter(np.arange(traces, dtype=np.int32), keys)
+
+    def _reach(self, capacity: int) -> None:
+        if capacity > len(self._place):
+            self._times = OpenTimes(*(grown(array, capacity) for array in self._times))
+            self._place = grown(self._place, capacity)
+
+    def _enter(self, traces: NDArray[np.int32], keys: pa.Array) -> None:
+        """Keep the keys of some traces. Parts grow as they are joined, so that few of them hold many."""
+        self._parts.append(keys.cast(pa.large_string()))
+        self._place[traces] = np.arange(self._stored, self._stored + len(traces))
+        self._stored += len(traces)
+        while len(self._parts) > 1 and len(self._parts[-2]) < 2 * len(self._parts[-1]):
+            self._parts[-2:] = [pa.concat_arrays(self._parts[-2:])]
+
+    def _forget_closed(self) -> None:
+        """Forget the keys of traces that have ended; amortised over those that came since."""
+        events = self._times.events
+        known = np.flatnonzero((events != CLOSED) & (events != UNKNOWN))
+        self._parts = [self._joined().take(column_of(self._place[known]))]
+        self._place[known] = np.arange(len(known))
+        self._stored = len(known)
+
+    def _joined(self) -> pa.Array:
+        return pa.concat_arrays(self._parts) if self._parts else pa.array([], pa.large_string())
+
+    def _keys_of(self, traces: NDArray[np.int32]) -> pa.Array:
+        self._parts = [self._joined()]
+        is_unknown = self._times.events[traces] == UNKNOWN
+        places = pa.array(self._place[traces], mask=is_unknown)
+        return self._parts[0].take(places).fill_null("")
+
+
+def _room(traces: int) -> OpenTimes:
+    return OpenTimes(*(np.zeros(traces, np.int64) for _ in OpenTimes._fields))

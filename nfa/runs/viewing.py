@@ -1,0 +1,32 @@
+"""What the run engine holds, read without changing it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.kernels.runs import tables, viewing
+from nfa.kernels.runs.tables import NIL, RunState
+from nfa.runs.program import CompiledRuns
+
+
+def held_pairs(state: RunState, compiled: CompiledRuns, now_us: int) -> NDArray[np.int64]:
+    """The (trace, pattern) entries with partial matches that have not expired.
+
+    Returns:
+        int64 (entries, 5): trace number, pattern number, the farthest state of the pattern's automaton, the engine's
+        node of the newest event there, number of partial matches.
+    """
+    depths = np.array([depth for automaton in compiled.automata for depth in automaton.depths], np.int32)
+    found = np.zeros((int(state.counters[tables.PAIRS]), 5), np.int64)
+    count = int(viewing.held_pairs(compiled.program, state, depths, now_us, found)) if len(found) else 0
+    return found[:count]
+
+
+def chain(state: RunState, node: int) -> list[tuple[int, int]]:
+    """(atom number, sequence number) of the events of a run, oldest first."""
+    found: list[tuple[int, int]] = []
+    while node != NIL:
+        found.append((int(state.node_atom[node]), int(state.event_sequence[state.node_event[node]])))
+        node = int(state.node_parent[node])
+    return found[::-1]

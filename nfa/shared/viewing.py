@@ -1,0 +1,40 @@
+"""What the shared-node engine holds, read without changing it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.kernels.shared import tables as kernel
+from nfa.kernels.shared import viewing
+from nfa.kernels.shared.tables import NIL, Output, Program, SharedState
+
+
+def held_pairs(program: Program, state: SharedState, output: Output, now_us: int) -> NDArray[np.int64]:
+    """The (trace, pattern) entries with partial matches that have not expired.
+
+    Returns:
+        int64 (entries, 5): trace number, pattern number, the farthest state of the pattern's automaton, the engine's
+        node of the newest event there, number of partial matches.
+    """
+    found = np.zeros((int(state.counters[kernel.PAIRS]), 5), np.int64)
+    room = len(state.nodes) if len(state.times) else 0
+    scratch = output._replace(memo=np.zeros((room, 3), np.int64), filled=np.zeros_like(output.filled))
+    count = int(viewing.held_pairs(program, state, scratch, now_us, found))
+    return found[:count]
+
+
+def newest_chain(state: SharedState, node: int, within_us: int, now_us: int) -> list[tuple[int, int]]:
+    """(alias number, sequence number) of the events that end at the newest open entry of a stack, oldest first."""
+    found: list[tuple[int, int]] = []
+    while node != NIL:
+        below, before = state.links[node, [kernel.BELOW, kernel.BEFORE]].tolist()
+        if within_us:
+            is_over = int(state.times[node]) + within_us <= now_us
+            if below != NIL and (is_over or (before != NIL and state.nodes[before, kernel.MEASURE] <= now_us)):
+                node = below
+                continue
+        word = int(state.nodes[node, kernel.EVENT])
+        found.append(((word >> 1) & kernel.ALIAS_MASK, word >> kernel.EVENT_BITS))
+        node = before
+    return found[::-1]

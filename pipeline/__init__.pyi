@@ -1,0 +1,80 @@
+"""What the package exports; `__init__.py` loads each name where it is first asked for."""
+
+from .backtest import BacktestOptions, BacktestResult, run_backtest
+from .errors import (
+    BacktestFailed,
+    ClusterUnready,
+    FeedDamaged,
+    FeedFolderMissing,
+    JavaMissing,
+    KafkaClientMissing,
+    KafkaGap,
+    KafkaUnreachable,
+    LogDamaged,
+    LogUnreachable,
+    PipelineError,
+    QueryFailed,
+    SourceOptionError,
+)
+from .held_shards import HeldOptions
+from .history import History, history_files
+from .job import JobOptions, LogQuery, Sink, run_pipeline, start_empty, start_query
+from .progress import BatchProgress, BatchReport
+from .resharding import divide_states, forget_states
+from .sources import EventLogOptions, log_ends
+from .spark.cluster import ClusterOptions, await_machines, is_local
+from .spark.java import check_java
+from .spark.pulse import Heartbeat
+from .spark.running_query import RunningQuery
+from .spark.session import SessionOptions, build_context, build_session, end_session, end_with_process
+from .spark.worker_check import workers_answer
+from .warmup import PIPELINE_EXERCISES, compiling_beside, warm_up
+
+__all__ = [
+    "PIPELINE_EXERCISES",
+    "BacktestFailed",
+    "BacktestOptions",
+    "BacktestResult",
+    "BatchProgress",
+    "BatchReport",
+    "ClusterOptions",
+    "ClusterUnready",
+    "EventLogOptions",
+    "FeedDamaged",
+    "FeedFolderMissing",
+    "Heartbeat",
+    "HeldOptions",
+    "History",
+    "JavaMissing",
+    "JobOptions",
+    "KafkaClientMissing",
+    "KafkaGap",
+    "KafkaUnreachable",
+    "LogDamaged",
+    "LogQuery",
+    "LogUnreachable",
+    "PipelineError",
+    "QueryFailed",
+    "RunningQuery",
+    "SessionOptions",
+    "Sink",
+    "SourceOptionError",
+    "await_machines",
+    "build_context",
+    "build_session",
+    "check_java",
+    "compiling_beside",
+    "divide_states",
+    "end_session",
+    "end_with_process",
+    "forget_states",
+    "history_files",
+    "is_local",
+    "log_ends",
+    "run_backtest",
+    "run_pipeline",
+    "start_empty",
+    "start_query",
+    "warm_up",
+    "workers_answer",
+]

@@ -1,0 +1,74 @@
+"""``forestall events``: the events that streams of the running service have taken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
+from typing import Annotated, Any
+
+import orjson
+import typer
+
+from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, printable
+from service.cli.inputs import told
+from service.client import part
+
+events = typer.Typer(help="Events of streams of the running service.", no_args_is_help=True)
+
+_Stream = Annotated[str, typer.Option(metavar="STREAM", help="The stream.")]
+_Key = Annotated[str | None, typer.Option(metavar="KEY", help="Only events of this transaction.")]
+_Type = Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Only events of this type.")]
+
+_PATIENCE_S = 60.0  # of who follows: as long as a service may take to come back
+
+
+@events.command("list")
+def list_events(
+    stream: _Stream,
+    key: _Key = None,
+    type_: _Type = None,
+    after: Annotated[
+        str | None, typer.Option(metavar="CURSOR", help="Start after this cursor; 0: the oldest (default: the newest).")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most this number.")] = 100,
+    url: Url = None,
+    api_key: ApiKeyOption = None,
+    is_json: IsJson = False,
+) -> None:
+    """List the newest events of a stream, or those after a cursor, the oldest first."""
+    at, chosen = f"/streams/{part(stream)}/events", given(key=key, type=type_)
+    with calling(url, api_key) as client:
+        page = client.get(at, limit=min(limit, 1_000), **chosen, **given(after=after))
+        if page["trimmed_until"] is not None:
+            told.notice(f"the log holds nothing that came before {page['trimmed_until']}: events may be missing")
+        shown = page["items"][:limit]
+        rest = client.pages(at, after=page["next"], **chosen) if page["next"] else iter(())
+        for event in islice((*shown, *islice(rest, limit - len(shown))), limit):
+            _show(event, is_json=is_json)
+
+
+@events.command("tail")
+def tail_events(
+    stream: _Stream,
+    key: _Key = None,
+    type_: _Type = None,
+    after: Annotated[
+        str | None, typer.Option(metavar="CURSOR", help="Start after this cursor; 0: the oldest (default: now).")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="End after this number of events.")] = None,
+    url: Url = None,
+    api_key: ApiKeyOption = None,
+    is_json: IsJson = False,
+) -> None:
+    """Show events as they come, until interrupted; reconnects where it stopped when the service is back."""
+    chosen = given(key=key, type=type_)
+    with calling(url, api_key, _PATIENCE_S) as client:
+        for event in islice(client.follow(f"/streams/{part(stream)}/events/live", after, **chosen), limit):
+            _show(event, is_json=is_json)
+
+
+def _show(event: Mapping[str, Any], *, is_json: bool) -> None:
+    """One line, written at once, so that a reader of a pipe has it."""
+    data = orjson.dumps(event["data"]).decode()
+    line = f"{event['time']}  {event['key']}  {event['type']}  {event['id']}  {data}"
+    typer.echo(orjson.dumps(event).decode() if is_json else printable(line))

@@ -1,0 +1,80 @@
+"""The way of derived events to the shards of their keys, through the log."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import orjson
+
+from service.stores import DerivedEventStore, DerivedPart
+from shards import OutputRow
+from streams import EventBatch, parse_time
+
+
+class DerivedEvents:
+    """Appends the events of a micro-batch that have keys of their own, then how far their streams have come.
+
+    It may fail or be killed anywhere and be called again with the same rows: each event is in the log once.
+
+    Args:
+        store: Where they go.
+    """
+
+    def __init__(self, store: DerivedEventStore) -> None:
+        self._store = store
+
+    def __call__(self, rows: Sequence[OutputRow], told: Sequence[OutputRow]) -> None:
+        """Write what a micro-batch has derived.
+
+        Args:
+            rows: Its derived events; those without a key of their own are in their shard already and are passed over.
+            told: What its shards say of themselves, rows of the kind ``stats``.
+
+        Raises:
+            LogResharding: The log is being divided anew, or was since this process read its layout.
+            StoreUnavailable: Redis does not answer.
+        """
+        shards = {row.shard: orjson.loads(row.body) for row in told}
+        ends = {row.shard: row.position for row in told}
+        for stream, found in _by_stream(rows).items():
+            parts = [
+                DerivedPart(shard=shard, after=shards[shard]["after"], until=ends[shard], events=_ordered(found[shard]))
+                for shard in sorted(found)
+            ]
+            self._store.append(stream, parts)
+        for stream, promises in _promises(shards).items():
+            self._store.promise(stream, promises)
+
+
+def _by_stream(rows: Sequence[OutputRow]) -> dict[str, dict[int, list[dict[str, Any]]]]:
+    """The events with keys of their own, by derived stream and by the shard that found them."""
+    found: defaultdict[str, defaultdict[int, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        event = orjson.loads(row.body)
+        if event["rekeyed"]:
+            found[event["into"]][row.shard].append(event)
+    return {stream: dict(found[stream]) for stream in sorted(found)}
+
+
+def _ordered(events: Sequence[Mapping[str, Any]]) -> EventBatch:
+    """The events in the order of time and id, which does not depend on how the range was matched."""
+    timed = sorted(((parse_time(event["time"]), event["id"], event) for event in events), key=lambda one: one[:2])
+    return EventBatch.from_columns(
+        [identity for _, identity, _ in timed],
+        [event["type"] for *_, event in timed],
+        np.array([time_us for time_us, *_ in timed], np.int64),
+        [event["key"] for *_, event in timed],
+        [orjson.dumps(event["data"]) for *_, event in timed],
+    )
+
+
+def _promises(shards: Mapping[int, Mapping[str, Any]]) -> dict[str, dict[int, int | None]]:
+    """By derived stream and shard."""
+    found: defaultdict[str, dict[int, int | None]] = defaultdict(dict)
+    for shard, told in shards.items():
+        for stream, time_us in told.get("promises", {}).items():
+            found[stream][shard] = time_us
+    return {stream: found[stream] for stream in sorted(found)}

@@ -1,0 +1,83 @@
+"""Who makes the events of a stream, who listens to them, and what they wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from service.registering.derivations import uses_of
+from service.runtime import Stores
+from service.stores import RecentPage, RegisteredPattern, ShardReport, StreamUse
+from shards import DERIVED
+from streams import StreamDeclaration, format_time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamUsage:
+    """What is known of a stream besides its declaration.
+
+    Attributes:
+        uses: What feeds it and what listens to it.
+        waits_for: Why events of a derived stream are held back, in words; None where none are.
+    """
+
+    uses: Sequence[StreamUse]
+    waits_for: str | None = None
+
+
+def stream_usage(stores: Stores, declaration: StreamDeclaration) -> StreamUsage:
+    """What a stream is used for now.
+
+    Raises:
+        StoreUnavailable: Redis does not answer.
+    """
+    uses = uses_of(stores.registry, declaration.name)
+    if not declaration.derived:
+        return StreamUsage(uses=uses)
+    producers = stores.registry.producers(declaration.name)
+    return StreamUsage(
+        uses=uses, waits_for=waiting_reason(declaration.name, producers, stores.pipeline_status.shards())
+    )
+
+
+def derived_page(stores: Stores, stream: str, limit: int, after: str | None = None) -> RecentPage:
+    """The latest events of a derived stream that are kept, newest first; ``after`` is ``next`` of an earlier page.
+
+    Raises:
+        InvalidCursor: ``after`` is not a cursor.
+    """
+    return stores.results[DERIVED.name].page(limit, after=after, into=stream)
+
+
+def waiting_reason(stream: str, producers: Sequence[RegisteredPattern], reports: Sequence[ShardReport]) -> str | None:
+    """What holds back the events of a derived stream, in words; None where none wait.
+
+    Args:
+        stream: The derived stream.
+        producers: The patterns that feed it.
+        reports: What each shard said last.
+    """
+    waiting = sum(report.streams[stream].waiting or 0 for report in reports if stream in report.streams)
+    if not waiting:
+        return None
+    events = f"{waiting:,} event{'s wait' if waiting > 1 else ' waits'}"
+    if not producers:
+        return f"{events} and no pattern feeds the stream any more"
+    found = sorted(_times(producers, reports))
+    if not found:
+        return f"{events} for the first report of the shards"
+    is_known, time_us, source, shard = found[0]
+    if not is_known:
+        return f"{events} until shard {shard} has seen time pass in {source}"
+    return f"{events} for time to pass in {source}, which has come to {format_time(time_us)} in shard {shard}"
+
+
+def _times(
+    producers: Sequence[RegisteredPattern], reports: Sequence[ShardReport]
+) -> Iterator[tuple[bool, int, str, int]]:
+    """Of each source and shard whether it has seen time, how far it is, and which it is."""
+    for label in {f"{one.stream}@{one.route}" if one.route else one.stream for one in producers}:
+        for report in reports:
+            seen = report.streams.get(label)
+            time_us = None if seen is None else seen.watermark_us
+            yield time_us is not None, time_us or 0, label.replace("@", " by "), report.shard

@@ -1,0 +1,141 @@
+"""A project over finite events in this process: its streams and patterns in one shard, as a log would say them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import orjson
+
+from constraints import ConstraintSet, to_document, within_cap
+from nfa import build_query
+from service.projects.errors import ProjectRefused
+from service.registering.routing import RoutedPattern
+from shards import DEAD_LETTER, DERIVED, InlineShards
+from streams import ConstraintsOn, ControlRecord, EventBatch, PatternOn, StreamDeclaration, StreamOn, parse_time
+
+Results: TypeAlias = dict[str, list[dict[str, Any]]]
+"""What was found, by the name of its list."""
+
+LISTS = ("alerts", "timeouts", "ended", "deviations", "corrections")
+EVENTS = "events"
+"""The list of derived events."""
+
+_ROWS = dict(
+    zip(("alert", "timeout", "ending", "deviation", "correction", DERIVED.name), (*LISTS, EVENTS), strict=True)
+)
+_MEMBERS: Mapping[str, Sequence[str]] = {
+    "alerts": "pattern key bindings start end detected_at decided_by deviating would_be_lost returns".split(),
+    "timeouts": "pattern key bindings missing start due".split(),
+    "ended": "pattern key event reason".split(),
+    "deviations": "key event event_type time kind constraints symbols allowed released reason".split(),
+    "corrections": "pattern key bindings event event_type time".split(),
+    EVENTS: "id type time key data".split(),
+}
+
+
+class ProjectRun:
+    """One run of some streams, their constraints and their patterns.
+
+    Args:
+        declarations: In the order in which results are listed.
+        sets: What the transactions of each stream keep to.
+        patterns: Of each stream, each with whether its set terminates partial matches.
+
+    Raises:
+        ProjectRefused: Patterns feed each other in a circle, or an ordinary stream.
+    """
+
+    def __init__(
+        self,
+        declarations: Mapping[str, StreamDeclaration],
+        sets: Mapping[str, ConstraintSet],
+        patterns: Mapping[str, Sequence[tuple[RoutedPattern, bool]]],
+    ) -> None:
+        self._declarations, self._patterns = declarations, patterns
+        self._shards = InlineShards(1)
+        every = [one.pattern for some in patterns.values() for one, _ in some]
+        self._with_returns = {pattern.name for pattern in every if pattern.returns}
+        for name, declaration in self._declarations.items():
+            self._shards.say(name, StreamOn(declaration))
+        for name in self._declarations:
+            for record in self._records(name, sets.get(name, ConstraintSet())):
+                self._shards.say(name, record)
+        refused = [orjson.loads(row.body)["reason"] for block in self._shards.settle() for row in block]
+        if refused:
+            raise ProjectRefused.of(refused)
+
+    def feed(self, stream: str, events: EventBatch) -> None:
+        """Let events of a stream come; how the events of several streams lie among each other is without meaning."""
+        declaration = self._declarations[stream]
+        self._shards.feed(stream, events)
+        for route in sorted({one.route for one, _ in self._patterns.get(stream, ()) if one.route}):
+            self._shards.feed(stream, events.keyed_by(declaration.attribute_of(route)), route)
+
+    def results(self, *, is_open: bool) -> Results:
+        """What was found.
+
+        Args:
+            is_open: Whether the events are the beginning of something; otherwise every transaction ends with them.
+        """
+        rows = self._shards.pause() if is_open else self._shards.finish()
+        found: Results = {name: [] for name in (*LISTS, EVENTS, DEAD_LETTER.member)}
+        for row in (row for block in rows for row in block):
+            body = orjson.loads(row.body)
+            if (name := _ROWS.get(row.kind)) is not None:
+                stream = body["into"] if name == EVENTS else body["stream"]
+                members = [member for member in _MEMBERS[name] if member in body]
+                if name == "alerts" and body["pattern"] not in self._with_returns:
+                    members.remove("returns")
+                found[name].append({"stream": stream, **{member: body[member] for member in members}})
+            elif row.kind == DEAD_LETTER.name and body["code"] == "not-derivable":
+                found[DEAD_LETTER.member].append({name: body[name] for name in ("stream", "pattern", "key", "reason")})
+        places = {name: place for place, name in enumerate(self._declarations)}
+        for name, some in found.items():
+            some.sort(key=_ORDERS.get(name, _no_order))
+            some.sort(key=lambda one: places[one["stream"]])
+        return found
+
+    def _records(self, stream: str, constraint_set: ConstraintSet) -> Iterator[ControlRecord]:
+        patterns = self._patterns.get(stream, ())
+        if constraint_set.parts or constraint_set.trace_ends:
+            guarded = [build_query(one.pattern) for one, is_guarded in patterns if is_guarded and one.has_whole_traces]
+            used, _ = within_cap(constraint_set, guarded)
+            yield ConstraintsOn(name=stream, version=1, document=to_document(used))
+        for one, is_guarded in patterns:
+            yield PatternOn(
+                name=one.pattern.name,
+                version=1,
+                text=one.pattern.text,
+                is_guarded=is_guarded and one.has_whole_traces,
+                route=one.route,
+            )
+
+
+def _no_order(_: Mapping[str, Any]) -> tuple[Any, ...]:
+    return ()
+
+
+def _match_order(one: Mapping[str, Any]) -> tuple[Any, ...]:
+    return (
+        parse_time(one["end"]),
+        parse_time(one["start"]),
+        sorted(one["bindings"].items()),
+        one["pattern"],
+        one["key"],
+    )
+
+
+def _timeout_order(one: Mapping[str, Any]) -> tuple[Any, ...]:
+    return parse_time(one["due"]), parse_time(one["start"]), sorted(one["bindings"].items())
+
+
+def _event_order(one: Mapping[str, Any]) -> tuple[Any, ...]:
+    return parse_time(one["time"]), one["id"]
+
+
+_ORDERS: Mapping[str, Callable[[Mapping[str, Any]], tuple[Any, ...]]] = {
+    "alerts": _match_order,
+    "timeouts": _timeout_order,
+    EVENTS: _event_order,
+}

@@ -1,0 +1,25 @@
+"""Errors of questions to the shards; the tree is in ``service.errors``."""
+
+from __future__ import annotations
+
+from service.errors import RequestRefused, ServiceError
+
+
+class TooManyQuestions(ServiceError, code="too-many-questions", fault="external", is_retryable=True):
+    """As many questions to the shards are being answered for this process as may be."""
+
+
+class PipelineAway(ServiceError, code="pipeline-not-running", fault="external", is_retryable=True):
+    """Only the pipeline can answer, and it does not run."""
+
+
+class AnswersLate(ServiceError, code="answers-late", fault="external", is_retryable=True):
+    """Not all shards have answered a question in time."""
+
+
+class CaseFilterRefused(RequestRefused, code="case-filter-refused"):
+    """A filter of open transactions names a pattern that has no partial matches there, or no duration."""
+
+
+class QuestionRefused(RequestRefused, code="question-refused"):
+    """A shard cannot answer a question."""

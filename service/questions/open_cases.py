@@ -1,0 +1,136 @@
+"""Open transactions: the answers of the shards put together, the oldest first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from nfa import parse_pattern
+from service.questions.asking import Questions
+from service.questions.errors import CaseFilterRefused
+from service.registering.routing import route_of
+from service.runtime import Stores
+from workflows import InvalidWorkflow, parse_duration_us
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseFilter:
+    """Which open transactions are wanted.
+
+    Attributes:
+        stream: Of this stream.
+        pattern: Only those in which this pattern has a partial match.
+        state: ``open``: all; ``matching``: some pattern has a partial match; ``deviating``: it broke a constraint.
+        older_than: Only those that have been open for longer than that: seconds, or a duration such as ``2d``.
+        key: Only that of this correlation key.
+        limit: At most this many.
+    """
+
+    stream: str
+    pattern: str | None = None
+    state: Literal["open", "matching", "deviating"] = "open"
+    older_than: str | None = None
+    key: str | None = None
+    limit: int = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenCaseReport:
+    """Open transactions of a stream.
+
+    Attributes:
+        stream: The stream.
+        positions: By shard, the place of the log that this is true of.
+        time_us: How far event time has come; None before the first event.
+        total: The number of all open transactions.
+        matching: The number that the filter selects, those beyond the limit included.
+        unnamed: Open transactions whose key is not known: an earlier release saved them, and no event has come since.
+        traces: Those that are wanted, the oldest first; as the shards put them.
+    """
+
+    stream: str
+    positions: Mapping[int, str]
+    time_us: int | None
+    total: int
+    matching: int
+    unnamed: int
+    traces: Sequence[Mapping[str, Any]]
+
+
+class OpenCaseLibrary:
+    """Lists open transactions.
+
+    Args:
+        stores: Where streams and patterns are registered.
+        questions: Asks the shards.
+    """
+
+    def __init__(self, stores: Stores, questions: Questions) -> None:
+        self._stores = stores
+        self._questions = questions
+
+    def checked(self, wanted: CaseFilter) -> Mapping[str, Any]:
+        """A filter as the question to the shards.
+
+        Raises:
+            UnknownStream: The stream is not declared.
+            UnknownPatternName: The pattern is not registered.
+            CaseFilterRefused: The pattern is of another stream, or matched by a further key; or ``older_than`` is no
+                duration.
+        """
+        declaration = self._stores.registry.stream(wanted.stream)
+        if wanted.pattern is not None:
+            record = self._stores.registry.pattern(wanted.pattern)
+            if record.stream != wanted.stream:
+                raise CaseFilterRefused(f"the pattern {wanted.pattern!r} is of the stream {record.stream!r}")
+            if route := route_of(parse_pattern(record.text), declaration):
+                raise CaseFilterRefused(
+                    f"the pattern {wanted.pattern!r} is matched by the further key {route!r}; transactions are those "
+                    "of the correlation key, so it has no partial matches in them"
+                )
+        return {
+            "about": "traces",
+            "pattern": wanted.pattern,
+            "key": wanted.key,
+            "state": wanted.state,
+            "older_than_us": 0 if wanted.older_than is None else older_than_us(wanted.older_than),
+            "limit": wanted.limit,
+        }
+
+    async def list(self, wanted: CaseFilter, question: Mapping[str, Any]) -> OpenCaseReport:
+        """The transactions that a filter selects.
+
+        Args:
+            wanted: The filter.
+            question: What ``checked`` made of it.
+
+        Raises:
+            ServiceError: As ``Questions.ask``.
+        """
+        found = await self._questions.ask(wanted.stream, "pattern", question, key=wanted.key)
+        answers = [one["answer"] for one in found]
+        traces = sorted(
+            (trace for answer in answers for trace in answer["traces"]), key=lambda one: (one["first_us"], one["key"])
+        )
+        return OpenCaseReport(
+            stream=wanted.stream,
+            positions={one["shard"]: one["position"] for one in found},
+            time_us=max((answer["time_us"] for answer in answers if answer["time_us"] is not None), default=None),
+            total=sum(answer["open"] for answer in answers),
+            matching=sum(answer["matching"] for answer in answers),
+            unnamed=sum(answer["unnamed"] for answer in answers),
+            traces=traces[: wanted.limit],
+        )
+
+
+def older_than_us(text: str) -> int:
+    """Microseconds of a number of seconds, or of a duration such as ``2d``, ``90 min``.
+
+    Raises:
+        CaseFilterRefused: It is neither.
+    """
+    try:
+        return parse_duration_us(f"{text} s" if text.replace(".", "", 1).isdecimal() else text)
+    except InvalidWorkflow as error:
+        raise CaseFilterRefused(f"older_than: {error.message}; a number alone is seconds") from error

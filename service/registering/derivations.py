@@ -1,0 +1,113 @@
+"""Derived streams as they are registered: which may be fed, who feeds them, and who listens."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from nfa import Pattern, parse_pattern, unknown_types
+from service.errors import DerivationRefused, StreamNotDerived, UnknownStream
+from service.stores import RegisteredPattern, Registry, StreamUse
+from shards import Feed, Feeds
+from streams import ControlRecordError, StreamDeclaration
+
+_RETRACTED = ".retracted"
+
+
+def uses_of(registry: Registry, stream: str) -> list[StreamUse]:
+    """What would miss a stream: what feeds it, then what listens to it, each by kind and name; retired ones do not.
+
+    Drafts count, as they can be activated.
+    """
+    patterns = [one for one in registry.patterns() if one.state != "retired"]
+    others = [one for one in registry.operators("").all() if one.state != "retired"]
+    feeding = [StreamUse(kind="pattern", name=one.name, feeds=True) for one in patterns if one.into == stream]
+    listening = [StreamUse(kind="pattern", name=one.name, feeds=False) for one in patterns if one.stream == stream]
+    inputs = [(one.kind, one.name) for one in others if stream in {source for source, _ in one.inputs}]
+    return [*feeding, *listening, *(StreamUse(kind=kind, name=name, feeds=False) for kind, name in sorted(inputs))]
+
+
+class Derivations:
+    """What INTO asks of the registry.
+
+    Args:
+        registry: Knows streams and patterns.
+    """
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    def check(self, pattern: Pattern, stream: str) -> None:
+        """Check that a pattern on a stream may feed what it names; nothing changes.
+
+        Raises:
+            StreamNotDerived: It takes posted events.
+            DerivationRefused: The stream is derived from it, or over too many others; or it declares its event types,
+                and the pattern makes events of another.
+        """
+        if pattern.into is None:
+            return
+        target = self._declaration(pattern.into.stream)
+        if target is not None and not target.derived:
+            raise StreamNotDerived(
+                f"INTO {target.name}: that stream takes posted events, so no pattern can make its events; name another "
+                "stream, which is declared by this registration",
+                stream=target.name,
+            )
+        if target is not None and target.event_types and (made := type_of(pattern)) not in target.event_types:
+            raise DerivationRefused(
+                f"INTO {target.name}: {made} is none of the event types that the stream declares; add TYPE with one of "
+                f"{', '.join(target.event_types)}",
+            )
+        try:
+            self._feeds(pattern.name).check(stream, _feed(pattern))
+        except ControlRecordError as error:
+            raise DerivationRefused(f"INTO {pattern.into.stream}: {error.message}") from error
+
+    def declare(self, pattern: Pattern) -> None:
+        """Declare what a pattern feeds, where nobody has: its record is in the log before that of the pattern.
+
+        Raises:
+            StreamExists: Somebody has just declared it as a stream that takes posted events.
+        """
+        if pattern.into is not None and self._declaration(pattern.into.stream) is None:
+            self._registry.declare_stream(StreamDeclaration(name=pattern.into.stream, derived=True))
+
+    def unfed_types(self, pattern: Pattern, declaration: StreamDeclaration) -> list[str]:
+        """Types that a pattern on a derived stream names and nothing that feeds the stream makes, in words."""
+        if not declaration.derived:
+            return []
+        producers = self._registry.producers(declaration.name)
+        if not producers:
+            return [
+                f"nothing feeds the derived stream {declaration.name!r} yet: no pattern has INTO {declaration.name}"
+            ]
+        made = types_made(producers)
+        return [one.placed for one in unknown_types(pattern, made, f"that patterns make for {declaration.name!r}")]
+
+    def _declaration(self, stream: str) -> StreamDeclaration | None:
+        try:
+            return self._registry.stream(stream)
+        except UnknownStream:
+            return None
+
+    def _feeds(self, but: str) -> Feeds:
+        """Who feeds what, without one pattern."""
+        producers = [one for one in self._registry.producers() if one.name != but]
+        return Feeds({(one.stream, one.route, "pattern", one.name): (Feed(stream=one.into),) for one in producers})
+
+
+def type_of(pattern: Pattern) -> str:
+    """The type of the events that a pattern with INTO makes."""
+    assert pattern.into is not None, "asked of patterns with INTO"
+    return pattern.into.event_type or pattern.name
+
+
+def types_made(producers: Collection[RegisteredPattern]) -> list[str]:
+    """The types of events that patterns make, retractions too."""
+    made = [type_of(parse_pattern(one.text)) for one in producers]
+    return list(dict.fromkeys([*made, *(name + _RETRACTED for name in made)]))
+
+
+def _feed(pattern: Pattern) -> Feed:
+    assert pattern.into is not None, "asked of patterns with INTO"
+    return Feed(stream=pattern.into.stream, is_rekeyed=pattern.into.key is not None)

@@ -1,0 +1,106 @@
+"""Streams that change and go, as use cases without HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from constraints import ConstraintSet, parse_constraints
+from nfa import PatternRefused, parse_pattern
+from service.errors import StreamInUse
+from service.registering.constraint_sets import ConstraintSets
+from service.registering.reports import trace_ends_of
+from service.registering.routing import routed
+from service.runtime import Stores
+from service.stores import ANY, Condition, ConstraintsDraft, RegisteredConstraints, StreamUse
+from streams import Clock, StreamDeclaration
+
+
+class StreamLibrary:
+    """The use cases.
+
+    Args:
+        stores: Where things are registered.
+        constraint_sets: Write the end events of a stream into its constraint set.
+        clock: Tells when.
+    """
+
+    def __init__(self, stores: Stores, constraint_sets: ConstraintSets, clock: Clock) -> None:
+        self._stores = stores
+        self._constraint_sets = constraint_sets
+        self._clock = clock
+
+    def change(self, name: str, members: Mapping[str, Any], condition: Condition = ANY) -> StreamDeclaration:
+        """Change members of a declaration, from here in the log on.
+
+        With other end events the constraint set of the stream has its next version in the same step.
+
+        Args:
+            name: Of the stream.
+            members: ``streams.CHANGEABLE`` ones by name.
+            condition: On the declaration.
+
+        Raises:
+            UnknownStream: It is not declared.
+            DeclarationError: The members contradict each other.
+            StreamInUse: A pattern waits for ends of traces that would not come any more.
+            ForestallError: The constraint set cannot be kept with the end events.
+            PreconditionFailed: The declaration is not what the condition says.
+        """
+
+        def changed(
+            before: StreamDeclaration, rules: RegisteredConstraints | None
+        ) -> tuple[StreamDeclaration, ConstraintsDraft | None]:
+            after = replace(before, **members)
+            has_other_ends = set(after.end_events) != set(before.end_events)
+            draft = self._constraint_sets.redrafted(after, rules) if has_other_ends and rules is not None else None
+            if has_other_ends or after.idle_timeout is None:
+                known = draft or rules
+                self._check_ends(after, None if known is None else known.document)
+            return after, draft
+
+        return self._stores.registry.change_stream(name, changed, self._clock.now_us(), condition)[0]
+
+    def uses(self, name: str, condition: Condition = ANY) -> list[StreamUse]:
+        """What is on a stream, and would be removed with it.
+
+        Raises:
+            UnknownStream: It is not declared.
+            PreconditionFailed: The declaration is not what the condition says.
+        """
+        return self._stores.registry.removal.uses(name, condition)
+
+    def remove(self, name: str, condition: Condition = ANY, *, is_cascading: bool = False) -> list[StreamUse]:
+        """Remove a stream, from here in the log on; what was emitted stays. Returns what is removed with it.
+
+        Raises:
+            UnknownStream: It is not declared.
+            PreconditionFailed: The declaration is not what the condition says.
+            StreamInUse: Something is on it, and ``is_cascading`` does not say that it is to go, too.
+        """
+        return self._stores.registry.removal.remove(name, condition, is_cascading=is_cascading)
+
+    def _check_ends(self, declaration: StreamDeclaration, document: object) -> None:
+        """Check that every pattern that waits for the end of a trace can still see it.
+
+        Raises:
+            StreamInUse: One cannot.
+        """
+        ends = frozenset(declaration.end_events)
+        constraint_set = ConstraintSet(end_events=ends)
+        if document is not None:
+            constraint_set = parse_constraints(document).constraint_set
+        for record in self._stores.registry.patterns(declaration.name):
+            if record.state == "retired":
+                continue
+            on_stream = routed(parse_pattern(record.text), declaration)
+            try:
+                trace_ends_of(on_stream, constraint_set, is_guarded=record.is_guarded).check(on_stream.pattern)
+            except PatternRefused as error:
+                raise StreamInUse(
+                    f"the pattern {record.name!r} needs the ends of traces that the stream {declaration.name!r} would "
+                    f"not have any more: {error.message}",
+                    stream=declaration.name,
+                    uses=[{"kind": "pattern", "name": record.name, "state": record.state}],
+                ) from error

@@ -1,0 +1,183 @@
+"""The way of derived events into the log: marks by which none comes twice, and promises by which their time passes.
+
+A *mark* says of one derived stream and one source shard how much of which micro-batch is in the log: the position
+behind which the shard's range begins, and the number of its events that were appended. The script that appends moves
+it. A *promise* is the time before which a shard adds no more to a derived stream; null where it cannot say so yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import orjson
+
+from service.stores.connection import Client, register
+from service.stores.log.backlog import APPENDED_KEY, MATCHED_KEY
+from service.stores.log.layout import DERIVED_MARKS_KEY, DERIVED_PROMISES_KEY, LayoutStore
+from service.stores.log.stream_times import STREAM_TIMES_KEY, StreamTimesStore
+from streams import LAYOUT_KEY, EventBatch, Tick, log_key, position_order
+
+CHUNK_EVENTS = 5_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DerivedPart:
+    """The events of one derived stream that one shard found in a micro-batch.
+
+    Attributes:
+        shard: Where they were found.
+        after: Position behind which the shard's range in the micro-batch begins.
+        until: Position with which it ends.
+        events: In the order of time and id.
+    """
+
+    shard: int
+    after: str
+    until: str
+    events: EventBatch
+
+
+class DerivedEventStore:
+    """Appends derived events once, and ticks that say how far their streams are.
+
+    Args:
+        client: Where the log is.
+        layout: How it is divided.
+        times: How far the streams are.
+    """
+
+    def __init__(self, client: Client, layout: LayoutStore, times: StreamTimesStore) -> None:
+        self._client = client
+        self._layout = layout
+        self._times = times
+        self._append = register(client, "log/append_derived")
+
+    def append(self, stream: str, parts: Sequence[DerivedPart]) -> int:
+        """Append what is not in the log yet; what an earlier try has appended is passed over.
+
+        So is what is known to be matched: a new checkpoint reads the log again, in other ranges.
+
+        Args:
+            stream: The derived stream.
+            parts: Of some shards, each with all that it found in the micro-batch.
+
+        Returns:
+            The number of events that were appended now.
+
+        Raises:
+            LogResharding: The log is being divided anew, or was since this process read its layout.
+        """
+        appended = 0
+        parts = self._unwritten(parts)
+        while chunk := self._next_chunk(stream, parts):
+            if self._append_chunk(stream, chunk):
+                appended += sum(len(part.events) for part, _ in chunk)
+        return appended
+
+    def promise(self, stream: str, by_shard: Mapping[int, int | None]) -> bool:
+        """Keep what shards promise to a derived stream, and tick it in every shard if its time has come further.
+
+        Args:
+            stream: The derived stream.
+            by_shard: Microseconds; None where the shard promises nothing yet.
+
+        Returns:
+            Whether it has.
+
+        Raises:
+            LogResharding: The log is being divided anew.
+        """
+        told = {_field(stream, shard): "" if time_us is None else time_us for shard, time_us in by_shard.items()}
+        self._client.hset(DERIVED_PROMISES_KEY, mapping=cast("Mapping[Any, Any]", told))
+        promised = self.promises(stream)
+        known = [time_us for time_us in promised if time_us is not None]
+        if len(known) < len(promised):
+            return False
+        tick = Tick(time_us=min(known), cause="events")
+        return self._times.tick(stream, tick, self._layout, token=self._layout.token)
+
+    def promises(self, stream: str) -> list[int | None]:
+        """What each shard promised to a derived stream last; None where it promises nothing yet."""
+        found = cast("list[bytes | None]", self._client.hmget(DERIVED_PROMISES_KEY, self._fields(stream)))
+        return [int(time_us) if time_us else None for time_us in found]
+
+    def forget(self, stream: str) -> None:
+        """Forget the promises to a stream that is deleted; its marks stay, as places of the log never come again."""
+        self._client.hdel(DERIVED_PROMISES_KEY, *self._fields(stream))
+
+    def _fields(self, stream: str) -> list[str]:
+        return [_field(stream, shard) for shard in range(self._layout.known().shards)]
+
+    def _unwritten(self, parts: Sequence[DerivedPart]) -> list[DerivedPart]:
+        """Those whose ranges are not matched: only the next ones and those of a micro-batch that is written again."""
+        fields = [f"position:{part.shard}" for part in parts]
+        found = cast("list[bytes | None]", self._client.hmget(MATCHED_KEY, fields)) if fields else []
+        return [
+            part
+            for part, noted in zip(parts, found, strict=True)
+            if noted is None or position_order(noted.decode()) < position_order(part.until)
+        ]
+
+    def _next_chunk(self, stream: str, parts: Sequence[DerivedPart]) -> list[tuple[DerivedPart, _Mark]]:
+        """The next events to be appended, by shard, with the mark as it must be; some at a time."""
+        if not parts:
+            return []
+        fields = [_field(stream, part.shard) for part in parts]
+        found = cast("list[bytes | None]", self._client.hmget(DERIVED_MARKS_KEY, fields))
+        chunk, room = [], CHUNK_EVENTS
+        for part, body in zip(parts, found, strict=True):
+            mark = _Mark(b"" if body is None else body)
+            done = mark.done(part)
+            events = part.events.slice(done, min(room, len(part.events) - done))
+            if len(events):
+                chunk.append((replace(part, events=events), mark))
+                room -= len(events)
+        return chunk
+
+    def _append_chunk(self, stream: str, chunk: Sequence[tuple[DerivedPart, _Mark]]) -> bool:
+        """Append one chunk, unless its marks have moved since they were read."""
+        shards = self._layout.known().shards
+        batch = EventBatch.joined([part.events for part, _ in chunk])
+        by_shard = batch.split_by_shard(shards)
+        moves = [(_field(stream, part.shard), mark.body.decode(), mark.moved(part)) for part, mark in chunk]
+        reply = self._append(
+            marks=DERIVED_MARKS_KEY,
+            appended=APPENDED_KEY,
+            times=STREAM_TIMES_KEY,
+            layout=LAYOUT_KEY,
+            shards=[log_key(shard) for shard in by_shard],
+            moves=orjson.dumps(moves),
+            stream=stream,
+            newest_us=int(batch.time_us.max()),
+            shard_count=shards,
+            token=self._layout.token,
+            parts=[value for events in by_shard.values() for value in (events.to_bytes(), len(events))],
+        )
+        self._layout.require(reply)
+        return bool(reply)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """A mark as it is stored: position and number; empty where there is none."""
+
+    body: bytes
+
+    def done(self, part: DerivedPart) -> int:
+        """How many events of a part are in the log: all, where the mark is of a later micro-batch."""
+        if not self.body:
+            return 0
+        position, number = self.body.decode().split()
+        if position == part.after:
+            return min(int(number), len(part.events))
+        return len(part.events) if position_order(position) > position_order(part.after) else 0
+
+    def moved(self, part: DerivedPart) -> str:
+        """The mark behind the events of a part that comes next."""
+        return f"{part.after} {self.done(part) + len(part.events)}"
+
+
+def _field(stream: str, shard: int) -> str:
+    return f"{shard}:{stream}"

@@ -1,0 +1,318 @@
+"""The events of a stream in pages, read from the log: all shards together, in the order of their places.
+
+A cursor has a place in each shard, as places of different shards cannot be compared. It stays valid for ever, also when
+the log is divided into more shards: those that come later have nothing older.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.errors import InvalidCursor
+from service.stores.connection import Client, register
+from service.stores.cursors import require_cursor
+from service.stores.log.layout import LayoutStore
+from streams import Event, EventBatch, RecordKind, format_time, key_hash, log_key, position_order
+
+_MOST_ENTRIES = 5_000
+_MOST_BYTES = 16_000_000
+_ENTRIES_AT_ONCE = 128
+_PLACE = r"[0-9]{1,19}-[0-9]{1,19}(?:\.[0-9]{1,9})?"
+_CURSOR = re.compile(rf"0|{_PLACE}(?:_{_PLACE}){{0,4095}}")
+_BEGINNING = "0"
+_FIRST = (0, 0)
+
+_Read: TypeAlias = "list[tuple[bytes, dict[bytes, bytes]]]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventFilter:
+    """Which events are wanted.
+
+    Attributes:
+        stream: Those of a stream.
+        key: Those of a transaction.
+        event_type: Those of a type.
+        since_ms: Of those, what came to the log at this time of Redis or later; what is older is of another stream that
+            had the name.
+    """
+
+    stream: str
+    key: str | None = None
+    event_type: str | None = None
+    since_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventPage:
+    """Some events, oldest first.
+
+    Attributes:
+        items: The events as plain JSON.
+        cursors: Of each event the cursor behind it.
+        after: Cursor behind all that was examined.
+        has_more: Whether there may be more behind it for now.
+        trimmed_us: Where entries behind the cursor that was given have been removed from the log: the oldest that is
+            kept came at this time; else None.
+    """
+
+    items: list[dict[str, Any]]
+    cursors: list[str]
+    after: str
+    has_more: bool = False
+    trimmed_us: int | None = None
+
+
+EventPages: TypeAlias = Callable[[EventFilter, "str | None", int], EventPage]
+"""The pages of a stream's events: what is wanted, a cursor (None: the newest), and the most events of a page.
+
+Lists and listeners know nothing else of where events are from, so a stream whose events are not in the log needs only
+another one of these.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A place in a shard.
+
+    Attributes:
+        order: Of the last entry that was read.
+        rows: How many rows of it were; None: all.
+    """
+
+    order: tuple[int, int] = _FIRST
+    rows: int | None = None
+
+    def __str__(self) -> str:
+        milliseconds, number = self.order
+        return f"{milliseconds}-{number}" + ("" if self.rows is None else f".{self.rows}")
+
+    @classmethod
+    def read(cls, text: str) -> _Place:
+        position, _, rows = text.partition(".")
+        return cls(position_order(position), int(rows) if rows else None)
+
+    @property
+    def next_id(self) -> str:
+        """Where Redis is to read on."""
+        milliseconds, number = self.order
+        return f"{'(' if self.rows is None else ''}{milliseconds}-{number}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """An entry of a shard, as it was read."""
+
+    order: tuple[int, int]
+    shard: int
+    fields: Mapping[bytes, bytes]
+
+    def events(self, wanted: EventFilter) -> EventBatch | None:
+        """What it holds of a stream, keyed by the correlation key."""
+        is_wanted = (
+            self.fields[b"kind"] == RecordKind.EVENTS.value.encode()
+            and self.fields[b"stream"] == wanted.stream.encode()
+            and not self.fields.get(b"route")
+        )
+        return EventBatch.from_bytes(self.fields[b"body"]) if is_wanted else None
+
+
+@dataclass(slots=True)
+class _Budget:
+    """How much of the log one page may read."""
+
+    entries: int = _MOST_ENTRIES
+    size_bytes: int = _MOST_BYTES
+
+    def take(self, entry: _Entry) -> None:
+        self.entries -= 1
+        self.size_bytes -= len(entry.fields[b"body"])
+
+    @property
+    def is_spent(self) -> bool:
+        return self.entries <= 0 or self.size_bytes <= 0
+
+
+@dataclass(slots=True)
+class _Page:
+    """A page that is being read forward."""
+
+    places: list[_Place]
+    events: list[dict[str, Any]] = field(default_factory=list)
+    cursors: list[str] = field(default_factory=list)
+
+    @property
+    def cursor(self) -> str:
+        return "_".join(map(str, self.places))
+
+    def take(self, entry: _Entry, wanted: EventFilter, limit: int) -> None:
+        """Take events of an entry, up to the limit of the page."""
+        place, batch = self.places[entry.shard], entry.events(wanted)
+        if batch is not None:
+            rows = _rows(batch, wanted, (place.rows or 0) if place.order == entry.order else 0)
+            taken = rows[: limit - len(self.events)]
+            for row, event in zip(taken.tolist(), batch.take(taken).to_events(), strict=True):
+                self.places[entry.shard] = _Place(entry.order, row + 1)
+                if wanted.key in (None, event.key):
+                    self.events.append(_shown(event))
+                    self.cursors.append(self.cursor)
+            if len(taken) < len(rows):
+                return
+        self.places[entry.shard] = _Place(entry.order)
+
+
+class LogEventPages:
+    """The pages of streams whose events are in the log.
+
+    Args:
+        client: Where it is.
+        layout: Its shards.
+    """
+
+    def __init__(self, client: Client, layout: LayoutStore) -> None:
+        self._client = client
+        self._layout = layout
+        self._kept = register(client, "log/read_kept")
+
+    def __call__(self, wanted: EventFilter, after: str | None, limit: int) -> EventPage:
+        """A page: behind a cursor, or the newest events where that is None. ``0`` is before the oldest.
+
+        At most some thousand entries of the log, and some megabytes, are read for one page, so it may hold fewer events
+        than there are.
+
+        Raises:
+            InvalidCursor: ``after`` is not a cursor.
+        """
+        shards = self._layout.read().shards
+        kept = self._kept(shards=[log_key(shard) for shard in range(shards)])
+        ends = [_Place(position_order(last.decode())) for _, last, _ in kept]
+        if after is None:
+            return self._newest(wanted, ends, limit)
+        places = _places(after, shards)
+        page = _Page([_at_least(place, wanted.since_ms) for place in places])
+        trimmed_us = _trimmed_us(page.places, kept)
+        has_more = self._forward(page, wanted, ends, limit)
+        return EventPage(
+            items=page.events, cursors=page.cursors, after=page.cursor, has_more=has_more, trimmed_us=trimmed_us
+        )
+
+    def _forward(self, page: _Page, wanted: EventFilter, ends: Sequence[_Place], limit: int) -> bool:
+        """Fill a page with what is behind its places; returns whether there may be more."""
+        open_shards = self._shards(wanted, [shard for shard, end in enumerate(ends) if page.places[shard] != end])
+        at_once = max(2, _ENTRIES_AT_ONCE // max(1, len(open_shards)))
+        firsts = self._first_pages(page, open_shards, at_once)
+        sources = [self._behind(shard, found, at_once) for shard, found in zip(open_shards, firsts, strict=True)]
+        budget = _Budget()
+        for entry in heapq.merge(*sources, key=lambda entry: (entry.order, entry.shard)):
+            page.take(entry, wanted, limit)
+            budget.take(entry)
+            if len(page.events) == limit or budget.is_spent:
+                return True
+        return False
+
+    def _newest(self, wanted: EventFilter, ends: Sequence[_Place], limit: int) -> EventPage:
+        """The newest events; their cursors cannot be told, but for the last."""
+        budget, found = _Budget(), list[list[dict[str, Any]]]()
+        count = 0
+        shards = self._shards(wanted, range(len(ends)))
+        at_once = max(2, _ENTRIES_AT_ONCE // max(1, len(shards)))
+        sources = [self._before(shard, ends[shard], wanted.since_ms, at_once) for shard in shards]
+        for entry in heapq.merge(*sources, key=lambda entry: (entry.order, entry.shard), reverse=True):
+            batch = entry.events(wanted)
+            if batch is not None:
+                rows = _rows(batch, wanted, 0)[-limit:]
+                events = batch.take(rows).to_events()
+                found.append([_shown(event) for event in events if wanted.key in (None, event.key)])
+                count += len(found[-1])
+            budget.take(entry)
+            if count >= limit or budget.is_spent:
+                break
+        newest = [event for some in reversed(found) for event in some][-limit:]
+        cursor = _Page(list(ends)).cursor
+        return EventPage(items=newest, cursors=[cursor] * len(newest), after=cursor)
+
+    def _shards(self, wanted: EventFilter, shards: Sequence[int]) -> list[int]:
+        """Those of some shards in which what is wanted may be."""
+        if wanted.key is None:
+            return list(shards)
+        homes = set(self._layout.known().homes(key_hash(wanted.key)))
+        return [shard for shard in shards if shard in homes]
+
+    def _first_pages(self, page: _Page, shards: Sequence[int], count: int) -> list[_Read]:
+        """What comes next in each shard, asked for together."""
+        pipe = self._client.pipeline(transaction=False)
+        for shard in shards:
+            pipe.xrange(log_key(shard), min=page.places[shard].next_id, count=count)
+        return cast("list[_Read]", pipe.execute())
+
+    def _behind(self, shard: int, found: _Read, count: int) -> Iterator[_Entry]:
+        """The entries of a shard, of which the first are there."""
+        while found:
+            for position, fields in found:
+                yield _Entry(position_order(position.decode()), shard, fields)
+            after = f"({found[-1][0].decode()}"
+            found = cast("_Read", self._client.xrange(log_key(shard), min=after, count=count))
+
+    def _before(self, shard: int, end: _Place, since_ms: int, count: int) -> Iterator[_Entry]:
+        """The entries of a shard, the newest first."""
+        until, oldest = str(end), str(since_ms)
+        while found := cast("_Read", self._client.xrevrange(log_key(shard), max=until, min=oldest, count=count)):
+            for position, fields in found:
+                yield _Entry(position_order(position.decode()), shard, fields)
+            until = f"({found[-1][0].decode()}"
+
+
+def _places(after: str, shards: int) -> list[_Place]:
+    """The places of a cursor; shards that it does not know came later.
+
+    Raises:
+        InvalidCursor: It is none of this log.
+    """
+    require_cursor(after, _CURSOR)
+    places = [] if after == _BEGINNING else [_Place.read(text) for text in after.split("_")]
+    if len(places) > shards:
+        raise InvalidCursor("after is a cursor of a log with more shards; leave it out")
+    return [*places, *(_Place() for _ in range(shards - len(places)))]
+
+
+def _at_least(place: _Place, since_ms: int) -> _Place:
+    """A place, or where the stream begins."""
+    return place if place.order >= (since_ms, 0) or not since_ms else _Place((since_ms - 1, 2**63 - 1))
+
+
+def _trimmed_us(places: Sequence[_Place], kept: Sequence[tuple[bytes, bytes, bytes]]) -> int | None:
+    """When the oldest entry came that is kept, where entries behind the places have been removed."""
+    found = [
+        position_order((first or last).decode())
+        for place, (first, last, is_trimmed) in zip(places, kept, strict=True)
+        if is_trimmed == b"1" and place.order < position_order((first or last).decode())
+    ]
+    return max(found)[0] * 1_000 if found else None
+
+
+def _rows(batch: EventBatch, wanted: EventFilter, done: int) -> NDArray[np.int64]:
+    """The rows of a batch that are wanted, from one on."""
+    rows = np.arange(done, len(batch))
+    if wanted.key is not None:
+        rows = rows[batch.key_hashes[rows] == key_hash(wanted.key)]
+    if wanted.event_type is not None:
+        is_wanted = np.array([name == wanted.event_type for name in [*batch.type_names, ""]])
+        rows = rows[is_wanted[batch.type_codes[rows]]]
+    return rows
+
+
+def _shown(event: Event) -> dict[str, Any]:
+    return {
+        "id": event.id,
+        "type": event.type,
+        "time": format_time(event.time_us),
+        "key": event.key,
+        "data": dict(event.data),
+    }

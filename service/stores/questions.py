@@ -1,0 +1,51 @@
+"""Answers of the shards to questions of the log, until somebody has read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+import orjson
+
+from service.stores.connection import PREFIX, Client
+from shards import OutputRow
+
+_LIFE_MS = 60_000
+
+
+class QuestionStore:
+    """The answers, by question and shard.
+
+    Args:
+        client: Where they are.
+        life_ms: How long they are kept after the last one came.
+    """
+
+    def __init__(self, client: Client, *, life_ms: int = _LIFE_MS) -> None:
+        self._client = client
+        self._life_ms = life_ms
+
+    def keep(self, rows: Iterable[OutputRow]) -> None:
+        """Keep what shards have answered; keeping it again changes nothing."""
+        pipe = self._client.pipeline(transaction=False)
+        for row in rows:
+            key = _key(orjson.loads(row.body)["question"])
+            pipe.hset(key, str(row.shard), row.body)
+            pipe.pexpire(key, self._life_ms)
+        pipe.execute()
+
+    def read(self, question: str, wanted: int) -> list[Mapping[str, Any]] | None:
+        """The answers to a question by shard, once there are as many as are wanted; None until then."""
+        key = _key(question)
+        if self._client.hlen(key) < wanted:
+            return None
+        found = cast("dict[bytes, bytes]", self._client.hgetall(key))
+        return [orjson.loads(found[shard]) for shard in sorted(found, key=int)]
+
+    def forget(self, question: str) -> None:
+        """Nobody waits for the answers any more."""
+        self._client.delete(_key(question))
+
+
+def _key(question: str) -> str:
+    return f"{PREFIX}question:{question}"

@@ -1,0 +1,292 @@
+"""How a stream goes: what is on it, and the one script by which all of it is removed.
+
+What is on a stream is in hashes of its own kind each. A record that is about the stream has its name in it, so the
+script finds what another caller has added or changed since it was read, and then removes nothing.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from hashlib import sha1
+from typing import Any, TypeAlias, cast
+
+from service.errors import RegistryContended, StreamInUse, UnknownStream
+from service.stores.conditions import Condition
+from service.stores.connection import PREFIX, Client, register
+from service.stores.deliveries.webhooks import TURNS_KEY, WEBHOOKS_KEY, belongings_of, read_webhook
+from service.stores.log.event_ids import DUPLICATES_KEY, EVENT_IDS_KEY
+from service.stores.log.event_log import EventLog
+from service.stores.log.feeds import FEED_STREAMS_KEY, mark_key
+from service.stores.log.routes import GONE, ROUTES_KEY, users_key
+from service.stores.log.stream_times import STREAM_TIMES_KEY, times_of
+from service.stores.records import decode, encode
+from service.stores.registry.changes import CONSTRAINT_VERSIONS_KEY, CONSTRAINTS_KEY, STREAMS_KEY, version_of
+from service.stores.registry.event_types import TYPES_KEY
+from service.stores.registry.forms import OPERATORS_KEY, PATTERNS_KEY
+from service.stores.registry.registered import read_constraints, read_declaration, read_operator, read_pattern
+from streams import LAYOUT_KEY, StreamOff, encode_control, log_key
+
+STREAM_VERSIONS_KEY = STREAMS_KEY + ":versions"
+
+_ATTEMPTS = 5
+_CALL_MS = 60_000
+_SHOWN = 10
+_EXAMINED = (PATTERNS_KEY, OPERATORS_KEY, WEBHOOKS_KEY, CONSTRAINTS_KEY, FEED_STREAMS_KEY)
+_HASHES = (
+    *_EXAMINED,
+    CONSTRAINT_VERSIONS_KEY,
+    STREAM_VERSIONS_KEY,
+    STREAM_TIMES_KEY,
+    DUPLICATES_KEY,
+    ROUTES_KEY,
+)
+
+_Records: TypeAlias = Mapping[tuple[str, str], bytes]
+"""By hash and field."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamUse:
+    """Something that is on a stream, and goes with it.
+
+    Attributes:
+        kind: ``pattern`` or the kind of another operator, ``constraints``, ``workflow``, ``webhook``, ``event-type``,
+            ``feed``.
+        name: Of it; of a webhook without one its id.
+        state: Of a pattern or other operator; empty elsewhere.
+        feeds: Whether it makes the events of the stream; it is on another one, and does not go with it.
+    """
+
+    kind: str
+    name: str
+    state: str = ""
+    feeds: bool = False
+
+    @property
+    def is_in_the_way(self) -> bool:
+        """Whether it keeps the stream from being removed; what is retired does not."""
+        return self.state != "retired"
+
+
+@dataclass(frozen=True, slots=True)
+class _Removal:
+    """What is removed or changed with a stream.
+
+    Attributes:
+        uses: For people.
+        changes: Records by hash and field; empty: they go.
+        dropped: Keys that go.
+    """
+
+    uses: list[StreamUse]
+    changes: dict[tuple[str, str], bytes]
+    dropped: list[str]
+
+
+class StreamRemoval:
+    """Removes streams.
+
+    Args:
+        client: Where everything is.
+        log: Where the control record goes.
+    """
+
+    def __init__(self, client: Client, log: EventLog) -> None:
+        self._client = client
+        self._log = log
+        self._remove = register(client, "registry/remove_stream")
+
+    def uses(self, stream: str, condition: Condition) -> list[StreamUse]:
+        """What is on a stream.
+
+        Raises:
+            UnknownStream: It is not declared.
+            PreconditionFailed: Its declaration is not what the condition says.
+        """
+        self._checked(stream, condition)
+        return self._planned(stream, self._mentions(stream)).uses
+
+    def remove(self, stream: str, condition: Condition, *, is_cascading: bool) -> list[StreamUse]:
+        """Remove a stream; returns what was on it and is removed, too.
+
+        Args:
+            stream: Its name.
+            condition: On its declaration.
+            is_cascading: Whether what is in the way goes as well.
+
+        Raises:
+            UnknownStream: It is not declared.
+            PreconditionFailed: Its declaration is not what the condition says.
+            StreamInUse: Something is in the way.
+            LogResharding: The log is being divided anew.
+            RegistryContended: Others keep changing what is on it.
+        """
+        token = f"{PREFIX}removal:{uuid.uuid4().hex}"
+        for _ in range(_ATTEMPTS):
+            before = self._checked(stream, condition)
+            mentions = self._mentions(stream)
+            planned = self._planned(stream, mentions)
+            _require_unfed(stream, planned.uses)
+            if not is_cascading:
+                _require_unused(stream, planned.uses)
+            if self._committed(token, stream, before, mentions, planned):
+                self._forget_answers(stream)
+                return planned.uses
+        raise RegistryContended.over(f"the stream {stream!r}")
+
+    def _checked(self, stream: str, condition: Condition) -> bytes:
+        """The record of a stream."""
+        body = cast("bytes | None", self._client.hget(STREAMS_KEY, stream))
+        if body is None:
+            raise UnknownStream.named(stream)
+        condition.check_record(read_declaration(body, stream))
+        return body
+
+    def _mentions(self, stream: str) -> _Records:
+        """Every record that may be about a stream."""
+        found: dict[tuple[str, str], bytes] = {}
+        for key in _EXAMINED:
+            records = cast("dict[bytes, bytes]", self._client.hgetall(key))
+            found |= {(key, field.decode()): body for field, body in records.items() if _mention(stream) in body}
+        return found
+
+    def _planned(self, stream: str, mentions: _Records) -> _Removal:
+        """What goes, by what was read."""
+        gone = [
+            (STREAM_VERSIONS_KEY, version_of(stream, 1)),
+            (DUPLICATES_KEY, stream),
+            *((STREAM_TIMES_KEY, field) for field in times_of(stream)),
+        ]
+        planned = _Removal([], dict.fromkeys(gone, b""), [users_key(stream), TYPES_KEY + stream])
+        planned.changes[ROUTES_KEY, stream] = GONE
+        for (key, field), body in sorted(mentions.items()):
+            _PLANNERS[key](planned, stream, field, body)
+        types = cast("list[bytes]", self._client.hkeys(TYPES_KEY + stream))
+        planned.uses.extend(StreamUse(kind="event-type", name=name) for name in sorted(one.decode() for one in types))
+        return planned
+
+    def _committed(self, token: str, stream: str, before: bytes, mentions: _Records, planned: _Removal) -> bool:
+        control = StreamOff(stream)
+        known = [(*place, sha1(body, usedforsecurity=False).hexdigest()) for place, body in mentions.items()]
+        changes = [(*place, body) for place, body in planned.changes.items()]
+
+        def remove(shards: int) -> Any:
+            return self._remove(
+                call=token,
+                streams=STREAMS_KEY,
+                layout=LAYOUT_KEY,
+                event_ids=EVENT_IDS_KEY + stream,
+                turns=TURNS_KEY,
+                places=[*(log_key(shard) for shard in range(shards)), *_HASHES, *planned.dropped],
+                call_ms=_CALL_MS,
+                stream=stream,
+                before=before,
+                kind=control.KIND.value,
+                body=encode_control(control),
+                shard_count=shards,
+                hashes=len(_HASHES),
+                examined=len(_EXAMINED),
+                known=len(known),
+                mention=_mention(stream),
+                webhooks=1 + _HASHES.index(WEBHOOKS_KEY),
+                changes=[part for key, *rest in (*known, *changes) for part in (1 + _HASHES.index(key), *rest)],
+            )
+
+        return bool(self._log.layout.fitted(remove))
+
+    def _forget_answers(self, stream: str) -> None:
+        """Forget the idempotency keys of the stream, so that batches may be sent to one that is declared anew."""
+        for key in self._client.scan_iter(match=f"{PREFIX}idempotency:{stream}:*", count=1_000):
+            self._client.unlink(key)
+
+
+def _mention(stream: str) -> bytes:
+    """What every record about a stream has in it."""
+    return b'"%b"' % stream.encode()
+
+
+def _require_unused(stream: str, uses: Sequence[StreamUse]) -> None:
+    """Check that nothing is in the way.
+
+    Raises:
+        StreamInUse: Something is.
+    """
+    found = [use for use in uses if use.is_in_the_way]
+    if found:
+        raise _in_use(stream, found, "remove that first, or let an admin key remove all of it with ?cascade=true")
+
+
+def _require_unfed(stream: str, uses: Sequence[StreamUse]) -> None:
+    """Check that nothing on another stream makes events of this one.
+
+    Raises:
+        StreamInUse: Something does.
+    """
+    found = [use for use in uses if use.is_in_the_way and use.feeds]
+    if found:
+        raise _in_use(stream, found, "its events are made there; remove that first, as it is on another stream")
+
+
+def _in_use(stream: str, found: Sequence[StreamUse], advice: str) -> StreamInUse:
+    listed = ", ".join(f"the {use.kind} {use.name}" for use in found[:_SHOWN])
+    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    return StreamInUse(
+        f"the stream {stream!r} is in use: {listed}{more}; {advice}",
+        stream=stream,
+        uses=[{"kind": use.kind, "name": use.name, "state": use.state} for use in found],
+    )
+
+
+def _plan_pattern(planned: _Removal, stream: str, field: str, body: bytes) -> None:
+    record = read_pattern(body, field)
+    if record.is_active and record.stream == stream:
+        planned.uses.append(StreamUse(kind="pattern", name=record.name, state=record.state))
+        planned.changes[PATTERNS_KEY, field] = encode(**asdict(replace(record, is_active=False)))
+    elif record.is_active and record.into == stream:
+        planned.uses.append(StreamUse(kind="pattern", name=record.name, state=record.state, feeds=True))
+
+
+def _plan_operator(planned: _Removal, stream: str, field: str, body: bytes) -> None:
+    record = read_operator(body, field)
+    if record.is_active and stream in (record.stream, *(source for source, _ in record.inputs)):
+        planned.uses.append(StreamUse(kind=record.kind, name=record.name, state=record.state))
+        planned.changes[OPERATORS_KEY, field] = encode(**asdict(replace(record, is_active=False)))
+
+
+def _plan_webhook(planned: _Removal, stream: str, field: str, body: bytes) -> None:
+    webhook = read_webhook(body, field)
+    if webhook.stream == stream:
+        planned.uses.append(StreamUse(kind="webhook", name=webhook.name or webhook.id))
+        planned.changes[WEBHOOKS_KEY, field] = b""
+        planned.dropped.extend(belongings_of(webhook.id))
+
+
+def _plan_constraints(planned: _Removal, stream: str, field: str, body: bytes) -> None:
+    if field != stream:
+        return
+    record = read_constraints(body, field)
+    if any(record.written.values()):
+        planned.uses.append(StreamUse(kind="constraints", name=field))
+    if record.following is not None:
+        planned.uses.append(StreamUse(kind="workflow", name=record.following.workflow))
+    planned.changes[CONSTRAINTS_KEY, field] = b""
+    versions = (version_of(field, version) for version in range(1, record.version + 1))
+    planned.changes.update({(CONSTRAINT_VERSIONS_KEY, version): b"" for version in versions})
+
+
+def _plan_feed(planned: _Removal, stream: str, field: str, body: bytes) -> None:
+    if decode(body, f"the feed {field!r}")["stream"] == stream:
+        planned.uses.append(StreamUse(kind="feed", name=field))
+        planned.changes[FEED_STREAMS_KEY, field] = b""
+        planned.dropped.append(mark_key(field))
+
+
+_PLANNERS = {
+    PATTERNS_KEY: _plan_pattern,
+    OPERATORS_KEY: _plan_operator,
+    WEBHOOKS_KEY: _plan_webhook,
+    CONSTRAINTS_KEY: _plan_constraints,
+    FEED_STREAMS_KEY: _plan_feed,
+}

@@ -1,0 +1,21 @@
+--! uses: counting, timing, fitting
+--! keys: marks, appended, times, layout, shards*
+--! args: moves, stream, newest_us, shard_count, token, parts*
+-- Appends events of a derived stream and moves the marks of the shards that they come from, all or nothing. ``moves``: a
+-- JSON list that has of each mark its field, what it must be ('': there is none) and what it is then. ``token``: of a
+-- caller that holds the log itself ('': none). ``parts`` has of each shard the body and the number of its events. They
+-- count in the backlog and are never refused. Returns 1; 0: a mark is elsewhere; or what ``misfit`` says.
+local unfit = misfit(layout, shard_count, token)
+if unfit then return unfit end
+local moved = cjson.decode(moves)
+for _, move in ipairs(moved) do
+  if (redis.call('HGET', marks, move[1]) or '') ~= move[2] then return 0 end
+end
+for _, move in ipairs(moved) do redis.call('HSET', marks, move[1], move[3]) end
+for i, shard in ipairs(shards) do
+  local body, count = parts[2 * i - 1], parts[2 * i]
+  local upto = counted(appended, string.match(shard, '%d+$'), tonumber(count), #body)
+  redis.call('XADD', shard, '*', 'kind', 'events', 'stream', stream, 'body', body, 'upto', upto)
+end
+timed(times, stream, newest_us)
+return 1

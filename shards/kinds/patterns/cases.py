@@ -1,0 +1,145 @@
+"""Open traces as plain JSON: what the patterns of a place answer to a question about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias, get_args
+
+from nfa import CasePattern, CaseQuery, CaseState, Furthest, MonitorState, OpenCase, OpenCases, RunningPattern
+from shards.kinds.patterns.rules import Rules
+from streams import ControlRecordError, StreamDeclaration
+
+MOST_CASES = 200
+"""At most this many traces are in one answer."""
+
+_MOST_BOUND = 50  # events of a partial match
+_MOST_REASONED = 20  # monitor states of which is said what may follow, and endings that are explained
+
+Json: TypeAlias = dict[str, Any]
+
+
+def case_query(question: Mapping[str, Any]) -> CaseQuery:
+    """The query of a question.
+
+    Raises:
+        ControlRecordError: It is not of that form.
+    """
+    wrong = [name for name, is_right in _FORM.items() if name in question and not is_right(question[name])]
+    wrong += sorted(question.keys() - _FORM.keys())
+    if question.get("about") != "traces" or wrong:
+        raise ControlRecordError(
+            f"ask record: {', '.join(wrong) or 'about'} is not what a question about traces can have there"
+        )
+    return CaseQuery(**{name: value for name, value in question.items() if name != "about" and value is not None})
+
+
+def _is_text(value: object) -> bool:
+    return value is None or (isinstance(value, str) and bool(value))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+_FORM: Mapping[str, Callable[[Any], bool]] = {
+    "about": lambda value: value == "traces",
+    "pattern": _is_text,
+    "key": _is_text,
+    "state": lambda value: value in get_args(CaseState),
+    "older_than_us": _is_number,
+    "limit": lambda value: _is_number(value) and 1 <= value <= MOST_CASES,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseAnswer:
+    """Puts open traces into words.
+
+    Attributes:
+        declaration: Of the stream.
+        patterns: Those that run, by name.
+        rules: Constraints by version.
+    """
+
+    declaration: StreamDeclaration
+    patterns: Mapping[str, RunningPattern]
+    rules: Mapping[int, Rules]
+
+    def of(self, found: OpenCases, newest_us: int | None) -> Json:
+        """The answer.
+
+        Args:
+            found: The traces.
+            newest_us: How far time has come.
+        """
+        told: dict[tuple[int, MonitorState], Json] = {}
+        reasons: dict[tuple[str, int, MonitorState], str | None] = {}
+        return {
+            "time_us": newest_us,
+            "open": found.total,
+            "matching": found.matching,
+            "unnamed": found.unnamed,
+            "traces": [self._case(case, told, reasons) for case in found.cases],
+        }
+
+    def _case(
+        self,
+        case: OpenCase,
+        told: dict[tuple[int, MonitorState], Json],
+        reasons: dict[tuple[str, int, MonitorState], str | None],
+    ) -> Json:
+        if case.guard is not None and case.guard not in told and len(told) < _MOST_REASONED:
+            version, state = case.guard
+            may, must_not = self.rules[version].following(state, self.declaration.event_types)
+            is_complete = self.rules[version].is_complete(state, may)
+            told[case.guard] = {
+                "constraints": "complete" if is_complete else "kept",
+                "following": {"possible": may, "excluded": must_not},
+            }
+        return {
+            "key": case.key,
+            "first_us": case.first_us,
+            "newest_us": case.newest_us,
+            "events": case.events,
+            "version": None if case.guard is None else case.guard[0],
+            **self._following(case, told),
+            "patterns": [self._pattern(one, case, reasons) for one in case.patterns],
+            "more_patterns": case.more_patterns,
+        }
+
+    def _following(self, case: OpenCase, told: Mapping[tuple[int, MonitorState], Json]) -> Json:
+        if case.guard is not None:
+            return told.get(case.guard, {"constraints": "kept", "following": None})
+        declared = sorted(self.declaration.event_types) if case.keeping == "none" else []
+        return {"constraints": case.keeping, "following": {"possible": declared, "excluded": []}}
+
+    def _pattern(
+        self, one: CasePattern, case: OpenCase, reasons: dict[tuple[str, int, MonitorState], str | None]
+    ) -> Json:
+        reason = None
+        if one.state == "ended" and case.guard is not None:
+            name = one.name, *case.guard
+            if name not in reasons and len(reasons) < _MOST_REASONED:
+                pattern = self.patterns[one.name]
+                reasons[name] = self.rules[case.guard[0]].why_over(pattern.query, pattern.view, case.guard[1])
+            reason = reasons.get(name)
+        return {
+            "name": one.name,
+            "version": one.version,
+            "state": one.state,
+            "partial_matches": one.partial_matches,
+            "furthest": None if one.furthest is None else _furthest(one.furthest),
+            "reason": reason,
+        }
+
+
+def _furthest(found: Furthest) -> Json:
+    newest = found.bound[-_MOST_BOUND:]
+    return {
+        "since_us": min(one.time_us for one in found.bound),
+        "bound": [{"alias": one.alias, "event": one.event_id, "time_us": one.time_us} for one in newest],
+        "bound_events": len(found.bound),
+        "waits_for": list(found.waits_for),
+        "expires_us": found.expires_us,
+    }

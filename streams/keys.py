@@ -1,0 +1,116 @@
+"""Where events have a key: at one path for all types, or at a path for each type.
+
+``data.id`` is one path; ``{"Payment": "data.ref", "Shipment": "data.order", "*": "data.id"}`` has a path for payments,
+one for shipments and one for every other type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias, TypeVar
+
+from streams.errors import DeclarationError, EventRejected
+from streams.nearest import listed
+from streams.showing import shown
+
+KeyForm: TypeAlias = str | Mapping[str, str]
+"""One path, or a path by event type."""
+Path: TypeAlias = tuple[str, ...]
+AttributePath: TypeAlias = Path | Mapping[str, Path]
+"""The parts of one path of attributes, or of one by event type."""
+
+OTHER_TYPES = "*"
+_ATTRIBUTES = "data."
+_Place = TypeVar("_Place", str, int, Path)
+
+
+def place_for(key: _Place | Mapping[str, _Place], event_type: str) -> _Place | None:
+    """Where events of a type have the key; None where nothing says it."""
+    if not isinstance(key, Mapping):
+        return key
+    return key.get(event_type, key.get(OTHER_TYPES))
+
+
+def require_place(key: _Place | Mapping[str, _Place], event_type: str) -> _Place:
+    """Where events of a type have the correlation key.
+
+    Raises:
+        EventRejected: Nothing says it.
+    """
+    found = place_for(key, event_type)
+    if found is None:
+        known = listed(list(key)) if isinstance(key, Mapping) else ""
+        raise EventRejected(
+            f"an event of the type {shown(event_type)} has no correlation key here; the key is declared for the types "
+            f"{known}, and not for other types ('{OTHER_TYPES}')",
+            field="type",
+        )
+    return found
+
+
+def places_of(key: _Place | Mapping[str, _Place]) -> tuple[_Place, ...]:
+    """All places of a key, each once."""
+    return tuple(dict.fromkeys(key.values())) if isinstance(key, Mapping) else (key,)
+
+
+def key_text(key: KeyForm) -> str:
+    """A key in words, such as ``data.ref (Payment) or data.id (other types)``."""
+    if not isinstance(key, Mapping):
+        return key
+    return " or ".join(f"{path} ({'other types' if name == OTHER_TYPES else name})" for name, path in key.items())
+
+
+def key_json(key: KeyForm) -> str | dict[str, str]:
+    """A key as it is in JSON."""
+    return dict(key) if isinstance(key, Mapping) else key
+
+
+def key_form(value: object, what: str, field: str) -> KeyForm:
+    """The key that a JSON value stands for; ``what`` is its name in the message.
+
+    Raises:
+        DeclarationError: It is neither a path nor an object of paths.
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping) and all(isinstance(part, str) for pair in value.items() for part in pair):
+        return dict(value)
+    raise DeclarationError(f"{what} is a path, or an object of paths by event type, got {shown(value)}", field=field)
+
+
+def key_names(key: KeyForm) -> tuple[Path, ...]:
+    """The paths of a key, each first without ``data`` before it and then as it is declared."""
+    names = (name for path in places_of(key) for name in (path.removeprefix(_ATTRIBUTES), path))
+    return tuple(_parts(name) for name in dict.fromkeys(names))
+
+
+def attribute_path(key: KeyForm) -> AttributePath:
+    """Where the attributes of events have a key."""
+    if isinstance(key, Mapping):
+        return {name: _parts(path.removeprefix(_ATTRIBUTES)) for name, path in key.items()}
+    return _parts(key.removeprefix(_ATTRIBUTES))
+
+
+def key_fault(key: KeyForm, event_types: tuple[str, ...]) -> str | None:
+    """What is wrong with a key by event type, in words; None for nothing, or one path.
+
+    Args:
+        key: The key.
+        event_types: The types that may come; empty means any.
+    """
+    if not isinstance(key, Mapping):
+        return None
+    if not key or "" in key:
+        return "needs a path for each event type that it names, and names at least one; '*' is any other type"
+    if event_types and (strangers := sorted(set(key) - {OTHER_TYPES, *event_types})):
+        return f"has paths for {', '.join(strangers)}, which are not among the event types of the stream"
+    return None
+
+
+def _parts(path: str) -> Path:
+    return tuple(path.split("."))
+
+
+def members_of(key: KeyForm) -> set[str]:
+    """The places of a key that are members of the event itself, not attributes."""
+    return {path for path in places_of(key) if not path.startswith(_ATTRIBUTES)}

@@ -1,0 +1,159 @@
+"""Open transactions, answered by the states of the shards."""
+
+from threading import Event, Thread
+
+import httpx
+import pytest
+
+from api import create_app
+from api.testing import serving
+from service import AlertSink
+from service.testing import HandClock, settings_for
+from shards import ShardState, StoredEntry
+from streams import Ask, log_key
+
+pytestmark = pytest.mark.redis
+
+
+def match_until(stores, is_over):
+    """What the pipeline does: shards read their logs, and the sink writes their rows."""
+    states = {log_key(shard): ShardState(shard) for shard in range(stores.log.shards())}
+    reached, sink = dict.fromkeys(states, "0-0"), AlertSink(stores, HandClock())
+    while not is_over.is_set():
+        for key, entries in stores.client.xread(reached, block=20):
+            name = key.decode()
+            reached[name] = entries[-1][0].decode()
+            stored = [
+                StoredEntry(
+                    position=position.decode(),
+                    kind=fields[b"kind"].decode(),
+                    stream=fields[b"stream"].decode(),
+                    body=fields[b"body"],
+                    route=fields.get(b"route", b"").decode(),
+                )
+                for position, fields in entries
+            ]
+            sink(states[name].apply(stored), 0)
+
+
+@pytest.fixture
+def pipeline(orders, stores, clock):
+    """A pipeline that runs."""
+    stores.heartbeat.beat(clock.now_us())
+    is_over = Event()
+    thread = Thread(target=match_until, args=(stores, is_over))
+    thread.start()
+    yield stores
+    is_over.set()
+    thread.join()
+
+
+@pytest.fixture
+def sent(orders):
+    orders.post("/v1/constraints", json={"stream": "orders", "constraints": ["exclusive(B, C)", "prior(A, D)"]})
+    for name, text in {"ab": "SEQ(A a, B b)", "ad": "SEQ(A a, X x, D d)"}.items():
+        answer = orders.post("/v1/patterns", json={"stream": "orders", "text": f"PATTERN {name} EVENT {text}"})
+        assert answer.status_code == 201
+    seen = [("A", "k"), ("X", "k"), ("C", "k"), ("B", "bad"), ("C", "bad"), ("Q", "new")]
+    events = [
+        {"id": f"e{number}", "type": name, "time": f"2026-01-01T00:0{number}:00Z", "data": {"id": key}}
+        for number, (name, key) in enumerate(seen)
+    ]
+    assert orders.post("/v1/events?stream=orders", json=events).json()["rejected"] == []
+
+
+def listed(http, **query):
+    answer = http.get("/v1/traces", params={"stream": "orders", **query})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_open_transactions_are_told(pipeline, orders, sent):
+    found = listed(orders)
+    assert (found["stream"], found["open"], found["matching"], found["unnamed"]) == ("orders", 3, 3, 0)
+    assert found["positions"].keys() == {str(shard) for shard in range(pipeline.log.shards())}
+    assert found["time"] == "2026-01-01T00:05:00Z"
+    assert [(one["key"], one["events"], one["constraints"]) for one in found["traces"]] == [
+        ("k", 3, "kept"),
+        ("bad", 2, "deviating"),
+        ("new", 1, "kept"),
+    ]
+    first = found["traces"][0]
+    assert (first["since"], first["newest"]) == ("2026-01-01T00:00:00Z", "2026-01-01T00:02:00Z")
+    assert (first["constraints_version"], first["following"]["excluded"]) == (1, ["B"])
+    patterns = {pattern["name"]: pattern for pattern in first["patterns"]}
+    assert patterns["ab"]["state"] == "ended"
+    assert "exclusive(B, C)" in patterns["ab"]["reason"]
+    assert patterns["ad"]["furthest"] == {
+        "since": "2026-01-01T00:00:00Z",
+        "bound": [
+            {"alias": "a", "event": "e0", "time": "2026-01-01T00:00:00Z"},
+            {"alias": "x", "event": "e1", "time": "2026-01-01T00:01:00Z"},
+        ],
+        "bound_events": 2,
+        "waits_for": ["D d"],
+        "expires": None,
+    }
+
+
+def test_filters_choose(pipeline, orders, sent):
+    def keys(**query):
+        return [trace["key"] for trace in listed(orders, **query)["traces"]]
+
+    assert keys(pattern="ad") == keys(state="matching") == keys(key="k") == ["k"]
+    assert keys(state="deviating") == ["bad"]
+    assert keys(older_than="2min") == ["k"]
+    assert keys(older_than="60", limit=1) == ["k"]
+    assert listed(orders, limit=1)["matching"] == 3
+
+
+def test_an_answer_is_not_kept(pipeline, orders, sent):
+    listed(orders)
+    assert pipeline.client.keys("forestall:question:*") == []
+
+
+def test_both_endpoints_say_the_same_of_a_transaction(pipeline, orders, sent):
+    (open_case,) = listed(orders, key="k")["traces"]
+    looked = orders.get("/v1/traces/orders/k").json()
+    states = {pattern["name"]: pattern["state"] for pattern in looked["patterns"]}
+    assert {pattern["name"]: pattern["state"] for pattern in open_case["patterns"]} == states
+    may = [one["event_type"] for one in looked["following"] if one["possible"]]
+    assert open_case["following"]["possible"] == may
+    assert open_case["events"] == looked["total_events"]
+
+
+def test_without_a_pipeline_there_is_no_answer(orders, sent, check_problem):
+    problem = check_problem(orders.get("/v1/traces?stream=orders"), 503, "pipeline-not-running")
+    assert "GET /v1/ready" in problem["detail"]
+
+
+def test_a_pipeline_that_is_too_slow_is_named(orders, server_url, stores, clock, check_problem):
+    stores.heartbeat.beat(clock.now_us())
+    app = create_app(settings_for(server_url, limits={"question_wait_s": 0.05}), clock)
+    with serving(app) as url, httpx.Client(base_url=url) as http:
+        problem = check_problem(http.get("/v1/traces?stream=orders"), 504, "answers-late")
+    assert "FORESTALL_LIMITS__QUESTION_WAIT_S" in problem["detail"]
+    (question,) = [entry for entry in stores.log.read_range(0) if entry.kind == Ask.KIND]
+    assert question.stream == "orders"
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "code"),
+    [
+        ("stream=nowhere", 404, "unknown-stream"),
+        ("stream=orders&pattern=none", 404, "unknown-pattern"),
+        ("stream=orders&older_than=long", 400, "case-filter-refused"),
+        ("stream=orders&limit=0", 422, "wrong-shape"),
+        ("stream=orders&state=shut", 422, "wrong-shape"),
+        ("", 422, "wrong-shape"),
+    ],
+)
+def test_wrong_questions_are_refused(orders, check_problem, query, status, code):
+    check_problem(orders.get(f"/v1/traces?{query}"), status, code)
+
+
+def test_a_key_for_other_streams_asks_nothing(orders, api_url, check_problem):
+    assert orders.post("/v1/streams", json={"name": "other", "key": "data.id"}).status_code == 201
+    token = orders.post("/v1/keys", json={"name": "k", "scopes": ["read"], "streams": ["other"]}).json()["token"]
+    with httpx.Client(base_url=api_url, headers={"Authorization": f"Bearer {token}"}) as stranger:
+        check_problem(stranger.get("/v1/traces?stream=orders"), 403, "forbidden")

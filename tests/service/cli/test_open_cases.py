@@ -1,0 +1,66 @@
+"""``forestall traces list``: open transactions as a table, or as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import orjson
+import pytest
+from typer.testing import CliRunner
+
+from service.cli import traces
+from service.cli.traces import traces as command
+
+TRACE = {
+    "key": "o-17",
+    "since": "2026-01-01T09:00:00Z",
+    "newest": "2026-01-01T09:20:00Z",
+    "events": 2,
+    "constraints": "kept",
+    "patterns": [
+        {"name": "idle", "furthest": None},
+        {"name": "unpaid", "furthest": {"bound": [{"alias": "o"}, {"alias": "r"}], "waits_for": ["Pay p", "Cancel c"]}},
+    ],
+    "following": {"possible": ["Pay"], "excluded": []},
+}
+
+
+class Answering:
+    """A client that remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+
+    def get(self, path: str, **parameters: Any) -> dict[str, Any]:
+        self.asked.append((path, parameters))
+        return {"traces": [TRACE], "open": 5, "matching": 3}
+
+
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch) -> Answering:
+    answering = Answering()
+
+    @contextmanager
+    def calling(*_: object) -> Iterator[Answering]:
+        yield answering
+
+    monkeypatch.setattr(traces, "calling", calling)
+    return answering
+
+
+def test_a_table_says_how_far_patterns_are(service: Answering) -> None:
+    printed = CliRunner().invoke(command, ["list", "orders", "--pattern", "unpaid", "--older-than", "2d"])
+    assert printed.exit_code == 0, printed.output
+    assert "unpaid has o r, waits for Pay p or Cancel c" in printed.output
+    assert "idle" not in printed.output
+    assert "2 more match; --limit shows more of them" in printed.output
+    chosen = {"stream": "orders", "pattern": "unpaid", "state": "open", "older_than": "2d", "limit": 20}
+    assert service.asked == [("/traces", chosen)]
+
+
+def test_json_is_one_transaction_per_line(service: Answering) -> None:
+    printed = CliRunner().invoke(command, ["list", "orders", "--json", "--state", "matching"])
+    assert [orjson.loads(line) for line in printed.output.splitlines()] == [TRACE]
+    assert service.asked[0][1]["state"] == "matching"

@@ -1,0 +1,101 @@
+"""``forestall streams`` and ``forestall events`` against the real API."""
+
+import io
+
+import orjson
+import pytest
+
+from api import create_app
+from api.testing import serving
+from service.client import ForestallClient
+from service.testing import HandClock, empty_client, private_server, settings_for
+from streams import Event
+
+pytestmark = pytest.mark.redis
+
+
+@pytest.fixture(scope="module")
+def server_url(tmp_path_factory):
+    with private_server(tmp_path_factory.mktemp("redis")) as url:
+        yield url
+
+
+@pytest.fixture
+def service(server_url):
+    with (
+        empty_client(server_url),
+        serving(create_app(settings_for(server_url), HandClock())) as url,
+        ForestallClient(url) as client,
+    ):
+        client.post("/streams", {"name": "s", "key": "subject"})
+        yield client
+
+
+@pytest.fixture
+def at(service):
+    return ("--url", service._url)
+
+
+def send(service, *numbers):
+    events = [Event(id=f"e{number}", type="A", time_us=number * 1_000_000, key="k", data={}) for number in numbers]
+    service.send_events("s", events, f"batch {numbers}")
+
+
+def test_a_stream_is_changed(call, service, at):
+    status, out, _ = call(
+        "streams",
+        "change",
+        "s",
+        "--lateness",
+        "5",
+        "--late",
+        "drop",
+        "--end",
+        "Z",
+        "--idle-timeout",
+        "9",
+        *at,
+        "--json",
+    )
+    found = orjson.loads(out)
+    assert (status, found["lateness"], found["late"], found["end_events"]) == (0, 5, "drop", ["Z"])
+    call("streams", "change", "s", "--lateness", "none", "--late", "dead_letter", "--end", "none", *at)
+    found = service.get("/streams/s")
+    assert (found["lateness"], found["end_events"], found["idle_timeout"]) == (None, [], 9)
+    status, _, err = call("streams", "change", "s", "--lateness", "soon", *at)
+    assert status == 2
+    assert "write a number of seconds, or none" in err
+
+
+@pytest.fixture
+def answer(monkeypatch):
+    """Says what is typed when a command asks."""
+    return lambda text: monkeypatch.setattr("sys.stdin", io.StringIO(text))
+
+
+def test_a_stream_is_deleted_after_asking(call, service, at, answer):
+    service.post("/patterns", {"stream": "s", "text": "PATTERN p EVENT A a"})
+    answer("n\n")
+    status, out, _ = call("streams", "rm", "s", "--cascade", *at)
+    assert status == 1
+    assert out.splitlines()[:2] == ["kind     name  state", "pattern  p     active"]
+    status, _, err = call("streams", "rm", "s", "--yes", *at)
+    assert status == 2
+    assert "the stream 's' is in use: the pattern p" in err
+    answer("y\n")
+    status, _, err = call("streams", "rm", "s", "--cascade", *at)
+    assert (status, service.get("/streams")["items"]) == (0, [])
+    assert "the stream s is deleted" in err
+
+
+def test_events_are_listed_and_followed(call, service, at):
+    send(service, 1, 2, 3)
+    status, out, _ = call("events", "list", "--stream", "s", "--limit", "2", *at)
+    assert (status, out.splitlines()) == (
+        0,
+        ["1970-01-01T00:00:02Z  k  A  e2  {}", "1970-01-01T00:00:03Z  k  A  e3  {}"],
+    )
+    _, out, _ = call("events", "list", "--stream", "s", "--after", "0", "--key", "nobody", *at, "--json")
+    assert out == ""
+    _, out, _ = call("events", "tail", "--stream", "s", "--after", "0", "--limit", "2", *at, "--json")
+    assert [orjson.loads(line)["id"] for line in out.splitlines()] == ["e1", "e2"]

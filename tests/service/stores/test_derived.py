@@ -1,0 +1,125 @@
+"""Derived events reach the log once, whatever fails, and the time of their streams follows behind them."""
+
+from dataclasses import replace
+
+import pytest
+
+from service import LogResharding, build_stores
+from service.stores import DerivedPart
+from service.stores.log import derived
+from service.testing import stats_row
+from streams import LAYOUT_KEY, Event, EventBatch, RecordKind, StreamDeclaration, Tick, decode_control
+
+pytestmark = pytest.mark.redis
+
+
+@pytest.fixture(autouse=True)
+def declared(stores, client):
+    stores.registry.declare_stream(StreamDeclaration(name="late", derived=True))
+    yield
+    client.flushall()
+
+
+def part(shard, after, *numbers):
+    events = [Event(id=f"{shard}-{number}", type="T", time_us=number, key=f"k{number % 7}") for number in numbers]
+    return DerivedPart(shard=shard, after=after, until="9-0", events=EventBatch.from_events(events))
+
+
+def found(stores):
+    """Ids of the events in the log, sorted."""
+    entries = [entry for shard in range(stores.log.shards()) for entry in stores.log.read_range(shard)]
+    batches = [EventBatch.from_bytes(entry.body) for entry in entries if entry.kind is RecordKind.EVENTS]
+    return sorted(event.id for batch in batches for event in batch.to_events())
+
+
+def ticks(stores, shard=0):
+    entries = [entry for entry in stores.log.read_range(shard) if entry.kind is RecordKind.TICK]
+    found = [(entry.stream, decode_control(entry.kind, entry.body)) for entry in entries]
+    return [(stream, tick.time_us) for stream, tick in found if isinstance(tick, Tick)]
+
+
+def test_a_micro_batch_that_is_written_again_goes_on_behind_its_marks(stores, monkeypatch):
+    parts = [part(0, "5-0", 1, 2, 3), part(1, "7-0", 1, 2)]
+    assert stores.derived.append("late", parts[:1]) == 3
+    assert stores.derived.append("late", parts) == 2
+    assert stores.derived.append("late", parts) == 0
+    assert found(stores) == ["0-1", "0-2", "0-3", "1-1", "1-2"]
+    assert stores.derived.append("late", [part(0, "6-0", 9)]) == 1
+    assert stores.derived.append("late", parts) == 0, "an older micro-batch is in the log already"
+    assert stores.backlog.read().waiting.events == 6
+
+
+def test_ranges_that_are_matched_are_passed_over_also_where_a_new_checkpoint_cuts_them_anew(stores):
+    stores.derived.append("late", [part(0, "5-0", 1, 2)])
+    stores.pipeline_status.note([stats_row(0, "9-0")])
+    assert stores.derived.append("late", [part(0, "6-0", 1, 2)]) == 0
+    assert stores.derived.append("late", [replace(part(0, "9-0", 3), until="10-0"), part(1, "6-0", 4)]) == 2
+    assert found(stores) == ["0-1", "0-2", "0-3", "1-4"]
+
+
+@pytest.mark.parametrize("cut", range(1, 9))
+def test_chunks_are_appended_once_wherever_a_try_ends(stores, monkeypatch, cut):
+    monkeypatch.setattr(derived, "CHUNK_EVENTS", 2)
+    parts = [part(0, "5-0", 1, 2, 3), part(1, "7-0"), part(2, "7-0", 1, 2, 3, 4)]
+    append, calls = stores.derived._append, []
+
+    def failing(**given):
+        calls.append(given)
+        if len(calls) == cut // 2 + 1:
+            if cut % 2:
+                append(**given)  # it landed, and its answer was lost
+            raise ConnectionError
+        return append(**given)
+
+    monkeypatch.setattr(stores.derived, "_append", failing)
+    try:
+        stores.derived.append("late", parts)
+    except ConnectionError:
+        stores.derived.append("late", parts)
+    assert found(stores) == ["0-1", "0-2", "0-3", "2-1", "2-2", "2-3", "2-4"]
+
+
+def test_events_go_to_the_shards_of_their_keys(stores):
+    stores.derived.append("late", [part(0, "5-0", *range(1, 30))])
+    for shard in range(stores.log.shards()):
+        for entry in stores.log.read_range(shard):
+            if entry.kind is RecordKind.EVENTS:
+                hashes = EventBatch.from_bytes(entry.body).key_hashes
+                assert (hashes % stores.log.shards() == shard).all()
+
+
+def test_a_full_log_takes_them(client, server_url, settings):
+    limits = settings.limits.model_copy(update={"max_backlog_events": 1})
+    stores = build_stores(client, server_url, settings.model_copy(update={"limits": limits}))
+    assert stores.derived.append("late", [part(0, "5-0", 1, 2, 3)]) == 3
+
+
+def test_time_follows_the_slowest_shard_once_all_have_promised(stores):
+    store = stores.derived
+    assert store.promises("late") == [None] * 3
+    assert not store.promise("late", {0: 50, 1: 40})
+    assert not store.promise("late", {2: None})
+    assert store.promises("late") == [50, 40, None]
+    assert store.promise("late", {2: 60})
+    assert not store.promise("late", {2: 90})
+    assert store.promise("late", {1: 70})
+    assert not store.promise("late", {1: 70})
+    assert not store.promise("late", {1: None})
+    for shard in range(3):
+        assert ticks(stores, shard) == [("late", 40), ("late", 50)]
+    store.forget("late")
+    assert store.promises("late") == [None] * 3
+
+
+def test_only_the_process_that_holds_the_log_appends_while_it_is_divided(stores, client, server_url, settings):
+    late = build_stores(client, server_url, settings)
+    assert late.log.shards() == 3
+    token = stores.log.layout.hold()
+    with pytest.raises(LogResharding):
+        late.derived.append("late", [part(0, "5-0", 1)])
+    assert stores.derived.append("late", [part(0, "5-0", 1)]) == 1
+    stores.log.layout.release(token)
+    client.hset(LAYOUT_KEY, "shards", 6)
+    with pytest.raises(LogResharding):
+        late.derived.append("late", [part(0, "6-0", 2)])
+    assert found(stores) == ["0-1"]

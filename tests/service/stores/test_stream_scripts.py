@@ -1,0 +1,112 @@
+"""The Lua files by which streams change and end, and of records about them; see ``test_scripts.py`` for the others."""
+
+import hashlib
+
+import pytest
+
+from service.stores.connection import register
+
+pytestmark = pytest.mark.redis
+
+
+@pytest.fixture
+def run(client):
+    return lambda script, **given: register(client, script)(**given)
+
+
+def test_registry_change_stream(run, client):
+    def change(before, after, rules_before="", rules_after="", told=("stream-on", "b")):
+        keys = {"streams": "streams", "constraints": "rules", "constraint_versions": "versions", "layout": "layout"}
+        given = {"stream": "s", "version_field": "2@s", "shard_count": 2, "before": before, "after": after}
+        given |= {"rules_before": rules_before, "rules_after": rules_after, "told": list(told)}
+        return run("registry/change_stream", **keys, shards=["log:0", "log:1"], **given)
+
+    client.hset("streams", "s", "1")
+    assert change("other", "2") == 0
+    assert change("1", "2", "none", "r2") == 0
+    assert [change("1", "2"), change("1", "2")] == [1, 1]
+    client.hset("rules", "s", "r1")
+    assert change("2", "3") == 0
+    assert change("2", "3", "r1", "r2", ("stream-on", "c", "constraints-on", "d")) == 1
+    assert (client.hgetall("rules"), client.hgetall("versions")) == ({b"s": b"r2"}, {b"2@s": b"r2"})
+    for shard in (0, 1):
+        found = [(fields[b"kind"], fields[b"body"]) for _, fields in client.xrange(f"log:{shard}")]
+        assert found == [(b"stream-on", b"b"), (b"stream-on", b"c"), (b"constraints-on", b"d")]
+    client.hset("layout", "resharding", "token")
+    assert change("3", "4", "r2") == b"resharding"
+
+
+def test_registry_remove_stream(run, client):
+    def remove(call, known, changes, before="1"):
+        keys = {"call": call, "streams": "streams", "layout": "layout", "event_ids": "ids", "turns": "turns"}
+        given = {"call_ms": 60_000, "stream": "s", "before": before, "kind": "stream-off", "body": "b"}
+        given |= {"shard_count": 2, "hashes": 3, "examined": 2, "known": len(known), "mention": '"s"', "webhooks": 2}
+        places = ["log:0", "log:1", "patterns", "webhooks", "times", "gone"]
+        said = [(number, name, hashlib.sha1(body.encode()).hexdigest()) for number, name, body in known]
+        parts = [part for one in (*said, *changes) for part in one]
+        return run("registry/remove_stream", **keys, places=places, **given, changes=parts)
+
+    client.hset("streams", "s", "1")
+    client.hset("patterns", mapping={"p": 'of "s"', "q": 'of "t"'})
+    client.hset("webhooks", "w", 'of "s"')
+    client.hset("times", mapping={"s:newest": 1, "t:newest": 2})
+    client.hset("ids", "set", 1)
+    client.sadd("ids:0", "a")
+    client.sadd("ids:1", "b")
+    client.set("gone", "x")
+    known = [(1, "p", 'of "s"'), (2, "w", 'of "s"')]
+    changes = [(1, "p", "off"), (2, "w", ""), (3, "s:newest", "")]
+    assert remove("c1", known, changes, before="2") == 0
+    assert remove("c1", known[:1], changes) == 0
+    assert remove("c1", [*known, (1, "r", 'of "s"')], changes) == 0
+    assert remove("c1", [(1, "p", 'was "s"'), known[1]], changes) == 0
+    client.hset("layout", "resharding", "token")
+    assert remove("c1", known, changes) == b"resharding"
+    client.delete("layout")
+    assert [remove("c1", known, changes), remove("c1", known, changes)] == [1, 1]
+    assert remove("c2", known, changes) == 0
+    assert client.hgetall("patterns") == {b"p": b"off", b"q": b'of "t"'}
+    assert not client.exists("streams", "webhooks", "ids", "ids:0", "ids:1", "gone")
+    assert client.hgetall("times") == {b"t:newest": b"2"}
+    assert client.zrange("turns", 0, -1) == [b"w"]
+    assert [client.xlen(f"log:{shard}") for shard in (0, 1)] == [1, 1]
+
+
+def test_log_read_kept(run, client):
+    for number in (1, 2, 3):
+        client.xadd("log:0", {"a": number}, id=f"{number}-0")
+    shards = ["log:0", "log:1"]
+    assert run("log/read_kept", shards=shards) == [[b"1-0", b"3-0", b"0"], [b"", b"0-0", b"0"]]
+    client.xtrim("log:0", maxlen=2, approximate=False)
+    assert run("log/read_kept", shards=shards) == [[b"2-0", b"3-0", b"1"], [b"", b"0-0", b"0"]]
+
+
+def test_log_append_control(run, client):
+    given = {"call": "call", "layout": "layout", "routes": "routes", "shards": ["log:0", "log:1"], "call_ms": 60_000}
+    given |= {"kind": "k", "stream": "s", "body": b"\xff", "shard_count": 2}
+    assert [run("log/append_control", **given) for _ in range(2)] == [1, 0]
+    for shard in (0, 1):
+        ((_, fields),) = client.xrange(f"log:{shard}")
+        assert fields == {b"kind": b"k", b"stream": b"s", b"body": b"\xff"}
+    client.hset("routes", "s", "-")
+    assert run("log/append_control", **{**given, "call": "another"}) == b"gone"
+    client.hset("layout", "resharding", "token")
+    assert run("log/append_control", **{**given, "call": "another"}) == b"resharding"
+
+
+def test_log_tick(run, client):
+    def tick(time_us, shard_count=1, token=""):
+        given = {"stream": "s", "time_us": time_us, "kind": "tick", "body": "b", "shard_count": shard_count}
+        given["token"] = token
+        return run("log/tick", times="times", layout="layout", routes="routes", shards=["log:0"], **given)
+
+    assert [tick(5), tick(5), tick(4), tick(6)] == [1, 0, 0, 1]
+    assert client.hgetall("times") == {b"s:ticked": b"6"}
+    assert [fields for _, fields in client.xrange("log:0")] == [{b"kind": b"tick", b"stream": b"s", b"body": b"b"}] * 2
+    client.hset("routes", "s", "-")
+    assert tick(7) == 0
+    client.delete("routes")
+    client.hset("layout", "shards", 1)
+    assert tick(7, shard_count=2) == b"moved"
+    client.hset("layout", "resharding", "mine")
+    assert [tick(7), tick(7, token="another"), tick(7, token="mine")] == [b"resharding", b"resharding", 1]

@@ -1,0 +1,121 @@
+"""What INTO does when a pattern is registered: streams are declared, cycles refused, uses known."""
+
+import pytest
+
+from service import Registration
+from service.errors import DerivationRefused, StreamDerived, StreamNotDerived
+from service.intake.announcing import Announcing
+from service.intake.posting import Intake
+from service.registering.derivations import uses_of
+from service.stores import PatternDraft, StreamUse
+from streams import Punctuation, StreamDeclaration, TraceEnd
+
+pytestmark = pytest.mark.redis
+
+
+@pytest.fixture
+def registration(stores, settings, clock):
+    registration = Registration(stores, settings, clock)
+    registration.declare_stream(StreamDeclaration(name="orders", key="data.order"))
+    return registration
+
+
+def text(name, into, *, event="A a", more=""):
+    return f"PATTERN {name} EVENT {event} RETURN a.c AS c INTO {into}{more}"
+
+
+def warned(report):
+    """The warnings that are about the derived stream."""
+    return [one for one in report.warnings if "hints" in one]
+
+
+def controls(stores):
+    return [(entry.kind.value, entry.stream) for entry in stores.log.read_range(0)]
+
+
+def test_the_first_pattern_declares_its_stream_before_it_starts(registration, stores):
+    report = registration.register_pattern("orders", text("late", "hints", more=" KEY c TYPE Late"))
+    assert (report.pattern.into, warned(report)) == ("hints", [])
+    assert stores.registry.stream("hints") == StreamDeclaration(name="hints", derived=True)
+    assert controls(stores) == [("stream-on", "orders"), ("stream-on", "hints"), ("pattern-on", "orders")]
+    registration.register_pattern("orders", text("later", "hints"))
+    assert controls(stores)[3:] == [("pattern-on", "orders")]
+    for name in ("late", "later"):
+        registration.move_pattern(name, "retire")
+        registration.delete_pattern(name)
+    assert stores.registry.stream("hints").derived
+
+
+def test_a_draft_declares_nothing_until_it_is_activated(registration, stores):
+    parsed = registration.read_pattern(text("late", "hints"), None)
+    registration.register("orders", parsed, PatternDraft(name="", text=parsed.text, is_draft=True))
+    assert [stream.name for stream in stores.registry.streams()] == ["orders"]
+    assert uses_of(stores.registry, "hints") == [StreamUse(kind="pattern", name="late", feeds=True)]
+    registration.move_pattern("late", "activate")
+    assert controls(stores)[1:] == [("stream-on", "hints"), ("pattern-on", "orders")]
+
+
+def test_into_a_stream_of_posted_events_is_refused(registration, stores):
+    registration.declare_stream(StreamDeclaration(name="payments"))
+    with pytest.raises(StreamNotDerived, match="INTO payments: that stream takes posted events"):
+        registration.register_pattern("orders", text("late", "payments"))
+    with pytest.raises(StreamNotDerived):
+        registration.register_pattern("orders", text("late", "orders"))
+    assert len(controls(stores)) == 2
+
+
+def test_cycles_and_long_chains_are_refused(registration, stores):
+    for hop in range(16):
+        registration.register_pattern("orders" if not hop else f"s{hop}", text(f"p{hop + 1}", f"s{hop + 1}"))
+    with pytest.raises(DerivationRefused, match="17 streams would be derived from each other, and at most 16"):
+        registration.register_pattern("s16", text("more", "s17"))
+    with pytest.raises(DerivationRefused, match=r"INTO s2: .*s2 → s3"):
+        registration.register_pattern("s3", text("back", "s2"))
+    with pytest.raises(DerivationRefused, match="INTO s4"):
+        registration.register_pattern("s4", text("self", "s4"))
+    assert "s17" not in [stream.name for stream in stores.registry.streams()]
+    registration.register_pattern("s15", text("p16", "other"))  # its next version feeds another stream
+    registration.move_pattern("p15", "retire")
+    registration.register_pattern("s16", text("more", "s17"))
+
+
+def test_types_that_nobody_makes_are_warned_of(registration):
+    registration.declare_stream(StreamDeclaration(name="hints", derived=True))
+    assert warned(registration.register_pattern("hints", "PATTERN q EVENT Late a")) == [
+        "nothing feeds the derived stream 'hints' yet: no pattern has INTO hints"
+    ]
+    registration.register_pattern("orders", text("late", "hints", more=" TYPE Late"))
+    assert warned(registration.register_pattern("hints", "PATTERN r EVENT SEQ(Late a, `Late.retracted` b)")) == []
+    (warning,) = warned(registration.register_pattern("hints", "PATTERN s EVENT Lato a"))
+    assert "Lato (did you mean Late?) is none of the event types that patterns make for 'hints'" in warning
+
+
+def test_a_producer_keeps_to_the_types_that_a_stream_declares(registration):
+    registration.declare_stream(StreamDeclaration(name="hints", derived=True, event_types=("Late",)))
+    with pytest.raises(DerivationRefused, match="late is none of the event types that the stream declares; add TYPE"):
+        registration.register_pattern("orders", text("late", "hints"))
+    assert registration.register_pattern("orders", text("late", "hints", more=" TYPE Late")).is_new
+
+
+def test_who_uses_a_stream(registration, stores):
+    registration.register_pattern("orders", text("late", "hints"))
+    registration.register_pattern("hints", "PATTERN q EVENT late a")
+    registration.register_pattern("hints", "PATTERN r EVENT late a")
+    registration.move_pattern("r", "retire")
+    listening = StreamUse(kind="pattern", name="q", feeds=False)
+    assert uses_of(stores.registry, "hints") == [StreamUse(kind="pattern", name="late", feeds=True), listening]
+    assert uses_of(stores.registry, "orders") == [StreamUse(kind="pattern", name="late", feeds=False)]
+
+
+def test_nobody_posts_events_or_times_to_a_derived_stream(registration, stores, settings, clock):
+    registration.register_pattern("orders", text("late", "hints"))
+    before = controls(stores)
+    intake = Intake(stores.log, stores.registry, settings.limits, clock)
+    with pytest.raises(StreamDerived, match="patterns with INTO hints make its events"):
+        intake.ingest("hints", [{"id": "1"}])
+    with pytest.raises(StreamDerived):
+        intake.judge("hints", [{"id": "1"}])
+    with pytest.raises(StreamDerived):
+        Announcing(stores).punctuate("hints", Punctuation(before_us=5))
+    assert controls(stores) == before
+    Announcing(stores).end_trace("hints", TraceEnd(key="k"))
