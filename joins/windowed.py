@@ -6,7 +6,7 @@ events of it come. A key is over when no combination can contain it any more; wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -152,7 +152,8 @@ class WindowJoin:
     def keys(self) -> NDArray[np.uint64]:
         """Hashed keys of which something is known, in any order."""
         slots = self._state.slots
-        return slots[slots[:, 1] != 0, 0]
+        keys: NDArray[np.uint64] = slots[slots[:, 1] != 0, 0]
+        return keys
 
     def drop(self, keys: NDArray[np.uint64]) -> None:
         """Forget known keys and their events, as if they had never come."""
@@ -230,7 +231,8 @@ def _grown(state: JoinState, *, is_of_clusters: bool) -> JoinState:
     """The same with twice the room for keys, or for events."""
     clusters, nodes = len(state.keyed) << is_of_clusters, len(state.nodes) << (not is_of_clusters)
     grown = _empty_state(len(state.sides), clusters, nodes)
-    for old, new in zip(state[1:], grown[1:], strict=True):
+    pairs: Iterable[tuple[NDArray[Any], NDArray[Any]]] = zip(list(state)[1:], list(grown)[1:], strict=True)
+    for old, new in pairs:
         new[: len(old)] = old
     is_used = state.slots[:, 1] != 0
     fill_slots(grown.slots, state.slots[is_used, 0], state.slots[is_used, 1])
@@ -276,7 +278,8 @@ def _room(inputs: int, results: int, items: int) -> Found:
 def _enlarged(found: Found, needed: int) -> Found:
     """The same with more room, what was written included."""
     larger = _room(len(found.cursors), 2 * len(found.result_times) + needed, len(found.violations))
-    for old, new in zip(found, larger, strict=True):
+    pairs: Iterable[tuple[NDArray[Any], NDArray[Any]]] = zip(list(found), list(larger), strict=True)
+    for old, new in pairs:
         new[: len(old)] = old
     return larger
 

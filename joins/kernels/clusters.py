@@ -71,7 +71,8 @@ def bit_of(number: np.int64) -> np.uint64:
 @inlined
 def has_closed(lent: JoinState, cluster: np.int64, number: np.int64) -> bool:
     """Whether an input has closed a key."""
-    return lent.keyed[cluster]["closed"] & bit_of(number) != np.uint64(0)
+    closed: np.uint64 = lent.keyed[cluster]["closed"]
+    return closed & bit_of(number) != np.uint64(0)
 
 
 @routine

@@ -74,11 +74,12 @@ _FOREVER = np.int64(2**62)
 def has_room(lent: JoinState, found: Found, results: np.int64) -> bool:
     """Whether a number of results, two closed keys and a violation can be written; notes what is needed."""
     lent.counters[NEEDED] = results
-    return (
+    has: bool = (
         found.filled[0] + results <= found.result_times.shape[0]
         and found.filled[1] + 2 <= found.closing_times.shape[0]
         and found.filled[2] < found.violations.shape[0]
     )
+    return has
 
 
 @inlined

@@ -80,7 +80,7 @@ def _write_junit(path: Path, outcomes: list[Outcome]) -> None:
     for outcome in outcomes:
         case = outcome.case
         element = ElementTree.SubElement(
-            suite, "testcase", classname=case.stream, name=case.name, time=f"{outcome.seconds:.3f}"
+            suite, "testcase", classname=" ".join(case.events), name=case.name, time=f"{outcome.seconds:.3f}"
         )
         if not outcome.is_right:
             failure = ElementTree.SubElement(element, "failure", message=f"{case.document.place()}: other results")

@@ -32,16 +32,14 @@ class Case:
     Attributes:
         name: Of its document.
         document: Where it stands.
-        stream: What its events are of.
-        events: In the order in which they come.
+        events: Of each stream, in the order in which they come.
         is_open: Whether they are the beginning of something.
         expected: Lines by the name of the list of results.
     """
 
     name: str
     document: Document
-    stream: str
-    events: EventBatch
+    events: Mapping[str, EventBatch]
     is_open: bool
     expected: Mapping[str, Sequence[str]]
 
@@ -88,8 +86,8 @@ def cases_of(documents: Sequence[Document], project: LocalProject) -> list[Case]
 
 def run_case(case: Case, project: LocalProject) -> dict[str, list[str]]:
     """What a test finds, as lines by the name of their list."""
-    found = project.run({case.stream: case.events}, is_open=case.is_open)
-    keys = set(case.events.columns.column("key").to_pylist())
+    found = project.run(case.events, is_open=case.is_open)
+    keys = {key for batch in case.events.values() for key in batch.columns.column("key").to_pylist()}
     lines = {name: sorted(line_of(name, one, has_keys=len(keys) > 1) for one in found[name]) for name in LISTS}
     return {**lines, EVENTS: sorted(event_lines(found[EVENTS]))}
 
@@ -157,34 +155,46 @@ def with_expectation(document: Document, expected: Mapping[str, Sequence[str]]) 
 
 
 def _case(document: Document, project: LocalProject) -> Case:
-    stream = document.body.get("stream")
-    if stream is None:
-        posted = [name for name, one in project.streams.items() if not one.declaration.derived]
-        if len(posted) != 1:
-            raise document.refuse("say which stream the events are of, as the project has several")
-        (stream,) = posted
-    elif stream not in project.streams:
-        advice = did_you_mean(stream, project.streams)
-        raise document.refuse(f"no document declares the stream {stream!r}{advice}", "stream")
-    elif project.stream(stream).declaration.derived:
-        raise document.refuse(f"the events of {stream!r} are derived; give those that it is made of", "stream")
-    try:
-        events = EventBatch.from_events(list(_events(document, project, stream)))
-        expected = {name: sorted(map(_tidy, lines)) for name, lines in document.body.get("expect", {}).items()}
-    except ForestallError as error:
-        raise document.refuse(error.message, "events") from error
+    said = document.body["events"]
+    if isinstance(said, Mapping) and not all(isinstance(one, str) for one in said.values()):
+        if "stream" in document.body:
+            raise document.refuse("the events are given by stream, so leave out stream", "stream")
+        parts = dict(said)
+    else:
+        parts = {_only_stream(document, project): said}
+    events: dict[str, EventBatch] = {}
+    for stream, part in parts.items():
+        member = "stream" if "stream" in document.body else "events"
+        if stream not in project.streams:
+            advice = did_you_mean(stream, project.streams)
+            raise document.refuse(f"no document declares the stream {stream!r}{advice}", member)
+        if project.stream(stream).declaration.derived:
+            raise document.refuse(f"the events of {stream!r} are derived; give those that it is made of", member)
+        try:
+            events[stream] = EventBatch.from_events(list(_events(document, project, stream, part)))
+        except ForestallError as error:
+            raise document.refuse(error.message, "events") from error
     return Case(
         name=document.name,
         document=document,
-        stream=stream,
         events=events,
         is_open=document.body.get("open", False),
-        expected=expected,
+        expected={name: sorted(map(_tidy, lines)) for name, lines in document.body.get("expect", {}).items()},
     )
 
 
-def _events(document: Document, project: LocalProject, stream: str) -> Iterator[Event]:
-    said = document.body["events"]
+def _only_stream(document: Document, project: LocalProject) -> str:
+    """The stream that a test names, or the only one."""
+    stream = document.body.get("stream")
+    if stream is not None:
+        return str(stream)
+    posted = [name for name, one in project.streams.items() if not one.declaration.derived]
+    if len(posted) != 1:
+        raise document.refuse("say which stream the events are of, as the project has several")
+    return posted[0]
+
+
+def _events(document: Document, project: LocalProject, stream: str, said: Any) -> Iterator[Event]:
     if isinstance(said, str):
         said = {document.body.get("key", _KEY): said}
     if isinstance(said, Mapping):

@@ -12,6 +12,7 @@ from constraints import ConstraintSet, parse_constraints
 from nfa import Pattern, Prune, parse_pattern
 from service.projects.documents import Document
 from service.projects.errors import ProjectRefused
+from service.projects.joins import Joins
 from service.projects.planning import wanted_of
 from service.projects.resources import Form, Wanted
 from service.projects.results import Patterns
@@ -21,7 +22,8 @@ from service.registering.joining import Derived, effective_set
 from service.registering.reports import joined_with
 from service.registering.routing import RoutedPattern, routed
 from service.trials.matching import MatchOptions, exercise_of
-from streams import EventBatch, ForestallError, StreamDeclaration, did_you_mean
+from shards.kinds.joins import JoinKind
+from streams import Definition, EventBatch, ForestallError, StreamDeclaration, did_you_mean
 from workflows import ReadOptions, compile_workflow, read_model
 
 
@@ -74,9 +76,11 @@ class LocalProject:
 
     Attributes:
         streams: By name.
+        operators: Joins that are active, and their inputs.
     """
 
     streams: Mapping[str, LocalStream]
+    operators: Sequence[Definition] = ()
 
     @classmethod
     def of(cls, documents: Sequence[Document], folder: Path) -> LocalProject:
@@ -95,12 +99,13 @@ class LocalProject:
             is_open: Whether they are the beginning of something; otherwise every transaction ends with them.
 
         Raises:
-            ProjectRefused: Patterns feed each other in a circle, or a stream that is not derived.
+            ProjectRefused: Operators feed each other in a circle, or a stream that is not derived.
         """
         run = ProjectRun(
             {name: stream.declaration for name, stream in self.streams.items()},
             {name: stream.constraint_set for name, stream in self.streams.items()},
             {name: stream.patterns for name, stream in self.streams.items()},
+            self.operators,
         )
         for name, batch in events.items():
             run.feed(name, batch)
@@ -130,6 +135,8 @@ class _Reading:
                 into = parse_pattern(one.form["text"]).into
             if into is not None:
                 self._declared.setdefault(into.stream, StreamDeclaration(name=into.stream, derived=True))
+        for one in self._of(Joins):
+            self._declared.setdefault(one.name, StreamDeclaration(name=one.name, derived=True))
 
     def project(self) -> LocalProject:
         """All of them."""
@@ -146,8 +153,22 @@ class _Reading:
             streams={
                 name: LocalStream(declaration=declaration, constraint_set=sets[name], patterns=patterns[name])
                 for name, declaration in self._declared.items()
-            }
+            },
+            operators=list(self._operators()),
         )
+
+    def _operators(self) -> Iterator[Definition]:
+        """Joins and their inputs, as a service would register them."""
+        kind = JoinKind()
+        for one in self._of(Joins):
+            for source in one.form["body"]["inputs"]:
+                self._require(one, "stream", source["stream"], self._declared)
+            with _placed(one):
+                join = kind.read({"name": one.name, **one.form["body"]}, self._declared.__getitem__)
+                if one.form["state"] == "active":
+                    yield from (
+                        replace(part, version=1) for part in (join, *kind.parts(join, self._declared.__getitem__))
+                    )
 
     def _sets(self) -> dict[str, ConstraintSet]:
         """What the transactions of each stream keep to."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import astuple
 from typing import Any, TypeAlias
 
 import orjson
@@ -12,12 +13,24 @@ from nfa import build_query
 from service.projects.errors import ProjectRefused
 from service.registering.routing import RoutedPattern
 from shards import DEAD_LETTER, DERIVED, InlineShards
-from streams import ConstraintsOn, ControlRecord, EventBatch, PatternOn, StreamDeclaration, StreamOn, parse_time
+from shards.errors import KeyFinished, NotDerivable
+from streams import (
+    ConstraintsOn,
+    ControlRecord,
+    Definition,
+    EventBatch,
+    OperatorOn,
+    PatternOn,
+    StreamDeclaration,
+    StreamOn,
+    parse_time,
+)
 
 Results: TypeAlias = dict[str, list[dict[str, Any]]]
 """What was found, by the name of its list."""
 
 LISTS = ("alerts", "timeouts", "ended", "deviations", "corrections")
+_SHOWN_LETTERS = (NotDerivable.code, KeyFinished.code)
 EVENTS = "events"
 """The list of derived events."""
 
@@ -41,9 +54,10 @@ class ProjectRun:
         declarations: In the order in which results are listed.
         sets: What the transactions of each stream keep to.
         patterns: Of each stream, each with whether its set terminates partial matches.
+        operators: Of other kinds; streams between them that are not declared are derived.
 
     Raises:
-        ProjectRefused: Patterns feed each other in a circle, or an ordinary stream.
+        ProjectRefused: Operators feed each other in a circle, or an ordinary stream.
     """
 
     def __init__(
@@ -51,16 +65,22 @@ class ProjectRun:
         declarations: Mapping[str, StreamDeclaration],
         sets: Mapping[str, ConstraintSet],
         patterns: Mapping[str, Sequence[tuple[RoutedPattern, bool]]],
+        operators: Sequence[Definition] = (),
     ) -> None:
         self._declarations, self._patterns = declarations, patterns
+        self._inputs = sorted({source for one in operators for source in one.inputs}, key=astuple)
         self._shards = InlineShards(1)
         every = [one.pattern for some in patterns.values() for one, _ in some]
         self._with_returns = {pattern.name for pattern in every if pattern.returns}
         for name, declaration in self._declarations.items():
             self._shards.say(name, StreamOn(declaration))
+        for name in sorted({source.stream for source in self._inputs}.difference(declarations)):
+            self._shards.say(name, StreamOn(StreamDeclaration(name=name, derived=True)))
         for name in self._declarations:
             for record in self._records(name, sets.get(name, ConstraintSet())):
                 self._shards.say(name, record)
+        for one in operators:
+            self._shards.say(one.inputs[0].stream, OperatorOn(one, "fresh"))
         refused = [orjson.loads(row.body)["reason"] for block in self._shards.settle() for row in block]
         if refused:
             raise ProjectRefused.of(refused)
@@ -69,7 +89,9 @@ class ProjectRun:
         """Let events of a stream come; how the events of several streams lie among each other is without meaning."""
         declaration = self._declarations[stream]
         self._shards.feed(stream, events)
-        for route in sorted({one.route for one, _ in self._patterns.get(stream, ()) if one.route}):
+        routes = {one.route for one, _ in self._patterns.get(stream, ())}
+        routes |= {source.key for source in self._inputs if source.stream == stream}
+        for route in sorted(routes - {""}):
             self._shards.feed(stream, events.keyed_by(declaration.attribute_of(route)), route)
 
     def results(self, *, is_open: bool) -> Results:
@@ -84,11 +106,13 @@ class ProjectRun:
             body = orjson.loads(row.body)
             if (name := _ROWS.get(row.kind)) is not None:
                 stream = body["into"] if name == EVENTS else body["stream"]
+                if stream not in self._declarations:  # between operators
+                    continue
                 members = [member for member in _MEMBERS[name] if member in body]
                 if name == "alerts" and body["pattern"] not in self._with_returns:
                     members.remove("returns")
                 found[name].append({"stream": stream, **{member: body[member] for member in members}})
-            elif row.kind == DEAD_LETTER.name and body["code"] == "not-derivable":
+            elif row.kind == DEAD_LETTER.name and body["code"] in _SHOWN_LETTERS:
                 found[DEAD_LETTER.member].append({name: body[name] for name in ("stream", "pattern", "key", "reason")})
         places = {name: place for place, name in enumerate(self._declarations)}
         for name, some in found.items():

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import orjson
 from hypothesis import given, settings
@@ -70,13 +71,13 @@ def pushed(run, all_of_them, cuts):
         batch = EventBatch.from_events([event])
         run.feed(stream, batch)
         if stream in routes:
-            run.feed(stream, batch.keyed_by([routes[stream]]), routes[stream])
+            run.feed(stream, batch.keyed_by((routes[stream],)), routes[stream])
         if number in cuts:
             rows += run.settle()
     return rows + run.finish()
 
 
-ALL = {
+ALL: dict[str, Any] = {
     "name": "all",
     "inputs": [
         {"stream": "orders", "as": "o", "window": "5 us"},

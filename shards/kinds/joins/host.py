@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import orjson
 
@@ -117,6 +118,10 @@ class JoinHost:
             raise ControlRecordError(f"no join {name!r} runs on the stream {self.stream!r}")
         del self.runs[name]
 
+    def declare(self, declaration: StreamDeclaration) -> JoinResults:
+        """Nothing that the declaration of merged events can change matters here."""
+        return JoinResults(self.stream)
+
     def follow(self, record: ConstraintsOn) -> None:
         """Constraints mean nothing here."""
 
@@ -154,7 +159,8 @@ class JoinHost:
 
     def dump(self) -> SavedHost:
         """The documents and states."""
-        joins, sections = [], {}
+        joins: list[Any] = []
+        sections: dict[str, bytes] = {}
         for number, (name, (run, body)) in enumerate(self.runs.items()):
             head, own = run.dump()
             joins.append([name, run.version, body, head])

@@ -118,6 +118,11 @@ class JoinInputHost:
             raise ControlRecordError(f"no input {name!r} of a join runs on the stream {self.declaration.name!r}")
         del self.running[name], self.counts[name]
 
+    def declare(self, declaration: StreamDeclaration) -> MergedOutput:
+        """Other types end traces from here on."""
+        self.declaration = declaration
+        return MergedOutput(self.declaration.name)
+
     def follow(self, record: ConstraintsOn) -> None:
         """Constraints mean nothing here."""
 

@@ -15,7 +15,7 @@ from shards.errors import OperatorRefused
 from shards.feeds import Feed
 from shards.operators import Host, SavedHost
 from shards.results import ResultKind
-from streams import Definition, ForestallError, Input, StreamDeclaration
+from streams import Definition, ForestallError, Input, StreamDeclaration, places_of
 
 _OWN = ("inputs", "window", "emit", "outer", "return", "type", "late")
 _INPUT = "join-input"
@@ -130,9 +130,9 @@ class JoinKind:
 
 def _source(stream: str, key: str | None, declaration: StreamDeclaration) -> tuple[Input, list[str] | None]:
     """Where an input's events come in, and the path of a key that is none of the stream's: then they change shards."""
-    if key is None or key == declaration.key:
+    if key is None or {key} == set(places_of(declaration.key)):
         return Input(stream), None
-    for name, path in declaration.keys.items():
-        if key in (name, path):
+    for name, form in declaration.keys.items():
+        if key == name or {key} == set(places_of(form)):
             return Input(stream, name), None
     return Input(stream), key.removeprefix("data.").split(".")
