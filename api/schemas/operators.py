@@ -18,7 +18,9 @@ class NewOperator(WireModel):
     model_config = ConfigDict(extra="allow")
 
     name: str
-    stream: str = Field(description="What it listens to.")
+    stream: str | None = Field(
+        None, description="What it listens to; left out of kinds that name their streams elsewhere, as joins do."
+    )
     state: Literal["draft", "active"] = Field(
         "active", description="A 'draft' is checked and stored, and runs once it is activated."
     )
@@ -29,7 +31,8 @@ class NewOperator(WireModel):
     @property
     def document(self) -> dict[str, Any]:
         """What its kind reads."""
-        return {"name": self.name, "stream": self.stream, **(self.model_extra or {})}
+        named = {} if self.stream is None else {"stream": self.stream}
+        return {"name": self.name, **named, **(self.model_extra or {})}
 
 
 class OperatorModel(WireModel):

@@ -72,7 +72,8 @@ def bit_of(number: np.int64) -> np.uint64:
 def has_closed(lent: JoinState, cluster: np.int64, number: np.int64) -> bool:
     """Whether an input has closed a key."""
     closed: np.uint64 = lent.keyed[cluster]["closed"]
-    return closed & bit_of(number) != np.uint64(0)
+    has: bool = closed & bit_of(number) != np.uint64(0)
+    return has
 
 
 @routine

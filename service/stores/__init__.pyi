@@ -36,8 +36,10 @@ from .registry.life_cycle import Action
 from .registry.operators import Operators
 from .registry.registered import (
     ConstraintsDraft,
+    Feeder,
     Following,
     FollowMode,
+    OperatorPart,
     RegisteredConstraints,
     RegisteredOperator,
     RegisteredPattern,
@@ -104,6 +106,7 @@ __all__ = [
     "FeedMark",
     "FeedStep",
     "FeedStore",
+    "Feeder",
     "FollowMode",
     "Following",
     "Heartbeat",
@@ -118,6 +121,7 @@ __all__ = [
     "LogTail",
     "Note",
     "OperatorDraft",
+    "OperatorPart",
     "Operators",
     "Outcome",
     "PatternDraft",

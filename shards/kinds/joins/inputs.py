@@ -62,6 +62,7 @@ class MergedOutput:
                         "version": version,
                         "source_key": source,
                         "rekeyed": True,
+                        "merged": True,
                     },
                 )
                 for event, source in zip(batch.to_events(), sources, strict=True)

@@ -1,6 +1,7 @@
 """Joins of a project, over files and in its tests, without a service."""
 
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -97,7 +98,7 @@ return: {x: id(x), y: id(y)}
 
 
 def test_run_prints_pairs_and_the_totals_of_keys_that_never_close(folder, call):
-    lines = {
+    lines: dict[str, list[dict[str, Any]]] = {
         "orders": [{"id": "o1", "type": "O", "time": "2026-01-01T00:00:00Z", "key": "a"}],
         "payments": [
             {"id": "p1", "type": "P", "time": "2026-01-01T00:00:01Z", "data": {"order": "a", "v": 5}},
@@ -107,7 +108,7 @@ def test_run_prints_pairs_and_the_totals_of_keys_that_never_close(folder, call):
     options = []
     for stream, events in lines.items():
         path = folder / f"{stream}.jsonl"
-        path.write_bytes(b"\n".join(map(orjson.dumps, events)) + b"\n")
+        path.write_bytes(b"".join(orjson.dumps(event) + b"\n" for event in events))
         options += ["--events", f"{stream}={path}"]
     status, out, err = call("run", str(folder), *options, "--output", "json")
     assert status == 0, err
