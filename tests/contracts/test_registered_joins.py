@@ -1,5 +1,7 @@
 """Joins through everything: registered over HTTP, run by the pipeline, listed; moved, changed and kept from cycles."""
 
+from typing import Any
+
 import httpx
 import pytest
 from typer.testing import CliRunner
@@ -20,7 +22,7 @@ from service.testing import HandClock, empty_client, private_server, settings_fo
 pytestmark = pytest.mark.redis
 
 KEY = "a-key-for-tests"
-PAID = {
+PAID: dict[str, Any] = {
     "name": "paid",
     "inputs": [
         {"stream": "orders", "as": "o", "closed_by": "unique"},
@@ -29,7 +31,7 @@ PAID = {
     "window": "1 h",
     "return": {"order": "id(o)", "payment": "id(p)", "amount": "p.amount"},
 }
-TOTALS = {
+TOTALS: dict[str, Any] = {
     **PAID,
     "name": "totals",
     "emit": "on_close",

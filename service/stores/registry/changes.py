@@ -6,7 +6,7 @@ again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias, cast
@@ -198,13 +198,13 @@ class StreamBook:
         raise RegistryContended.over(f"the stream {stream!r}")
 
 
-def _commit_record(script: Callable[..., Any], wanted: Change, *, shards: Sequence[str], **given: Any) -> Any:
+def _commit_record(script: Callable[..., Any], wanted: Change, **given: Any) -> Any:
     """Call the script with the logs of the shards and the routes of the parts' streams behind each other."""
     users = [users_key(part.stream) for part in wanted.parts]
     parts = [
         said for part in wanted.parts for said in (part.stream, part.user, part.route, *_told_of(part.control).values())
     ]
-    return script(places=[*shards, *users], parts=parts, **given)
+    return script(places=[*given.pop("shards"), *users], parts=parts, **given)
 
 
 def _append(commit: Callable[..., Any], shards: int) -> Any:
