@@ -89,7 +89,12 @@ class JoinRun:
         return {**asdict(self._join.stats), "open_totals": len(self._totals)}
 
     def process(self, batch: EventBatch) -> JoinOutput:
-        """Take merged events in."""
+        """Take merged events in; what an input of another version has handed on is passed over."""
+        is_known = np.array([name in self._numbers for name in batch.type_names], np.bool_)
+        if not is_known.all():
+            batch = batch.take(np.flatnonzero(is_known[batch.type_codes]))
+        if not len(batch):
+            return JoinOutput(events=batch)
         items, rows = self._items(batch)
         is_event = items.kinds == Item.EVENT
         first = self._join.next_sequence
@@ -165,7 +170,7 @@ class JoinRun:
 
     def _items(self, batch: EventBatch) -> tuple[ItemColumns, NDArray[np.intp]]:
         """The items of merged events, and of each the row that it is of."""
-        known = [self._numbers[name] for name in batch.type_names]
+        known = [self._numbers.get(name, (0, "")) for name in batch.type_names]  # others have no rows here
         inputs = np.array([number for number, _ in known], np.uint8)[batch.type_codes]
         is_event = np.array([mark != CLOSED for _, mark in known])[batch.type_codes]
         closes = np.array([mark != "" or "unique" in self.body.inputs[number].closings for number, mark in known])

@@ -50,6 +50,10 @@ BODIES: Mapping[str, Sequence[Mapping[str, Any]]] = {
     ],
     "tally": [{"every": 1}, {"every": 2}, {"every": 3}],
 }
+ELSEWHERE = {
+    "join",
+    "join-input",
+}  # not held to these laws yet, as they need derived streams: tests/shards/test_joins.py
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ class Contract:
         return Definition(kind=self.kind.name, name=f"o{number}", version=1, inputs=(source,), body=self.bodies[number])
 
 
-CONTRACTS = [Contract(kind, BODIES[kind.name]) for kind in (*KINDS, TallyKind())]
+CONTRACTS = [Contract(kind, BODIES[kind.name]) for kind in (*KINDS, TallyKind()) if kind.name not in ELSEWHERE]
 RESULTS = result_table(contract.kind for contract in CONTRACTS)
 EVERY_KIND = pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract.kind.name)
 
@@ -202,4 +206,4 @@ _COUNTERS_BYTES = 256  # counts that have more digits
 
 
 def test_every_kind_has_a_contract() -> None:
-    assert {kind.name for kind in KINDS} < {contract.kind.name for contract in CONTRACTS}
+    assert {kind.name for kind in KINDS} - ELSEWHERE < {contract.kind.name for contract in CONTRACTS}
