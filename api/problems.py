@@ -72,6 +72,15 @@ OVERLOAD_RESPONSES: dict[int | str, dict[str, Any]] = {
         _FULL,
     ),
 }
+ASKING_RESPONSES: dict[int | str, dict[str, Any]] = {
+    503: _response(
+        "The pipeline does not run, or too many questions wait; try again.",
+        503,
+        "pipeline-not-running",
+        "the pipeline does not run",
+    ),
+    504: _response("Not all shards have answered in time; try again.", 504, "answers-late", "2 of 8 shards answered"),
+}
 READY_RESPONSES: dict[int | str, dict[str, Any]] = {
     503: _response("Something is missing; 'missing' says what.", 503, "not-ready", "Redis does not answer"),
 }

@@ -1,6 +1,7 @@
 """What the package exports; `__init__.py` loads each name where it is first asked for."""
 
 from .backtest import BacktestOptions, BacktestResult, run_backtest
+from .chains import ChainInput, ChainResult, run_chain
 from .errors import (
     BacktestFailed,
     ClusterUnready,
@@ -37,6 +38,8 @@ __all__ = [
     "BacktestResult",
     "BatchProgress",
     "BatchReport",
+    "ChainInput",
+    "ChainResult",
     "ClusterOptions",
     "ClusterUnready",
     "EventLogOptions",
@@ -72,6 +75,7 @@ __all__ = [
     "is_local",
     "log_ends",
     "run_backtest",
+    "run_chain",
     "run_pipeline",
     "start_empty",
     "start_query",

@@ -109,7 +109,7 @@ def run_backtest(
     begin_s = time.time()  # not monotonic: tasks tell on their machines' clocks when they begin
     found = _Collected(plan, options.limit)
     job = deal_out(context, history, options.shards).mapPartitions(_matching(plan, options, history))
-    for label, variant, bodies in _Job(context, progress).run(job.collect):
+    for label, variant, bodies in SparkWork(context, progress).run(job.collect):
         found.take(label, variant, bodies)
     progress(1.0)
     total_s = time.time() - begin_s
@@ -128,7 +128,7 @@ def run_backtest(
     )
 
 
-class _Job:
+class SparkWork:
     """Work of Spark, done in another thread, so that this one can tell how far it is and may be interrupted."""
 
     def __init__(self, context: SparkContext, progress: Progress) -> None:
@@ -215,10 +215,10 @@ class _Collected:
 
 
 @dataclass(slots=True)
-class _ShardRows:
+class ShardRows:
     """What one task says of its shard: rows up to a limit, and all of them into files."""
 
-    plan: TrialPlan
+    names: Sequence[str]
     options: BacktestOptions
     shard: int
     files: ExitStack
@@ -228,7 +228,7 @@ class _ShardRows:
     def of(self, found: Iterable[TrialRows]) -> Iterator[TrialRows]:
         """The rows that go to the driver."""
         for rows in found:
-            place = f"{rows.label}.{self.plan.variants[rows.variant].name}" if rows.variant else rows.label
+            place = f"{rows.label}.{self.names[rows.variant]}" if rows.variant else rows.label
             if self.options.output is not None:
                 self._file(self.options.output, place).write(lines_of(rows.bodies))
             free = self.options.limit - self._said[place]
@@ -268,7 +268,7 @@ def _matching(
             _load(tuple(trial_exercises(plan)))
         trial = Trial(plan, shard)
         with ExitStack() as files:
-            said = _ShardRows(plan, options, shard, files)
+            said = ShardRows([variant.name for variant in plan.variants], options, shard, files)
             found = _found(trial, chain([first], portions), facts, is_ordered=is_ordered)
             yield from ((rows.label, rows.variant, rows.bodies.to_pylist()) for rows in said.of(found))
             said.publish()

@@ -66,7 +66,7 @@ from .observing.logs import configure_logs
 from .observing.metrics import METRICS_FORM, render_metrics
 from .observing.overview import PatternCounts, PipelineOverview, StreamOverview, pattern_counts, pipeline_overview
 from .observing.readiness import missing_parts
-from .observing.stream_usage import StreamUsage, derived_page, stream_usage
+from .observing.stream_usage import StreamUsage, stream_usage
 from .observing.tracing import open_spans
 from .process import run_process
 from .projects.documents import document_schema
@@ -290,7 +290,6 @@ __all__ = [
     "build_stores",
     "check_idempotency_key",
     "configure_logs",
-    "derived_page",
     "document_schema",
     "find_server",
     "is_loopback",

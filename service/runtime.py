@@ -33,7 +33,6 @@ from service.stores import (
     Heartbeat,
     IdLimits,
     KeyStore,
-    LogEventPages,
     LogLimits,
     PipelineStatus,
     QuestionStore,
@@ -45,6 +44,7 @@ from service.stores import (
     WebhookStore,
     WorkflowStore,
     connect,
+    pages_of_any,
 )
 from shards import ALERT, DEAD_LETTER, RESULT_KINDS, ResultKind
 
@@ -115,12 +115,13 @@ def build_stores(
     )
     log = EventLog(client, settings.shards, bounds)
     stream_times = StreamTimesStore(client)
+    registry = Registry(client, log, settings.pattern_work.budget)
     return Stores(
         url=url,
         client=client,
         result_kinds=result_kinds,
         log=log,
-        registry=Registry(client, log, settings.pattern_work.budget),
+        registry=registry,
         announcements=Announcements(client, log),
         answers=AnswerStore(client, life_s=settings.limits.idempotency_life_s),
         questions=QuestionStore(client),
@@ -128,7 +129,7 @@ def build_stores(
         results={**listed, DEAD_LETTER.name: dead_letters},
         dead_letters=dead_letters,
         feeds=FeedStore(client),
-        event_pages=LogEventPages(client, log.layout),
+        event_pages=pages_of_any(client, log.layout, lambda name: registry.stream(name).derived),
         deliveries=DeliveryStore(client, _queue_rules(settings)),
         delivery_log=DeliveryLog(client),
         webhooks=WebhookStore(client),

@@ -1,5 +1,6 @@
 """What the package exports; `__init__.py` loads each name where it is first asked for."""
 
+from .chains import ChainPlan, ChainShard
 from .entries import Entry, StoredEntry, quarantine_note
 from .errors import (
     EntryQuarantined,
@@ -39,6 +40,8 @@ __all__ = [
     "STATS",
     "AnsweringHost",
     "BoundTexts",
+    "ChainPlan",
+    "ChainShard",
     "ComparisonCounts",
     "CompoundKind",
     "DocumentKind",

@@ -8,15 +8,14 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 
-import orjson
-
+from shards.chains import derived_event
 from shards.entries import Entry, EventsEntry, StoredEntry
 from shards.kinds import KINDS_BY_NAME
 from shards.operators import Kind
 from shards.results import DERIVED
 from shards.rows import OutputRow, RowBlock
 from shards.state import ShardState
-from streams import NEVER_US, ControlRecord, Event, EventBatch, Tick, encode_control, parse_time
+from streams import NEVER_US, ControlRecord, Event, EventBatch, Tick, encode_control
 
 
 def run_inline(logs: Mapping[int, Iterable[Entry]], states: Mapping[int, ShardState] | None = None) -> list[OutputRow]:
@@ -124,16 +123,9 @@ class InlineShards:
         """Append the events with keys of their own to the logs, and behind them how far all shards have come."""
         events: dict[str, list[Event]] = defaultdict(list)
         for row in (row for block in rows if block.found.kind is DERIVED for row in block):
-            body = orjson.loads(row.body)
-            if body["rekeyed"]:
-                event = Event(
-                    id=row.id,
-                    type=body["type"],
-                    time_us=parse_time(body["time"]),
-                    key=body["key"],
-                    data=body["data"],
-                )
-                events[body["into"]].append(event)
+            stream, event, is_rekeyed = derived_event(row)
+            if is_rekeyed:
+                events[stream].append(event)
         for stream, some in events.items():
             batch = EventBatch.from_events(sorted(some, key=lambda event: (event.time_us, event.id)))
             self.feed(stream, batch)

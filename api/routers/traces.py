@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Path, Query
 
+from api.problems import ASKING_RESPONSES
 from api.schemas.traces import OpenCaseList, TraceModel
 from api.services import Served
 from api.work import bounded
@@ -50,7 +51,7 @@ def checked_question(services: Served, wanted: Annotated[CaseFilter, Depends(wan
     return services.open_cases.checked(wanted)
 
 
-@router.get("", summary="List open transactions")
+@router.get("", summary="List open transactions", responses=ASKING_RESPONSES)
 async def list_traces(
     services: Served,
     wanted: Annotated[CaseFilter, Depends(wanted_cases)],

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from pipeline import (
     PIPELINE_EXERCISES,
     BacktestOptions,
     BacktestResult,
+    ChainInput,
+    ChainResult,
     History,
     SessionOptions,
     build_context,
@@ -22,11 +25,15 @@ from pipeline import (
     end_with_process,
     is_local,
     run_backtest,
+    run_chain,
 )
 from service.process import signals_held
-from shards import TrialPlan, trial_exercises
+from service.projects import LocalProject
+from shards import ChainPlan, TrialPlan, trial_exercises
 from streams.compiling import JSON_LINES, CompileProgress, progress_of
 from streams.readers import kind_of
+
+_Answer = TypeVar("_Answer")
 
 _SHARDS_PER_CORE = 4
 _LOCAL = re.compile(r"local\[(\d+)\]")
@@ -89,6 +96,38 @@ def run_job(
     """
     chosen = options or BacktestOptions(shards=use.shards)
     said = report or Reports()
+    exercises = _exercises(history, plan, use)
+    return _with_spark(
+        use, exercises, said, lambda context: run_backtest(context, history, plan, chosen, said.progress)
+    )
+
+
+def run_project_job(
+    inputs: Sequence[ChainInput], project: LocalProject, use: SparkUse, options: BacktestOptions, report: Reports
+) -> ChainResult:
+    """Match a project in files; Spark is started and stopped.
+
+    Args:
+        inputs: The events of its streams.
+        project: What is matched.
+        use: How Spark is used.
+        options: The parts of the keys, the limit of rows, and where all of them go.
+        report: How far it is.
+
+    Raises:
+        JavaMissing: There is no Java for Spark.
+        EventFileError: A file cannot be read.
+        BacktestFailed: Spark gave up.
+    """
+    exercises = [*project.exercises(), JSON_LINES] if is_local(use.master) else []
+    plan = ChainPlan(tuple(project.plan().records()))
+    return _with_spark(
+        use, exercises, report, lambda context: run_chain(context, inputs, plan, options, report.progress)
+    )
+
+
+def _with_spark(use: SparkUse, exercises: Sequence[str], report: Reports, work: Callable[..., _Answer]) -> _Answer:
+    """What some work with a context of Spark gives, with kernels compiled."""
     with ExitStack() as ends:
         scratch = ends.enter_context(tempfile.TemporaryDirectory(prefix="forestall-backtest-"))
         where = SessionOptions(
@@ -97,12 +136,12 @@ def run_job(
             writes_archive=True,
         )
         with (
-            compiling_beside(_exercises(history, plan, use), said.compiling),
+            compiling_beside(exercises, report.compiling),
             signals_held(),  # Spark's Java process would stay behind
         ):
             context = build_context(where)
             ends.callback(end_with_process if use.is_last else end_session, context)
-        return run_backtest(context, history, plan, chosen, said.progress)
+        return work(context)
 
 
 def _exercises(history: History, plan: TrialPlan, use: SparkUse) -> list[str]:

@@ -2,34 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import orjson
 import typer
 from rich.markup import escape
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, printable
-from service.cli.inputs import told
-from service.projects import Change, Plan, apply_plan, plan_project, read_project
+from service.cli.inputs import read_event_batch, told
+from service.cli.run import files_of, reading_of
+from service.cli.waiting import waiting_on
+from service.projects import (
+    EVENTS,
+    Change,
+    Comparison,
+    Difference,
+    Plan,
+    apply_plan,
+    event_lines,
+    line_of,
+    plan_project,
+    read_project,
+)
+from streams.compiling import JSON_LINES, compile_kernels
 
+_FIRST = 5
 _SIGNS = {"new": "+", "changed": "~", "gone": "-", "kept": " "}
 
 
 def apply(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the project.")],
     plan: Annotated[bool, typer.Option("--plan", help="Show what would change, if anything (exit status 1).")] = False,
+    against: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[STREAM=]FILE",
+            help="With --plan: what new and changed patterns add and lose in an event file. Repeatable.",
+        ),
+    ] = None,
     prune: Annotated[bool, typer.Option("--prune", help="Delete what the project does not name.")] = False,
     url: Url = None,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
 ) -> None:
     """Make the running service equal to a project: a folder of documents."""
+    if against and not plan:
+        raise typer.BadParameter("give --plan, too: nothing is compared while changes are made", param_hint="--against")
     documents = read_project(folder)
     with calling(url, api_key) as client:
         found = plan_project(client, documents, folder, is_pruned=prune)
         if plan:
             _show(found, is_json=is_json)
+            if against:
+                _compare(Comparison(found, documents, folder), against, is_json=is_json)
             raise typer.Exit(bool(found.work))
         apply_plan(client, found, lambda change: _tell(change, is_json=is_json))
     if not is_json:
@@ -48,6 +75,33 @@ def _show(plan: Plan, *, is_json: bool) -> None:
         return
     _show_kept(plan)
     told.print(escape(f"{_counted(len(plan.work), 'change')} to make; {_same(plan)}"))
+
+
+def _compare(comparison: Comparison, against: list[str], *, is_json: bool) -> None:
+    """What the changes add and lose in event files."""
+    project = comparison.after
+    files = files_of(against, project)
+    with waiting_on() as waiting:
+        needed = {*project.exercises(), *comparison.before.exercises()}
+        compile_kernels([*sorted(needed), JSON_LINES], waiting.compiling)
+    events = {name: read_event_batch(path, reading_of(project.stream(name))) for name, path in files.items()}
+    for one in comparison.differences(events):
+        if is_json:
+            first = {"added": one.added[:_FIRST], "lost": one.lost[:_FIRST]}
+            numbers = {"added": len(one.added), "lost": len(one.lost), "same": one.same}
+            typer.echo(orjson.dumps({"against": one.title, **numbers, "first": first}).decode())
+            continue
+        numbers_told = f"{len(one.added)} added, {len(one.lost)} lost, {one.same} the same"
+        typer.echo(f"{printable(one.title)}: {one.list_name}: {numbers_told}")
+        for sign, results in (("+", one.added), ("-", one.lost)):
+            for result in results[:_FIRST]:
+                typer.echo(printable(f"    {sign} {_line(one, result)}"))
+
+
+def _line(difference: Difference, result: Mapping[str, Any]) -> str:
+    if difference.list_name == EVENTS:
+        return next(iter(event_lines([result])))
+    return line_of(difference.list_name, result, {}, has_keys=True)
 
 
 def _same(plan: Plan) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -54,6 +54,7 @@ from service.cli.match import (
     shown_bindings,
 )
 from service.cli.model_choice import Exact, MapFile, Model, Process, Tables, model_choice
+from service.cli.project_backtest import ProjectBacktest
 from service.cli.waiting import waiting_in
 from service.errors import FileUnreadable
 from service.registering.reports import joined_with
@@ -63,10 +64,20 @@ from streams import KeyForm, StreamDeclaration
 _STREAM = "backtest"
 _TERMINATED = 143
 _SUMMARY_FILE = "summary.json"
+_OF_PROJECTS = ("project", "events", "limit", "output", "cores", "is_json")
 
 
 Past = Annotated[
-    Path, typer.Option(metavar="PATH", help="Past events: a file, or a folder of .jsonl, .csv, .xes and .parquet.")
+    list[str],
+    typer.Option(
+        metavar="[STREAM=]PATH",
+        help="Past events: a file, or a folder of .jsonl, .csv, .xes and .parquet. With --project: a file for each "
+        "stream. Repeatable.",
+    ),
+]
+Project = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Folder of a project, all of whose patterns are run (in place of --pattern)."),
 ]
 Against = Annotated[list[Path] | None, typer.Option(help="Pattern file to compare with. Repeatable.")]
 ComparedPruning = Annotated[bool, typer.Option("--compare-pruning", help="Also run without pruning, and compare.")]
@@ -80,8 +91,10 @@ Folder = Annotated[
 
 
 def backtest(
-    pattern: Annotated[list[Path], typer.Option(help="Pattern file, text or .json. Repeatable.")],
+    context: typer.Context,
     events: Past,
+    pattern: Annotated[list[Path] | None, typer.Option(help="Pattern file, text or .json. Repeatable.")] = None,
+    project: Project = None,
     against: Against = None,
     constraints: Annotated[Path | None, typer.Option(help="Constraint document, JSON or YAML.")] = None,
     workflow: Model = None,
@@ -114,21 +127,51 @@ def backtest(
     cores: Annotated[int | None, typer.Option(min=1, help="Number of cores to use (default: all).")] = None,
 ) -> None:
     """Run patterns over past events with Spark, and compare them with others."""
-    check_java()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))  # so that Spark is stopped too
-    choice = model_choice(workflow, map_file, process, exact=exact, tables=tables)
-    constraint_set, use = followed(constraints, choice)
+    _begin(context)
+    constraint_set, use = followed(constraints, model_choice(workflow, map_file, process, exact=exact, tables=tables))
     grouped = chosen_key(key)
     said = replace(event_time(lateness, late, idle_timeout), name=_STREAM, key=grouped or "key", ties=ties.ties)
     declaration, constraint_set = _with_ends(said, end or [], constraint_set)
-    tried, compared = (_tried(pattern, grouped), _tried(against or [], grouped)), (compare_pruning, compare_constraints)
+    tried, compared = (
+        (_tried(pattern or [], grouped), _tried(against or [], grouped)),
+        (compare_pruning, compare_constraints),
+    )
     pruned = Prune.OFF if no_prune else prune
-    question = _question(declaration, tried, constraint_set, pruned, compared, is_open=is_open)
-    _check(question)
-    asked = reading(columns_of(id_column, type_column, time_column, attributes), assume_zone, time_unit, Repeated.KEEP)
-    chosen = as_asked(reading_of(grouped, times, said, lifecycle=lifecycle), asked)
-    history = History(files=history_files(events), options=chosen, is_ordered=lateness is not None)
+    _check(question := _question(declaration, tried, constraint_set, pruned, compared, is_open=is_open))
+    history = _history(context.params, grouped, said)
     _report(_result(history, question, cores, limit, output), use, limit, output, is_json=is_json)
+
+
+def _begin(context: typer.Context) -> None:
+    """Prepare for Spark; a backtest of a project is run, any other one has to name its patterns and events."""
+    check_java()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))  # so that Spark is stopped too
+    said = context.params
+    if said["project"] is None:
+        if not said["pattern"] or len(said["events"]) != 1:
+            raise typer.BadParameter("name the pattern files with --pattern and the events once; or a --project")
+        return
+    _require_only(context, _OF_PROJECTS)
+    _require_empty(said["output"])
+    asked = {name: said[name] for name in _OF_PROJECTS if name != "project"}
+    ProjectBacktest(folder=said["project"], **asked).run()
+    raise typer.Exit
+
+
+def _history(of: Mapping[str, Any], grouped: KeyForm | None, said: StreamDeclaration) -> History:
+    """The events that the options name, and how they are read."""
+    columns = columns_of(of["id_column"], of["type_column"], of["time_column"], of["attributes"])
+    asked = reading(columns, of["assume_zone"], of["time_unit"], Repeated.KEEP)
+    chosen = as_asked(reading_of(grouped, of["times"], said, lifecycle=of["lifecycle"]), asked)
+    return History(files=history_files(Path(of["events"][0])), options=chosen, is_ordered=of["lateness"] is not None)
+
+
+def _require_only(context: typer.Context, allowed: Collection[str]) -> None:
+    """Refuse options that the documents of a project say."""
+    for option in context.command.params:
+        source = context.get_parameter_source(str(option.name))
+        if source is not None and source.name == "COMMANDLINE" and option.name not in allowed:
+            raise typer.BadParameter("with --project, its documents say this", param_hint=option.opts[0])
 
 
 def _question(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,6 +22,7 @@ from service.projects import (
     event_lines,
     line_of,
     read_project,
+    short_ids,
 )
 from service.projects.errors import ProjectRefused
 from streams import did_you_mean
@@ -53,50 +55,55 @@ def run(
 ) -> None:
     """Match all patterns of a project in event files, without Spark, Redis or HTTP."""
     project = LocalProject.of(read_project(folder), folder)
-    files, shown = _files(events, project), _shown(outputs, project)
+    files, shown = files_of(events, project), _shown(outputs, project)
     with waiting_on() as waiting:
-        needed = {one for stream in project.streams.values() for one in stream.exercises()}
-        compile_kernels([*sorted(needed), JSON_LINES], waiting.compiling)
-    batches = {name: read_event_batch(path, _reading(project.stream(name))) for name, path in files.items()}
+        compile_kernels([*project.exercises(), JSON_LINES], waiting.compiling)
+    batches = {name: read_event_batch(path, reading_of(project.stream(name))) for name, path in files.items()}
     found = project.run(batches, is_open=is_open)
-    found[EVENTS] = [one for one in found[EVENTS] if one["stream"] in shown]
-    counts = sum(map(len, batches.values()))
-    if output is RunOutput.JSON:
-        streams: dict[str, list[dict[str, Any]]] = {name: [] for name in shown}
-        for one in found.pop(EVENTS):
-            streams[one.pop("stream")].append(one)
-        letters = found.pop("dead_letters")
-        typer.echo(
-            orjson.dumps(
-                {
-                    "streams": streams,
-                    **found,
-                    **({"dead_letters": letters} if letters else {}),
-                    "stats": {"events": counts},
-                }
-            ).decode()
-        )
+    numbers = {name: len(some) for name, some in found.items()}
+    stats = {"events": sum(map(len, batches.values()))}
+    print_results(found, shown, numbers, stats, is_json=output is RunOutput.JSON)
+
+
+def print_results(
+    found: Results, shown: Sequence[str], numbers: Mapping[str, int], stats: Mapping[str, int], *, is_json: bool
+) -> None:
+    """Print what was found in a project.
+
+    Args:
+        found: All of it, or a part.
+        shown: The derived streams whose events are printed.
+        numbers: How much of each list was found.
+        stats: The number of events, and more for JSON.
+        is_json: As one JSON object; otherwise a line per result and the numbers.
+    """
+    short = short_ids(found[EVENTS])
+    events = [one for one in found[EVENTS] if one["stream"] in shown]
+    if is_json:
+        streams = {name: [_without_stream(one) for one in events if one["stream"] == name] for name in shown}
+        letters = {"dead_letters": found["dead_letters"]} if found["dead_letters"] else {}
+        lists = {name: found[name] for name in LISTS}
+        typer.echo(orjson.dumps({"streams": streams, **lists, **letters, "stats": stats}).decode())
         return
-    _tell(found, counts)
-
-
-def _tell(found: Results, counts: int) -> None:
-    """A line per result, and how many there are."""
     for part in LISTS:
         for one in found[part]:
-            typer.echo(printable(f"{part}  {one['stream']}  {line_of(part, one, has_keys=True)}"))
-    for line in event_lines(found[EVENTS]):
+            typer.echo(printable(f"{part}  {one['stream']}  {line_of(part, one, short, has_keys=True)}"))
+    for line in event_lines(events):
         typer.echo(printable(f"{EVENTS}  {line}"))
     for one in found["dead_letters"]:
         typer.echo(printable(f"dead_letters  {one['stream']}  {one['reason']}"))
-    numbers = [f"{len(found[part])} {part}" for part in LISTS]
-    numbers += [f"{len(found[part])} {name}" for part, name in _FEW.items() if found[part]]
-    typer.echo(", ".join([f"{counts} events", *numbers]))
+    counted = [f"{numbers[part]} {part}" for part in LISTS]
+    counted += [f"{numbers[part]} {name}" for part, name in _FEW.items() if numbers[part]]
+    typer.echo(", ".join([f"{stats['events']} events", *counted]))
+
+
+def _without_stream(one: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in one.items() if name != "stream"}
 
 
 def _shown(outputs: str | None, project: LocalProject) -> list[str]:
     """The derived streams that are printed."""
-    derived = [name for name, stream in project.streams.items() if stream.declaration.derived]
+    derived = project.derived()
     if outputs is None:
         return derived
     names = [name.strip() for name in outputs.split(",")]
@@ -106,7 +113,7 @@ def _shown(outputs: str | None, project: LocalProject) -> list[str]:
     return names
 
 
-def _files(said: list[str], project: LocalProject) -> dict[str, Path]:
+def files_of(said: Sequence[str], project: LocalProject) -> dict[str, Path]:
     """The file of each stream."""
     found: dict[str, Path] = {}
     for one in said:
@@ -124,7 +131,7 @@ def _files(said: list[str], project: LocalProject) -> dict[str, Path]:
     return found
 
 
-def _reading(stream: LocalStream) -> ReaderOptions:
+def reading_of(stream: LocalStream) -> ReaderOptions:
     """How its events are read: in the order of the file where some may be late."""
     declared = stream.declaration
     return ReaderOptions(

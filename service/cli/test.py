@@ -44,8 +44,7 @@ def test(
     if not cases:
         raise ProjectRefused.of([f"{folder} has no documents of the kind test"])
     with waiting_on() as waiting:
-        needed = {one for stream in project.streams.values() for one in stream.exercises()}
-        compile_kernels(sorted(needed), waiting.compiling)
+        compile_kernels(project.exercises(), waiting.compiling)
     outcomes: list[Outcome] = []
     for case in cases:
         begun = time.perf_counter()
@@ -80,7 +79,7 @@ def _write_junit(path: Path, outcomes: list[Outcome]) -> None:
     for outcome in outcomes:
         case = outcome.case
         element = ElementTree.SubElement(
-            suite, "testcase", classname=" ".join(case.events), name=case.name, time=f"{outcome.seconds:.3f}"
+            suite, "testcase", classname=",".join(case.events), name=case.name, time=f"{outcome.seconds:.3f}"
         )
         if not outcome.is_right:
             failure = ElementTree.SubElement(element, "failure", message=f"{case.document.place()}: other results")

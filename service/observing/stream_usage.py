@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from service.registering.derivations import uses_of
 from service.runtime import Stores
-from service.stores import Feeder, RecentPage, ShardReport, StreamUse
-from shards import DERIVED
+from service.stores import Feeder, ShardReport, StreamUse
 from streams import StreamDeclaration, format_time
 
 
@@ -38,15 +37,6 @@ def stream_usage(stores: Stores, declaration: StreamDeclaration) -> StreamUsage:
     return StreamUsage(
         uses=uses, waits_for=waiting_reason(declaration.name, producers, stores.pipeline_status.shards())
     )
-
-
-def derived_page(stores: Stores, stream: str, limit: int, after: str | None = None) -> RecentPage:
-    """The latest events of a derived stream that are kept, newest first; ``after`` is ``next`` of an earlier page.
-
-    Raises:
-        InvalidCursor: ``after`` is not a cursor.
-    """
-    return stores.results[DERIVED.name].page(limit, after=after, into=stream)
 
 
 def waiting_reason(stream: str, producers: Sequence[Feeder], reports: Sequence[ShardReport]) -> str | None:

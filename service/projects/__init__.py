@@ -16,8 +16,10 @@ from service.projects.cases import (
     line_of,
     outcome_of,
     run_case,
+    short_ids,
     with_expectation,
 )
+from service.projects.comparing import Comparison, Difference
 from service.projects.documents import Document, document_schema, read_project
 from service.projects.exporting import export_project
 from service.projects.local import LocalProject, LocalStream
@@ -29,6 +31,8 @@ __all__ = [
     "LISTS",
     "Case",
     "Change",
+    "Comparison",
+    "Difference",
     "Document",
     "LocalProject",
     "LocalStream",
@@ -46,5 +50,6 @@ __all__ = [
     "plan_project",
     "read_project",
     "run_case",
+    "short_ids",
     "with_expectation",
 ]

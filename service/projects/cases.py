@@ -32,7 +32,7 @@ class Case:
     Attributes:
         name: Of its document.
         document: Where it stands.
-        events: Of each stream, in the order in which they come.
+        events: By stream, in the order in which they come.
         is_open: Whether they are the beginning of something.
         expected: Lines by the name of the list of results.
     """
@@ -88,13 +88,19 @@ def run_case(case: Case, project: LocalProject) -> dict[str, list[str]]:
     """What a test finds, as lines by the name of their list."""
     found = project.run(case.events, is_open=case.is_open)
     keys = {key for batch in case.events.values() for key in batch.columns.column("key").to_pylist()}
-    lines = {name: sorted(line_of(name, one, has_keys=len(keys) > 1) for one in found[name]) for name in LISTS}
+    short = short_ids(found[EVENTS])
+    lines = {name: sorted(line_of(name, one, short, has_keys=len(keys) > 1) for one in found[name]) for name in LISTS}
     return {**lines, EVENTS: sorted(event_lines(found[EVENTS]))}
+
+
+def short_ids(events: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """The short form of derived events, by their ids: type and second."""
+    return {one["id"]: f"{one['type']}{_seconds(one['time'])}" for one in events}
 
 
 def event_lines(events: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Derived events as lines: stream, key, type and second, attributes; what is taken back in the same form."""
-    short = {one["id"]: f"{one['type']}{_seconds(one['time'])}" for one in events}
+    short = short_ids(events)
     for one in events:
         data = {name: short.get(value, value) if name == "retracts" else value for name, value in one["data"].items()}
         words = [
@@ -119,14 +125,23 @@ def expectation(found: Mapping[str, Sequence[str]], case: Case) -> dict[str, lis
     return {name: list(found[name]) for name in names}
 
 
-def line_of(name: str, one: Mapping[str, Any], *, has_keys: bool) -> str:
-    """A result as a line: what it is of, where, and why."""
+def line_of(name: str, one: Mapping[str, Any], short: Mapping[str, str], *, has_keys: bool) -> str:
+    """A result as a line: what it is of, where, and why.
+
+    Args:
+        name: Of its list.
+        one: The result.
+        short: What stands for ids of events, where it is not the id.
+        has_keys: Whether the key is shown.
+    """
     words = [str(one["pattern"])] if "pattern" in one else []
     words += [f"[{one['key']}]"] if has_keys else []
     if name in ("alerts", "timeouts", "corrections"):
-        words += [f"{alias}={','.join(ids)}" for alias, ids in sorted(one["bindings"].items())]
+        words += [
+            f"{alias}={','.join(short.get(one, one) for one in ids)}" for alias, ids in sorted(one["bindings"].items())
+        ]
     else:
-        words += [f"{one['event']}: {' '.join(one['reason'].split())}"]
+        words += [f"{short.get(one['event'], one['event'])}: {' '.join(one['reason'].split())}"]
     return " ".join(words)
 
 
@@ -155,46 +170,50 @@ def with_expectation(document: Document, expected: Mapping[str, Sequence[str]]) 
 
 
 def _case(document: Document, project: LocalProject) -> Case:
-    said = document.body["events"]
-    if isinstance(said, Mapping) and not all(isinstance(one, str) for one in said.values()):
-        if "stream" in document.body:
-            raise document.refuse("the events are given by stream, so leave out stream", "stream")
-        parts = dict(said)
+    body = document.body
+    if ("events" in body) == ("streams" in body):
+        raise document.refuse("a test has either events, of one stream, or streams, with the events of each")
+    if "events" in body:
+        place, said = "events", {_only_stream(document, project): body["events"]}
+    elif "stream" in body:
+        raise document.refuse("a test with streams names each in there; leave stream out", "stream")
     else:
-        parts = {_only_stream(document, project): said}
-    events: dict[str, EventBatch] = {}
-    for stream, part in parts.items():
-        member = "stream" if "stream" in document.body else "events"
-        if stream not in project.streams:
-            advice = did_you_mean(stream, project.streams)
-            raise document.refuse(f"no document declares the stream {stream!r}{advice}", member)
-        if project.stream(stream).declaration.derived:
-            raise document.refuse(f"the events of {stream!r} are derived; give those that it is made of", member)
-        try:
-            events[stream] = EventBatch.from_events(list(_events(document, project, stream, part)))
-        except ForestallError as error:
-            raise document.refuse(error.message, "events") from error
+        place, said = "streams", body["streams"]
+        for name in said:
+            _check_stream(document, project, name, place)
+    try:
+        events = {name: EventBatch.from_events(list(_events(document, project, name, said[name]))) for name in said}
+        expected = {name: sorted(map(_tidy, lines)) for name, lines in body.get("expect", {}).items()}
+    except ForestallError as error:
+        raise document.refuse(error.message, place) from error
     return Case(
-        name=document.name,
-        document=document,
-        events=events,
-        is_open=document.body.get("open", False),
-        expected={name: sorted(map(_tidy, lines)) for name, lines in document.body.get("expect", {}).items()},
+        name=document.name, document=document, events=events, is_open=body.get("open", False), expected=expected
     )
 
 
 def _only_stream(document: Document, project: LocalProject) -> str:
-    """The stream that a test names, or the only one."""
-    stream = document.body.get("stream")
+    """The stream that a test names, or the only one that events are posted to."""
+    stream: str | None = document.body.get("stream")
     if stream is not None:
-        return str(stream)
+        _check_stream(document, project, stream, "stream")
+        return stream
     posted = [name for name, one in project.streams.items() if not one.declaration.derived]
     if len(posted) != 1:
         raise document.refuse("say which stream the events are of, as the project has several")
     return posted[0]
 
 
+def _check_stream(document: Document, project: LocalProject, stream: str, place: str) -> None:
+    """Refuse a stream that does not exist, or that nobody posts events to."""
+    if stream not in project.streams:
+        advice = did_you_mean(stream, project.streams)
+        raise document.refuse(f"no document declares the stream {stream!r}{advice}", place)
+    if project.stream(stream).declaration.derived:
+        raise document.refuse(f"the events of {stream!r} are derived; give those that it is made of", place)
+
+
 def _events(document: Document, project: LocalProject, stream: str, said: Any) -> Iterator[Event]:
+    """The events of a stream, in the short form, by transaction, or as plain JSON."""
     if isinstance(said, str):
         said = {document.body.get("key", _KEY): said}
     if isinstance(said, Mapping):
@@ -211,7 +230,8 @@ def _short(document: Document, word: str, key: str) -> Event:
     parts = _EVENT.fullmatch(word)
     if parts is None or int(parts[2]) > _LATEST_S:
         raise document.refuse(
-            f"{word!r} is not an event; write the type, the second and perhaps a value, such as B3 or B3:5", "events"
+            f"{word!r} is not an event; write the type, the second and perhaps a value, such as B3 or B3:5",
+            "events" if "events" in document.body else "streams",
         )
     event_type, second, mark, value = parts.groups()
     data = {} if value is None else {"v": _number(value)}

@@ -16,7 +16,7 @@ from service.projects.joins import Joins
 from service.projects.planning import wanted_of
 from service.projects.resources import Form, Wanted
 from service.projects.results import Patterns
-from service.projects.running import ProjectRun, Results
+from service.projects.running import ProjectPlan, ProjectRun, Results
 from service.projects.streams import ConstraintSets, Following, Streams, Workflows
 from service.registering.joining import Derived, effective_set
 from service.registering.reports import joined_with
@@ -89,7 +89,37 @@ class LocalProject:
         Raises:
             ProjectRefused: A document cannot be meant so, or names a stream or workflow that no document declares.
         """
-        return _Reading(wanted_of(documents, folder)).project()
+        return cls.of_wanted(wanted_of(documents, folder))
+
+    @classmethod
+    def of_wanted(cls, wanted: Sequence[Wanted]) -> LocalProject:
+        """As ``of``, of what the documents ask for."""
+        return _Reading(wanted).project()
+
+    def plan(self) -> ProjectPlan:
+        """What is declared before the first event."""
+        return ProjectPlan(
+            declarations={name: stream.declaration for name, stream in self.streams.items()},
+            sets={name: stream.constraint_set for name, stream in self.streams.items()},
+            patterns={name: stream.patterns for name, stream in self.streams.items()},
+            operators=self.operators,
+        )
+
+    def check(self) -> None:
+        """Check that patterns may feed what they feed.
+
+        Raises:
+            ProjectRefused: They feed each other in a circle, or a stream that is not derived.
+        """
+        ProjectRun(self.plan())
+
+    def derived(self) -> list[str]:
+        """The names of the streams whose events patterns make."""
+        return [name for name, stream in self.streams.items() if stream.declaration.derived]
+
+    def exercises(self) -> list[str]:
+        """What stands for the kernels that a run needs (``streams.compiling``)."""
+        return sorted({one for stream in self.streams.values() for one in stream.exercises()})
 
     def run(self, events: Mapping[str, EventBatch], *, is_open: bool = False) -> Results:
         """What the patterns find, and which transactions break the constraints.
@@ -101,12 +131,7 @@ class LocalProject:
         Raises:
             ProjectRefused: Operators feed each other in a circle, or a stream that is not derived.
         """
-        run = ProjectRun(
-            {name: stream.declaration for name, stream in self.streams.items()},
-            {name: stream.constraint_set for name, stream in self.streams.items()},
-            {name: stream.patterns for name, stream in self.streams.items()},
-            self.operators,
-        )
+        run = ProjectRun(self.plan())
         for name, batch in events.items():
             run.feed(name, batch)
         return run.results(is_open=is_open)
@@ -130,13 +155,6 @@ class _Reading:
         self._declared = {
             one.name: StreamDeclaration.from_json({"name": one.name, **one.form}) for one in self._of(Streams)
         }
-        for one in self._of(Patterns):
-            with _placed(one):
-                into = parse_pattern(one.form["text"]).into
-            if into is not None:
-                self._declared.setdefault(into.stream, StreamDeclaration(name=into.stream, derived=True))
-        for one in self._of(Joins):
-            self._declared.setdefault(one.name, StreamDeclaration(name=one.name, derived=True))
 
     def project(self) -> LocalProject:
         """All of them."""

@@ -104,7 +104,7 @@ def plan_project(client: ForestallClient, documents: Sequence[Document], folder:
     problems: list[str] = []
     for one in wanted:
         found = one.kind.find(client, one.name)
-        if found is not None and found.form == one.form:
+        if found is not None and one.kind.is_as(found.form, one):
             continue
         change = Change(
             action="new" if found is None else "changed", kind=one.kind, name=one.name, wanted=one, found=found
@@ -138,7 +138,13 @@ def wanted_of(documents: Sequence[Document], folder: Path) -> list[Wanted]:
                 problems.append(f"{document.place()}: {error.message}")
     if problems:
         raise ProjectRefused.of(problems)
-    return found
+    return with_implied(found)
+
+
+def with_implied(wanted: Sequence[Wanted]) -> list[Wanted]:
+    """Some resources with those that they need and no document names, in the order in which they can be made."""
+    implied = [one for kind in KINDS for one in kind.implied(wanted)]
+    return sorted([*wanted, *implied], key=lambda one: KINDS.index(one.kind))
 
 
 def difference(before: Form | None, after: Form | None) -> list[str]:

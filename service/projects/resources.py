@@ -7,7 +7,7 @@ what a service has are made by the same kind.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
@@ -28,6 +28,8 @@ class Wanted:
         form: What is compared.
         document: Where it is said.
         extra: What a change needs besides.
+        feeds: The derived stream that it feeds; empty: none.
+        is_implied: Whether no document is of it, and another resource needs it.
     """
 
     kind: ResourceKind
@@ -35,6 +37,8 @@ class Wanted:
     form: Form
     document: Document
     extra: Mapping[str, Any] = field(default_factory=dict)
+    feeds: str = ""
+    is_implied: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +78,14 @@ class ResourceKind(ABC):
         Raises:
             ForestallError: It cannot be meant so.
         """
+
+    def implied(self, wanted: Sequence[Wanted]) -> Iterator[Wanted]:
+        """What the resources of a project need of this kind, and no document names."""
+        return iter(())
+
+    def is_as(self, found: Form, wanted: Wanted) -> bool:
+        """Whether what was found is what is wanted."""
+        return found == wanted.form
 
     def cannot_change(self, found: Form, wanted: Form) -> str:
         """Why one that is there cannot be changed so, in words; empty: it can."""

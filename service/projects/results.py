@@ -56,7 +56,7 @@ class Patterns(ResourceKind):
         said = {name: document.body.get(name, usual) for name, usual in _PATTERN.items()}
         form = {"stream": document.body["stream"], "text": text.strip(), **said}
         extra = {"start": document.body.get("start", "fresh")}
-        yield Wanted(kind=self, name=document.name, form=form, document=document, extra=extra)
+        yield Wanted(kind=self, name=document.name, form=form, document=document, extra=extra, feeds=fed_by(text))
 
     def names(self, client: ForestallClient) -> list[str]:
         """All that are not retired."""
@@ -72,6 +72,10 @@ class Patterns(ResourceKind):
         form = {name: answer[name] for name in ("stream", "text", *_PATTERN)}
         state = "active" if answer["state"] == "suspended" else answer["state"]
         return Found(form={**form, "text": form["text"].strip(), "state": state}, tag=tag, at=at, answer=answer)
+
+    def cannot_change(self, found: Form, wanted: Form) -> str:
+        """A pattern keeps its stream."""
+        return "" if found["stream"] == wanted["stream"] else "the stream of a pattern cannot be changed; rename it"
 
     def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:
         """Register what is different, then bring it into its state."""
@@ -93,6 +97,12 @@ class Patterns(ResourceKind):
     def export(self, client: ForestallClient, name: str, found: Found, keep: Files) -> Form:
         """What is not as usual."""
         return {name: value for name, value in found.form.items() if _PATTERN.get(name) != value}
+
+
+def fed_by(text: str) -> str:
+    """The derived stream that a pattern feeds; empty: none."""
+    into = parse_pattern(text).into
+    return "" if into is None else into.stream
 
 
 class Webhooks(ResourceKind):

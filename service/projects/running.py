@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import astuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass
 from typing import Any, TypeAlias
 
 import orjson
@@ -15,10 +15,12 @@ from service.registering.routing import RoutedPattern
 from shards import DEAD_LETTER, DERIVED, InlineShards
 from shards.errors import KeyFinished, NotDerivable
 from streams import (
+    AttributePath,
     ConstraintsOn,
     ControlRecord,
     Definition,
     EventBatch,
+    Input,
     OperatorOn,
     PatternOn,
     StreamDeclaration,
@@ -47,81 +49,78 @@ _MEMBERS: Mapping[str, Sequence[str]] = {
 }
 
 
-class ProjectRun:
-    """One run of some streams, their constraints and their patterns.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectPlan:
+    """The streams, constraints and patterns of a project.
 
-    Args:
-        declarations: In the order in which results are listed.
+    Attributes:
+        declarations: By name, in the order in which results are listed.
         sets: What the transactions of each stream keep to.
         patterns: Of each stream, each with whether its set terminates partial matches.
         operators: Of other kinds; streams between them that are not declared are derived.
-
-    Raises:
-        ProjectRefused: Operators feed each other in a circle, or an ordinary stream.
     """
 
-    def __init__(
-        self,
-        declarations: Mapping[str, StreamDeclaration],
-        sets: Mapping[str, ConstraintSet],
-        patterns: Mapping[str, Sequence[tuple[RoutedPattern, bool]]],
-        operators: Sequence[Definition] = (),
-    ) -> None:
-        self._declarations, self._patterns = declarations, patterns
-        self._inputs = sorted({source for one in operators for source in one.inputs}, key=astuple)
-        self._shards = InlineShards(1)
-        every = [one.pattern for some in patterns.values() for one, _ in some]
-        self._with_returns = {pattern.name for pattern in every if pattern.returns}
-        for name, declaration in self._declarations.items():
-            self._shards.say(name, StreamOn(declaration))
-        for name in sorted({source.stream for source in self._inputs}.difference(declarations)):
-            self._shards.say(name, StreamOn(StreamDeclaration(name=name, derived=True)))
-        for name in self._declarations:
-            for record in self._records(name, sets.get(name, ConstraintSet())):
-                self._shards.say(name, record)
-        for one in operators:
-            self._shards.say(one.inputs[0].stream, OperatorOn(one, "fresh"))
-        refused = [orjson.loads(row.body)["reason"] for block in self._shards.settle() for row in block]
-        if refused:
-            raise ProjectRefused.of(refused)
+    declarations: Mapping[str, StreamDeclaration]
+    sets: Mapping[str, ConstraintSet]
+    patterns: Mapping[str, Sequence[tuple[RoutedPattern, bool]]]
+    operators: Sequence[Definition] = ()
 
-    def feed(self, stream: str, events: EventBatch) -> None:
-        """Let events of a stream come; how the events of several streams lie among each other is without meaning."""
-        declaration = self._declarations[stream]
-        self._shards.feed(stream, events)
-        routes = {one.route for one, _ in self._patterns.get(stream, ())}
+    def records(self) -> Iterator[tuple[str, ControlRecord]]:
+        """What the log would say before the first event, each with its stream."""
+        for name, declaration in self.declarations.items():
+            yield name, StreamOn(declaration)
+        for name in sorted({source.stream for source in self._inputs}.difference(self.declarations)):
+            yield name, StreamOn(StreamDeclaration(name=name, derived=True))
+        for name in self.declarations:
+            for record in self._records(name, self.sets.get(name, ConstraintSet())):
+                yield name, record
+        for one in self.operators:
+            yield one.inputs[0].stream, OperatorOn(one, "fresh")
+
+    def routes(self, stream: str) -> dict[str, AttributePath]:
+        """The further keys that operators on a stream use."""
+        routes = {one.route for one, _ in self.patterns.get(stream, ())}
         routes |= {source.key for source in self._inputs if source.stream == stream}
-        for route in sorted(routes - {""}):
-            self._shards.feed(stream, events.keyed_by(declaration.attribute_of(route)), route)
+        return {route: self.declarations[stream].attribute_of(route) for route in sorted(routes - {""})}
 
-    def results(self, *, is_open: bool) -> Results:
-        """What was found.
+    def results(self, rows: Iterable[tuple[str, bytes]]) -> Results:
+        """What rows say, by list and stream.
 
         Args:
-            is_open: Whether the events are the beginning of something; otherwise every transaction ends with them.
+            rows: Kind and body of each.
         """
-        rows = self._shards.pause() if is_open else self._shards.finish()
+        every = [one.pattern for some in self.patterns.values() for one, _ in some]
+        with_returns = {pattern.name for pattern in every if pattern.returns}
         found: Results = {name: [] for name in (*LISTS, EVENTS, DEAD_LETTER.member)}
-        for row in (row for block in rows for row in block):
-            body = orjson.loads(row.body)
-            if (name := _ROWS.get(row.kind)) is not None:
+        for kind, content in rows:
+            body = orjson.loads(content)
+            if (name := _ROWS.get(kind)) is not None:
                 stream = body["into"] if name == EVENTS else body["stream"]
-                if stream not in self._declarations:  # between operators
+                if stream not in self.declarations:  # between operators
                     continue
                 members = [member for member in _MEMBERS[name] if member in body]
-                if name == "alerts" and body["pattern"] not in self._with_returns:
+                if name == "alerts" and body["pattern"] not in with_returns:
                     members.remove("returns")
                 found[name].append({"stream": stream, **{member: body[member] for member in members}})
-            elif row.kind == DEAD_LETTER.name and body["code"] in _SHOWN_LETTERS:
+            elif kind == DEAD_LETTER.name and body["code"] in _SHOWN_LETTERS:
                 found[DEAD_LETTER.member].append({name: body[name] for name in ("stream", "pattern", "key", "reason")})
-        places = {name: place for place, name in enumerate(self._declarations)}
+        places = {name: place for place, name in enumerate(self.declarations)}
         for name, some in found.items():
             some.sort(key=_ORDERS.get(name, _no_order))
             some.sort(key=lambda one: places[one["stream"]])
         return found
 
+    @staticmethod
+    def numbers(counts: Mapping[str, int]) -> dict[str, int]:
+        """The number of results by list, from that of rows by kind."""
+        return {name: counts.get(kind, 0) for kind, name in _ROWS.items()}
+
+    @property
+    def _inputs(self) -> list[Input]:
+        return sorted({source for one in self.operators for source in one.inputs}, key=astuple)
+
     def _records(self, stream: str, constraint_set: ConstraintSet) -> Iterator[ControlRecord]:
-        patterns = self._patterns.get(stream, ())
+        patterns = self.patterns.get(stream, ())
         if constraint_set.parts or constraint_set.trace_ends:
             guarded = [build_query(one.pattern) for one, is_guarded in patterns if is_guarded and one.has_whole_traces]
             used, _ = within_cap(constraint_set, guarded)
@@ -134,6 +133,41 @@ class ProjectRun:
                 is_guarded=is_guarded and one.has_whole_traces,
                 route=one.route,
             )
+
+
+class ProjectRun:
+    """One run of a project in this process.
+
+    Args:
+        plan: The project.
+
+    Raises:
+        ProjectRefused: Patterns feed each other in a circle, or an ordinary stream.
+    """
+
+    def __init__(self, plan: ProjectPlan) -> None:
+        self._plan = plan
+        self._shards = InlineShards(1)
+        for stream, record in plan.records():
+            self._shards.say(stream, record)
+        refused = [orjson.loads(row.body)["reason"] for block in self._shards.settle() for row in block]
+        if refused:
+            raise ProjectRefused.of(refused)
+
+    def feed(self, stream: str, events: EventBatch) -> None:
+        """Let events of a stream come; how the events of several streams lie among each other is without meaning."""
+        self._shards.feed(stream, events)
+        for route, path in self._plan.routes(stream).items():
+            self._shards.feed(stream, events.keyed_by(path), route)
+
+    def results(self, *, is_open: bool) -> Results:
+        """What was found.
+
+        Args:
+            is_open: Whether the events are the beginning of something; otherwise every transaction ends with them.
+        """
+        rows = self._shards.pause() if is_open else self._shards.finish()
+        return self._plan.results((row.kind, row.body) for block in rows for row in block)
 
 
 def _no_order(_: Mapping[str, Any]) -> tuple[Any, ...]:

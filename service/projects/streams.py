@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -31,6 +31,19 @@ class Streams(ResourceKind):
         members = {name: value for name, value in document.body.items() if name not in _BESIDE}
         form = _declared({"name": document.name, **members})
         yield Wanted(kind=self, name=document.name, form=form, document=document)
+
+    def implied(self, wanted: Sequence[Wanted]) -> Iterator[Wanted]:
+        """The derived streams that patterns and joins feed and no document declares."""
+        known = {one.name for one in wanted if one.kind is self}
+        for one in wanted:
+            if one.feeds and one.feeds not in known:
+                known.add(one.feeds)
+                form = _declared({"name": one.feeds, "derived": True})
+                yield Wanted(kind=self, name=one.feeds, form=form, document=one.document, is_implied=True)
+
+    def is_as(self, found: Form, wanted: Wanted) -> bool:
+        """A derived stream that no document declares may be declared in any way."""
+        return found == wanted.form or (wanted.is_implied and found.get("derived", False))
 
     def names(self, client: ForestallClient) -> list[str]:
         """All streams."""

@@ -79,7 +79,9 @@ class StreamLibrary:
             PreconditionFailed: The declaration is not what the condition says.
             StreamInUse: Something is on it, and ``is_cascading`` does not say that it is to go, too.
         """
-        return self._stores.registry.removal.remove(name, condition, is_cascading=is_cascading)
+        found = self._stores.registry.removal.remove(name, condition, is_cascading=is_cascading)
+        self._stores.derived.forget(name)
+        return found
 
     def _check_ends(self, declaration: StreamDeclaration, document: object) -> None:
         """Check that every pattern that waits for the end of a trace can still see it.

@@ -20,6 +20,7 @@ from .log.announcements import Announcements
 from .log.backlog import BacklogStore
 from .log.dead_letters import DeadLetter, DeadLetterStore, ReplayOutcome
 from .log.derived import DerivedEventStore, DerivedPart
+from .log.derived_pages import DerivedEventPages, pages_of_any
 from .log.event_ids import DuplicateStore, IdLimits, event_digest
 from .log.event_log import EventLog, LogLimits, Receipt, Submission
 from .log.event_pages import EventFilter, EventPage, EventPages, LogEventPages
@@ -94,6 +95,7 @@ __all__ = [
     "DeliveryLog",
     "DeliveryStats",
     "DeliveryStore",
+    "DerivedEventPages",
     "DerivedEventStore",
     "DerivedPart",
     "DuplicateStore",
@@ -160,6 +162,7 @@ __all__ = [
     "connect",
     "event_digest",
     "is_answering",
+    "pages_of_any",
     "server_facts",
     "server_folder",
     "server_time_us",

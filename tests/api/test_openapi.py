@@ -30,7 +30,13 @@ from streams import PatternOn, StreamDeclaration, StreamOn
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
 
 KEY = "a-key-for-fuzzing"
-LIMITS = {"max_body_bytes": 100_000, "max_batch_events": 50, "max_model_bytes": 50_000, "max_automaton_states": 100}
+LIMITS = {
+    "max_body_bytes": 100_000,
+    "max_batch_events": 50,
+    "max_model_bytes": 50_000,
+    "max_automaton_states": 100,
+    "question_wait_s": 0.05,
+}
 TEXT = "PATTERN p EVENT SEQ(A a, B b)"
 TREE = {"content": {"tree": {"sequence": ["A", "B"]}}}
 STEPS: list[Step] = [
@@ -61,6 +67,8 @@ CHECKS = [
     openapi_checks.missing_required_header,
     check_form_of_problem,
 ]
+
+ASKING = "/v1/traces"
 
 
 def fuzzed_app(url, clock=None):
@@ -157,5 +165,7 @@ def test_every_answer_is_described(case, filled):
     at_known(case, filled.names)
     headers = {"Authorization": f"Bearer {KEY}"}
     answer = case.call(base_url=filled.url, headers=headers)
-    assert answer.status_code < 500, answer.text
-    case.validate_response(answer, checks=CHECKS, headers=headers, transport_kwargs={"base_url": filled.url})
+    is_for_pipeline = case.operation.path == ASKING and answer.status_code in (503, 504)  # none runs here
+    assert answer.status_code < 500 or is_for_pipeline, answer.text
+    wanted = [check for check in CHECKS if not (is_for_pipeline and check is checks.not_a_server_error)]
+    case.validate_response(answer, checks=wanted, headers=headers, transport_kwargs={"base_url": filled.url})

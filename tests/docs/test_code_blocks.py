@@ -33,6 +33,8 @@ PROSE = {"text", "mermaid", "diff"}
 GROUPS = {
     "alerts", "backtests", "constraints", "dead-letters", "deviations", "endings", "event-types", "feed", "joins",
     "keys", "patterns", "streams", "traces", "webhooks", "workflows",
+    "alerts", "backtests", "constraints", "dead-letters", "derived-events", "deviations", "endings", "event-types",
+    "feed", "keys", "patterns", "streams", "traces", "webhooks", "workflows",
 }  # fmt: skip
 ON_SERVICE = {"list", "show", "upload"}  # of constraints: what follows else is a model
 SHELL = {"bash", "sh", "console"}

@@ -3,10 +3,11 @@
 import pytest
 
 from service import Registration
-from service.errors import DerivationRefused, StreamDerived, StreamNotDerived
+from service.errors import DerivationRefused, StreamDerived, StreamInUse, StreamNotDerived, UnknownStream
 from service.intake.announcing import Announcing
 from service.intake.posting import Intake
 from service.registering.derivations import uses_of
+from service.registering.stream_library import StreamLibrary
 from service.stores import PatternDraft, StreamUse
 from streams import Punctuation, StreamDeclaration, TraceEnd
 
@@ -119,3 +120,15 @@ def test_nobody_posts_events_or_times_to_a_derived_stream(registration, stores, 
         Announcing(stores).punctuate("hints", Punctuation(before_us=5))
     assert controls(stores) == before
     Announcing(stores).end_trace("hints", TraceEnd(key="k"))
+
+
+def test_a_derived_stream_is_not_deleted_while_something_feeds_it(stores, registration, clock):
+    registration.register_pattern("orders", text("late", "hints"))
+    library = StreamLibrary(stores, registration.constraint_sets, clock)
+    for is_cascading in (False, True):
+        with pytest.raises(StreamInUse, match="the pattern late; its events are made there"):
+            library.remove("hints", is_cascading=is_cascading)
+    registration.delete_pattern("late")
+    assert library.remove("hints") == []
+    with pytest.raises(UnknownStream):
+        stores.registry.stream("hints")

@@ -543,6 +543,7 @@ def test_a_record_kind_of_the_log_is_one_that_shards_know():
     times = {"tick", "trace-end", "punctuation"}
     assert {kind.value for kind in RecordKind} == {
         "events",
+        "ask",
         "stream-on",
         "stream-off",
         "constraints-on",

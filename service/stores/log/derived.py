@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import orjson
 
@@ -20,6 +20,8 @@ from service.stores.log.stream_times import STREAM_TIMES_KEY, StreamTimesStore
 from streams import LAYOUT_KEY, EventBatch, Tick, log_key, position_order
 
 CHUNK_EVENTS = 5_000
+
+_Move: TypeAlias = tuple[str, str, str]  # of a mark: its field, what it must be (empty: there is none), what it is then
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -90,7 +92,7 @@ class DerivedEventStore:
             LogResharding: The log is being divided anew.
         """
         told = {_field(stream, shard): "" if time_us is None else time_us for shard, time_us in by_shard.items()}
-        self._client.hset(DERIVED_PROMISES_KEY, mapping=cast("Mapping[Any, Any]", told))
+        self._client.hset(DERIVED_PROMISES_KEY, mapping=cast(Any, told))
         promised = self.promises(stream)
         known = [time_us for time_us in promised if time_us is not None]
         if len(known) < len(promised):
@@ -120,35 +122,35 @@ class DerivedEventStore:
             if noted is None or position_order(noted.decode()) < position_order(part.until)
         ]
 
-    def _next_chunk(self, stream: str, parts: Sequence[DerivedPart]) -> list[tuple[DerivedPart, _Mark]]:
-        """The next events to be appended, by shard, with the mark as it must be; some at a time."""
+    def _next_chunk(self, stream: str, parts: Sequence[DerivedPart]) -> list[tuple[DerivedPart, _Move]]:
+        """The next events to be appended, by shard, with how their mark moves; some at a time."""
         if not parts:
             return []
         fields = [_field(stream, part.shard) for part in parts]
         found = cast("list[bytes | None]", self._client.hmget(DERIVED_MARKS_KEY, fields))
         chunk, room = [], CHUNK_EVENTS
         for part, body in zip(parts, found, strict=True):
-            mark = _Mark(b"" if body is None else body)
-            done = mark.done(part)
+            mark = "" if body is None else body.decode()
+            done = _done(mark, part)
             events = part.events.slice(done, min(room, len(part.events) - done))
             if len(events):
-                chunk.append((replace(part, events=events), mark))
+                move = (_field(stream, part.shard), mark, f"{part.after} {done + len(events)}")
+                chunk.append((replace(part, events=events), move))
                 room -= len(events)
         return chunk
 
-    def _append_chunk(self, stream: str, chunk: Sequence[tuple[DerivedPart, _Mark]]) -> bool:
+    def _append_chunk(self, stream: str, chunk: Sequence[tuple[DerivedPart, _Move]]) -> bool:
         """Append one chunk, unless its marks have moved since they were read."""
         shards = self._layout.known().shards
         batch = EventBatch.joined([part.events for part, _ in chunk])
         by_shard = batch.split_by_shard(shards)
-        moves = [(_field(stream, part.shard), mark.body.decode(), mark.moved(part)) for part, mark in chunk]
         reply = self._append(
             marks=DERIVED_MARKS_KEY,
             appended=APPENDED_KEY,
             times=STREAM_TIMES_KEY,
             layout=LAYOUT_KEY,
             shards=[log_key(shard) for shard in by_shard],
-            moves=orjson.dumps(moves),
+            moves=orjson.dumps([move for _, move in chunk]),
             stream=stream,
             newest_us=int(batch.time_us.max()),
             shard_count=shards,
@@ -159,24 +161,14 @@ class DerivedEventStore:
         return bool(reply)
 
 
-@dataclass(frozen=True, slots=True)
-class _Mark:
-    """A mark as it is stored: position and number; empty where there is none."""
-
-    body: bytes
-
-    def done(self, part: DerivedPart) -> int:
-        """How many events of a part are in the log: all, where the mark is of a later micro-batch."""
-        if not self.body:
-            return 0
-        position, number = self.body.decode().split()
-        if position == part.after:
-            return min(int(number), len(part.events))
-        return len(part.events) if position_order(position) > position_order(part.after) else 0
-
-    def moved(self, part: DerivedPart) -> str:
-        """The mark behind the events of a part that comes next."""
-        return f"{part.after} {self.done(part) + len(part.events)}"
+def _done(mark: str, part: DerivedPart) -> int:
+    """How many events of a part are in the log by its mark: all, where that is of a later micro-batch."""
+    if not mark:
+        return 0
+    position, number = mark.split()
+    if position == part.after:
+        return min(int(number), len(part.events))
+    return len(part.events) if position_order(position) > position_order(part.after) else 0
 
 
 def _field(stream: str, shard: int) -> str:

@@ -159,7 +159,7 @@ class JoinInputHost:
 
     def measures(self) -> Mapping[str, int]:
         """How many events were handed on."""
-        return {"handed_on": sum(self.counts.values())}
+        return {"join_handed_on": sum(self.counts.values())}
 
     def dump(self) -> SavedHost:
         """The definitions and counts."""

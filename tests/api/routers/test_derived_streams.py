@@ -1,5 +1,7 @@
 """Derived streams over HTTP: who makes their events, who listens, and what nobody may do."""
 
+from typing import Any
+
 import orjson
 import pytest
 
@@ -56,7 +58,7 @@ def test_a_restricted_key_feeds_only_streams_that_it_may_touch(http, orders, hol
 
 
 def test_its_events_are_listed_and_its_state_is_shown(http, hints, stores, clock):
-    event: dict[str, object] = {
+    event: dict[str, Any] = {
         "id": "d1",
         "stream": "orders",
         "into": "hints",

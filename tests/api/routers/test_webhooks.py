@@ -5,7 +5,7 @@ import pytest
 from standardwebhooks import Webhook
 
 from api.schemas.alerts import AlertModel
-from api.schemas.results import CorrectionModel, DeviationModel, SuspensionModel
+from api.schemas.results import CorrectionModel, DerivedEventModel, DeviationModel, SuspensionModel
 from service import AlertSink
 from service.stores import Outcome
 from service.testing import receiving, sink_row
@@ -266,6 +266,7 @@ def test_templates_know_the_members_of_bodies():
         "correction": CorrectionModel.model_fields,
         "deviation": DeviationModel.model_fields,
         "pattern.suspended": SuspensionModel.model_fields,
+        "derived": DerivedEventModel.model_fields,
     }
     delivered = {kind.delivered_as: kind.members for kind in RESULT_KINDS.values() if kind.delivered_as}
     assert {kind: set(names) for kind, names in members.items()} == delivered

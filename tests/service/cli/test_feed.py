@@ -122,7 +122,7 @@ def test_a_feed_that_runs_already_is_named(call, place):
 
 
 def test_a_feed_without_its_checkpoint_is_refused(call, place, stores):
-    stores.feeds.begin("mine", FeedMark(checkpoint="lost", batch=3))
+    stores.feeds.begin("mine", FeedMark(checkpoint="lost", batch=3), "orders")
     status, _, said = call("feed", "folder", "in", "--stream", "orders", "--name", "mine")
     assert (status, "another checkpoint" in said) == (2, True)
 

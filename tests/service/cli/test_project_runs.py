@@ -1,5 +1,7 @@
 """A project runs without a service: over files, and over the events of its tests."""
 
+import subprocess
+import sys
 from random import Random
 from typing import Any
 
@@ -202,6 +204,34 @@ expect:
 """
 
 
+MORE = """
+kind: stream
+name: s
+keys: {customer: data.customer}
+end_events: [End]
+---
+{kind: constraints, name: s, constraints: [{exclusive: [B, C]}]}
+---
+{kind: pattern, name: ab, stream: s, text: 'PATTERN ab EVENT SEQ(A a, B b)'}
+---
+{kind: pattern, name: pair, stream: s, text: 'PATTERN pair EVENT SEQ(A a, A b) WHERE [customer] WITHIN 90 s'}
+---
+kind: pattern
+name: ends
+stream: s
+text: PATTERN ends EVENT SEQ(A a, End e) RETURN e.v AS v INTO ends KEY v TYPE E
+---
+kind: pattern
+name: again
+stream: late
+text: PATTERN again EVENT SEQ(Paid a, Late b) WITHIN 60 s RETURN a.amount AS v INTO ends TYPE L
+---
+{kind: pattern, name: seen, stream: ends, text: 'PATTERN seen EVENT SEQ(E e, L l) RETURN e.v AS v INTO seen KEY v'}
+---
+{kind: pattern, name: of_seen, stream: seen, text: 'PATTERN of_seen EVENT SEQ(_ a, NOT _) WITHIN 100 s'}
+"""
+
+
 @pytest.fixture
 def chain(tmp_path):
     (tmp_path / "chain.yaml").write_text(CHAIN)
@@ -213,6 +243,48 @@ def test_derived_events_are_expected(chain, call):
     (chain / "chain.yaml").write_text(CHAIN.replace("Late35", "Late36"))
     status, out, _ = call("test", str(chain))
     assert (status, "! late [ann] Late36 customer=ann" in out) == (1, True)
+
+
+SEVERAL = """
+kind: test
+name: a union of two streams
+streams:
+  invoices: {i1: "Invoice1:ann", i2: "Invoice5:ann"}
+  payments: [{id: p, type: Payment, time: "1970-01-01T00:00:02Z", key: ann, data: {v: 7}}]
+expect:
+  events: ["late [ann] Late31 customer=ann", "late [ann] Late35 customer=ann", "late [ann] Paid2 amount=7"]
+  alerts: ["twice [ann] a=Late31 b=Late35"]
+"""
+
+
+def test_a_test_has_events_of_several_streams(chain, call):
+    path = chain / "several.yaml"
+    path.write_text(SEVERAL)
+    status, out, _ = call("test", str(chain), "--junit", "out.xml")
+    assert (status, "passed  a union of two streams" in out) == (0, True)
+    names = {case.get("classname") for case in ElementTree.parse(chain / "out.xml").iter("testcase")}
+    assert names == {"invoices", "invoices,payments"}
+    path.write_text(path.read_text().replace("amount=7", "amount=8"))
+    assert call("test", str(chain))[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        ("events: A1\nstreams: {invoices: A1}", "a test has either events, of one stream, or streams"),
+        ("open: true", "a test has either events, of one stream, or streams"),
+        ("stream: invoices\nstreams: {invoices: A1}", "x.yaml:3: a test with streams names each in there"),
+        ("streams: {invoice: A1}", "x.yaml:3: no document declares the stream 'invoice' (did you mean invoices?)"),
+        ("streams: {late: A1}", "the events of 'late' are derived"),
+        ("streams: {invoices: A}", "x.yaml:3: 'A' is not an event"),
+        ("streams: {}", "x.yaml:3: streams"),
+    ],
+)
+def test_a_test_of_several_streams_that_cannot_be_meant_so_is_refused(chain, call, members, said):
+    (chain / "x.yaml").write_text(f"kind: test\nname: t\n{members}\nexpect: {{alerts: []}}")
+    status, out, err = call("test", str(chain))
+    assert (status, out) == (2, "")
+    assert said in err
 
 
 def test_a_chain_over_two_streams_is_run(chain, call):
@@ -244,6 +316,67 @@ def test_a_chain_over_two_streams_is_run(chain, call):
     status, out, _ = call(*options[:-2])
     assert "events  late [ann] Late31 customer=ann" in out
     assert out.splitlines()[-1].endswith("3 derived events, 1 dead letters")
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_backtest_of_a_project_finds_what_a_run_finds(tmp_path, call):
+    folder, rng = tmp_path / "rules", Random(3)
+    folder.mkdir()
+    (folder / "chain.yaml").write_text(CHAIN)
+    (folder / "more.yaml").write_text(MORE)
+    asked = []
+    for stream, types in (
+        ("invoices", ("Invoice", "Payment")),
+        ("payments", ("Payment", "Other")),
+        ("s", ("A", "B", "C", "End")),
+    ):
+        events = [
+            Event(
+                id=f"{stream}{n}",
+                type=rng.choice(types),
+                time_us=n * 7 * 10**6,
+                key=rng.choice(("ann", "bob", "cid", "d")),
+                data={"v": rng.choice(["ann", "bob", "cid", None]), "customer": rng.choice("xyz")},
+            )
+            for n in range(200)
+        ]
+        (tmp_path / f"{stream}.jsonl").write_bytes(b"".join(orjson.dumps(render_plain(one)) + b"\n" for one in events))
+        asked += ["--events", f"{stream}={tmp_path}/{stream}.jsonl"]
+    ran = orjson.loads(call("run", str(folder), *asked, "--output", "json")[1])
+    options = ("--limit", "100000", "--cores", "2", "--output", str(tmp_path / "rows"), "--json")
+    command = [sys.executable, "-c", "from service.cli import main; main()", "backtest", "--project", str(folder)]
+    done = subprocess.run([*command, *asked, *options], capture_output=True, cwd=ROOT, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr.decode()  # a process of its own: it ends the session of Spark
+    found = orjson.loads(done.stdout)
+    assert (ran.pop("stats"), found.pop("stats")) == ({"events": 600}, {"events": 600, "rounds": 3})
+    assert min(map(len, (ran["alerts"], ran["ended"], ran["dead_letters"], *ran["streams"].values()))) > 0
+    assert _in_order(found) == _in_order(ran)
+    lines = [line for file in (tmp_path / "rows").glob("alert-*") for line in file.read_bytes().splitlines()]
+    assert len(lines) == len(ran["alerts"])
+
+
+def _in_order(found: dict[str, Any]) -> dict[str, list[str]]:
+    lists = {**found, **found.pop("streams")}
+    return {
+        name: sorted(orjson.dumps(one, option=orjson.OPT_SORT_KEYS).decode() for one in some)
+        for name, some in lists.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--events", "invoices=none.jsonl"], "none.jsonl is not a file"),
+        (["--events", "late=none.jsonl"], "the events of 'late' are derived"),
+        (["--events", "invoices=none.jsonl", "--key", "data.x"], "with --project, its documents say this"),
+    ],
+)
+def test_a_backtest_of_a_project_that_cannot_be_meant_so_is_refused(chain, call, monkeypatch, options, said):
+    monkeypatch.setattr("service.cli.backtest.check_java", lambda: None)
+    status, out, err = call("backtest", "--project", str(chain), *options)
+    assert (status, out) == (2, "")
+    assert said in " ".join(err.split())
 
 
 @pytest.mark.parametrize(

@@ -349,5 +349,141 @@ def test_the_commands_plan_apply_and_export(call, server_url, stores, project, t
 
 def test_the_schema_names_every_kind():
     schema = document_schema()
-    assert set(schema["properties"]["kind"]["enum"]) == set(schema["$defs"]) - {"from_environment", "key", "lines"}
+    assert set(schema["properties"]["kind"]["enum"]) == set(schema["$defs"]) - {
+        "events",
+        "from_environment",
+        "key",
+        "lines",
+    }
     assert Path(ROOT / "service/projects/document.schema.json").is_file()
+
+
+CHAIN = """
+{kind: stream, name: invoices, end_events: [Paid]}
+---
+kind: pattern
+name: dunning
+stream: late
+text: PATTERN dunning EVENT SEQ(Late a, Late b) RETURN a.customer AS customer INTO cases
+---
+kind: pattern
+name: late
+stream: invoices
+text: PATTERN late EVENT SEQ(Invoice i, WITHIN 30 s NOT Paid) RETURN i.v AS customer INTO late KEY customer TYPE Late
+---
+kind: pattern
+name: opened
+stream: cases
+state: draft
+text: PATTERN opened EVENT dunning RETURN dunning.customer AS customer INTO opened
+"""
+
+
+@pytest.fixture
+def chain(tmp_path):
+    return written(tmp_path / "chain", {"chain.yaml": CHAIN})
+
+
+def test_derived_streams_that_no_document_declares_are_made_before_their_patterns_and_stay(service, chain, tmp_path):
+    made = [
+        ("new", "stream invoices"),
+        ("new", "stream cases"),
+        ("new", "stream late"),
+        ("new", "stream opened"),
+        ("new", "pattern dunning"),
+        ("new", "pattern late"),
+        ("new", "pattern opened"),
+    ]
+    assert applied(service, chain) == made
+    assert service.get("/streams/late")["derived"]
+    for is_pruned in (False, True):
+        plan = plan_of(service, chain, is_pruned=is_pruned)
+        assert (plan.changes, plan.same) == ([], 4)
+    export_project(service, tmp_path / "out")
+    assert plan_of(service, tmp_path / "out", is_pruned=True).changes == []
+
+
+def test_a_derived_stream_that_a_registration_has_declared_is_as_the_project_needs_it(service, chain):
+    service.post("/streams", {"name": "invoices", "end_events": ["Paid"]})
+    text = next(one for one in CHAIN.splitlines() if "PATTERN late" in one).removeprefix("text: ")
+    service.post("/patterns", {"stream": "invoices", "text": text})
+    service.change("PATCH", "/streams/late", service.read("/streams/late")[1], json={"idle_timeout": 60})
+    assert [title for _, title in applied(service, chain, is_pruned=True)] == [
+        "stream cases",
+        "stream opened",
+        "pattern dunning",
+        "pattern opened",
+    ]
+    assert plan_of(service, chain, is_pruned=True).changes == []
+    (chain / "late.yaml").write_text("{kind: stream, name: late, derived: true, end_events: [Settled]}")
+    assert applied(service, chain) == [("changed", "stream late")]
+    assert service.get("/streams/late")["idle_timeout"] is None
+    assert plan_of(service, chain, is_pruned=True).changes == []
+
+
+def test_a_derived_stream_is_pruned_behind_the_patterns_that_feed_it_and_listen(service, chain):
+    applied(service, chain)
+    (chain / "chain.yaml").write_text("{kind: stream, name: invoices, end_events: [Paid]}")
+    assert applied(service, chain, is_pruned=True) == [
+        ("gone", "pattern dunning"),
+        ("gone", "pattern late"),
+        ("gone", "pattern opened"),
+        ("gone", "stream cases"),
+        ("gone", "stream late"),
+        ("gone", "stream opened"),
+    ]
+    assert plan_of(service, chain, is_pruned=True).changes == []
+    applied(service, written(chain, {"chain.yaml": CHAIN}))
+    (chain / "chain.yaml").write_text(CHAIN.rpartition("---")[0].replace("cases", "files"))
+    assert applied(service, chain, is_pruned=True) == [
+        ("new", "stream files"),
+        ("changed", "pattern dunning"),
+        ("gone", "pattern opened"),
+        ("gone", "stream cases"),
+        ("gone", "stream opened"),
+    ]
+    assert plan_of(service, chain, is_pruned=True).changes == []
+
+
+def test_patterns_cannot_feed_a_stream_of_posted_events(service, chain):
+    service.post("/streams", {"name": "late"})
+    with pytest.raises(ProjectRefused, match=r"chain.yaml:\d+: stream late: derived of a stream cannot be changed"):
+        plan_of(service, chain)
+
+
+def test_a_pattern_keeps_its_stream(service, chain):
+    applied(service, chain)
+    (chain / "chain.yaml").write_text(CHAIN.replace("stream: cases", "stream: invoices"))
+    with pytest.raises(ProjectRefused, match="pattern opened: the stream of a pattern cannot be changed"):
+        plan_of(service, chain)
+
+
+def test_a_plan_says_what_changed_patterns_add_and_lose(call, server_url, stores, chain):
+    (chain / "more.yaml").write_text(
+        "{kind: pattern, name: free, stream: invoices, text: 'PATTERN free EVENT SEQ(Invoice i, Paid p)'}"
+    )
+    words = (("i1", "Invoice", 0), ("i2", "Invoice", 9), ("i2", "Paid", 49), ("i3", "Invoice", 70))
+    lines = [
+        {"id": f"e{n}", "type": t, "time": f"2026-01-01T00:{s // 60:02}:{s % 60:02}Z", "key": key, "data": {"v": "ann"}}
+        for n, (key, t, s) in enumerate(words)
+    ]
+    (chain / "events.jsonl").write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
+    plan = ("apply", str(chain), "--plan", "--against", str(chain / "events.jsonl"))
+    with serving(create_app(settings_for(server_url))) as url:
+        _, out, _ = call(*plan, "--url", url)
+        assert "pattern free: alerts: 1 added, 0 lost, 0 the same\n    + free [i2] i=e1 p=e2\n" in out
+        assert "stream late: events: 3 added, 0 lost, 0 the same\n" in out
+        assert "stream cases: events: " in out
+        assert call("apply", str(chain), "--url", url)[0] == 0
+        assert "added" not in call(*plan, "--url", url)[1]
+        more = chain / "more.yaml"
+        more.write_text(more.read_text().replace("Paid p)", "Paid q) WITHIN 60 s"))
+        (chain / "chain.yaml").write_text(CHAIN.replace("30 s", "60 s"))
+        status, out, _ = call(*plan, "--url", url)
+        assert (status, "pattern free: alerts: 0 added, 0 lost, 1 the same\n" in out) == (1, True)
+        assert "stream late: events: 2 added, 3 lost, 0 the same\n" in out
+        told = [orjson.loads(line) for line in call(*plan, "--url", url, "--json")[1].splitlines()]
+        assert [(one["added"], one["lost"], one["same"]) for one in told if one.get("against") == "pattern free"] == [
+            (0, 0, 1)
+        ]
+    assert call("apply", str(chain), "--against", "x")[0] == 2

@@ -51,7 +51,8 @@ def test_streams_are_declared_listed_and_shown(ask, told):
     (made,) = told("streams", "add", "orders", "--end", "Done", "--further-key", "customer=data.customer")
     assert (made["end_events"], made["keys"]) == (["Done"], {"customer": "data.customer"})
     assert ask("streams", "list")[1] == "name    key      ended by  lateness\norders  subject  Done      -\n"
-    assert told("streams", "show", "orders") == [made]
+    (shown,) = told("streams", "show", "orders")
+    assert shown == {**made, "producers": [], "consumers": [], "waits_for": None}
     keys = [
         "--key",
         "Payment=data.ref",

@@ -1,5 +1,7 @@
 """The Lua file that appends derived events; see ``test_scripts.py`` for the others."""
 
+from typing import Any
+
 import orjson
 import pytest
 
@@ -16,7 +18,7 @@ def run(client):
 def test_log_append_derived(run, client):
     def append(before, after, **given):
         keys = {"marks": "marks", "appended": "appended", "times": "times", "layout": "layout"}
-        usual: dict[str, object] = {
+        usual: dict[str, Any] = {
             "moves": orjson.dumps(
                 [["0:s", before, after], ["3:s", "", "x"]] if not before else [["0:s", before, after]]
             )

@@ -1,0 +1,124 @@
+"""The events of a derived stream in pages: from the list of derived events, as they are not all in the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, cast
+
+from service.stores.connection import Client
+from service.stores.cursors import PLACE, require_cursor
+from service.stores.log.event_pages import EventFilter, EventPage, EventPages, LogEventPages
+from service.stores.log.layout import LayoutStore
+from service.stores.records import decode
+from service.stores.results.recent import list_key
+from shards import DERIVED
+
+_BEGINNING = "0"
+_FIRST = "0-0"
+_EXAMINED = 5_000
+_AT_ONCE = 500
+_MEMBERS = ("id", "type", "time", "key", "data")
+
+
+class DerivedEventPages:
+    """The pages of derived streams. At most some thousand derived events, of whatever stream, are read for one page.
+
+    Args:
+        client: Where the list is.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._key = list_key(DERIVED)
+
+    def __call__(self, wanted: EventFilter, after: str | None, limit: int) -> EventPage:
+        """A page: behind a cursor, or the newest events where that is None. ``0`` is before the oldest.
+
+        Raises:
+            InvalidCursor: ``after`` is not a cursor.
+        """
+        if after is None:
+            return self._newest(wanted, limit)
+        if after not in (_BEGINNING, _FIRST):
+            require_cursor(after, PLACE)
+        items: list[dict[str, Any]] = []
+        cursors: list[str] = []
+        begin = place = after if after != _BEGINNING else _FIRST
+        oldest_us = self._oldest_us() if self._is_trimmed() else None
+        trimmed_us = oldest_us if oldest_us is not None and _milliseconds(begin) * 1_000 < oldest_us else None
+        for examined, (place, record) in enumerate(self._behind(begin), start=1):
+            if _is_wanted(place, record, wanted):
+                items.append(_event(record))
+                cursors.append(place)
+            if len(items) == limit or examined == _EXAMINED:
+                return EventPage(items=items, cursors=cursors, after=place, has_more=True, trimmed_us=trimmed_us)
+        return EventPage(items=items, cursors=cursors, after=place, trimmed_us=trimmed_us)
+
+    def _newest(self, wanted: EventFilter, limit: int) -> EventPage:
+        """The newest events."""
+        found: list[tuple[str, dict[str, Any]]] = []
+        end: str | None = None
+        for examined, (place, record) in enumerate(self._before(), start=1):
+            end = end or place
+            if _is_wanted(place, record, wanted):
+                found.append((place, _event(record)))
+            if len(found) == limit or examined == _EXAMINED:
+                break
+        found.reverse()
+        return EventPage(items=[one for _, one in found], cursors=[place for place, _ in found], after=end or _FIRST)
+
+    def _is_trimmed(self) -> bool:
+        """Whether the list has had more than it has."""
+        if not self._client.exists(self._key):
+            return False
+        told = cast("Mapping[str, Any]", self._client.xinfo_stream(self._key))
+        return int(told["entries-added"]) > int(told["length"])
+
+    def _oldest_us(self) -> int | None:
+        """When the oldest that is kept came."""
+        first = cast("list[tuple[bytes, Any]]", self._client.xrange(self._key, count=1))
+        return _milliseconds(first[0][0].decode()) * 1_000 if first else None
+
+    def _behind(self, place: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        while found := cast(
+            "list[tuple[bytes, dict[bytes, bytes]]]", self._client.xrange(self._key, min=f"({place}", count=_AT_ONCE)
+        ):
+            for position, fields in found:
+                place = position.decode()
+                yield place, decode(fields[b"record"], self._key)
+
+    def _before(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        until = "+"
+        while found := cast(
+            "list[tuple[bytes, dict[bytes, bytes]]]", self._client.xrevrange(self._key, max=until, count=_AT_ONCE)
+        ):
+            for position, fields in found:
+                yield position.decode(), decode(fields[b"record"], self._key)
+            until = f"({found[-1][0].decode()}"
+
+
+def pages_of_any(client: Client, layout: LayoutStore, is_derived: Callable[[str], bool]) -> EventPages:
+    """The pages of any stream: of one whose events are posted, or of one that is derived."""
+    posted, derived = LogEventPages(client, layout), DerivedEventPages(client)
+
+    def pages(wanted: EventFilter, after: str | None, limit: int) -> EventPage:
+        return (derived if is_derived(wanted.stream) else posted)(wanted, after, limit)
+
+    return pages
+
+
+def _is_wanted(place: str, record: Mapping[str, Any], wanted: EventFilter) -> bool:
+    return (
+        record["into"] == wanted.stream
+        and wanted.key in (None, record["key"])
+        and wanted.event_type in (None, record["type"])
+        and _milliseconds(place) >= wanted.since_ms
+    )
+
+
+def _event(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: record[name] for name in _MEMBERS}
+
+
+def _milliseconds(place: str) -> int:
+    return int(place.partition("-")[0])
