@@ -14,7 +14,7 @@ from joins.windows import Window
 
 Emit: TypeAlias = Literal["each", "on_close"]
 Late: TypeAlias = Literal["report", "drop"]
-Closing: TypeAlias = Literal["unique", "clustered", "end", "punctuation"]
+Closing: TypeAlias = Literal["unique", "clustered", "end", "punctuation", "workflow"]
 
 _ALIAS = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d|w)\s*")

@@ -44,12 +44,15 @@ class ChainPlan:
     def rounds(self) -> tuple[tuple[str, ...], ...]:
         """The streams of each round, each stream behind those that feed it."""
         last = max(self._numbers.values(), default=-1)
-        return tuple(tuple(stream for stream, number in self._numbers.items() if number == one) for one in range(last + 1))
+        return tuple(
+            tuple(stream for stream, number in self._numbers.items() if number == one) for one in range(last + 1)
+        )
 
     @cached_property
     def divided(self) -> tuple[str, ...]:
         """Streams of merged events that cannot be made in rounds: an input of the join stays in its shard, in an
-        earlier round, where another one has a key of its own."""
+        earlier round, where another one has a key of its own.
+        """
         found = (
             feed.stream
             for (source, _, kind, _), feeds in self.begun(0).feeds.of.items()

@@ -170,6 +170,16 @@ class AnsweringHost(Host, Protocol):
         ...
 
 
+@runtime_checkable
+class FollowingHost(Host, Protocol):
+    """A host that knows which constraints traces follow that begin now."""
+
+    @property
+    def followed(self) -> ConstraintsOn | None:
+        """The newest constraints; None: there are none."""
+        ...
+
+
 class Kind(Protocol):
     """A kind of operator."""
 

@@ -19,6 +19,7 @@ from streams import Definition, ForestallError, Input, StreamDeclaration, places
 
 _OWN = ("inputs", "window", "emit", "outer", "return", "type", "late")
 _INPUT = "join-input"
+_TRACE_ENDS = frozenset({"end", "punctuation", "workflow"})
 _DURATION = {"type": "string", "description": "For example '24 h', '15 min', or none."}
 _WINDOW = {"oneOf": [_DURATION, {"type": "object", "properties": {"last": {"type": "integer", "minimum": 1}}}]}
 
@@ -38,7 +39,7 @@ class JoinInputKind:
 
     def feed(self, definition: Definition) -> Feed | None:
         """The stream of the merged events."""
-        return Feed(stream=definition.body["into"], is_rekeyed=definition.body["path"] is not None)
+        return Feed(stream=definition.body["into"], is_rekeyed=definition.body["path"] is not None, is_merged=True)
 
     def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> Host:
         """A host of the inputs at one place."""
@@ -97,14 +98,21 @@ class JoinKind:
         found = []
         for number, one in enumerate(read_join(definition.body).inputs):
             source, path = _source(one.stream, one.key, declared(one.stream))
+            by_constraints = "workflow" in one.closings
+            if by_constraints and (path is not None or source.key):
+                raise OperatorRefused(
+                    f"the input {one.alias!r} is closed_by workflow, which is about transactions, but is joined by "
+                    f"{one.key}; leave its key out, or take another closed_by"
+                )
             body = {
                 "into": merged_stream(definition.name),
                 "number": number,
                 "alias": one.alias,
                 "types": list(one.types),
                 "last": sorted(one.closing_types),
-                "ends": "end" in one.closings or "punctuation" in one.closings,
+                "ends": not one.closings.isdisjoint(_TRACE_ENDS),
                 "path": path,
+                **({"workflow": True} if by_constraints else {}),
             }
             found.append(
                 Definition(
