@@ -76,12 +76,11 @@ def _check_rounds(project: LocalProject) -> None:
     divided = ChainPlan(tuple(project.plan().records())).divided
     if divided:
         names = ", ".join(name.removesuffix(merged_stream("")) for name in divided)
-        raise ProjectRefused.of(
-            [
-                f"the inputs of {names} come in different rounds of the backtest: one has a key that its stream does not "
-                "declare; declare it under keys of the stream, or use forestall run"
-            ]
+        reason = (
+            f"the inputs of {names} come in different rounds of the backtest: one has a key that its stream does not "
+            "declare; declare it under keys of the stream, or use forestall run"
         )
+        raise ProjectRefused.of([reason])
 
 
 def _inputs(files: Iterable[tuple[str, Path]], project: LocalProject) -> list[ChainInput]:

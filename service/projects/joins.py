@@ -23,7 +23,9 @@ class Joins(ResourceKind):
         if document.kind == "join":
             own = {name: value for name, value in document.body.items() if name not in _USUAL}
             said = {name: document.body.get(name, usual) for name, usual in _USUAL.items()}
-            yield Wanted(kind=self, name=document.name, form={"body": own, **said}, document=document, feeds=document.name)
+            yield Wanted(
+                kind=self, name=document.name, form={"body": own, **said}, document=document, feeds=document.name
+            )
 
     def names(self, client: ForestallClient) -> list[str]:
         """All that are not retired."""

@@ -101,16 +101,16 @@ class Contract:
         given = [[_merged(one) for one in step] if is_join and isinstance(step, list) else step for step in steps]
         streams = [StreamOn(StreamDeclaration(name=name, derived=True)) for name in FED]
         declared = [_entry(f"0-{number}", one.declaration.name, one) for number, one in enumerate(streams, 1)]
-        return {
-            shard: [*declared, *log]
-            for shard, log in log_of(given, stream=stream, shards=shards).items()
-        }
+        return {shard: [*declared, *log] for shard, log in log_of(given, stream=stream, shards=shards).items()}
 
     def all_over(self, steps: Sequence[Step]) -> list[LogEntry]:
         """The log of one shard; what operators have made is over, too."""
         log = self.log(steps)[0]
         if self.kind.name.startswith("join"):
-            far = [Tick(time_us=(FAR_S + 2) * SECOND_US, cause="events"), *(TraceEnd(key=key) for key in KEYS)]
+            far: list[ControlRecord] = [
+                Tick(time_us=(FAR_S + 2) * SECOND_US, cause="events"),
+                *(TraceEnd(key=key) for key in KEYS),
+            ]
             rest = enumerate(product(FED, far), 1)
             log += [_entry(f"2-{number}", name, record) for number, (name, record) in rest]
         return log
@@ -131,7 +131,7 @@ def _merged(event: Event) -> Event:
 
 
 def _entry(position: str, stream: str, record: ControlRecord) -> LogEntry:
-    return LogEntry(position=position, kind=record.KIND.value, stream=stream, body=encode_control(record))
+    return LogEntry(position=position, kind=record.KIND, stream=stream, body=encode_control(record))
 
 
 CONTRACTS = [Contract(kind, BODIES[kind.name]) for kind in (*KINDS, TallyKind())]
@@ -163,7 +163,9 @@ def lives(draw: st.DrawFn, contract: Contract, stream: str = "orders") -> list[S
             case 2 if len(operators) > 1:
                 steps.append(OperatorOff(contract.kind.name, operators.pop().operator.name))
     ends = [TraceEnd(key=key) for key in KEYS]
-    far = [Punctuation(before_us=seconds * SECOND_US) for seconds in (FAR_S, FAR_S + 1)]  # the last is for what ends led to
+    far = [
+        Punctuation(before_us=seconds * SECOND_US) for seconds in (FAR_S, FAR_S + 1)
+    ]  # the last is for what ends led to
     return [*steps, far[0], *ends, far[1]]
 
 

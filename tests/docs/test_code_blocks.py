@@ -31,10 +31,8 @@ DOCUMENTS = [path for path in project_files(".md") if "tests" not in path.relati
 PLAYED = {ROOT / "docs" / name for name in ("tutorial.md", "projects.md")}  # by a test of their own
 PROSE = {"text", "mermaid", "diff"}
 GROUPS = {
-    "alerts", "backtests", "constraints", "dead-letters", "deviations", "endings", "event-types", "feed", "joins",
-    "keys", "patterns", "streams", "traces", "webhooks", "workflows",
     "alerts", "backtests", "constraints", "dead-letters", "derived-events", "deviations", "endings", "event-types",
-    "feed", "keys", "patterns", "streams", "traces", "webhooks", "workflows",
+    "feed", "joins", "keys", "patterns", "streams", "traces", "webhooks", "workflows",
 }  # fmt: skip
 ON_SERVICE = {"list", "show", "upload"}  # of constraints: what follows else is a model
 SHELL = {"bash", "sh", "console"}
