@@ -8,6 +8,7 @@ as over at the first item at which that is known; one look-up for each event.
 
 from joins.document import JoinBody, JoinInput, read_join
 from joins.errors import JoinError, JoinRefused, JoinStateError
+from joins.explaining import explain
 from joins.items import Cause, Item, ItemColumns, JoinedColumns
 from joins.running import CLOSED, LAST, Broken, JoinOutput, JoinRun, merged_data, merged_id
 from joins.windowed import MOST_INPUTS, JoinStats, WindowJoin
@@ -33,6 +34,7 @@ __all__ = [
     "Window",
     "WindowJoin",
     "WindowKind",
+    "explain",
     "merged_data",
     "merged_id",
     "read_join",

@@ -263,6 +263,15 @@ class CompoundKind(DocumentKind, Protocol):
         ...
 
 
+@runtime_checkable
+class ExplainingKind(DocumentKind, Protocol):
+    """A kind that can say why its operators run as they do."""
+
+    def explain(self, definition: Definition) -> Sequence[str]:
+        """How an operator runs, what it keeps and what it emits, in sentences."""
+        ...
+
+
 def in_columns(results: Iterable[Result]) -> Iterator[FoundRows]:
     """The same results in the same order, single ones of one kind together."""
     for kind, some in groupby(results, lambda found: found[0] if isinstance(found, tuple) else None):

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 
 from api.schemas.patterns import State
 from api.wire import Older, WireModel
-from service import RegisteredOperator, Severity
+from service import OperatorExplanation, RegisteredOperator, Severity
 from streams import format_time
 
 
@@ -72,6 +72,22 @@ class OperatorResults(WireModel):
     items: list[dict[str, Any]]
     counts: list[dict[str, Any]]
     next: Older
+
+
+class OperatorExplanationModel(WireModel):
+    """How an operator runs, and what it has counted."""
+
+    sentences: list[str] = Field(description="Which algorithm and why, what it keeps, and what it emits when.")
+    statistics: dict[str, int] | None = Field(
+        description="Counts of all shards as of their last micro-batches; null until one has reported the operator."
+    )
+    waiting: int = Field(description="Events that wait until the time of other inputs has passed them.")
+
+    @classmethod
+    def from_domain(cls, found: OperatorExplanation) -> Self:
+        """The wire form."""
+        statistics = None if found.statistics is None else dict(found.statistics)
+        return cls(sentences=list(found.sentences), statistics=statistics, waiting=found.waiting)
 
 
 class OperatorList(WireModel):

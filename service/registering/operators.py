@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from service.registering.derivations import Derivations
 from service.runtime import Stores
 from service.stores import ANY, Action, Condition, OperatorDraft, OperatorPart, RegisteredOperator, Severity
-from shards import DOCUMENT_KINDS, KINDS_BY_NAME, CompoundKind, DocumentKind, Kind
+from shards import DOCUMENT_KINDS, KINDS_BY_NAME, CompoundKind, DocumentKind, ExplainingKind, Kind
 from streams import Clock, Definition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorExplanation:
+    """How an operator runs.
+
+    Attributes:
+        sentences: Which algorithm, what it keeps, and what it emits when.
+        statistics: Counts of all shards, as of their last micro-batches; None: no shard has reported it.
+        waiting: Events that wait for the time of other inputs.
+    """
+
+    sentences: Sequence[str]
+    statistics: Mapping[str, int] | None
+    waiting: int
 
 
 class OperatorLibrary:
@@ -23,6 +40,7 @@ class OperatorLibrary:
 
     def __init__(self, stores: Stores, clock: Clock, kinds: Sequence[DocumentKind] = DOCUMENT_KINDS) -> None:
         self._registry = stores.registry
+        self._status = stores.pipeline_status
         self._derivations = Derivations(stores.registry)
         self._clock = clock
         self._kinds = {kind.name: kind for kind in kinds}
@@ -117,6 +135,23 @@ class OperatorLibrary:
         if action == "activate":
             self._derivations.declare_fed(operators.get(name).feeders)
         return operators.move(name, action, condition, self._clock.now_us())
+
+    def explain(self, kind: str, name: str) -> OperatorExplanation:
+        """How one runs, and what it has counted so far.
+
+        Raises:
+            UnknownOperator: There is none of that name.
+        """
+        record, explaining = self.get(kind, name), self._kinds[kind]
+        reports = [one.streams[record.stream] for one in self._status.shards() if record.stream in one.streams]
+        counts: Counter[str] = Counter()
+        for report in reports:
+            counts.update({counted.removeprefix(f"{kind}_"): count for counted, count in report.operators.items()})
+        return OperatorExplanation(
+            sentences=explaining.explain(record.definition) if isinstance(explaining, ExplainingKind) else (),
+            statistics=dict(counts) or None,
+            waiting=sum(report.waiting or 0 for report in reports),
+        )
 
     def remove(self, kind: str, name: str, condition: Condition = ANY) -> None:
         """Delete one; what it found stays.

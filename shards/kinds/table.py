@@ -15,6 +15,9 @@ DOCUMENT_KINDS: tuple[DocumentKind, ...] = tuple(kind for kind in KINDS if isins
 
 KINDS_BY_NAME: Mapping[str, Kind] = {kind.name: kind for kind in KINDS}
 
+COUNTED: tuple[str, ...] = tuple(f"{kind.name}_" for kind in DOCUMENT_KINDS)
+"""How the names of numbers begin that operators of documents count; those of patterns have names of their own."""
+
 
 def result_table(kinds: Iterable[Kind]) -> Mapping[str, ResultKind]:
     """The kinds of results by name: those of some kinds of operators, then those of the platform."""

@@ -155,6 +155,11 @@ def test_what_is_joined_is_listed(http, stores, options):
     shown = http.get("/v1/joins/paid").json()
     assert [one["stream"] for one in shown["body"]["inputs"]] == ["orders", "payments"]
     assert listed(http, "paid.inputs") == []
+    explained = http.get("/v1/joins/paid/explanation").json()
+    assert explained["sentences"][0].startswith("PWJoin")
+    assert explained["statistics"]["results"] == 24
+    assert explained["statistics"]["violations"] == 0
+    assert http.get("/v1/joins/none/explanation").status_code == 404
 
 
 @pytest.mark.spark

@@ -125,6 +125,12 @@ class JoinKind:
             )
         return found
 
+    def explain(self, definition: Definition) -> Sequence[str]:
+        """Which algorithm runs and why, what is kept of each input and for how long, and what is emitted when."""
+        from joins import explain, read_join  # noqa: PLC0415 - takes long
+
+        return explain(read_join(definition.body))
+
     def feed(self, definition: Definition) -> Feed | None:
         """The stream of the join's name."""
         return Feed(stream=definition.name)
