@@ -154,4 +154,5 @@ def _answer(record: RegisteredOperator, response: Response) -> OperatorModel:
 def _described(kind: DocumentKind) -> dict[str, Any]:
     """The form of a body: members of every kind, and those of this one."""
     schema = {"allOf": [{"$ref": "#/components/schemas/NewOperator"}, dict(kind.schema)]}
-    return {"requestBody": {"content": {"application/json": {"schema": schema}}}}
+    example = {"example": kind.schema["examples"][0]} if "examples" in kind.schema else {}
+    return {"requestBody": {"content": {"application/json": {"schema": schema, **example}}}}

@@ -68,6 +68,17 @@ class JoinKind:
             "late": {"enum": ["report", "drop"]},
         },
         "required": ["inputs", "return"],
+        "examples": [
+            {
+                "name": "paid",
+                "inputs": [
+                    {"stream": "orders", "as": "o", "closed_by": "unique"},
+                    {"stream": "payments", "as": "p", "key": "order", "closed_by": {"type": "Last"}},
+                ],
+                "window": "24 h",
+                "return": {"order": "id(o)", "payment": "id(p)"},
+            }
+        ],
     }
 
     def read(self, document: Mapping[str, Any], declared: Callable[[str], StreamDeclaration]) -> Definition:
