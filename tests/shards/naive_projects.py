@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
@@ -45,9 +45,27 @@ Told: TypeAlias = tuple[str, ...]
 class Project:
     """Streams, their patterns, and the events of those that are posted to, each in the order in which it comes."""
 
-    declarations: Sequence[StreamDeclaration]
+    declarations: Sequence[StreamDeclaration]  # each behind those that feed it
     patterns: Sequence[tuple[str, Pattern]]
     events: Mapping[str, Sequence[Event]]
+
+    def renamed(self, prefix: str) -> Project:
+        """The same with a prefix before the names of streams, patterns and events."""
+        declarations = [replace(one, name=prefix + one.name) for one in self.declarations]
+        patterns = [
+            (
+                prefix + stream,
+                parse_pattern(
+                    pattern.text.replace("PATTERN ", f"PATTERN {prefix}").replace(" INTO ", f" INTO {prefix}")
+                ),
+            )
+            for stream, pattern in self.patterns
+        ]
+        events = {
+            prefix + stream: [replace(event, id=prefix + event.id) for event in some]
+            for stream, some in self.events.items()
+        }
+        return Project(declarations, patterns, events)
 
     @property
     def records(self) -> list[tuple[str, StreamOn | PatternOn]]:
@@ -61,9 +79,10 @@ class Project:
         """Derived events and alerts, in words."""
         streams: dict[str, list[Event]] = {}
         told: set[Told] = set()
-        for stream in (*SOURCES, *DERIVED):
+        for declaration in self.declarations:
+            stream = declaration.name
             found = [(source, pattern) for source, pattern in self.patterns if _feeds(pattern, stream)]
-            if stream in SOURCES:
+            if not declaration.derived:
                 streams[stream] = sorted(self.events[stream], key=lambda event: event.time_us)
             else:
                 streams[stream] = self._derived(found, streams)

@@ -1,0 +1,108 @@
+"""A running service finds in random projects what they mean, and what ``forestall run`` finds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from itertools import count
+from pathlib import Path
+from threading import Event as Flag
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, Phase, given, settings
+
+from service.client import ForestallClient
+from service.processes.temporary import TemporaryService, running
+from service.projects import LocalProject, read_project
+from streams import Event, EventBatch, parse_time
+from tests.shards.naive_projects import SECOND_US, Project, Told, projects, told_event
+
+pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow, pytest.mark.lengthy]
+
+FAR_S = 3_600
+PATIENCE_S = 120.0
+EXAMPLES = 6
+NUMBERS = count()
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TemporaryService]:
+    with running(tmp_path_factory.mktemp("service")) as found:
+        yield found
+
+
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    phases=[Phase.generate],  # each example takes seconds
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(project=projects())
+def test_a_service_finds_what_a_project_means(service: TemporaryService, project: Project, tmp_path: Path) -> None:
+    prefix = f"g{next(NUMBERS)}_"
+    named = with_an_end(project.renamed(prefix))
+    expected = named.outputs()
+    assert by_run(named, tmp_path / prefix) == {one for one in expected if one[0] != "alert"}
+    client = service.client
+    declare(named, client)
+    for stream, events in named.events.items():
+        for start in range(0, len(events), 5):
+            client.send_events(stream, events[start : start + 5], f"{stream}-{start}")
+    deadline = time.monotonic() + PATIENCE_S
+    while (found := told(client, prefix)) != expected and time.monotonic() < deadline:
+        Flag().wait(0.2)
+    Flag().wait(1.0)  # nothing more may come
+    assert found == expected == told(client, prefix)
+
+
+def with_an_end(project: Project) -> Project:
+    """With an event in each source that is so late that all windows are over."""
+    ends = {
+        stream: [*events, Event(id=f"{stream}-end", type="Z", time_us=FAR_S * SECOND_US, key="end", data={})]
+        for stream, events in project.events.items()
+    }
+    return Project(project.declarations, project.patterns, ends)
+
+
+def by_run(project: Project, folder: Path) -> set[Told]:
+    """The derived events that ``forestall run`` finds."""
+    documents = [
+        {"kind": "stream", "name": one.name, "derived": one.derived, "lateness": one.lateness}
+        for one in project.declarations
+    ]
+    documents += [
+        {"kind": "pattern", "name": pattern.name, "stream": stream, "text": pattern.text}
+        for stream, pattern in project.patterns
+    ]
+    folder.mkdir()
+    said = [{name: value for name, value in one.items() if value not in (None, False)} for one in documents]
+    (folder / "project.yaml").write_text(yaml.safe_dump_all(said))
+    local = LocalProject.of(read_project(folder), folder)
+    results = local.run({stream: EventBatch.from_events(events) for stream, events in project.events.items()})
+    return {_told(one["stream"], one) for one in results["events"]}
+
+
+def declare(project: Project, client: ForestallClient) -> None:
+    """The streams and patterns, by the API."""
+    for one in project.declarations:
+        body = {"name": one.name, "derived": one.derived, "lateness": one.lateness}
+        client.post("/streams", {name: value for name, value in body.items() if value not in (None, False)})
+    for stream, pattern in project.patterns:
+        client.post("/patterns", {"stream": stream, "text": pattern.text})
+
+
+def told(client: ForestallClient, prefix: str) -> set[Told]:
+    """Derived events and alerts of one project, in words."""
+    alerts = [("alert", one["id"]) for one in client.pages("/alerts") if one["stream"].startswith(prefix)]
+    events = [_told(one["into"], one) for one in client.pages("/derived-events") if one["into"].startswith(prefix)]
+    assert len(set(alerts)) == len(alerts)
+    assert len(set(events)) == len(events)
+    return {*alerts, *events}
+
+
+def _told(stream: str, one: Mapping[str, Any]) -> Told:
+    time_us = parse_time(one["time"])
+    event = Event(id=one["id"], type=one["type"], time_us=time_us, key=one["key"], data=one["data"])
+    return told_event(stream, event)
