@@ -8,6 +8,7 @@ as over at the first item at which that is known; one look-up for each event.
 
 from joins.document import JoinBody, JoinInput, read_join
 from joins.errors import JoinError, JoinRefused, JoinStateError
+from joins.exercises import JOIN_EXERCISE
 from joins.explaining import explain
 from joins.items import Cause, Item, ItemColumns, JoinedColumns
 from joins.running import CLOSED, LAST, Broken, JoinOutput, JoinRun, merged_data, merged_id
@@ -16,6 +17,7 @@ from joins.windows import Window, WindowKind
 
 __all__ = [
     "CLOSED",
+    "JOIN_EXERCISE",
     "LAST",
     "MOST_INPUTS",
     "Broken",

@@ -21,7 +21,7 @@ from service.projects.streams import ConstraintSets, Following, Streams, Workflo
 from service.registering.joining import Derived, effective_set
 from service.registering.reports import joined_with
 from service.registering.routing import RoutedPattern, routed
-from service.trials.matching import MatchOptions, exercise_of
+from service.trials.matching import EVERY_JOIN, MatchOptions, exercise_of
 from shards.kinds.joins import JoinKind
 from streams import Definition, EventBatch, ForestallError, StreamDeclaration, did_you_mean
 from workflows import ReadOptions, compile_workflow, read_model
@@ -119,7 +119,8 @@ class LocalProject:
 
     def exercises(self) -> list[str]:
         """What stands for the kernels that a run needs (``streams.compiling``)."""
-        return sorted({one for stream in self.streams.values() for one in stream.exercises()})
+        of_joins = {EVERY_JOIN} if self.operators else set()
+        return sorted({one for stream in self.streams.values() for one in stream.exercises()} | of_joins)
 
     def run(self, events: Mapping[str, EventBatch], *, is_open: bool = False) -> Results:
         """What the patterns find, and which transactions break the constraints.
