@@ -28,6 +28,7 @@ TAGS: list[dict[str, Any]] = [
         ("workflows", "Process models, the constraints that follow from them, and the streams that follow them."),
         ("constraints", "What holds in every transaction of a stream."),
         ("patterns", "What to look for, from draft to retirement."),
+        ("operators", "Joins of streams: their life is that of patterns, their results are derived events."),
         ("schemas", "JSON Schemas of the documents that the API accepts."),
         ("events", "Sending events."),
         (

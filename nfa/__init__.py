@@ -64,6 +64,7 @@ from nfa.results.open_cases import (
 )
 from nfa.runs.engine import Ties
 from nfa.syntax import (
+    ANY_TYPE,
     After,
     Arithmetic,
     Atom,
@@ -97,6 +98,7 @@ from nfa.waiting import TraceEnds
 from nfa.work_bounds import warnings_of
 
 __all__ = [
+    "ANY_TYPE",
     "DECIDED_BY",
     "MATCHER_FEATURES",
     "MATCH_LIMIT",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from shards import STATS, FoundRows, RowBlock, ShardState, StoredEntry, row_id
+from shards import COUNTED, STATS, FoundRows, RowBlock, ShardState, StoredEntry, row_id
 
 _SHOWN = (
     "events",
@@ -57,7 +57,12 @@ def stats_row(
         **asdict(spent),
         "state_bytes": state_bytes,
         "promises": state.promises(),
-        "streams": {label: {name: measured[name] for name in _SHOWN} for label, measured in state.measures().items()},
+        "streams": {label: _shown(measured) for label, measured in state.measures().items()},
     }
     found = FoundRows.of(STATS, [(row_id(STATS, state.shard, state.position), body)])
     return RowBlock(found=found, stream="", position=state.position, shard=state.shard)
+
+
+def _shown(measured: Mapping[str, int | None]) -> dict[str, int | None]:
+    of_operators = {name: number for name, number in measured.items() if name.startswith(COUNTED)}
+    return {**{name: measured[name] for name in _SHOWN}, **of_operators}

@@ -75,7 +75,7 @@ from .questions.errors import AnswersLate, PipelineAway, TooManyQuestions
 from .questions.open_cases import CaseFilter, OpenCaseLibrary, OpenCaseReport
 from .registering.inspection import PatternInspection, SetInspection, set_document
 from .registering.joining import Derived
-from .registering.operators import OperatorLibrary
+from .registering.operators import OperatorExplanation, OperatorLibrary
 from .registering.registration import Registration
 from .registering.reports import ConstraintReport, PatternReport
 from .registering.stream_library import StreamLibrary
@@ -208,6 +208,7 @@ __all__ = [
     "Note",
     "OpenCaseLibrary",
     "OpenCaseReport",
+    "OperatorExplanation",
     "OperatorLibrary",
     "PatternChoice",
     "PatternCounts",

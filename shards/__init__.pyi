@@ -15,12 +15,12 @@ from .errors import (
 from .exercises import trial_exercises
 from .feeds import Feed, Feeds
 from .inline import InlineShards, run_inline
-from .kinds import DOCUMENT_KINDS, KINDS, RESULT_KINDS, result_table
+from .kinds import COUNTED, DOCUMENT_KINDS, KINDS, KINDS_BY_NAME, RESULT_KINDS, result_table
 from .kinds.patterns import ALERT, alert_id
 from .kinds.patterns.bound_columns import BOUND_SAME, BoundTexts, match_marks, match_times
 from .kinds.patterns.host import PatternHost, PatternOutput
 from .kinds.patterns.rules import Rules
-from .operators import AnsweringHost, DocumentKind, Kind
+from .operators import AnsweringHost, CompoundKind, DocumentKind, ExplainingKind, Kind
 from .place import Place
 from .results import ANSWER, DEAD_LETTER, DERIVED, STATS, ResultKind, ResultMetric
 from .rows import FoundRows, OutputRow, RowBlock, row_id, rows_of
@@ -31,10 +31,12 @@ __all__ = [
     "ALERT",
     "ANSWER",
     "BOUND_SAME",
+    "COUNTED",
     "DEAD_LETTER",
     "DERIVED",
     "DOCUMENT_KINDS",
     "KINDS",
+    "KINDS_BY_NAME",
     "RESULT_KINDS",
     "STATS",
     "AnsweringHost",
@@ -42,10 +44,12 @@ __all__ = [
     "ChainPlan",
     "ChainShard",
     "ComparisonCounts",
+    "CompoundKind",
     "DocumentKind",
     "Entry",
     "EntryQuarantined",
     "EventLate",
+    "ExplainingKind",
     "Feed",
     "Feeds",
     "FoundRows",

@@ -7,13 +7,14 @@ gets such events, is the input of a later round.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import orjson
 
 from shards.entries import EventsEntry, StoredEntry
+from shards.kinds.joins import JoinInputKind
 from shards.results import DERIVED
 from shards.rows import OutputRow, RowBlock
 from shards.state import ShardState
@@ -42,6 +43,27 @@ class ChainPlan:
     @cached_property
     def rounds(self) -> tuple[tuple[str, ...], ...]:
         """The streams of each round, each stream behind those that feed it."""
+        last = max(self._numbers.values(), default=-1)
+        return tuple(
+            tuple(stream for stream, number in self._numbers.items() if number == one) for one in range(last + 1)
+        )
+
+    @cached_property
+    def divided(self) -> tuple[str, ...]:
+        """Streams of merged events that cannot be made in rounds: an input of the join stays in its shard, in an
+        earlier round, where another one has a key of its own.
+        """
+        found = (
+            feed.stream
+            for (source, _, kind, _), feeds in self.begun(0).feeds.of.items()
+            for feed in feeds
+            if kind == JoinInputKind.name and not feed.is_rekeyed and self._numbers[source] < self._numbers[feed.stream]
+        )
+        return tuple(dict.fromkeys(found))
+
+    @cached_property
+    def _numbers(self) -> Mapping[str, int]:
+        """Of each stream the number of its round."""
         state = self.begun(0)
         numbers: dict[str, int] = {}
         for stream in state.streams:
@@ -52,8 +74,7 @@ class ChainPlan:
                 if feed.stream == stream
             ]
             numbers[stream] = max(fed, default=0)
-        last = max(numbers.values(), default=-1)
-        return tuple(tuple(stream for stream, number in numbers.items() if number == one) for one in range(last + 1))
+        return numbers
 
 
 class ChainShard:

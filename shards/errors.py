@@ -36,6 +36,10 @@ class NotDerivable(ShardError, code="not-derivable", fault="caller"):
     """A match cannot become an event of a derived stream: it has no key there, or no time that can be written."""
 
 
+class KeyFinished(ShardError, code="key-finished", fault="caller"):
+    """An event came of a key of which an input of a join had said that no more events come."""
+
+
 class MatchLimitReached(ShardError, code="match-limit", fault="caller"):
     """More matches of a pattern were completed at once than are emitted; the rest is counted in a dead letter."""
 

@@ -25,10 +25,12 @@ class Feed:
     Attributes:
         stream: The derived stream.
         is_rekeyed: Whether its events have keys of their own, and so reach the stream through the log.
+        is_merged: Whether its events are put into one order with those of others, also of the same place.
     """
 
     stream: str
     is_rekeyed: bool = False
+    is_merged: bool = False
 
 
 @dataclass(frozen=True)
@@ -90,8 +92,12 @@ class Feeds:
         return self._hosts(is_rekeyed=True)
 
     def is_ordered(self, stream: str) -> bool:
-        """Whether its events come from more than one place, so that they have to be put into order."""
-        return stream in self.logged or len(self.direct.get(stream, ())) > 1
+        """Whether its events come from more than one place, or are merged, so that they have to be put into order."""
+        return stream in self.logged or len(self.direct.get(stream, ())) > 1 or stream in self._merged
+
+    @cached_property
+    def _merged(self) -> frozenset[str]:
+        return frozenset(feed.stream for fed in self.of.values() for feed in fed if feed.is_merged)
 
     def downstream(self, stream: str) -> tuple[str, ...]:
         """The derived streams that a stream feeds in the shard itself, also over others, each behind what feeds it."""
@@ -126,7 +132,8 @@ class Feeds:
     def to_json(self) -> list[Any]:
         """As plain JSON."""
         return [
-            [*operator, [[feed.stream, feed.is_rekeyed] for feed in fed]] for operator, fed in sorted(self.of.items())
+            [*operator, [[feed.stream, feed.is_rekeyed, *([True] if feed.is_merged else [])] for feed in fed]]
+            for operator, fed in sorted(self.of.items())
         ]
 
     @classmethod
@@ -134,7 +141,9 @@ class Feeds:
         """What ``to_json`` gave."""
         return cls(
             {
-                (stream, route, kind, name): tuple(Feed(stream=into, is_rekeyed=rekeyed) for into, rekeyed in fed)
+                (stream, route, kind, name): tuple(
+                    Feed(stream=into, is_rekeyed=rekeyed, is_merged=bool(merged)) for into, rekeyed, *merged in fed
+                )
                 for stream, route, kind, name, fed in value
             }
         )

@@ -6,7 +6,7 @@ for results. A host runs all operators of one kind at one place; a kind says how
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Protocol, TypeAlias, runtime_checkable
@@ -170,6 +170,16 @@ class AnsweringHost(Host, Protocol):
         ...
 
 
+@runtime_checkable
+class FollowingHost(Host, Protocol):
+    """A host that knows which constraints traces follow that begin now."""
+
+    @property
+    def followed(self) -> ConstraintsOn | None:
+        """The newest constraints; None: there are none."""
+        ...
+
+
 class Kind(Protocol):
     """A kind of operator."""
 
@@ -233,6 +243,32 @@ class DocumentKind(Kind, Protocol):
             OperatorRefused: The document is not of the form, or cannot run on its streams.
             ForestallError: A stream is not declared.
         """
+        ...
+
+
+@runtime_checkable
+class CompoundKind(DocumentKind, Protocol):
+    """A kind whose operators consist of others, which are where they are: each on one stream, and in no list."""
+
+    def parts(self, definition: Definition, declared: Callable[[str], StreamDeclaration]) -> Sequence[Definition]:
+        """What an operator consists of besides itself, with one input each.
+
+        Args:
+            definition: What ``read`` gave.
+            declared: The declaration of a stream by its name; may raise.
+
+        Raises:
+            ForestallError: A stream is not declared.
+        """
+        ...
+
+
+@runtime_checkable
+class ExplainingKind(DocumentKind, Protocol):
+    """A kind that can say why its operators run as they do."""
+
+    def explain(self, definition: Definition) -> Sequence[str]:
+        """How an operator runs, what it keeps and what it emits, in sentences."""
         ...
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from shards.entries import Entry
 from shards.errors import EventLate
-from shards.operators import AnsweringHost, Host, KeyChoice, Kind, Origin, Output, Result
+from shards.operators import AnsweringHost, FollowingHost, Host, KeyChoice, Kind, Origin, Output, Result
 from shards.results import ANSWER, DEAD_LETTER
 from shards.rows import dead_letter_body, row_id
 from streams import (
@@ -21,9 +21,11 @@ from streams import (
     Ask,
     ConstraintsOn,
     ControlRecordError,
+    Definition,
     EventBatch,
     ForestallError,
     ReorderBuffer,
+    Start,
     StreamDeclaration,
     format_time,
 )
@@ -147,6 +149,18 @@ class Place:
         if kind not in self._hosts:
             self._hosts[kind] = known_kind(kind, self._kinds).host(self._declaration, self._route)
         return self._hosts[kind]
+
+    def start(self, definition: Definition, start: Start) -> None:
+        """Start an operator; its host learns the constraints that traces follow now.
+
+        Raises:
+            ForestallError: The definition is refused.
+        """
+        host = self.host(definition.kind)
+        host.start(definition, start)
+        for other in self._hosts.values():
+            if other is not host and isinstance(other, FollowingHost) and (record := other.followed) is not None:
+                host.follow(record)
 
     @property
     def late(self) -> int:

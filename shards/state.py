@@ -419,7 +419,7 @@ class ShardState:
         key = source.stream, source.key
         place = self._places.get(key) or declared_place(declaration, source.key, self._kinds)
         feeds = self._fed_by(definition, start)
-        place.host(definition.kind).start(definition, start)
+        place.start(definition, start)
         self._places[key] = place
         for other in self._places_of(source.stream):
             if other is not place and other.runs(definition.kind, definition.name):

@@ -12,10 +12,16 @@ from api.locations import LOCATION, give_location
 from api.requests.filters import OlderThan, StreamFilter, shown
 from api.requests.idempotency import IdempotentRoute, once
 from api.requests.preconditions import Preconditions, give_tag
-from api.schemas.operators import NewOperator, OperatorList, OperatorModel, OperatorResults
+from api.schemas.operators import (
+    NewOperator,
+    OperatorExplanationModel,
+    OperatorList,
+    OperatorModel,
+    OperatorResults,
+)
 from api.services import Served
 from service import Action, RegisteredOperator
-from shards import DocumentKind, ResultKind
+from shards import DocumentKind, ExplainingKind, ResultKind
 
 _ACTIONS: dict[Action, str] = {
     "activate": "Let a draft see events from this position of the log on. An active one stays active.",
@@ -31,6 +37,8 @@ def operator_router(kind: DocumentKind) -> APIRouter:
     _add_register(router, kind)
     for result in kind.result_kinds:
         _add_results(router, kind, result)
+    if isinstance(kind, ExplainingKind):
+        _add_explanation(router, kind)
     _add_reading(router, kind)
     for action, meaning in _ACTIONS.items():
         _add_move(router, kind, action, meaning)
@@ -89,6 +97,13 @@ def _add_reading(router: APIRouter, kind: DocumentKind) -> None:
         return _answer(services.operators.get(kind.name, name), response)
 
 
+def _add_explanation(router: APIRouter, kind: DocumentKind) -> None:
+    @router.get("/{name:path}/explanation", summary=f"Explain a {kind.name}", name=f"explain_{kind.name}")
+    def explain(name: str, services: Served) -> OperatorExplanationModel:
+        """Which algorithm runs and why, what is kept and for how long, and counts."""
+        return OperatorExplanationModel.from_domain(services.operators.explain(kind.name, name))
+
+
 def _add_results(router: APIRouter, kind: DocumentKind, result: ResultKind) -> None:
     @router.get(
         f"/{{name:path}}/results/{result.plural}",
@@ -139,4 +154,5 @@ def _answer(record: RegisteredOperator, response: Response) -> OperatorModel:
 def _described(kind: DocumentKind) -> dict[str, Any]:
     """The form of a body: members of every kind, and those of this one."""
     schema = {"allOf": [{"$ref": "#/components/schemas/NewOperator"}, dict(kind.schema)]}
-    return {"requestBody": {"content": {"application/json": {"schema": schema}}}}
+    example = {"example": kind.schema["examples"][0]} if "examples" in kind.schema else {}
+    return {"requestBody": {"content": {"application/json": {"schema": schema, **example}}}}

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 
 from api.schemas.patterns import State
 from api.wire import Older, WireModel
-from service import RegisteredOperator, Severity
+from service import OperatorExplanation, RegisteredOperator, Severity
 from streams import format_time
 
 
@@ -18,7 +18,9 @@ class NewOperator(WireModel):
     model_config = ConfigDict(extra="allow")
 
     name: str
-    stream: str = Field(description="What it listens to.")
+    stream: str | None = Field(
+        None, description="What it listens to; left out of kinds that name their streams elsewhere, as joins do."
+    )
     state: Literal["draft", "active"] = Field(
         "active", description="A 'draft' is checked and stored, and runs once it is activated."
     )
@@ -29,7 +31,8 @@ class NewOperator(WireModel):
     @property
     def document(self) -> dict[str, Any]:
         """What its kind reads."""
-        return {"name": self.name, "stream": self.stream, **(self.model_extra or {})}
+        named = {} if self.stream is None else {"stream": self.stream}
+        return {"name": self.name, **named, **(self.model_extra or {})}
 
 
 class OperatorModel(WireModel):
@@ -69,6 +72,22 @@ class OperatorResults(WireModel):
     items: list[dict[str, Any]]
     counts: list[dict[str, Any]]
     next: Older
+
+
+class OperatorExplanationModel(WireModel):
+    """How an operator runs, and what it has counted."""
+
+    sentences: list[str] = Field(description="Which algorithm and why, what it keeps, and what it emits when.")
+    statistics: dict[str, int] | None = Field(
+        description="Counts of all shards as of their last micro-batches; null until one has reported the operator."
+    )
+    waiting: int = Field(description="Events that wait until the time of other inputs has passed them.")
+
+    @classmethod
+    def from_domain(cls, found: OperatorExplanation) -> Self:
+        """The wire form."""
+        statistics = None if found.statistics is None else dict(found.statistics)
+        return cls(sentences=list(found.sentences), statistics=statistics, waiting=found.waiting)
 
 
 class OperatorList(WireModel):

@@ -37,6 +37,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
             "Constraints of a model file ('forestall constraints MODEL') or of the streams of the running service."
         ),
         "patterns": "Patterns of the running service.",
+        "joins": "Joins of the running service.",
         "webhooks": "Webhooks of the running service.",
         "keys": "API keys of the running service. All commands need a key with the scope admin, in FORESTALL_API_KEY.",
         "replay": (
@@ -73,7 +74,7 @@ _PANELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "Send events": ("replay", "feed"),
         "Look": ("events", "alerts", "traces", "endings", "deviations", "derived-events", "dead-letters"),
         "Write patterns, without a service": ("check", "match", "backtest", "generate", "discover", "conformance"),
-        "Write patterns, in the service": ("patterns", "constraints", "workflows", "backtests"),
+        "Write patterns, in the service": ("patterns", "joins", "constraints", "workflows", "backtests"),
         "Projects": ("test", "run", "apply", "export"),
         "Administer": ("streams", "event-types", "webhooks", "keys", "backup", "restore", "reshard"),
     }

@@ -14,6 +14,9 @@ from service.cli.run import files_of, print_results, reading_of
 from service.cli.waiting import waiting_in
 from service.errors import FileUnreadable
 from service.projects import LocalProject, read_project
+from service.projects.errors import ProjectRefused
+from shards import ChainPlan
+from shards.kinds.joins import merged_stream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +47,7 @@ class ProjectBacktest:
         """
         project = LocalProject.of(read_project(self.folder), self.folder)
         project.check()
+        _check_rounds(project)
         inputs = _inputs(files_of(self.events, project).items(), project)
         result = self._result(inputs, project)
         plan = project.plan()
@@ -61,6 +65,22 @@ class ProjectBacktest:
                 compiling=waiting_in(progress, task, is_shown=sys.stderr.isatty()).compiling,
             )
             return run_project_job(inputs, project, spark, options, report)
+
+
+def _check_rounds(project: LocalProject) -> None:
+    """Refuse joins that rounds of Spark cannot make.
+
+    Raises:
+        ProjectRefused: An input of a join has a key that its stream does not declare, and another one has not.
+    """
+    divided = ChainPlan(tuple(project.plan().records())).divided
+    if divided:
+        names = ", ".join(name.removesuffix(merged_stream("")) for name in divided)
+        reason = (
+            f"the inputs of {names} come in different rounds of the backtest: one has a key that its stream does not "
+            "declare; declare it under keys of the stream, or use forestall run"
+        )
+        raise ProjectRefused.of([reason])
 
 
 def _inputs(files: Iterable[tuple[str, Path]], project: LocalProject) -> list[ChainInput]:

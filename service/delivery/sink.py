@@ -48,7 +48,7 @@ class AlertSink:
             StoreUnavailable: Redis does not answer; the same call may be made again.
         """
         told = [row for row in rows if row.kind == STATS.name]
-        self._store([row for row in rows if row.kind != STATS.name], epoch_id)
+        self._store([row for row in rows if row.kind != STATS.name and not _is_merged(row)], epoch_id)
         self._derived([row for row in rows if row.kind == DERIVED.name], told)
         self._stores.pipeline_status.note(told)  # last: what counts as matched has its alerts written
 
@@ -113,6 +113,11 @@ class AlertSink:
         """Rows with the present severity of their operators; the log does not know it."""
         severities = self._stores.registry.severities()
         return [replace(row, severity=severities.get(row.subject, USUAL_SEVERITY)) for row in rows]
+
+
+def _is_merged(row: OutputRow) -> bool:
+    """Whether it is an event between the inputs of a join and the join: it goes through the log, and is no result."""
+    return row.kind == DERIVED.name and bool(orjson.loads(row.body).get("merged"))
 
 
 def _log_given_up(dead_letters: Sequence[OutputRow]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from service.registering.derivations import uses_of
 from service.runtime import Stores
-from service.stores import RegisteredPattern, ShardReport, StreamUse
+from service.stores import Feeder, ShardReport, StreamUse
 from streams import StreamDeclaration, format_time
 
 
@@ -33,18 +33,18 @@ def stream_usage(stores: Stores, declaration: StreamDeclaration) -> StreamUsage:
     uses = uses_of(stores.registry, declaration.name)
     if not declaration.derived:
         return StreamUsage(uses=uses)
-    producers = stores.registry.producers(declaration.name)
+    producers = [one for one in stores.registry.feeders() if one.into == declaration.name]
     return StreamUsage(
         uses=uses, waits_for=waiting_reason(declaration.name, producers, stores.pipeline_status.shards())
     )
 
 
-def waiting_reason(stream: str, producers: Sequence[RegisteredPattern], reports: Sequence[ShardReport]) -> str | None:
+def waiting_reason(stream: str, producers: Sequence[Feeder], reports: Sequence[ShardReport]) -> str | None:
     """What holds back the events of a derived stream, in words; None where none wait.
 
     Args:
         stream: The derived stream.
-        producers: The patterns that feed it.
+        producers: What feeds it.
         reports: What each shard said last.
     """
     waiting = sum(report.streams[stream].waiting or 0 for report in reports if stream in report.streams)
@@ -52,7 +52,7 @@ def waiting_reason(stream: str, producers: Sequence[RegisteredPattern], reports:
         return None
     events = f"{waiting:,} event{'s wait' if waiting > 1 else ' waits'}"
     if not producers:
-        return f"{events} and no pattern feeds the stream any more"
+        return f"{events} and nothing feeds the stream any more"
     found = sorted(_times(producers, reports))
     if not found:
         return f"{events} for the first report of the shards"
@@ -62,9 +62,7 @@ def waiting_reason(stream: str, producers: Sequence[RegisteredPattern], reports:
     return f"{events} for time to pass in {source}, which has come to {format_time(time_us)} in shard {shard}"
 
 
-def _times(
-    producers: Sequence[RegisteredPattern], reports: Sequence[ShardReport]
-) -> Iterator[tuple[bool, int, str, int]]:
+def _times(producers: Sequence[Feeder], reports: Sequence[ShardReport]) -> Iterator[tuple[bool, int, str, int]]:
     """Of each source and shard whether it has seen time, how far it is, and which it is."""
     for label in {f"{one.stream}@{one.route}" if one.route else one.stream for one in producers}:
         for report in reports:

@@ -85,8 +85,8 @@ class Timekeeper:
         """Of each derived stream that is fed the posted streams that its events are made from in the end."""
         if not any(stream.derived for stream in streams):
             return {}
-        producers = self._stores.registry.producers()
-        feeds = Feeds({(one.stream, one.route, "pattern", one.name): (Feed(stream=one.into),) for one in producers})
+        feeders = self._stores.registry.feeders()
+        feeds = Feeds({(one.stream, one.route, one.kind, one.name): (Feed(stream=one.into),) for one in feeders})
         roots: dict[str, frozenset[str]] = {}
         for target in feeds.order:
             roots[target] = frozenset().union(*(roots.get(one, {one}) for one in feeds.sources[target]))

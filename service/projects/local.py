@@ -12,6 +12,7 @@ from constraints import ConstraintSet, parse_constraints
 from nfa import Pattern, Prune, parse_pattern
 from service.projects.documents import Document
 from service.projects.errors import ProjectRefused
+from service.projects.joins import Joins
 from service.projects.planning import wanted_of
 from service.projects.resources import Form, Wanted
 from service.projects.results import Patterns
@@ -20,8 +21,9 @@ from service.projects.streams import ConstraintSets, Following, Streams, Workflo
 from service.registering.joining import Derived, effective_set
 from service.registering.reports import joined_with
 from service.registering.routing import RoutedPattern, routed
-from service.trials.matching import MatchOptions, exercise_of
-from streams import EventBatch, ForestallError, StreamDeclaration, did_you_mean
+from service.trials.matching import EVERY_JOIN, MatchOptions, exercise_of
+from shards.kinds.joins import JoinKind
+from streams import Definition, EventBatch, ForestallError, StreamDeclaration, did_you_mean
 from workflows import ReadOptions, compile_workflow, read_model
 
 
@@ -74,9 +76,11 @@ class LocalProject:
 
     Attributes:
         streams: By name.
+        operators: Joins that are active, and their inputs.
     """
 
     streams: Mapping[str, LocalStream]
+    operators: Sequence[Definition] = ()
 
     @classmethod
     def of(cls, documents: Sequence[Document], folder: Path) -> LocalProject:
@@ -98,6 +102,7 @@ class LocalProject:
             declarations={name: stream.declaration for name, stream in self.streams.items()},
             sets={name: stream.constraint_set for name, stream in self.streams.items()},
             patterns={name: stream.patterns for name, stream in self.streams.items()},
+            operators=self.operators,
         )
 
     def check(self) -> None:
@@ -114,7 +119,8 @@ class LocalProject:
 
     def exercises(self) -> list[str]:
         """What stands for the kernels that a run needs (``streams.compiling``)."""
-        return sorted({one for stream in self.streams.values() for one in stream.exercises()})
+        of_joins = {EVERY_JOIN} if self.operators else set()
+        return sorted({one for stream in self.streams.values() for one in stream.exercises()} | of_joins)
 
     def run(self, events: Mapping[str, EventBatch], *, is_open: bool = False) -> Results:
         """What the patterns find, and which transactions break the constraints.
@@ -124,7 +130,7 @@ class LocalProject:
             is_open: Whether they are the beginning of something; otherwise every transaction ends with them.
 
         Raises:
-            ProjectRefused: Patterns feed each other in a circle, or a stream that is not derived.
+            ProjectRefused: Operators feed each other in a circle, or a stream that is not derived.
         """
         run = ProjectRun(self.plan())
         for name, batch in events.items():
@@ -166,8 +172,22 @@ class _Reading:
             streams={
                 name: LocalStream(declaration=declaration, constraint_set=sets[name], patterns=patterns[name])
                 for name, declaration in self._declared.items()
-            }
+            },
+            operators=list(self._operators()),
         )
+
+    def _operators(self) -> Iterator[Definition]:
+        """Joins and their inputs, as a service would register them."""
+        kind = JoinKind()
+        for one in self._of(Joins):
+            for source in one.form["body"]["inputs"]:
+                self._require(one, "stream", source["stream"], self._declared)
+            with _placed(one):
+                join = kind.read({"name": one.name, **one.form["body"]}, self._declared.__getitem__)
+                if one.form["state"] == "active":
+                    yield from (
+                        replace(part, version=1) for part in (join, *kind.parts(join, self._declared.__getitem__))
+                    )
 
     def _sets(self) -> dict[str, ConstraintSet]:
         """What the transactions of each stream keep to."""

@@ -13,6 +13,7 @@ import yaml
 from service.client import ForestallClient
 from service.projects.documents import Document
 from service.projects.errors import ProjectRefused
+from service.projects.joins import Joins
 from service.projects.resources import Form, Found, ResourceKind, Wanted
 from service.projects.results import Patterns, Webhooks
 from service.projects.streams import ConstraintSets, EventTypes, Following, SchemaChecks, Streams, Workflows
@@ -28,6 +29,7 @@ KINDS: tuple[ResourceKind, ...] = (
     Following(),
     ConstraintSets(),
     Patterns(),
+    Joins(),
     Webhooks(),
 )
 """In the order in which they need each other."""

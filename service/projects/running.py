@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any, TypeAlias
 
 import orjson
@@ -13,11 +13,15 @@ from nfa import build_query
 from service.projects.errors import ProjectRefused
 from service.registering.routing import RoutedPattern
 from shards import DEAD_LETTER, DERIVED, InlineShards
+from shards.errors import KeyFinished, NotDerivable
 from streams import (
     AttributePath,
     ConstraintsOn,
     ControlRecord,
+    Definition,
     EventBatch,
+    Input,
+    OperatorOn,
     PatternOn,
     StreamDeclaration,
     StreamOn,
@@ -28,6 +32,7 @@ Results: TypeAlias = dict[str, list[dict[str, Any]]]
 """What was found, by the name of its list."""
 
 LISTS = ("alerts", "timeouts", "ended", "deviations", "corrections")
+_SHOWN_LETTERS = (NotDerivable.code, KeyFinished.code)
 EVENTS = "events"
 """The list of derived events."""
 
@@ -52,24 +57,31 @@ class ProjectPlan:
         declarations: By name, in the order in which results are listed.
         sets: What the transactions of each stream keep to.
         patterns: Of each stream, each with whether its set terminates partial matches.
+        operators: Of other kinds; streams between them that are not declared are derived.
     """
 
     declarations: Mapping[str, StreamDeclaration]
     sets: Mapping[str, ConstraintSet]
     patterns: Mapping[str, Sequence[tuple[RoutedPattern, bool]]]
+    operators: Sequence[Definition] = ()
 
     def records(self) -> Iterator[tuple[str, ControlRecord]]:
         """What the log would say before the first event, each with its stream."""
         for name, declaration in self.declarations.items():
             yield name, StreamOn(declaration)
+        for name in sorted({source.stream for source in self._inputs}.difference(self.declarations)):
+            yield name, StreamOn(StreamDeclaration(name=name, derived=True))
         for name in self.declarations:
             for record in self._records(name, self.sets.get(name, ConstraintSet())):
                 yield name, record
+        for one in self.operators:
+            yield one.inputs[0].stream, OperatorOn(one, "fresh")
 
     def routes(self, stream: str) -> dict[str, AttributePath]:
-        """The further keys by which patterns of a stream correlate."""
-        routes = sorted({one.route for one, _ in self.patterns.get(stream, ()) if one.route})
-        return {route: self.declarations[stream].attribute_of(route) for route in routes}
+        """The further keys that operators on a stream use."""
+        routes = {one.route for one, _ in self.patterns.get(stream, ())}
+        routes |= {source.key for source in self._inputs if source.stream == stream}
+        return {route: self.declarations[stream].attribute_of(route) for route in sorted(routes - {""})}
 
     def results(self, rows: Iterable[tuple[str, bytes]]) -> Results:
         """What rows say, by list and stream.
@@ -84,11 +96,13 @@ class ProjectPlan:
             body = orjson.loads(content)
             if (name := _ROWS.get(kind)) is not None:
                 stream = body["into"] if name == EVENTS else body["stream"]
+                if stream not in self.declarations:  # between operators
+                    continue
                 members = [member for member in _MEMBERS[name] if member in body]
                 if name == "alerts" and body["pattern"] not in with_returns:
                     members.remove("returns")
                 found[name].append({"stream": stream, **{member: body[member] for member in members}})
-            elif kind == DEAD_LETTER.name and body["code"] == "not-derivable":
+            elif kind == DEAD_LETTER.name and body["code"] in _SHOWN_LETTERS:
                 found[DEAD_LETTER.member].append({name: body[name] for name in ("stream", "pattern", "key", "reason")})
         places = {name: place for place, name in enumerate(self.declarations)}
         for name, some in found.items():
@@ -100,6 +114,10 @@ class ProjectPlan:
     def numbers(counts: Mapping[str, int]) -> dict[str, int]:
         """The number of results by list, from that of rows by kind."""
         return {name: counts.get(kind, 0) for kind, name in _ROWS.items()}
+
+    @property
+    def _inputs(self) -> list[Input]:
+        return sorted({source for one in self.operators for source in one.inputs}, key=astuple)
 
     def _records(self, stream: str, constraint_set: ConstraintSet) -> Iterator[ControlRecord]:
         patterns = self.patterns.get(stream, ())

@@ -33,7 +33,7 @@ class Streams(ResourceKind):
         yield Wanted(kind=self, name=document.name, form=form, document=document)
 
     def implied(self, wanted: Sequence[Wanted]) -> Iterator[Wanted]:
-        """The derived streams that patterns feed (INTO) and no document declares."""
+        """The derived streams that patterns and joins feed and no document declares."""
         known = {one.name for one in wanted if one.kind is self}
         for one in wanted:
             if one.feeds and one.feeds not in known:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from nfa import Pattern, parse_pattern, unknown_types
 from service.errors import DerivationRefused, StreamNotDerived, UnknownStream
-from service.stores import RegisteredPattern, Registry, StreamUse
+from service.stores import Feeder, RegisteredPattern, Registry, StreamUse
 from shards import Feed, Feeds
 from streams import ControlRecordError, StreamDeclaration
 
@@ -22,12 +22,17 @@ def uses_of(registry: Registry, stream: str) -> list[StreamUse]:
     others = [one for one in registry.operators("").all() if one.state != "retired"]
     feeding = [StreamUse(kind="pattern", name=one.name, feeds=True) for one in patterns if one.into == stream]
     listening = [StreamUse(kind="pattern", name=one.name, feeds=False) for one in patterns if one.stream == stream]
-    inputs = [(one.kind, one.name) for one in others if stream in {source for source, _ in one.inputs}]
+    feeding += [
+        StreamUse(kind=one.kind, name=one.name, feeds=True)
+        for one in others
+        if stream in {feeder.into for feeder in one.feeders}
+    ]
+    inputs = [(one.kind, one.name) for one in others if stream in one.listens_to]
     return [*feeding, *listening, *(StreamUse(kind=kind, name=name, feeds=False) for kind, name in sorted(inputs))]
 
 
 class Derivations:
-    """What INTO asks of the registry.
+    """What INTO, and operators that feed derived streams, ask of the registry.
 
     Args:
         registry: Knows streams and patterns.
@@ -59,9 +64,41 @@ class Derivations:
                 f"{', '.join(target.event_types)}",
             )
         try:
-            self._feeds(pattern.name).check(stream, _feed(pattern))
+            self._feeds(("pattern", pattern.name)).check(stream, _feed(pattern))
         except ControlRecordError as error:
             raise DerivationRefused(f"INTO {pattern.into.stream}: {error.message}") from error
+
+    def check_operator(self, kind: str, name: str, feeders: Sequence[Feeder]) -> None:
+        """Check that an operator with its parts may feed what they do; nothing changes.
+
+        Raises:
+            StreamNotDerived: A stream takes posted events.
+            DerivationRefused: A stream is derived from one that it feeds, or over too many others.
+        """
+        feeds = self._feeds((kind, name))
+        for one in feeders:
+            target = self._declaration(one.into)
+            if target is not None and not target.derived:
+                raise StreamNotDerived(
+                    f"the {kind} {name!r} makes the events of the stream {one.into!r}, but that takes posted events; "
+                    f"give the {kind} another name",
+                    stream=one.into,
+                )
+            try:
+                feeds.check(one.stream, Feed(stream=one.into))
+            except ControlRecordError as error:
+                raise DerivationRefused(f"the {kind} {name!r}: {error.message}") from error
+            feeds = feeds.with_operator((one.stream, one.route, one.kind, one.name), [Feed(stream=one.into)])
+
+    def declare_fed(self, feeders: Sequence[Feeder]) -> None:
+        """Declare what an operator with its parts feeds, where nobody has.
+
+        Raises:
+            StreamExists: Somebody has just declared one as a stream that takes posted events.
+        """
+        for stream in dict.fromkeys(one.into for one in feeders):
+            if self._declaration(stream) is None:
+                self._registry.declare_stream(StreamDeclaration(name=stream, derived=True))
 
     def declare(self, pattern: Pattern) -> None:
         """Declare what a pattern feeds, where nobody has: its record is in the log before that of the pattern.
@@ -77,6 +114,8 @@ class Derivations:
         if not declaration.derived:
             return []
         producers = self._registry.producers(declaration.name)
+        if any(one.kind != "pattern" for one in self._registry.feeders() if one.into == declaration.name):
+            return []
         if not producers:
             return [
                 f"nothing feeds the derived stream {declaration.name!r} yet: no pattern has INTO {declaration.name}"
@@ -90,10 +129,14 @@ class Derivations:
         except UnknownStream:
             return None
 
-    def _feeds(self, but: str) -> Feeds:
-        """Who feeds what, without one pattern."""
-        producers = [one for one in self._registry.producers() if one.name != but]
-        return Feeds({(one.stream, one.route, "pattern", one.name): (Feed(stream=one.into),) for one in producers})
+    def _feeds(self, but: tuple[str, str]) -> Feeds:
+        """Who feeds what, without one operator, which is given by its kind and name, and its parts."""
+        gone = {but}
+        if but[0] != "pattern":
+            known = [one for one in self._registry.operators(but[0]).all() if one.name == but[1]]
+            gone.update((feeder.kind, feeder.name) for one in known for feeder in one.feeders)
+        feeders = [one for one in self._registry.feeders() if (one.kind, one.name) not in gone]
+        return Feeds({(one.stream, one.route, one.kind, one.name): (Feed(stream=one.into),) for one in feeders})
 
 
 def type_of(pattern: Pattern) -> str:

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from service.registering.derivations import Derivations
 from service.runtime import Stores
-from service.stores import ANY, Action, Condition, OperatorDraft, RegisteredOperator, Severity
-from shards import DOCUMENT_KINDS, DocumentKind
-from streams import Clock
+from service.stores import ANY, Action, Condition, OperatorDraft, OperatorPart, RegisteredOperator, Severity
+from shards import DOCUMENT_KINDS, KINDS_BY_NAME, CompoundKind, DocumentKind, ExplainingKind, Kind
+from streams import Clock, Definition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorExplanation:
+    """How an operator runs.
+
+    Attributes:
+        sentences: Which algorithm, what it keeps, and what it emits when.
+        statistics: Counts of all shards, as of their last micro-batches; None: no shard has reported it.
+        waiting: Events that wait for the time of other inputs.
+    """
+
+    sentences: Sequence[str]
+    statistics: Mapping[str, int] | None
+    waiting: int
 
 
 class OperatorLibrary:
@@ -22,6 +40,8 @@ class OperatorLibrary:
 
     def __init__(self, stores: Stores, clock: Clock, kinds: Sequence[DocumentKind] = DOCUMENT_KINDS) -> None:
         self._registry = stores.registry
+        self._status = stores.pipeline_status
+        self._derivations = Derivations(stores.registry)
         self._clock = clock
         self._kinds = {kind.name: kind for kind in kinds}
         self._by_plural = {kind.plural: kind.name for kind in kinds}
@@ -54,10 +74,15 @@ class OperatorLibrary:
         Raises:
             OperatorRefused: The document does not describe one that can run.
             UnknownStream: A stream is not declared.
+            StreamNotDerived: It makes events of a stream that takes posted events.
+            DerivationRefused: Its streams would be derived from each other.
             OperatorOnOtherStream: The name is taken on another stream.
             WrongOperatorState: It is retired, or the draft is of one that runs already.
         """
-        wanted = self._kinds[kind].read(document, self._registry.stream)
+        reader = self._kinds[kind]
+        wanted = reader.read(document, self._registry.stream)
+        into = _into(reader, wanted)
+        parts = self._parts(reader, wanted)
         draft = OperatorDraft(
             kind=kind,
             name=wanted.name,
@@ -66,7 +91,13 @@ class OperatorLibrary:
             severity=severity,
             is_draft=is_draft,
             condition=condition,
+            into=into,
+            parts=parts,
         )
+        feeders = draft.record(wanted.inputs[0].stream, 0, 0).feeders
+        self._derivations.check_operator(kind, wanted.name, feeders)
+        if not is_draft:
+            self._derivations.declare_fed(feeders)
         first = wanted.inputs[0].stream
         return self._registry.operators(kind).put(first, draft, self._clock.now_us())
 
@@ -100,7 +131,27 @@ class OperatorLibrary:
             UnknownOperator: There is none of that name.
             WrongOperatorState: The action does not begin in its state.
         """
-        return self._registry.operators(kind).move(name, action, condition, self._clock.now_us())
+        operators = self._registry.operators(kind)
+        if action == "activate":
+            self._derivations.declare_fed(operators.get(name).feeders)
+        return operators.move(name, action, condition, self._clock.now_us())
+
+    def explain(self, kind: str, name: str) -> OperatorExplanation:
+        """How one runs, and what it has counted so far.
+
+        Raises:
+            UnknownOperator: There is none of that name.
+        """
+        record, explaining = self.get(kind, name), self._kinds[kind]
+        reports = [one.streams[record.stream] for one in self._status.shards() if record.stream in one.streams]
+        counts: Counter[str] = Counter()
+        for report in reports:
+            counts.update({counted.removeprefix(f"{kind}_"): count for counted, count in report.operators.items()})
+        return OperatorExplanation(
+            sentences=explaining.explain(record.definition) if isinstance(explaining, ExplainingKind) else (),
+            statistics=dict(counts) or None,
+            waiting=sum(report.waiting or 0 for report in reports),
+        )
 
     def remove(self, kind: str, name: str, condition: Condition = ANY) -> None:
         """Delete one; what it found stays.
@@ -109,3 +160,23 @@ class OperatorLibrary:
             UnknownOperator: There is none of that name.
         """
         self._registry.operators(kind).remove(name, condition)
+
+    def _parts(self, kind: DocumentKind, wanted: Definition) -> tuple[OperatorPart, ...]:
+        """What an operator consists of besides, where its kind is such."""
+        if not isinstance(kind, CompoundKind):
+            return ()
+        found = []
+        for one in kind.parts(wanted, self._registry.stream):
+            (source,) = one.inputs
+            into = _into(KINDS_BY_NAME[one.kind], one)
+            found.append(
+                OperatorPart(
+                    kind=one.kind, name=one.name, stream=source.stream, key=source.key, into=into, body=one.body
+                )
+            )
+        return tuple(found)
+
+
+def _into(kind: Kind, definition: Definition) -> str:
+    feed = kind.feed(definition)
+    return "" if feed is None else feed.stream

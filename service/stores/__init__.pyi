@@ -37,8 +37,10 @@ from .registry.life_cycle import Action
 from .registry.operators import Operators
 from .registry.registered import (
     ConstraintsDraft,
+    Feeder,
     Following,
     FollowMode,
+    OperatorPart,
     RegisteredConstraints,
     RegisteredOperator,
     RegisteredPattern,
@@ -106,6 +108,7 @@ __all__ = [
     "FeedMark",
     "FeedStep",
     "FeedStore",
+    "Feeder",
     "FollowMode",
     "Following",
     "Heartbeat",
@@ -120,6 +123,7 @@ __all__ = [
     "LogTail",
     "Note",
     "OperatorDraft",
+    "OperatorPart",
     "Operators",
     "Outcome",
     "PatternDraft",

@@ -49,6 +49,8 @@ if TYPE_CHECKING:  # importing constraints takes a tenth of the start of ``fores
 
 EVERY_MATCHER = "constraints.exercises:guarded:shared,runs,idle,saved,guard,bits"
 """What ``constraints.guarded_exercise()`` says, without importing that."""
+EVERY_JOIN = "joins.exercises:joined"
+"""``joins.JOIN_EXERCISE``, without importing that."""
 
 BATCH_ROWS = 131_072
 _GUARD_VERSION = 1

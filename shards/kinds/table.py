@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from shards.kinds.joins import JoinInputKind, JoinKind
 from shards.kinds.patterns import PatternKind
 from shards.operators import DocumentKind, Kind
 from shards.results import ANSWER, DEAD_LETTER, DERIVED, STATS, ResultKind
 
-KINDS: tuple[Kind, ...] = (PatternKind(),)
+KINDS: tuple[Kind, ...] = (PatternKind(), JoinInputKind(), JoinKind())
 
 DOCUMENT_KINDS: tuple[DocumentKind, ...] = tuple(kind for kind in KINDS if isinstance(kind, DocumentKind))
 
 KINDS_BY_NAME: Mapping[str, Kind] = {kind.name: kind for kind in KINDS}
+
+COUNTED: tuple[str, ...] = tuple(f"{kind.name}_" for kind in DOCUMENT_KINDS)
+"""How the names of numbers begin that operators of documents count; those of patterns have names of their own."""
 
 
 def result_table(kinds: Iterable[Kind]) -> Mapping[str, ResultKind]:

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
 
-PACKAGES_WITH_KERNELS = ("streams", "nfa")
+PACKAGES_WITH_KERNELS = ("streams", "joins", "nfa")
 
 
 @cache

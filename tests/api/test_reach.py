@@ -11,6 +11,7 @@ from api import create_app
 from api.access.door import OPEN_PATHS
 from api.access.reach import OWNED_PLACES
 from service.testing import settings_for, sink_row
+from shards import DOCUMENT_KINDS
 
 pytestmark = pytest.mark.redis
 
@@ -291,7 +292,8 @@ def test_every_path_says_whose_it_is():
             resource = route.original_route.path.split("/")[1]
             names = re.findall(r"\{(\w+)", route.original_route.path)
             found |= {(resource, name) for name in names if name not in parts}
-    assert found == OWNED_PLACES | of_no_stream
+    of_operators = {(kind.plural, "name") for kind in DOCUMENT_KINDS}
+    assert found == OWNED_PLACES | of_no_stream | of_operators
 
 
 def test_an_unrestricted_key_sees_everything(made, holder):

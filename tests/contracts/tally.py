@@ -150,6 +150,8 @@ class TallyKind:
         every = document.get("every")
         if unknown or not isinstance(every, int) or every < 1:
             raise OperatorRefused(f"a tally has 'every', a number from 1, and not {unknown or every!r}")
+        if "stream" not in document:
+            raise OperatorRefused("a tally has 'stream', what it listens to")
         stream = declared(document["stream"]).name
         return Definition(
             kind=self.name, name=document["name"], version=0, inputs=(Input(stream),), body={"every": every}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import orjson
@@ -17,12 +18,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from joins import merged_id
 from shards.kinds import KINDS, KINDS_BY_NAME, result_table
 from shards.operators import Kind
 from shards.rows import OutputRow
 from shards.state import ShardState
 from shards.testing import Step, log_of, saved_measures
 from streams import (
+    ControlRecord,
     Definition,
     Event,
     Input,
@@ -34,6 +37,7 @@ from streams import (
     StreamOn,
     Tick,
     TraceEnd,
+    encode_control,
     position_order,
 )
 from tests.contracts.tally import TallyKind
@@ -48,8 +52,28 @@ BODIES: Mapping[str, Sequence[Mapping[str, Any]]] = {
             ("SEQ(A a, B b)", "SEQ(A a, NOT C) WITHIN 5 s", "SEQ(A a, B+ b [v > a.v]) WITHIN 9 s", "AND(A a, C c)")
         )
     ],
+    "join-input": [
+        {"into": "made", "number": 0, "alias": "a", "types": ["A", "B"], "last": ["B"], "ends": True, "path": None},
+        {"into": "made", "number": 1, "alias": "b", "types": [], "last": [], "ends": False, "path": ["v"]},
+    ],
+    "join": [
+        {
+            "inputs": [{"stream": "x", "as": "A"}, {"stream": "y", "as": "B", "window": "2 s"}],
+            "window": "5 s",
+            "return": {"a": "id(A)", "b": "id(B)"},
+            "late": "drop",
+        },
+        {
+            "inputs": [{"stream": "x", "as": "A"}, {"stream": "y", "as": "C"}],
+            "window": "3 s",
+            "outer": ["C"],
+            "return": {"a": "id(A)", "c": "C.v"},
+            "late": "drop",
+        },
+    ],
     "tally": [{"every": 1}, {"every": 2}, {"every": 3}],
 }
+FED = ("made", "o0", "o1")  # what joins and their inputs make events of
 
 
 @dataclass(frozen=True)
@@ -69,6 +93,28 @@ class Contract:
     def reloaded(self, state: ShardState) -> ShardState:
         return ShardState.load(state.dump(), self.kinds)
 
+    def log(self, steps: Sequence[Step], *, stream: str = "orders", shards: int = 1) -> dict[int, list[LogEntry]]:
+        """The log of each shard; joins get what their inputs would hand on, in streams that are declared before."""
+        if not self.kind.name.startswith("join"):
+            return log_of(steps, stream=stream, shards=shards)
+        is_join = self.kind.name == "join"
+        given = [[_merged(one) for one in step] if is_join and isinstance(step, list) else step for step in steps]
+        streams = [StreamOn(StreamDeclaration(name=name, derived=True)) for name in FED]
+        declared = [_entry(f"0-{number}", one.declaration.name, one) for number, one in enumerate(streams, 1)]
+        return {shard: [*declared, *log] for shard, log in log_of(given, stream=stream, shards=shards).items()}
+
+    def all_over(self, steps: Sequence[Step]) -> list[LogEntry]:
+        """The log of one shard; what operators have made is over, too."""
+        log = self.log(steps)[0]
+        if self.kind.name.startswith("join"):
+            far: list[ControlRecord] = [
+                Tick(time_us=(FAR_S + 2) * SECOND_US, cause="events"),
+                *(TraceEnd(key=key) for key in KEYS),
+            ]
+            rest = enumerate(product(FED, far), 1)
+            log += [_entry(f"2-{number}", name, record) for number, (name, record) in rest]
+        return log
+
     def definitions(self, stream: str) -> st.SearchStrategy[list[OperatorOn]]:
         numbers = st.lists(st.integers(0, len(self.bodies) - 1), min_size=1, max_size=3, unique=True)
         return numbers.map(lambda some: [OperatorOn(self._definition(stream, number)) for number in some])
@@ -76,6 +122,16 @@ class Contract:
     def _definition(self, stream: str, number: int) -> Definition:
         source = Input(stream)
         return Definition(kind=self.kind.name, name=f"o{number}", version=1, inputs=(source,), body=self.bodies[number])
+
+
+def _merged(event: Event) -> Event:
+    """An event as the input of a join hands it on."""
+    data = {"type": event.type, "data": dict(event.data)}
+    return replace(event, id=merged_id(0, int(event.id[1:]), event.id), data=data)
+
+
+def _entry(position: str, stream: str, record: ControlRecord) -> LogEntry:
+    return LogEntry(position=position, kind=record.KIND, stream=stream, body=encode_control(record))
 
 
 CONTRACTS = [Contract(kind, BODIES[kind.name]) for kind in (*KINDS, TallyKind())]
@@ -107,7 +163,10 @@ def lives(draw: st.DrawFn, contract: Contract, stream: str = "orders") -> list[S
             case 2 if len(operators) > 1:
                 steps.append(OperatorOff(contract.kind.name, operators.pop().operator.name))
     ends = [TraceEnd(key=key) for key in KEYS]
-    return [*steps, Punctuation(before_us=FAR_S * SECOND_US), *ends]
+    far = [
+        Punctuation(before_us=seconds * SECOND_US) for seconds in (FAR_S, FAR_S + 1)
+    ]  # the last is for what ends led to
+    return [*steps, far[0], *ends, far[1]]
 
 
 def said(rows: Sequence[OutputRow]) -> list[tuple[str, str, bytes]]:
@@ -130,7 +189,7 @@ def applied(state: ShardState, log: Sequence[LogEntry]) -> list[tuple[str, str, 
 @settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_cuts_and_reloads_change_nothing(contract: Contract, data: st.DataObject) -> None:
-    log = log_of(data.draw(lives(contract)))[0]
+    log = contract.log(data.draw(lives(contract)))[0]
     whole, state, rows, done = contract.state(), contract.state(), [], 0
     expected = applied(whole, log)
     while done < len(log):
@@ -146,9 +205,9 @@ def test_cuts_and_reloads_change_nothing(contract: Contract, data: st.DataObject
 @given(data=st.data())
 def test_one_shard_or_several_say_the_same(contract: Contract, data: st.DataObject) -> None:
     steps = data.draw(lives(contract))
-    expected = applied(contract.state(), log_of(steps)[0])
+    expected = applied(contract.state(), contract.log(steps)[0])
     for shards in (2, 8):
-        logs = log_of(steps, shards=shards)
+        logs = contract.log(steps, shards=shards)
         assert sorted(row for shard, log in logs.items() for row in applied(contract.state(shard), log)) == expected
 
 
@@ -157,7 +216,7 @@ def test_one_shard_or_several_say_the_same(contract: Contract, data: st.DataObje
 @given(data=st.data())
 def test_a_shard_that_is_divided_goes_on(contract: Contract, data: st.DataObject) -> None:
     steps = data.draw(lives(contract))
-    few, many = log_of(steps)[0], log_of(steps, shards=3)
+    few, many = contract.log(steps)[0], contract.log(steps, shards=3)
     cut = data.draw(st.integers(0, len(few)))
     done = position_order(few[cut - 1].position if cut else "0-0")
     state = contract.state()
@@ -176,7 +235,7 @@ def test_a_shard_that_is_divided_goes_on(contract: Contract, data: st.DataObject
 @settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_streams_do_not_disturb_each_other(contract: Contract, data: st.DataObject) -> None:
-    logs = [log_of(data.draw(lives(contract, name)), stream=name)[0] for name in ("orders", "others")]
+    logs = [contract.log(data.draw(lives(contract, name)), stream=name)[0] for name in ("orders", "others")]
     expected = sorted(row for log in logs for row in applied(contract.state(), log))
     waiting = [list(log) for log in logs]
     mixed: list[LogEntry] = []
@@ -192,8 +251,8 @@ def test_streams_do_not_disturb_each_other(contract: Contract, data: st.DataObje
 def test_nothing_is_left_of_what_is_over(contract: Contract, data: st.DataObject) -> None:
     steps = data.draw(lives(contract))
     state, fresh = contract.state(), contract.state()
-    applied(state, log_of(steps)[0])
-    applied(fresh, log_of([step for step in steps if not isinstance(step, list)])[0])
+    applied(state, contract.all_over(steps))
+    applied(fresh, contract.all_over([step for step in steps if not isinstance(step, list)]))
     assert state.measures()["orders"]["open_traces"] == 0
     assert len(state.dump()) <= len(fresh.dump()) + _COUNTERS_BYTES
 

@@ -156,7 +156,8 @@ def test_it_has_the_life_cycle_of_every_kind(http, stores, options):
         ({"name": "t", "stream": "orders", "every": 0}, 422, "operator-refused"),
         ({"name": "t", "stream": "orders", "every": 2, "evry": 1}, 422, "operator-refused"),
         ({"name": "t", "stream": "nowhere", "every": 2}, 404, "unknown-stream"),
-        ({"name": "t", "every": 2}, 422, "wrong-shape"),
+        ({"name": "t", "every": 2}, 422, "operator-refused"),
+        ({"stream": "orders", "every": 2}, 422, "wrong-shape"),
     ],
 )
 def test_what_cannot_run_is_refused(http, body, status, code):

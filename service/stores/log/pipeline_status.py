@@ -8,7 +8,7 @@ changes nothing. How long a micro-batch took is told after its commit, and lost 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import orjson
@@ -16,7 +16,7 @@ import orjson
 from service.stores.connection import PREFIX, Client, register
 from service.stores.log.backlog import APPENDED_KEY, MARKS_KEPT, MARKS_KEY, MATCHED_KEY
 from service.stores.records import decode, encode
-from shards import OutputRow
+from shards import COUNTED, OutputRow
 from streams import log_key
 
 SHARDS_KEY = PREFIX + "pipeline:shards"
@@ -38,6 +38,7 @@ class StreamReport:
         held: Partial matches that it holds.
         waiting: Events that wait to be put in order.
         late: Late events since the state began, by what was done with them.
+        operators: Counts of operators of other kinds than patterns: the name of the kind, ``_`` and what is counted.
     """
 
     watermark_us: int | None
@@ -45,6 +46,7 @@ class StreamReport:
     held: int | None
     waiting: int | None
     late: Mapping[str, int]
+    operators: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,4 +159,5 @@ def _stream_report(fares: Mapping[str, Any]) -> StreamReport:
         held=fares.get("held"),
         waiting=fares.get("waiting"),
         late={name.removeprefix(_LATE): count for name, count in fares.items() if name.startswith(_LATE)},
+        operators={name: count for name, count in fares.items() if name.startswith(COUNTED)},
     )

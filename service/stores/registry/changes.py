@@ -25,6 +25,23 @@ _ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PartChange:
+    """What a change says of a part of an operator.
+
+    Attributes:
+        user: Under which its route is kept.
+        stream: What it listens to.
+        control: What the log says; None: it has no need to know.
+        route: The route that its events take from here on; empty for none of its own.
+    """
+
+    user: str
+    stream: str
+    control: ControlRecord | None
+    route: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """A new record and the control record that tells the pipeline.
 
@@ -35,6 +52,7 @@ class Change:
         control: What the log says; None: it has no need to know.
         route: Of a pattern, the route that its events take from here on; empty for none of its own, and for a
             stream that is declared. None elsewhere.
+        parts: What is said of the parts of an operator, behind what is said of itself.
     """
 
     record: bytes
@@ -42,6 +60,7 @@ class Change:
     stream: str
     control: ControlRecord | None
     route: str | None = None
+    parts: tuple[PartChange, ...] = ()
 
 
 Changing: TypeAlias = Callable[[bytes | None], Change | None]
@@ -82,7 +101,9 @@ class RecordBook:
                 return current, False
             version_field = version_of(field, wanted.version)
             commit = partial(
+                _commit_record,
                 self._commit,
+                wanted,
                 records=key,
                 versions=versions_key,
                 routes=ROUTES_KEY,
@@ -177,14 +198,27 @@ class StreamBook:
         raise RegistryContended.over(f"the stream {stream!r}")
 
 
+def _commit_record(script: Callable[..., Any], wanted: Change, **given: Any) -> Any:
+    """Call the script with the logs of the shards and the routes of the parts' streams behind each other."""
+    users = [users_key(part.stream) for part in wanted.parts]
+    parts = [
+        said for part in wanted.parts for said in (part.stream, part.user, part.route, *_told_of(part.control).values())
+    ]
+    return script(places=[*given.pop("shards"), *users], parts=parts, **given)
+
+
 def _append(commit: Callable[..., Any], shards: int) -> Any:
     return commit(shards=[log_key(shard) for shard in range(shards)], shard_count=shards)
 
 
 def _told(change: Change) -> dict[str, str | bytes]:
-    if change.control is None:
-        return {"kind": "", "body": ""}
-    return {"kind": change.control.KIND.value, "body": encode_control(change.control)}
+    return _told_of(change.control)
+
+
+def _told_of(control: ControlRecord | None) -> dict[str, str | bytes]:
+    return (
+        {"kind": "", "body": ""} if control is None else {"kind": control.KIND.value, "body": encode_control(control)}
+    )
 
 
 def version_of(field: str, version: int) -> str:

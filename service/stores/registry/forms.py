@@ -12,10 +12,18 @@ from typing import Any
 from service.errors import OperatorOnOtherStream, PatternOnOtherStream, UnknownOperator, UnknownPatternName
 from service.stores.conditions import ANY, Condition
 from service.stores.connection import PREFIX
+from service.stores.registry.changes import PartChange
 from service.stores.registry.operators import Form
-from service.stores.registry.registered import RegisteredOperator, RegisteredPattern, read_operator, read_pattern
+from service.stores.registry.registered import (
+    OperatorPart,
+    RegisteredOperator,
+    RegisteredPattern,
+    read_operator,
+    read_pattern,
+)
 from service.stores.severities import Severity
 from streams import (
+    ControlRecord,
     Input,
     OperatorOff,
     OperatorOn,
@@ -90,6 +98,8 @@ class OperatorDraft:
         start: What to do with the work of the version before.
         is_draft: Whether it is only written down, to run later.
         condition: On what is there.
+        into: The derived stream that it makes events of; empty: none.
+        parts: What it consists of besides.
     """
 
     kind: str
@@ -100,6 +110,8 @@ class OperatorDraft:
     start: Start = "fresh"
     is_draft: bool = False
     condition: Condition = ANY
+    into: str = ""
+    parts: tuple[OperatorPart, ...] = ()
 
     @property
     def route(self) -> str:
@@ -108,7 +120,8 @@ class OperatorDraft:
 
     def is_said_by(self, record: RegisteredOperator) -> bool:
         """Whether that is how the operator is registered already."""
-        return (record.definition.inputs, record.body) == (self.inputs, self.body)
+        said = record.definition.inputs, record.body, record.parts
+        return said == (self.inputs, self.body, self.parts)
 
     def record(self, stream: str, version: int, now_us: int) -> RegisteredOperator:
         """The record of a version."""
@@ -122,6 +135,8 @@ class OperatorDraft:
             inputs=tuple((source.stream, source.key) for source in self.inputs),
             body=self.body,
             route=self.route,
+            into=self.into,
+            parts=self.parts,
         )
 
 
@@ -166,4 +181,31 @@ def operator_form(kind: str) -> Form[RegisteredOperator]:
         off=partial(OperatorOff, kind),
         unknown=lambda said, name: UnknownOperator(said, kind=kind, name=name),
         elsewhere=lambda said, name, stream: OperatorOnOtherStream(said, kind=kind, name=name, stream=stream),
+        parts=_parts,
     )
+
+
+def _parts(
+    record: RegisteredOperator, before: RegisteredOperator | None, control: ControlRecord | None
+) -> tuple[PartChange, ...]:
+    """What the parts do with the operator; those that only the version before had, on their streams, stop."""
+    is_seeing = record.is_active and record.state == "active"
+    kept = {(part.kind, part.name, part.stream) for part in record.parts}
+    gone = [] if before is None else [one for one in before.parts if (one.kind, one.name, one.stream) not in kept]
+    return (
+        *(_part_change(part, OperatorOff(part.kind, part.name), "") for part in gone),
+        *(_part_change(part, _like(control, part, record.version), part.key * is_seeing) for part in record.parts),
+    )
+
+
+def _part_change(part: OperatorPart, control: ControlRecord | None, route: str) -> PartChange:
+    return PartChange(user=f"{part.kind}/{part.name}", stream=part.stream, control=control, route=route)
+
+
+def _like(control: ControlRecord | None, part: OperatorPart, version: int) -> ControlRecord | None:
+    """What is said of an operator, said of a part of it."""
+    if isinstance(control, OperatorOn):
+        return OperatorOn(part.definition(version), "fresh")
+    if isinstance(control, OperatorPause | OperatorOff):
+        return type(control)(part.kind, part.name)
+    return None

@@ -13,7 +13,7 @@ from typing import Any, Generic, Protocol
 from service.errors import MigrationRefused, NotFound, ServiceError
 from service.stores.conditions import ANY, Condition
 from service.stores.records import encode
-from service.stores.registry.changes import Change, RecordBook, version_of
+from service.stores.registry.changes import Change, PartChange, RecordBook, version_of
 from service.stores.registry.life_cycle import Action, R, moved, require_writable
 from service.stores.severities import USUAL_SEVERITY, Severity
 from streams import ControlRecord, Start
@@ -76,6 +76,7 @@ class Form(Generic[R]):
         off: That by which it is gone.
         unknown: The error where there is none; takes a text, and its name.
         elsewhere: The error where it is on another stream; takes a text, its name and its stream.
+        parts: What a change says of the parts of one: takes its record, that before, and what is said of itself.
     """
 
     one: str
@@ -88,6 +89,7 @@ class Form(Generic[R]):
     off: Callable[[str], ControlRecord]
     unknown: Callable[[str, str], NotFound]
     elsewhere: Callable[[str, str, str], ServiceError]
+    parts: Callable[[R, R | None, ControlRecord | None], tuple[PartChange, ...]] = lambda *_: ()
 
 
 class Operators(Generic[R]):
@@ -132,7 +134,7 @@ class Operators(Generic[R]):
             )
             running = there if there is not None and there.is_running else None
             control = None if draft.is_draft else self._form.on(fresh, self._start(draft, running))
-            return self._change(fresh, control)
+            return self._change(fresh, control, running)
 
         return self._apply(draft.name, change)
 
@@ -292,7 +294,7 @@ class Operators(Generic[R]):
             control = self._form.off(after.name) if record.state == "active" else None
         return self._change(after, control)
 
-    def _change(self, record: R, control: ControlRecord | None) -> Change:
+    def _change(self, record: R, control: ControlRecord | None, before: R | None = None) -> Change:
         """The change that leaves an operator so; its route is in use while it sees events."""
         is_seeing = record.is_active and record.state == "active"
         return Change(
@@ -301,6 +303,7 @@ class Operators(Generic[R]):
             stream=record.stream,
             control=control,
             route=record.route if is_seeing else "",
+            parts=self._form.parts(record, before, control),
         )
 
 

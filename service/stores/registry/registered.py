@@ -74,6 +74,51 @@ class RegisteredPattern(_Living):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorPart:
+    """An operator that another one consists of, on one stream; it is where that is, and in no list.
+
+    Attributes:
+        kind: Name of its kind.
+        name: Distinct among those of its kind.
+        stream: What it listens to.
+        key: Name of the further key by which it listens; empty for the correlation key.
+        into: The derived stream that it makes events of; empty: none.
+        body: What its kind reads.
+    """
+
+    kind: str
+    name: str
+    stream: str
+    key: str
+    into: str
+    body: Mapping[str, Any]
+
+    def definition(self, version: int) -> Definition:
+        """As the log has it."""
+        inputs = (Input(self.stream, self.key),)
+        return Definition(kind=self.kind, name=self.name, version=version, inputs=inputs, body=self.body)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feeder:
+    """Something that makes events of a derived stream.
+
+    Attributes:
+        stream: What it listens to.
+        route: Name of the further key by which it listens; empty for the correlation key.
+        kind: ``pattern``, or the kind of another operator.
+        name: Of it.
+        into: The derived stream.
+    """
+
+    stream: str
+    route: str
+    kind: str
+    name: str
+    into: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredOperator(_Living):
     """An operator of a kind that has no record of its own.
 
@@ -89,6 +134,8 @@ class RegisteredOperator(_Living):
         severity: Of its alerts.
         stage: Before it runs for the first time, from then on, or after it did for the last time.
         suspension: Why the pipeline stopped it, where it did.
+        into: The derived stream that it makes events of; empty: none.
+        parts: What it consists of besides.
     """
 
     kind: str
@@ -104,6 +151,22 @@ class RegisteredOperator(_Living):
     severity: Severity = USUAL_SEVERITY
     stage: Stage = "running"
     suspension: Mapping[str, Any] | None = None
+    into: str = ""
+    parts: tuple[OperatorPart, ...] = ()
+
+    @property
+    def feeders(self) -> tuple[Feeder, ...]:
+        """It and its parts as what makes events of derived streams."""
+        own = Feeder(stream=self.stream, route=self.route, kind=self.kind, name=self.name, into=self.into)
+        others = (
+            Feeder(stream=one.stream, route=one.key, kind=one.kind, name=one.name, into=one.into) for one in self.parts
+        )
+        return tuple(one for one in (own, *others) if one.into)
+
+    @property
+    def listens_to(self) -> frozenset[str]:
+        """The streams that it and its parts listen to."""
+        return frozenset([self.stream, *(source for source, _ in self.inputs), *(one.stream for one in self.parts)])
 
     @property
     def definition(self) -> Definition:
@@ -214,7 +277,9 @@ def read_operator(body: bytes, name: str) -> RegisteredOperator:
         RecordFormatError: It is damaged or of an unknown version.
     """
     fields = decode(body, f"the operator {name!r}")
-    return RegisteredOperator(**{**fields, "inputs": tuple((stream, key) for stream, key in fields["inputs"])})
+    inputs = tuple((stream, key) for stream, key in fields["inputs"])
+    parts = tuple(OperatorPart(**part) for part in fields.get("parts", ()))
+    return RegisteredOperator(**{**fields, "inputs": inputs, "parts": parts})
 
 
 def read_constraints(body: bytes, stream: str) -> RegisteredConstraints:

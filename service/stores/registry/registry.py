@@ -28,6 +28,7 @@ from service.stores.registry.forms import PatternDraft, operator_form, pattern_f
 from service.stores.registry.operators import Operators
 from service.stores.registry.registered import (
     ConstraintsDraft,
+    Feeder,
     RegisteredConstraints,
     RegisteredOperator,
     RegisteredPattern,
@@ -206,6 +207,15 @@ class Registry:
             into: Only those that feed this stream.
         """
         return [one for one in self.patterns() if one.is_running and one.into and into in (None, one.into)]
+
+    def feeders(self) -> list[Feeder]:
+        """All that feeds derived streams: patterns and other operators, also where they are paused or suspended."""
+        patterns = [
+            Feeder(stream=one.stream, route=one.route, kind="pattern", name=one.name, into=one.into)
+            for one in self.producers()
+        ]
+        others = (operator for operator in self.operators("").all() if operator.is_running)
+        return [*patterns, *(feeder for operator in others for feeder in operator.feeders)]
 
     def severities(self) -> dict[str, Severity]:
         """The severity of each operator's alerts, by name; of deleted ones too, as some of theirs may still come."""

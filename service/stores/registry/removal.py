@@ -56,7 +56,7 @@ class StreamUse:
             ``feed``.
         name: Of it; of a webhook without one its id.
         state: Of a pattern or other operator; empty elsewhere.
-        feeds: Whether it makes the events of the stream; it is on another one, and does not go with it.
+        feeds: Whether it makes the events of the stream, or is on other streams too; it does not go with the stream.
     """
 
     kind: str
@@ -226,7 +226,7 @@ def _require_unfed(stream: str, uses: Sequence[StreamUse]) -> None:
     """
     found = [use for use in uses if use.is_in_the_way and use.feeds]
     if found:
-        raise _in_use(stream, found, "its events are made there; remove that first, as it is on another stream")
+        raise _in_use(stream, found, "remove that first, as it is on another stream")
 
 
 def _in_use(stream: str, found: Sequence[StreamUse], advice: str) -> StreamInUse:
@@ -250,8 +250,10 @@ def _plan_pattern(planned: _Removal, stream: str, field: str, body: bytes) -> No
 
 def _plan_operator(planned: _Removal, stream: str, field: str, body: bytes) -> None:
     record = read_operator(body, field)
-    if record.is_active and stream in (record.stream, *(source for source, _ in record.inputs)):
-        planned.uses.append(StreamUse(kind=record.kind, name=record.name, state=record.state))
+    fed = {feeder.into for feeder in record.feeders}
+    if record.is_active and stream in record.listens_to | fed:
+        is_elsewhere = bool(fed)  # with the stream only a part of it would go
+        planned.uses.append(StreamUse(kind=record.kind, name=record.name, state=record.state, feeds=is_elsewhere))
         planned.changes[OPERATORS_KEY, field] = encode(**asdict(replace(record, is_active=False)))
 
 

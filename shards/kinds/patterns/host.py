@@ -85,6 +85,15 @@ class PatternHost:
         return self._matcher.waits_for_time
 
     @property
+    def followed(self) -> ConstraintsOn | None:
+        """The newest constraints; None: there are none."""
+        if not self._versions:
+            return None
+        number = max(self._versions)
+        newest = self._versions[number]
+        return ConstraintsOn(name=newest.name, version=number, document=newest.document)
+
+    @property
     def newest_us(self) -> int | None:
         """How far time has come for the matcher."""
         return self._matcher.newest_us

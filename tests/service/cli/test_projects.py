@@ -352,6 +352,7 @@ def test_the_schema_names_every_kind():
     assert set(schema["properties"]["kind"]["enum"]) == set(schema["$defs"]) - {
         "events",
         "from_environment",
+        "join_window",
         "key",
         "lines",
     }

@@ -4,7 +4,7 @@ import pytest
 
 from constraints import guarded_exercise
 from service.doctor.kernels import EVERYTHING, look_at_kernels
-from service.trials.matching import EVERY_MATCHER
+from service.trials.matching import EVERY_JOIN, EVERY_MATCHER
 from streams import kept_folder, make_kept_folder
 from streams.compiling import JSON_LINES, kernels_folder
 from streams.kernels.keeping import keep_needs
@@ -22,9 +22,9 @@ def keep(name):
     (kernels_folder() / f"{name}.1.nbc").write_bytes(b"x" * 1024**2)
 
 
-def test_everything_is_every_matcher_and_reading():
+def test_everything_is_every_matcher_every_join_and_reading():
     assert guarded_exercise() == EVERY_MATCHER
-    assert EVERYTHING == (EVERY_MATCHER, JSON_LINES)
+    assert EVERYTHING == (EVERY_MATCHER, EVERY_JOIN, JSON_LINES)
 
 
 def test_before_the_first_use_nothing_is_there():
@@ -36,6 +36,7 @@ def test_before_the_first_use_nothing_is_there():
 
 def test_it_says_how_many_are_there_of_those_that_are_needed():
     keep_needs(EVERY_MATCHER, ["one", "two"])
+    keep_needs(EVERY_JOIN, [])
     keep_needs(JSON_LINES, ["three"])
     keep("one")
     keep("three")

@@ -246,7 +246,8 @@ def test_registry_commit_record(run, client):
         keys = {"records": "records", "versions": "versions", "routes": "routes", "users": "users", "layout": "layout"}
         usual = {"field": "p", "before": before, "after": after, "version_field": f"{after}@p", "kind": "on"}
         usual |= {"stream": "s", "body": "b", "is_routed": "1", "route": "by", "shard_count": 2}
-        return run("registry/commit_record", **keys, shards=["log:0", "log:1"], **{**usual, **given})
+        places = ["log:0", "log:1", *given.pop("more", [])]
+        return run("registry/commit_record", **keys, places=places, **{"parts": [], **usual, **given})
 
     assert commit("other", "1") == 0
     assert commit("", "1") == 1
@@ -261,6 +262,14 @@ def test_registry_commit_record(run, client):
     assert client.hget("routes", "s") == b"by"
     assert commit("2", "3", route="") == 1
     assert not client.exists("users", "routes")
+    parts = ["s2", "part/1", "k", "on", "b1", "s3", "part/2", "", "", ""]
+    assert commit("3", "3", more=["users:2", "users:3"], parts=parts) == 1
+    assert (client.hgetall("users:2"), client.hget("routes", "s2")) == ({b"part/1": b"k"}, b"k")
+    assert [fields[b"body"] for _, fields in client.xrange("log:1")][-2:] == [b"b", b"b1"]
+    client.hset("routes", "s3", "-")
+    assert commit("3", "4", more=["users:2", "users:3"], parts=parts) == b"gone"
+    client.hdel("routes", "s", "s2", "s3")
+    client.delete("users")
     assert client.hgetall("versions") == {b"1@p": b"1", b"2@p": b"2", b"3@p": b"3"}
     client.hset("routes", "s", "-")
     assert commit("3", "4") == b"gone"

@@ -1,0 +1,43 @@
+"""Joins of events of several streams on one key, which forget by themselves.
+
+Purpose: combine events of two or more inputs that have the same key, within windows, and drop what can no longer join:
+what left its window, and what a closed key has made useless. Promises: exact results, each once, at the event that
+completes it; any cut of the items into batches, and saving and loading in between, changes nothing; a key is reported
+as over at the first item at which that is known; one look-up for each event.
+"""
+
+from joins.document import JoinBody, JoinInput, read_join
+from joins.errors import JoinError, JoinRefused, JoinStateError
+from joins.exercises import JOIN_EXERCISE
+from joins.explaining import explain
+from joins.items import Cause, Item, ItemColumns, JoinedColumns
+from joins.running import CLOSED, LAST, Broken, JoinOutput, JoinRun, merged_data, merged_id
+from joins.windowed import MOST_INPUTS, JoinStats, WindowJoin
+from joins.windows import Window, WindowKind
+
+__all__ = [
+    "CLOSED",
+    "JOIN_EXERCISE",
+    "LAST",
+    "MOST_INPUTS",
+    "Broken",
+    "Cause",
+    "Item",
+    "ItemColumns",
+    "JoinBody",
+    "JoinError",
+    "JoinInput",
+    "JoinOutput",
+    "JoinRefused",
+    "JoinRun",
+    "JoinStateError",
+    "JoinStats",
+    "JoinedColumns",
+    "Window",
+    "WindowJoin",
+    "WindowKind",
+    "explain",
+    "merged_data",
+    "merged_id",
+    "read_join",
+]

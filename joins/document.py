@@ -1,0 +1,236 @@
+"""The document of a join: its inputs, when keys are finished, what is emitted; and whether its memory is bounded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, cast, get_args
+
+from joins.errors import JoinRefused
+from joins.returns import Column, read_columns
+from joins.windowed import MOST_INPUTS
+from joins.windows import Window
+
+Emit: TypeAlias = Literal["each", "on_close"]
+Late: TypeAlias = Literal["report", "drop"]
+Closing: TypeAlias = Literal["unique", "clustered", "end", "punctuation", "workflow"]
+
+_ALIAS = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d|w)\s*")
+_UNITS_US = {
+    "us": 1,
+    "ms": 1_000,
+    "s": 1_000_000,
+    "min": 60_000_000,
+    "h": 3_600_000_000,
+    "d": 86_400_000_000,
+    "w": 604_800_000_000,
+}
+_MEMBERS = ("inputs", "window", "emit", "outer", "return", "type", "late")
+_MEMBERS_OF_INPUT = ("stream", "as", "type", "key", "closed_by", "window")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinInput:
+    """One input.
+
+    Attributes:
+        alias: By which ``return`` names it.
+        stream: Its stream.
+        key: Path of the join key, as a stream declares keys; None: the stream's correlation key.
+        types: Event types that take part; empty: all.
+        window: Which of its events may still join.
+        closings: When a key of it is finished.
+        closing_types: Types of which an event finishes its key; they take part.
+    """
+
+    alias: str
+    stream: str
+    key: str | None
+    types: tuple[str, ...]
+    window: Window
+    closings: frozenset[Closing]
+    closing_types: frozenset[str]
+
+    @property
+    def closes(self) -> bool:
+        """Whether its keys are finished at some time."""
+        return bool(self.closings or self.closing_types)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinBody:
+    """What a join does.
+
+    Attributes:
+        inputs: Two or more.
+        emit: ``each``: an event for each combination. ``on_close``: one for each key, once it is finished.
+        outer: Aliases of inputs whose absence is reported.
+        columns: What the events say.
+        event_type: Their type; None: the name of the join.
+        late: What to do with an event of a key that its input has finished.
+    """
+
+    inputs: tuple[JoinInput, ...]
+    emit: Emit
+    outer: tuple[str, ...]
+    columns: tuple[Column, ...]
+    event_type: str | None
+    late: Late
+
+    @property
+    def reporting(self) -> tuple[int, ...]:
+        """Inputs whose events are reported when nothing joined them, as another input may be absent."""
+        return tuple(
+            number for number, one in enumerate(self.inputs) if any(alias != one.alias for alias in self.outer)
+        )
+
+
+def read_join(document: Mapping[str, Any]) -> JoinBody:
+    """The join that a document describes.
+
+    Args:
+        document: Its own members.
+
+    Raises:
+        JoinRefused: A member is unknown, missing or wrong, or nothing bounds the memory of an input.
+    """
+    _require_known(document, _MEMBERS, "a join")
+    found = document.get("inputs")
+    if not isinstance(found, Sequence) or isinstance(found, str) or not 2 <= len(found) <= MOST_INPUTS:
+        raise JoinRefused(f"'inputs' of a join is a list of 2 to {MOST_INPUTS} inputs", field="inputs")
+    usual = _window(document.get("window", "none"), "window")
+    inputs = tuple(_input(one, number, usual) for number, one in enumerate(found))
+    aliases = [one.alias for one in inputs]
+    if len(set(aliases)) != len(aliases):
+        raise JoinRefused(f"two inputs are called alike: {', '.join(aliases)}; give each an 'as'", field="inputs")
+    emit = cast("Emit", _choice(document, "emit", get_args(Emit)))
+    body = JoinBody(
+        inputs=inputs,
+        emit=emit,
+        outer=_outer(document.get("outer", []), aliases),
+        columns=read_columns(document.get("return"), aliases, is_on_close=emit == "on_close"),
+        event_type=None if document.get("type") is None else _text(document, "type"),
+        late=cast("Late", _choice(document, "late", get_args(Late))),
+    )
+    _require_bounds(body)
+    return body
+
+
+def _input(value: object, number: int, usual: Window) -> JoinInput:
+    place = f"inputs[{number}]"
+    if not isinstance(value, Mapping):
+        raise JoinRefused(f"{place} of a join is an object with 'stream' and 'as'", field=place)
+    _require_known(value, _MEMBERS_OF_INPUT, place)
+    stream = _text(value, "stream")
+    alias = _text(value, "as") if "as" in value else stream
+    if not _ALIAS.fullmatch(alias):
+        raise JoinRefused(
+            f"{place} is called {alias!r}; give it an 'as' of letters, digits and '_', not beginning with a digit",
+            field=place,
+        )
+    types = value.get("type", [])
+    closings = value.get("closed_by", [])
+    kinds, closing_types = _closings([closings] if isinstance(closings, str | Mapping) else closings, place)
+    names = (types,) if isinstance(types, str) else tuple(types) if isinstance(types, Sequence) else None
+    if names is None or not all(isinstance(name, str) and name for name in names):
+        raise JoinRefused(f"'type' of {place} is the name of an event type, or a list of them", field=place)
+    return JoinInput(
+        alias=alias,
+        stream=stream,
+        key=_text(value, "key") if "key" in value else None,
+        types=(*names, *sorted(closing_types.difference(names))) if names else (),
+        window=_window(value["window"], f"{place}.window") if "window" in value else usual,
+        closings=kinds,
+        closing_types=closing_types,
+    )
+
+
+def _closings(value: object, place: str) -> tuple[frozenset[Closing], frozenset[str]]:
+    kinds: set[Closing] = set()
+    types: set[str] = set()
+    for one in value if isinstance(value, Sequence) else [value]:
+        if isinstance(one, Mapping) and list(one) == ["type"] and isinstance(one["type"], str):
+            types.add(one["type"])
+        elif one in get_args(Closing):
+            kinds.add(cast("Closing", one))
+        else:
+            raise JoinRefused(
+                f"'closed_by' of {place} has {one!r}; known are {', '.join(get_args(Closing))} and {{type: TYPE}}",
+                field=f"{place}.closed_by",
+            )
+    return frozenset(kinds), frozenset(types)
+
+
+def _window(value: object, place: str) -> Window:
+    if value in ("none", None):
+        return Window()
+    if isinstance(value, str) and (found := _DURATION.fullmatch(value)):
+        size = round(float(found[1]) * _UNITS_US[found[2]])
+        if size > 0:
+            return Window("time", size)
+    if isinstance(value, Mapping) and list(value) == ["last"]:
+        last = value["last"]
+        if isinstance(last, int) and not isinstance(last, bool) and last > 0:
+            return Window("events-of-key", last)
+    raise JoinRefused(
+        f"{place!r} of a join is {value!r}; write a duration such as '24 h' or '15 min', {{last: 100}} for the newest "
+        "events of each key, or none",
+        field=place,
+    )
+
+
+def _outer(value: object, aliases: Sequence[str]) -> tuple[str, ...]:
+    found = [value] if isinstance(value, str) else value
+    if not isinstance(found, Sequence) or not all(alias in aliases for alias in found):
+        raise JoinRefused(f"'outer' is a list of inputs that may be absent, of {', '.join(aliases)}", field="outer")
+    if found and len(aliases) > 2:
+        raise JoinRefused(
+            "'outer' needs a join of two inputs; join two first, and the result with the third", field="outer"
+        )
+    return tuple(dict.fromkeys(found))
+
+
+def _require_bounds(body: JoinBody) -> None:
+    """Refuse a join that may have to keep events of an input for ever, or keys that never finish.
+
+    Source: the safety check of punctuation-aware joins (7.2): an input is bounded by its own window, if all others
+    finish their keys, or if another one does whose events leave a window.
+    """
+    if body.emit == "on_close" and not any(one.closes for one in body.inputs):
+        raise JoinRefused("emit: on_close needs an input whose keys finish: give one a 'closed_by'", field="emit")
+    for number, one in enumerate(body.inputs):
+        others = [other for place, other in enumerate(body.inputs) if place != number]
+        is_purged = any(other.closes and other.window.kind == "time" for other in others)
+        if one.window.kind == "none" and not all(other.closes for other in others) and not is_purged:
+            raise JoinRefused(
+                f"nothing bounds the events of the input {one.alias!r} that are kept: give it a 'window', or let the "
+                f"other inputs say by 'closed_by' when their keys are finished",
+                field=f"inputs[{number}]",
+            )
+        if one.window.kind == "events-of-key" and not all(other.closes for other in others) and not is_purged:
+            raise JoinRefused(
+                f"the newest events of each key of the input {one.alias!r} are kept for ever, as no key finishes: "
+                f"give it a window of time, or let the other inputs say by 'closed_by' when their keys are finished",
+                field=f"inputs[{number}]",
+            )
+
+
+def _require_known(value: Mapping[str, Any], known: Sequence[str], what: str) -> None:
+    if strangers := sorted(str(name) for name in value if name not in known):
+        raise JoinRefused(f"{what} has {', '.join(strangers)}; it takes {', '.join(known)}", field=strangers[0])
+
+
+def _choice(value: Mapping[str, Any], name: str, known: Sequence[str]) -> str:
+    found = value.get(name, known[0])
+    if found not in known:
+        raise JoinRefused(f"{name!r} of a join is {found!r}; write {' or '.join(known)}", field=name)
+    return str(found)
+
+
+def _text(value: Mapping[str, Any], name: str) -> str:
+    found = value.get(name)
+    if not isinstance(found, str) or not found:
+        raise JoinRefused(f"{name!r} of a join is a text, got {found!r}", field=name)
+    return found

@@ -1,0 +1,24 @@
+"""A small join, which stands for the kernels that joins call (``streams.compiling``)."""
+
+from __future__ import annotations
+
+from joins.items import Item, ItemColumns
+from joins.windowed import WindowJoin
+from joins.windows import Window
+
+JOIN_EXERCISE = "joins.exercises:joined"
+
+
+def joined() -> int:
+    """Join two events, let time pass, and grow, drop, save and load what is held.
+
+    Returns:
+        How many results there were.
+    """
+    windows = (Window("time", 10), Window())
+    join, again = WindowJoin(windows, outer=[0]), WindowJoin(windows, outer=[0])
+    rows = [(Item.EVENT, number % 2, number // 2 + 1, number) for number in range(200)]
+    found = join.push(ItemColumns.of([*rows, (Item.CLOSING, 1, 1, 200), (Item.TIME, 0, 0, 205)]))
+    join.drop(join.keys()[:1])
+    again.load(*join.dump())
+    return len(found.members)

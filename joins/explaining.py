@@ -1,0 +1,78 @@
+"""Why a join runs as it does, and what bounds its memory, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from joins.document import JoinBody, JoinInput
+from joins.windows import Window
+
+_UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1_000), ("us", 1))
+_CLOSINGS = {
+    "unique": "with its first event",
+    "clustered": "when an event of another key comes",
+    "end": "when its trace ends",
+    "punctuation": "when its trace ends",
+    "workflow": "when the workflow leaves no more of its events in the trace, or the trace ends",
+}
+
+
+def explain(body: JoinBody) -> list[str]:
+    """Which algorithm runs and why, what is kept of each input and for how long, and what is emitted when."""
+    return [_algorithm(body), *(_kept(body, number) for number in range(len(body.inputs))), *_emitted(body)]
+
+
+def _algorithm(body: JoinBody) -> str:
+    has_windows = any(one.window.kind != "none" for one in body.inputs)
+    closes = any(one.closes for one in body.inputs)
+    many = "M" if len(body.inputs) > 2 else ""
+    if has_windows and closes:
+        return f"{many}PWJoin: an event goes when it leaves its window, or earlier, when no other input can join it."
+    if closes:
+        return f"{many}PJoin: there are no windows, so an event goes when no other input can join it."
+    return f"{many}WJoin: no input finishes its keys, so an event goes when it leaves its window."
+
+
+def _kept(body: JoinBody, number: int) -> str:
+    """What ends the stay of an input's events, and what the input says of its own keys."""
+    one = body.inputs[number]
+    others = [other for place, other in enumerate(body.inputs) if place != number]
+    ends = [_window(one.window)] if one.window.kind != "none" else []
+    if all(other.closes for other in others):
+        ends.append(f"{_listed([other.alias for other in others])} {_has(others)} finished their key")
+    elif spans := [other for other in others if other.closes and other.window.kind == "time"]:
+        ends.append(f"{spans[0].alias} has finished their key and its events have left their window")
+    said = sorted({_CLOSINGS[closing] for closing in one.closings})
+    said += [f"with an event of type {name}" for name in sorted(one.closing_types)]
+    own = f"a key of it is finished {', or '.join(said)}" if said else "it finishes no key"
+    return f"{one.alias}: events are kept until {' or until '.join(ends)}; {own}."
+
+
+def _emitted(body: JoinBody) -> Iterator[str]:
+    if body.emit == "each":
+        yield "Each combination is emitted at its last event, once the time of all inputs has passed it."
+    else:
+        yield "One event is emitted for each key, once no more combinations of it can come."
+    for alias in body.outer:
+        yield f"An event without {alias} is emitted once no {alias} can join it any more."
+
+
+def _window(window: Window) -> str:
+    if window.kind == "time":
+        return f"they are {_duration(window.size)} old"
+    return f"{window.size} newer ones of their key have come"
+
+
+def _duration(size_us: int) -> str:
+    for unit, length_us in _UNITS:
+        if size_us % length_us == 0:
+            return f"{size_us // length_us} {unit}"
+    raise AssertionError(size_us)  # a microsecond divides everything
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _has(inputs: Sequence[JoinInput]) -> str:
+    return "has" if len(inputs) == 1 else "have"

@@ -1,0 +1,96 @@
+"""What a join takes in and what it finds, as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from joins.kernels import tables
+
+
+class Item(IntEnum):
+    """What an item is."""
+
+    EVENT = tables.EVENT
+    CLOSING = tables.CLOSING
+    PLACE = tables.PLACE
+    TIME = tables.TIME
+
+
+class Cause(IntEnum):
+    """Why no combination of a key comes any more."""
+
+    REGULAR = tables.REGULAR
+    WINDOW_ASSISTED = tables.WINDOW_ASSISTED
+    IMMEDIATE = tables.IMMEDIATE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemColumns:
+    """Events, closings and times in the order in which they are processed.
+
+    Attributes:
+        kinds: uint8 ``Item``. ``EVENT``: an event of a key. ``CLOSING``: no more events of the key come on the input.
+            ``PLACE``: an event without a key. ``TIME``: time has come that far.
+        inputs: uint8 numbers of inputs; 0 for times.
+        keys: uint64 hashed keys; 0 for places and times.
+        times_us: int64; one that is older than an item before it counts as that time.
+    """
+
+    kinds: NDArray[np.uint8]
+    inputs: NDArray[np.uint8]
+    keys: NDArray[np.uint64]
+    times_us: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, items: Sequence[tuple[Item, int, int, int]]) -> ItemColumns:
+        """Columns of items: kind, input, key, time."""
+        kinds, inputs, keys, times = zip(*items, strict=True) if items else ((), (), (), ())
+        return cls(
+            kinds=np.array(kinds, np.uint8),
+            inputs=np.array(inputs, np.uint8),
+            keys=np.array(keys, np.uint64),
+            times_us=np.array(times, np.int64),
+        )
+
+    def __len__(self) -> int:
+        return len(self.times_us)
+
+    def slice(self, first: int, last: int) -> ItemColumns:
+        """Items from a place up to another."""
+        return ItemColumns(
+            kinds=self.kinds[first:last],
+            inputs=self.inputs[first:last],
+            keys=self.keys[first:last],
+            times_us=self.times_us[first:last],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinedColumns:
+    """What some items led to.
+
+    Attributes:
+        members: int64 (results, inputs): the sequence numbers of a combination's events, which count the events of all
+            inputs from 0, places included; -1: no event of that input comes any more, and none was there.
+        result_times_us: int64: when each combination was complete, or could no longer be completed.
+        result_items: int32: the item that led to it, as its place among the items.
+        closing_keys: uint64: keys of which no combination comes any more.
+        closing_causes: uint8 ``Cause``.
+        closing_times_us: int64.
+        closing_items: int32.
+        violations: int32: items that are events of keys that their own input had closed. They joined nothing.
+    """
+
+    members: NDArray[np.int64]
+    result_times_us: NDArray[np.int64]
+    result_items: NDArray[np.int32]
+    closing_keys: NDArray[np.uint64]
+    closing_causes: NDArray[np.uint8]
+    closing_times_us: NDArray[np.int64]
+    closing_items: NDArray[np.int32]
+    violations: NDArray[np.int32]

@@ -1,0 +1,272 @@
+"""Keys and stored events: taken into their lists, and out of them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from joins.kernels.tables import (
+    ABSENTS,
+    ALIVE,
+    CLOSED_FOR_GOOD,
+    CLOSINGS,
+    CLUSTERS,
+    DEAD,
+    FREE_CLUSTERS,
+    FREE_NODES,
+    FRESH_CLUSTERS,
+    FRESH_NODES,
+    JOINED,
+    NEWEST_DEAD,
+    NIL,
+    NODES,
+    OLDEST_DEAD,
+    OPEN_NODES,
+    RESULTS,
+    SAID,
+    Found,
+    JoinState,
+    Rules,
+)
+from streams.kernels.borrowing import borrowed
+from streams.kernels.compiling import inlined, routine
+
+HOME_BITS = np.uint64(32)  # the low bits of a key's hash chose its shard
+
+
+@inlined
+def find_slot(slots: NDArray[np.uint64], key: np.uint64) -> np.uint64:
+    """Slot of a key, or the empty slot where it belongs."""
+    mask = np.uint64(slots.shape[0] - 1)
+    slot = (key >> HOME_BITS) & mask
+    while slots[slot, 1] != np.uint64(0) and slots[slot, 0] != key:
+        slot = (slot + np.uint64(1)) & mask
+    return slot
+
+
+@routine
+def remove_slot(slots: NDArray[np.uint64], gap: np.uint64) -> None:
+    """Empty a slot and close the gap (backward shift), so that no tombstones gather."""
+    size = np.uint64(slots.shape[0])
+    mask = size - np.uint64(1)
+    slot = gap
+    while True:
+        slot = (slot + np.uint64(1)) & mask
+        if slots[slot, 1] == np.uint64(0):
+            break
+        home = (slots[slot, 0] >> HOME_BITS) & mask
+        if ((slot + size - home) & mask) >= ((slot + size - gap) & mask):
+            slots[gap, 0] = slots[slot, 0]
+            slots[gap, 1] = slots[slot, 1]
+            gap = slot
+    slots[gap, 1] = np.uint64(0)
+
+
+@inlined
+def bit_of(number: np.int64) -> np.uint64:
+    """An input as a bit."""
+    return np.uint64(1) << np.uint64(number)
+
+
+@inlined
+def has_closed(lent: JoinState, cluster: np.int64, number: np.int64) -> bool:
+    """Whether an input has closed a key."""
+    closed: np.uint64 = lent.keyed[cluster]["closed"]
+    has: bool = closed & bit_of(number) != np.uint64(0)
+    return has
+
+
+@routine
+def add_cluster(lent: JoinState, slot: np.uint64, key: np.uint64) -> np.int64:
+    """A new key at an empty slot; there is room for it."""
+    counters = lent.counters
+    if counters[FREE_CLUSTERS] > 0:
+        counters[FREE_CLUSTERS] -= 1
+        cluster = np.int64(lent.free_clusters[counters[FREE_CLUSTERS]])
+    else:
+        cluster = counters[FRESH_CLUSTERS]
+        counters[FRESH_CLUSTERS] += 1
+    counters[CLUSTERS] += 1
+    lent.slots[slot, 0] = key
+    lent.slots[slot, 1] = np.uint64(cluster + 1)
+    lent.keyed[cluster]["key"] = key
+    lent.keyed[cluster]["closed"] = np.uint64(0)
+    lent.keyed[cluster]["ends"] = 0
+    lent.keyed[cluster]["filled"] = 0
+    for number in range(lent.lists.shape[1]):
+        lent.lists[cluster, number]["head"] = NIL
+        lent.lists[cluster, number]["tail"] = NIL
+        lent.lists[cluster, number]["live"] = 0
+    return cluster
+
+
+@routine
+def remove_cluster(lent: JoinState, cluster: np.int64) -> None:
+    """Forget a key that has no events."""
+    counters = lent.counters
+    if lent.keyed[cluster]["ends"] & CLOSED_FOR_GOOD != 0:
+        leave_dead(borrowed(lent), cluster)
+    remove_slot(borrowed(lent.slots), find_slot(lent.slots, lent.keyed[cluster]["key"]))
+    lent.free_clusters[counters[FREE_CLUSTERS]] = cluster
+    counters[FREE_CLUSTERS] += 1
+    counters[CLUSTERS] -= 1
+
+
+@routine
+def enter_dead(lent: JoinState, cluster: np.int64) -> None:
+    """Put a key at the end of those that are closed and remembered."""
+    counters = lent.counters
+    newest = counters[NEWEST_DEAD]
+    lent.keyed[cluster]["ends"] |= CLOSED_FOR_GOOD
+    lent.keyed[cluster]["before"] = newest
+    lent.keyed[cluster]["behind"] = NIL
+    if newest == NIL:
+        counters[OLDEST_DEAD] = cluster
+    else:
+        lent.keyed[newest]["behind"] = cluster
+    counters[NEWEST_DEAD] = cluster
+    counters[DEAD] += 1
+
+
+@routine
+def leave_dead(lent: JoinState, cluster: np.int64) -> None:
+    """Take a key from those that are closed and remembered."""
+    counters = lent.counters
+    before, behind = lent.keyed[cluster]["before"], lent.keyed[cluster]["behind"]
+    if before == NIL:
+        counters[OLDEST_DEAD] = behind
+    else:
+        lent.keyed[before]["behind"] = behind
+    if behind == NIL:
+        counters[NEWEST_DEAD] = before
+    else:
+        lent.keyed[behind]["before"] = before
+    lent.keyed[cluster]["ends"] = 0
+    counters[DEAD] -= 1
+
+
+@routine
+def add_node(lent: JoinState, number: np.int64, time_us: np.int64, sequence: np.int64) -> np.int64:
+    """A new node at the end of its input's list, without a key; there is room for it."""
+    counters = lent.counters
+    if counters[FREE_NODES] > 0:
+        counters[FREE_NODES] -= 1
+        node = np.int64(lent.free_nodes[counters[FREE_NODES]])
+    else:
+        node = counters[FRESH_NODES]
+        counters[FRESH_NODES] += 1
+    counters[NODES] += 1
+    last = lent.sides[number]["last"]
+    lent.nodes[node]["time"] = time_us
+    lent.nodes[node]["sequence"] = sequence
+    lent.nodes[node]["flags"] = 0
+    lent.nodes[node]["cluster"] = NIL
+    lent.nodes[node]["of_key"] = NIL
+    lent.nodes[node]["of_input"] = NIL
+    lent.nodes[node]["input_before"] = last
+    if last == NIL:
+        lent.sides[number]["first"] = node
+    else:
+        lent.nodes[last]["of_input"] = node
+    lent.sides[number]["last"] = node
+    lent.sides[number]["size"] += 1
+    return node
+
+
+@routine
+def remove_node(lent: JoinState, number: np.int64, node: np.int64) -> None:
+    """Take a node out of its input's list and give it back."""
+    counters = lent.counters
+    before, behind = lent.nodes[node]["input_before"], lent.nodes[node]["of_input"]
+    if before == NIL:
+        lent.sides[number]["first"] = behind
+    else:
+        lent.nodes[before]["of_input"] = behind
+    if behind == NIL:
+        lent.sides[number]["last"] = before
+    else:
+        lent.nodes[behind]["input_before"] = before
+    lent.sides[number]["size"] -= 1
+    lent.nodes[node]["flags"] = 0
+    lent.free_nodes[counters[FREE_NODES]] = node
+    counters[FREE_NODES] += 1
+    counters[NODES] -= 1
+
+
+@routine
+def link_node(lent: JoinState, node: np.int64, number: np.int64, cluster: np.int64, flags: np.int32) -> None:
+    """Put a node at the end of the list of its key."""
+    lent.nodes[node]["flags"] = flags | ALIVE
+    lent.nodes[node]["cluster"] = cluster
+    tail = lent.lists[cluster, number]["tail"]
+    if tail == NIL:
+        lent.lists[cluster, number]["head"] = node
+        lent.keyed[cluster]["filled"] += 1
+    else:
+        lent.nodes[tail]["of_key"] = node
+    lent.lists[cluster, number]["tail"] = node
+    lent.lists[cluster, number]["live"] += 1
+    lent.counters[OPEN_NODES] += 1
+
+
+@routine
+def report_absent(
+    lent: JoinState, found: Found, number: np.int64, sequence: np.int64, time_us: np.int64, item: np.int64
+) -> None:
+    """Report an event that joined nothing and no longer can; there is room for it."""
+    place = found.filled[0]
+    for other in range(found.members.shape[1]):
+        found.members[place, other] = NIL
+    found.members[place, number] = sequence
+    found.result_times[place] = time_us
+    found.result_items[place] = item
+    found.filled[0] += 1
+    lent.counters[ABSENTS] += 1
+    lent.counters[RESULTS] += 1
+
+
+@routine
+def purge_list(
+    lent: JoinState, rules: Rules, found: Found, cluster: np.int64, number: np.int64, time_us: np.int64, item: np.int64
+) -> np.int64:
+    """Take all events of a key in one input out of its list; in a window of a number of events they keep their places.
+
+    Returns:
+        How many they were.
+    """
+    node = np.int64(lent.lists[cluster, number]["head"])
+    if node == NIL:
+        return np.int64(0)
+    purged = np.int64(lent.lists[cluster, number]["live"])
+    while node != NIL:
+        behind = np.int64(lent.nodes[node]["of_key"])
+        if rules.reports_absent[number] and lent.nodes[node]["flags"] & JOINED == 0:
+            report_absent(borrowed(lent), borrowed(found), number, lent.nodes[node]["sequence"], time_us, item)
+        lent.nodes[node]["flags"] = 0
+        lent.nodes[node]["cluster"] = NIL
+        if rules.counts[number] < 0:
+            remove_node(borrowed(lent), number, node)
+        node = behind
+    lent.lists[cluster, number]["head"] = NIL
+    lent.lists[cluster, number]["tail"] = NIL
+    lent.lists[cluster, number]["live"] = 0
+    lent.keyed[cluster]["filled"] -= 1
+    lent.counters[OPEN_NODES] -= purged
+    return purged
+
+
+@routine
+def say_over(lent: JoinState, rules: Rules, found: Found, cluster: np.int64, time_us: np.int64, item: np.int64) -> None:
+    """Report a key that is closed for good, once nothing more can be reported of it; there is room for it."""
+    if lent.keyed[cluster]["ends"] != CLOSED_FOR_GOOD or rules.reporters[0] & ~lent.keyed[cluster][
+        "closed"
+    ] != np.uint64(0):
+        return
+    place = found.filled[1]
+    found.closing_keys[place] = lent.keyed[cluster]["key"]
+    found.closing_causes[place] = lent.keyed[cluster]["cause"]
+    found.closing_times[place] = time_us
+    found.closing_items[place] = item
+    found.filled[1] += 1
+    lent.keyed[cluster]["ends"] |= SAID
+    lent.counters[CLOSINGS] += 1

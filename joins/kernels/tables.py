@@ -1,0 +1,145 @@
+"""The tables of a windowed join.
+
+A *node* is a stored event. It is in two lists: the events of its input, oldest first, and the events of its key in its
+input. A *cluster* is a key: the lists of all inputs, and which inputs have closed it (the inter-stream cluster index of
+punctuation-aware window joins, specs/punctuated-joins section 3.3).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+NIL = -1
+NEVER = -(2**62)  # before every time
+
+# What an item is.
+EVENT = 0  # an event with a key
+CLOSING = 1  # no more events of the key come on the input
+PLACE = 2  # an event without a key: it joins nothing and takes a place in a window of a number of events
+TIME = 3  # no item before its time comes any more; its input and key mean nothing
+
+# What the kernel returns: it is done, or stopped before an item for want of room.
+DONE = 0
+NODES_FULL = 1
+CLUSTERS_FULL = 2
+OUTPUT_FULL = 3
+
+# Why a key is closed.
+REGULAR = 0  # every input closed it
+WINDOW_ASSISTED = 1  # an input closed it, and the last of its events of the key left the window
+IMMEDIATE = 2  # an input closed it, and held no event of it
+
+# Bits of NODE.flags.
+ALIVE = 1  # in the list of its key
+JOINED = 2  # part of a combination
+
+# Bits of KEYED.ends.
+CLOSED_FOR_GOOD = 1  # no combination can contain the key any more
+SAID = 2  # and that was reported
+
+# Indices of JoinState.counters.
+NODES = 0  # in use, places included
+FREE_NODES = 1  # on the stack
+FRESH_NODES = 2  # that were ever given out
+CLUSTERS = 3
+FREE_CLUSTERS = 4
+FRESH_CLUSTERS = 5
+NOW = 6  # time, us; NEVER before the first item
+SEQUENCE = 7  # of the next event
+OPEN_NODES = 8  # in the list of a key
+DEAD = 9  # keys that are closed and remembered
+DROPPED = 10  # events of closed keys
+ON_THE_FLY = 11  # events that joined and need not be stored
+PURGED = 12  # stored events that a closing made useless
+EXPIRED = 13  # events that left their window
+DUPLICATES = 14  # closings that said what was known
+VIOLATIONS = 15  # events of keys that their input had closed
+LOOKUPS = 16  # of keys
+RESULTS = 17
+CLOSINGS = 18
+ABSENTS = 19
+FORGOTTEN = 20  # closed keys beyond the number that is remembered
+OLDEST_DEAD = 21  # first cluster of the list of closed keys
+NEWEST_DEAD = 22
+NEEDED = 23  # results that the item before which it stopped needs room for
+N_COUNTERS = 24
+
+
+class Rules(NamedTuple):
+    """What a join was declared to do; arrays by input."""
+
+    spans_us: NDArray[np.int64]  # an event is out of the window when it is as old; 0: no window of time
+    counts: NDArray[np.int64]  # newest events of the input in the window; NIL: no such window
+    of_key: NDArray[np.int64]  # newest events of the key in the window; NIL: no such window
+    reports_absent: NDArray[np.bool_]  # an event of it that joined nothing is reported when it no longer can
+    reporters: NDArray[np.uint64]  # (1,) those inputs as bits: a key is over only when they have closed it, too
+    most_dead: NDArray[np.int64]  # (1,) closed keys that are remembered
+
+
+# Records: what is read together lies together.
+NODE = np.dtype(
+    [
+        ("time", np.int64),  # us
+        ("sequence", np.int64),  # NIL: a place
+        ("cluster", np.int32),
+        ("of_key", np.int32),  # next node of the key in its input
+        ("of_input", np.int32),  # next node of the input
+        ("input_before", np.int32),  # the node before it
+        ("flags", np.int32),
+        ("spare", np.int32),
+    ]
+)
+KEYED = np.dtype(
+    [
+        ("key", np.uint64),
+        ("closed", np.uint64),  # inputs that closed the key, as bits
+        ("filled", np.int32),  # inputs that have nodes
+        ("ends", np.int32),  # bits
+        ("before", np.int32),  # neighbours in the list of keys that are closed for good
+        ("behind", np.int32),
+        ("cause", np.int32),  # why it is closed for good
+        ("spare", np.int32),
+    ]
+)
+LIST = np.dtype([("head", np.int32), ("tail", np.int32), ("live", np.int32)])  # oldest and newest node, their number
+SIDE = np.dtype([("first", np.int32), ("last", np.int32), ("size", np.int64)])  # the same of an input, places included
+
+
+class JoinState(NamedTuple):
+    """Everything that lives from batch to batch."""
+
+    slots: NDArray[np.uint64]  # (slots, 2): key, cluster + 1; a power of two, 0 in the second: empty
+    keyed: NDArray[np.void]  # (clusters,) KEYED
+    lists: NDArray[np.void]  # (clusters, inputs) LIST
+    free_clusters: NDArray[np.int32]
+    nodes: NDArray[np.void]  # NODE
+    free_nodes: NDArray[np.int32]
+    sides: NDArray[np.void]  # (inputs,) SIDE
+    counters: NDArray[np.int64]
+
+
+class Items(NamedTuple):
+    """One batch, by time."""
+
+    kinds: NDArray[np.uint8]
+    inputs: NDArray[np.uint8]
+    keys: NDArray[np.uint64]
+    times: NDArray[np.int64]
+
+
+class Found(NamedTuple):
+    """What a batch led to; an item is told by its place in the batch."""
+
+    members: NDArray[np.int64]  # (results, inputs) sequences of a combination's events; NIL: absent
+    result_times: NDArray[np.int64]
+    result_items: NDArray[np.int32]
+    closing_keys: NDArray[np.uint64]
+    closing_causes: NDArray[np.uint8]
+    closing_times: NDArray[np.int64]
+    closing_items: NDArray[np.int32]
+    violations: NDArray[np.int32]  # items
+    filled: NDArray[np.int64]  # (3,) results, closings, violations
+    cursors: NDArray[np.int32]  # (inputs,) scratch

@@ -1,0 +1,385 @@
+"""The windowed join of any number of inputs on one key, by windows and by keys that inputs close.
+
+Source: punctuation-aware window joins (PWJoin and MPWJoin, sections 3.4 and 3.5 of the specification), corrected.
+Windows are half-open: an event of time t is out at t + span. A key is closed at the expiry by which the last event of
+an input that has closed it leaves; so no schedule is kept. Room for what an item can lead to is found before anything
+changes, so a call that stopped can be made again from the same item.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from joins.kernels.clusters import (
+    add_cluster,
+    add_node,
+    bit_of,
+    enter_dead,
+    find_slot,
+    has_closed,
+    link_node,
+    purge_list,
+    remove_cluster,
+    remove_node,
+    report_absent,
+    say_over,
+)
+from joins.kernels.tables import (
+    ALIVE,
+    CLOSED_FOR_GOOD,
+    CLOSING,
+    CLUSTERS,
+    CLUSTERS_FULL,
+    DEAD,
+    DONE,
+    DROPPED,
+    DUPLICATES,
+    EVENT,
+    EXPIRED,
+    FORGOTTEN,
+    FREE_NODES,
+    FRESH_NODES,
+    IMMEDIATE,
+    JOINED,
+    LOOKUPS,
+    NEEDED,
+    NIL,
+    NODES_FULL,
+    NOW,
+    OLDEST_DEAD,
+    ON_THE_FLY,
+    OPEN_NODES,
+    OUTPUT_FULL,
+    PLACE,
+    PURGED,
+    REGULAR,
+    RESULTS,
+    SEQUENCE,
+    TIME,
+    VIOLATIONS,
+    WINDOW_ASSISTED,
+    Found,
+    Items,
+    JoinState,
+    Rules,
+)
+from streams.kernels.borrowing import borrowed
+from streams.kernels.compiling import inlined, kernel, routine
+
+_FOREVER = np.int64(2**62)
+
+
+@inlined
+def has_room(lent: JoinState, found: Found, results: np.int64) -> bool:
+    """Whether a number of results, two closed keys and a violation can be written; notes what is needed."""
+    lent.counters[NEEDED] = results
+    has: bool = (
+        found.filled[0] + results <= found.result_times.shape[0]
+        and found.filled[1] + 2 <= found.closing_times.shape[0]
+        and found.filled[2] < found.violations.shape[0]
+    )
+    return has
+
+
+@inlined
+def stored(lent: JoinState, cluster: np.int64) -> np.int64:
+    """The number of a key's events."""
+    count = np.int64(0)
+    for number in range(lent.lists.shape[1]):
+        count += lent.lists[cluster, number]["live"]
+    return count
+
+
+@inlined
+def every_input(lent: JoinState) -> np.uint64:
+    """All inputs as bits."""
+    return (np.uint64(1) << np.uint64(lent.lists.shape[1])) - np.uint64(1)
+
+
+@routine
+def close_key(
+    lent: JoinState, rules: Rules, found: Found, cluster: np.int64, cause: np.uint8, time_us: np.int64, item: np.int64
+) -> None:
+    """No combination of the key comes any more: its events go; it is remembered as long as an input may bring some."""
+    counters = lent.counters
+    for number in range(lent.lists.shape[1]):
+        counters[PURGED] += purge_list(
+            borrowed(lent), borrowed(rules), borrowed(found), cluster, np.int64(number), time_us, item
+        )
+    if lent.keyed[cluster]["ends"] & CLOSED_FOR_GOOD == 0:
+        lent.keyed[cluster]["cause"] = cause
+        enter_dead(borrowed(lent), cluster)
+    say_over(borrowed(lent), borrowed(rules), borrowed(found), cluster, time_us, item)
+    if lent.keyed[cluster]["closed"] == every_input(lent):
+        remove_cluster(borrowed(lent), cluster)
+        return
+    while counters[DEAD] > rules.most_dead[0]:
+        remove_cluster(borrowed(lent), counters[OLDEST_DEAD])
+        counters[FORGOTTEN] += 1
+
+
+@routine
+def expire(
+    lent: JoinState, rules: Rules, found: Found, number: np.int64, node: np.int64, time_us: np.int64, item: np.int64
+) -> None:
+    """An event leaves its window, the oldest of its key in its input; there is room for what that leads to."""
+    cluster, flags, sequence = (
+        np.int64(lent.nodes[node]["cluster"]),
+        lent.nodes[node]["flags"],
+        lent.nodes[node]["sequence"],
+    )
+    behind = lent.nodes[node]["of_key"]
+    remove_node(borrowed(lent), number, node)
+    if flags & ALIVE == 0:
+        return
+    lent.counters[EXPIRED] += 1
+    lent.counters[OPEN_NODES] -= 1
+    if rules.reports_absent[number] and flags & JOINED == 0:
+        report_absent(borrowed(lent), borrowed(found), number, sequence, time_us, item)
+    lent.lists[cluster, number]["head"] = behind
+    lent.lists[cluster, number]["live"] -= 1
+    if behind != NIL:
+        return
+    lent.lists[cluster, number]["tail"] = NIL
+    lent.keyed[cluster]["filled"] -= 1
+    if has_closed(lent, cluster, number):
+        close_key(borrowed(lent), borrowed(rules), borrowed(found), cluster, np.uint8(WINDOW_ASSISTED), time_us, item)
+    elif lent.keyed[cluster]["closed"] == np.uint64(0) and lent.keyed[cluster]["filled"] == 0:
+        remove_cluster(borrowed(lent), cluster)
+
+
+@inlined
+def owed_by_first(lent: JoinState, number: np.int64) -> np.int64:
+    """The most results that the expiry of the oldest event of an input can lead to."""
+    node = lent.sides[number]["first"]
+    if node == NIL or lent.nodes[node]["flags"] & ALIVE == 0:
+        return np.int64(0)
+    return stored(lent, np.int64(lent.nodes[node]["cluster"]))
+
+
+@routine
+def advance_time(lent: JoinState, rules: Rules, found: Found, now: np.int64, item: np.int64) -> bool:
+    """Events leave windows of time, the one that is due first first; False where there is no room."""
+    while True:
+        due, who = _FOREVER, np.int64(NIL)
+        for number in range(rules.spans_us.shape[0]):
+            first = lent.sides[number]["first"]
+            if rules.spans_us[number] > 0 and first != NIL and lent.nodes[first]["time"] + rules.spans_us[number] < due:
+                due, who = lent.nodes[first]["time"] + rules.spans_us[number], np.int64(number)
+        if due > now:
+            lent.counters[NOW] = now
+            return True
+        if not has_room(lent, found, owed_by_first(lent, who)):
+            return False
+        expire(borrowed(lent), borrowed(rules), borrowed(found), who, np.int64(lent.sides[who]["first"]), due, item)
+
+
+@routine
+def emit_all(
+    lent: JoinState, found: Found, cluster: np.int64, number: np.int64, time_us: np.int64, item: np.int64
+) -> None:
+    """Write each combination of the event that comes with one event of every other input; there is room."""
+    inputs, cursors = lent.lists.shape[1], found.cursors
+    for other in range(inputs):
+        cursors[other] = lent.lists[cluster, other]["head"]
+    last = 0
+    while last >= 0:
+        place = found.filled[0]
+        for other in range(inputs):
+            if other == number:
+                found.members[place, other] = lent.counters[SEQUENCE]
+            else:
+                found.members[place, other] = lent.nodes[cursors[other]]["sequence"]
+                lent.nodes[cursors[other]]["flags"] |= JOINED
+        found.result_times[place] = time_us
+        found.result_items[place] = item
+        found.filled[0] += 1
+        lent.counters[RESULTS] += 1
+        last = inputs - 1
+        while last >= 0:
+            if last != number:
+                cursors[last] = lent.nodes[cursors[last]]["of_key"]
+                if cursors[last] != NIL:
+                    break
+                cursors[last] = lent.lists[cluster, last]["head"]
+            last -= 1
+
+
+@routine
+def combinations(lent: JoinState, cluster: np.int64, number: np.int64) -> np.int64:
+    """The number of combinations that an event of an input completes."""
+    if lent.keyed[cluster]["filled"] - (lent.lists[cluster, number]["live"] > 0) != lent.lists.shape[1] - 1:
+        return np.int64(0)
+    count = np.int64(1)
+    for other in range(lent.lists.shape[1]):
+        if other != number:
+            count *= lent.lists[cluster, other]["live"]
+    return count
+
+
+@routine
+def refuse_event(
+    lent: JoinState, rules: Rules, found: Found, cluster: np.int64, number: np.int64, time_us: np.int64, item: np.int64
+) -> None:
+    """An event of a key that its input has closed (a broken promise), or that is closed for good: it joins nothing."""
+    if has_closed(lent, cluster, number):
+        found.violations[found.filled[2]] = item
+        found.filled[2] += 1
+        lent.counters[VIOLATIONS] += 1
+    else:
+        lent.counters[DROPPED] += 1
+        if rules.reports_absent[number]:
+            report_absent(borrowed(lent), borrowed(found), number, lent.counters[SEQUENCE], time_us, item)
+    hold_place(borrowed(lent), borrowed(rules), number, time_us)
+
+
+@inlined
+def hold_place(lent: JoinState, rules: Rules, number: np.int64, time_us: np.int64) -> None:
+    """An event that is not stored takes a place in a window of a number of events."""
+    if rules.counts[number] > 0:
+        add_node(borrowed(lent), number, time_us, np.int64(NIL))
+
+
+@routine
+def take_event(
+    lent: JoinState, rules: Rules, found: Found, items: Items, cluster: np.int64, slot: np.uint64, item: np.int64
+) -> None:
+    """An event of a key comes (``cluster``: NIL if the key is new, then at ``slot``); there is room."""
+    counters, number, time_us = lent.counters, np.int64(items.inputs[item]), lent.counters[NOW]
+    count = np.int64(0)
+    if cluster != NIL:
+        if lent.keyed[cluster]["ends"] & CLOSED_FOR_GOOD != 0 or has_closed(lent, cluster, number):
+            refuse_event(borrowed(lent), borrowed(rules), borrowed(found), cluster, number, time_us, item)
+            return
+        count = combinations(borrowed(lent), cluster, number)
+        if count > 0:
+            emit_all(borrowed(lent), borrowed(found), cluster, number, time_us, item)
+    is_useless = cluster != NIL and lent.keyed[cluster]["closed"] | bit_of(number) == every_input(lent)
+    if is_useless or rules.counts[number] == 0 or rules.of_key[number] == 0:
+        counters[ON_THE_FLY] += 1
+        if count == 0 and rules.reports_absent[number]:
+            report_absent(borrowed(lent), borrowed(found), number, counters[SEQUENCE], time_us, item)
+        hold_place(borrowed(lent), borrowed(rules), number, time_us)
+        return
+    if cluster == NIL:
+        cluster = add_cluster(borrowed(lent), slot, items.keys[item])
+    node = add_node(borrowed(lent), number, time_us, counters[SEQUENCE])
+    link_node(borrowed(lent), node, number, cluster, np.int32(JOINED if count > 0 else 0))
+    if 0 < rules.of_key[number] < lent.lists[cluster, number]["live"]:
+        oldest = np.int64(lent.lists[cluster, number]["head"])
+        expire(borrowed(lent), borrowed(rules), borrowed(found), number, oldest, time_us, item)
+
+
+@routine
+def take_closing(
+    lent: JoinState, rules: Rules, found: Found, items: Items, cluster: np.int64, slot: np.uint64, item: np.int64
+) -> None:
+    """An input closes a key (``cluster``: NIL if the key is new, then at ``slot``); there is room."""
+    counters, number, time_us = lent.counters, np.int64(items.inputs[item]), lent.counters[NOW]
+    if cluster == NIL:
+        cluster = add_cluster(borrowed(lent), slot, items.keys[item])
+    elif has_closed(lent, cluster, number):
+        counters[DUPLICATES] += 1
+        return
+    lent.keyed[cluster]["closed"] |= bit_of(number)
+    is_dead = lent.keyed[cluster]["ends"] & CLOSED_FOR_GOOD != 0
+    if lent.keyed[cluster]["closed"] == every_input(lent):
+        close_key(borrowed(lent), borrowed(rules), borrowed(found), cluster, np.uint8(REGULAR), time_us, item)
+    elif is_dead:
+        say_over(borrowed(lent), borrowed(rules), borrowed(found), cluster, time_us, item)
+    elif lent.lists[cluster, number]["live"] == 0:
+        close_key(borrowed(lent), borrowed(rules), borrowed(found), cluster, np.uint8(IMMEDIATE), time_us, item)
+    else:
+        for other in range(lent.lists.shape[1]):
+            if lent.keyed[cluster]["closed"] | bit_of(np.int64(other)) == every_input(lent) and not has_closed(
+                lent, cluster, np.int64(other)
+            ):
+                counters[PURGED] += purge_list(
+                    borrowed(lent), borrowed(rules), borrowed(found), cluster, np.int64(other), time_us, item
+                )
+
+
+@inlined
+def most_results(lent: JoinState, rules: Rules, items: Items, cluster: np.int64, item: np.int64) -> np.int64:
+    """The most results that an item can lead to, those of the event that it pushes out of its window included."""
+    number, owed = np.int64(items.inputs[item]), np.int64(1)
+    if items.kinds[item] == CLOSING and cluster != NIL:
+        owed = stored(lent, cluster)
+    elif items.kinds[item] == EVENT and cluster != NIL:
+        owed = max(owed, combinations(borrowed(lent), cluster, number))
+    if rules.counts[number] > 0 and lent.sides[number]["size"] >= rules.counts[number]:
+        owed += owed_by_first(lent, number)
+    return owed + np.int64(1)
+
+
+@routine
+def take_item(lent: JoinState, rules: Rules, found: Found, items: Items, item: np.int64) -> bool:
+    """Take an item in; False, with nothing changed but the time, where there is no room."""
+    kind, number = items.kinds[item], np.int64(items.inputs[item])
+    if not advance_time(
+        borrowed(lent), borrowed(rules), borrowed(found), max(lent.counters[NOW], items.times[item]), item
+    ):
+        return False
+    if kind == TIME:
+        return True
+    cluster, slot = np.int64(NIL), np.uint64(0)
+    if kind != PLACE:
+        slot = find_slot(lent.slots, items.keys[item])
+        lent.counters[LOOKUPS] += 1
+        cluster = np.int64(lent.slots[slot, 1]) - 1
+    if not has_room(lent, found, most_results(lent, rules, items, cluster, item)):
+        lent.counters[LOOKUPS] -= kind != PLACE
+        return False
+    if kind == CLOSING:
+        take_closing(borrowed(lent), borrowed(rules), borrowed(found), borrowed(items), cluster, slot, item)
+        return True
+    if kind == EVENT:
+        take_event(borrowed(lent), borrowed(rules), borrowed(found), borrowed(items), cluster, slot, item)
+    else:
+        hold_place(borrowed(lent), borrowed(rules), number, lent.counters[NOW])
+    lent.counters[SEQUENCE] += 1
+    if rules.counts[number] > 0 and lent.sides[number]["size"] > rules.counts[number]:
+        oldest = np.int64(lent.sides[number]["first"])
+        expire(borrowed(lent), borrowed(rules), borrowed(found), number, oldest, lent.counters[NOW], item)
+    return True
+
+
+@kernel
+def join_batch(rules: Rules, state: JoinState, items: Items, found: Found, first: int) -> tuple[int, int]:
+    """Take items in from a place on; returns a status and the place before which it stopped."""
+    lent, law, written, batch = borrowed(state), borrowed(rules), borrowed(found), borrowed(items)
+    for item in range(first, batch.times.shape[0]):
+        if lent.counters[CLUSTERS] >= lent.keyed.shape[0]:
+            return CLUSTERS_FULL, item
+        if lent.counters[FREE_NODES] == 0 and lent.counters[FRESH_NODES] >= lent.nodes.shape[0]:
+            return NODES_FULL, item
+        if not take_item(lent, law, written, batch, np.int64(item)):
+            return OUTPUT_FULL, item
+    return DONE, batch.times.shape[0]
+
+
+@kernel
+def fill_slots(slots: NDArray[np.uint64], keys: NDArray[np.uint64], values: NDArray[np.uint64]) -> None:
+    """Enter keys that are not there into slots with room for them."""
+    for number in range(keys.shape[0]):
+        slot = find_slot(slots, keys[number])
+        slots[slot, 0] = keys[number]
+        slots[slot, 1] = values[number]
+
+
+@kernel
+def drop_keys(state: JoinState, keys: NDArray[np.uint64]) -> None:
+    """Forget known keys with their events; nothing is reported."""
+    lent = borrowed(state)
+    for key in keys:
+        cluster = np.int64(lent.slots[find_slot(lent.slots, key), 1]) - 1
+        for number in range(lent.lists.shape[1]):
+            node = np.int64(lent.lists[cluster, number]["head"])
+            lent.counters[OPEN_NODES] -= lent.lists[cluster, number]["live"]
+            while node != NIL:
+                behind = np.int64(lent.nodes[node]["of_key"])
+                lent.nodes[node]["flags"] = 0
+                remove_node(lent, np.int64(number), node)
+                node = behind
+        remove_cluster(lent, cluster)

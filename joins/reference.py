@@ -1,0 +1,141 @@
+"""The meaning of a join, slow and obvious: every event is kept, and all combinations are looked through.
+
+Source: section 6.1 of the specification of punctuation-aware joins (the brute-force oracle), with half-open windows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+
+from joins.items import Item
+from joins.windows import Window
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    sequence: int
+    number: int
+    key: int | None
+    time_us: int
+    place: int  # among all events of its input
+    place_of_key: int
+
+
+@dataclass
+class ReferenceJoin:
+    """What ``WindowJoin`` must equal.
+
+    Attributes:
+        windows: Of each input.
+        outer: Inputs whose events are reported when they joined nothing and no longer can.
+        results: Reported so far, as (time, sequence numbers).
+        closed: Keys reported as over, in the order of the report.
+        violations: Sequence numbers of events of keys that their input had closed.
+    """
+
+    windows: Sequence[Window]
+    outer: Sequence[int] = ()
+    results: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
+    closed: list[int] = field(default_factory=list)
+    violations: list[int] = field(default_factory=list)
+    _events: list[_Event] = field(default_factory=list)
+    _taken: list[_Event] = field(default_factory=list)
+    _closings: set[tuple[int, int]] = field(default_factory=set)
+    _reported: set[int] = field(default_factory=set)
+    _now_us: int = -(2**62)
+
+    def push(self, kind: Item, number: int, key: int, time_us: int) -> None:
+        """Take an item in."""
+        self._now_us = max(self._now_us, time_us)
+        self._settle()
+        if kind is Item.CLOSING:
+            self._closings.add((number, key))
+        elif kind is not Item.TIME:
+            self._take(number, key if kind is Item.EVENT else None)
+        self._settle()
+
+    def held(self) -> set[int]:
+        """Sequence numbers of the events that may still join."""
+        return {event.sequence for event in self._taken if self._may_join(event)}
+
+    def _take(self, number: int, key: int | None) -> None:
+        mine = [event for event in self._events if event.number == number]
+        event = _Event(
+            sequence=len(self._events),
+            number=number,
+            key=key,
+            time_us=self._now_us,
+            place=len(mine),
+            place_of_key=sum((other.number, other.key) == (number, key) for other in self._taken),
+        )
+        self._events.append(event)
+        if key is None:
+            return
+        if (number, key) in self._closings:
+            self.violations.append(event.sequence)
+            return
+        if not self._is_over(key, but=event):
+            for combination in self._combinations(event):
+                self._reported.update(combination)
+                self.results.append((self._now_us, combination))
+        self._taken.append(event)
+
+    def _combinations(self, event: _Event) -> Iterator[tuple[int, ...]]:
+        """Of an event with one event of every other input."""
+        others = [
+            [event]
+            if number == event.number
+            else [one for one in self._taken if (one.number, one.key) == (number, event.key) and self._is_inside(one)]
+            for number in range(len(self.windows))
+        ]
+        yield from (tuple(one.sequence for one in combination) for combination in product(*others))
+
+    def _is_inside(self, event: _Event) -> bool:
+        """Whether an event is in its window now."""
+        window, mine = self.windows[event.number], [one for one in self._events if one.number == event.number]
+        if window.kind == "time":
+            return self._now_us - event.time_us < window.size
+        if window.kind == "events":
+            return len(mine) - event.place <= window.size
+        if window.kind == "events-of-key":
+            taken = sum((one.number, one.key) == (event.number, event.key) for one in self._taken)
+            return taken - event.place_of_key <= window.size
+        return True
+
+    def _has_closed(self, number: int, key: int | None) -> bool:
+        return (number, key) in self._closings
+
+    def _is_over(self, key: int | None, but: _Event | None = None) -> bool:
+        """Whether no combination can contain a key any more: some input closed it and has none of it in its window."""
+        inputs = range(len(self.windows))
+        return all(self._has_closed(number, key) for number in inputs) or any(
+            self._has_closed(number, key)
+            and not any(
+                one.key == key and one is not but and self._is_inside(one)
+                for one in self._taken
+                if one.number == number
+            )
+            for number in inputs
+        )
+
+    def _may_join(self, event: _Event) -> bool:
+        """Whether an event to come could join it."""
+        others = [number for number in range(len(self.windows)) if number != event.number]
+        return (
+            self._is_inside(event)
+            and not self._is_over(event.key)
+            and not all(self._has_closed(number, event.key) for number in others)
+        )
+
+    def _settle(self) -> None:
+        """Report what can no longer join, and keys that are over."""
+        for event in self._taken:
+            if event.number in self.outer and event.sequence not in self._reported and not self._may_join(event):
+                self._reported.add(event.sequence)
+                alone = tuple(event.sequence if number == event.number else -1 for number in range(len(self.windows)))
+                self.results.append((self._now_us, alone))
+        for key in sorted({key for _, key in self._closings} - set(self.closed)):
+            if self._is_over(key) and all(self._has_closed(number, key) for number in self.outer):
+                self.closed.append(key)

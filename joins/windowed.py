@@ -1,0 +1,298 @@
+"""The join of any number of inputs on one key, bounded by windows and by keys that inputs close.
+
+Source: punctuation-aware window joins (PWJoin and MPWJoin). An input *closes* a key when it promises that no more
+events of it come. A key is over when no combination can contain it any more; what is held for it goes at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from joins.errors import JoinStateError
+from joins.items import ItemColumns, JoinedColumns
+from joins.kernels import tables as kernel
+from joins.kernels.tables import NIL, Found, Items, JoinState, Rules
+from joins.kernels.windowed import drop_keys, fill_slots, join_batch
+from joins.windows import Window
+
+MOST_INPUTS = 16
+_FORMAT = 1
+_FIRST_ROOM = 64
+_SLOTS_TO_CLUSTERS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinStats:
+    """Counts since the join began; ``stored``, ``keys`` and ``remembered`` are current.
+
+    Attributes:
+        events: Events taken in, those without a key included.
+        stored: Events that may still join.
+        keys: Keys of which something is known.
+        remembered: Keys that are over, while some input may still bring events of them.
+        results: Combinations reported, absent ones included.
+        absent: Events reported as they can no longer join.
+        closings: Keys reported as over.
+        dropped: Events of keys that were over.
+        on_the_fly: Events that joined and did not have to be stored.
+        purged: Stored events that a closed key made useless.
+        expired: Events that left their window.
+        duplicates: Closings of keys that the input had closed.
+        violations: Events of keys that their input had closed.
+        lookups: Look-ups of keys: one for each event and closing.
+        forgotten: Keys that are over and no longer remembered, as there are too many.
+    """
+
+    events: int
+    stored: int
+    keys: int
+    remembered: int
+    results: int
+    absent: int
+    closings: int
+    dropped: int
+    on_the_fly: int
+    purged: int
+    expired: int
+    duplicates: int
+    violations: int
+    lookups: int
+    forgotten: int
+
+
+_COUNTER_OF = {
+    "events": kernel.SEQUENCE,
+    "stored": kernel.OPEN_NODES,
+    "keys": kernel.CLUSTERS,
+    "remembered": kernel.DEAD,
+    "results": kernel.RESULTS,
+    "absent": kernel.ABSENTS,
+    "closings": kernel.CLOSINGS,
+    "dropped": kernel.DROPPED,
+    "on_the_fly": kernel.ON_THE_FLY,
+    "purged": kernel.PURGED,
+    "expired": kernel.EXPIRED,
+    "duplicates": kernel.DUPLICATES,
+    "violations": kernel.VIOLATIONS,
+    "lookups": kernel.LOOKUPS,
+    "forgotten": kernel.FORGOTTEN,
+}
+
+
+class WindowJoin:
+    """A join of events by hashed keys.
+
+    Args:
+        windows: Of each input, 2 to ``MOST_INPUTS``.
+        outer: Inputs whose events are reported when they joined nothing and no longer can.
+        most_remembered: Keys that are over and remembered, so that late events of them are dropped and not stored.
+    """
+
+    def __init__(
+        self, windows: Sequence[Window], *, outer: Sequence[int] = (), most_remembered: int = 1_000_000
+    ) -> None:
+        if not 2 <= len(windows) <= MOST_INPUTS:
+            raise ValueError(f"a join has 2 to {MOST_INPUTS} inputs, not {len(windows)}")
+        self._rules = _rules(windows, outer, most_remembered)
+        self._state = _empty_state(len(windows))
+        self._found = _room(len(windows), _FIRST_ROOM, _FIRST_ROOM)
+
+    @property
+    def inputs(self) -> int:
+        """How many there are."""
+        return len(self._rules.counts)
+
+    @property
+    def now_us(self) -> int | None:
+        """How far time has come; None before the first item."""
+        now = int(self._state.counters[kernel.NOW])
+        return None if now == kernel.NEVER else now
+
+    @property
+    def next_sequence(self) -> int:
+        """The number that the next event gets."""
+        return int(self._state.counters[kernel.SEQUENCE])
+
+    @property
+    def stats(self) -> JoinStats:
+        """Counts."""
+        return JoinStats(**{name: int(self._state.counters[place]) for name, place in _COUNTER_OF.items()})
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes of the state, free room included."""
+        return sum(array.nbytes for array in self._state)
+
+    def push(self, items: ItemColumns) -> JoinedColumns:
+        """Take items in, in their order; any cut into calls gives the same."""
+        given = Items(items.kinds, items.inputs, items.keys, items.times_us)
+        if len(self._found.violations) < len(items):
+            self._found = _room(self.inputs, len(self._found.result_times), len(items))
+        self._found.filled[:] = 0
+        item = 0
+        while True:
+            status, item = join_batch(self._rules, self._state, given, self._found, item)
+            if status == kernel.DONE:
+                return _columns(self._found)
+            if status == kernel.OUTPUT_FULL:
+                self._found = _enlarged(self._found, int(self._state.counters[kernel.NEEDED]))
+            else:
+                self._state = _grown(self._state, is_of_clusters=status == kernel.CLUSTERS_FULL)
+
+    def held_sequences(self) -> NDArray[np.int64]:
+        """Sequence numbers of the events that may still join, ascending."""
+        nodes = self._state.nodes[: int(self._state.counters[kernel.FRESH_NODES])]
+        return np.sort(nodes["sequence"][nodes["flags"] & kernel.ALIVE != 0])
+
+    def keys(self) -> NDArray[np.uint64]:
+        """Hashed keys of which something is known, in any order."""
+        slots = self._state.slots
+        keys: NDArray[np.uint64] = slots[slots[:, 1] != 0, 0]
+        return keys
+
+    def drop(self, keys: NDArray[np.uint64]) -> None:
+        """Forget known keys and their events, as if they had never come."""
+        drop_keys(self._state, np.ascontiguousarray(keys))
+
+    def dump(self) -> tuple[dict[str, int], dict[str, bytes]]:
+        """The state as a JSON object and arrays by name."""
+        state, counters = self._state, self._state.counters
+        clusters, nodes = int(counters[kernel.FRESH_CLUSTERS]), int(counters[kernel.FRESH_NODES])
+        arrays: dict[str, NDArray[Any]] = {
+            "keyed": state.keyed[:clusters],
+            "lists": state.lists[:clusters],
+            "nodes": state.nodes[:nodes],
+            "free_clusters": state.free_clusters[: int(counters[kernel.FREE_CLUSTERS])],
+            "free_nodes": state.free_nodes[: int(counters[kernel.FREE_NODES])],
+            "sides": state.sides,
+            "counters": counters,
+        }
+        head = {"format": _FORMAT, "inputs": self.inputs, "clusters": clusters, "nodes": nodes}
+        if not int(counters[kernel.CLUSTERS]) and not int(counters[kernel.NODES]):
+            arrays, head = {"counters": counters}, {**head, "clusters": 0, "nodes": 0}
+        return head, {name: np.ascontiguousarray(array).tobytes() for name, array in arrays.items()}
+
+    def load(self, head: Mapping[str, int], arrays: Mapping[str, bytes]) -> None:
+        """Take what ``dump`` gave of a join with the same windows.
+
+        Raises:
+            JoinStateError: It is damaged, or of another form.
+        """
+        if head.get("format") != _FORMAT or head.get("inputs") != self.inputs:
+            raise JoinStateError(
+                f"the saved join has the format {head.get('format')} and {head.get('inputs')} inputs; this one reads "
+                f"format {_FORMAT} and has {self.inputs}"
+            )
+        try:
+            self._state = _loaded(self.inputs, head["clusters"], head["nodes"], arrays)
+        except (KeyError, ValueError) as error:
+            raise JoinStateError(f"a saved join cannot be read: {error}") from error
+
+
+def _rules(windows: Sequence[Window], outer: Sequence[int], most_remembered: int) -> Rules:
+    def sizes(kind: str, other: int) -> NDArray[np.int64]:
+        return np.array([window.size if window.kind == kind else other for window in windows], np.int64)
+
+    is_outer = np.array([number in outer for number in range(len(windows))])
+    return Rules(
+        spans_us=sizes("time", 0),
+        counts=sizes("events", NIL),
+        of_key=sizes("events-of-key", NIL),
+        reports_absent=is_outer,
+        reporters=np.array([sum(1 << number for number in outer)], np.uint64),
+        most_dead=np.array([most_remembered], np.int64),
+    )
+
+
+def _empty_state(inputs: int, clusters: int = _FIRST_ROOM, nodes: int = _FIRST_ROOM) -> JoinState:
+    counters = np.zeros(kernel.N_COUNTERS, np.int64)
+    counters[kernel.OLDEST_DEAD] = counters[kernel.NEWEST_DEAD] = NIL
+    counters[kernel.NOW] = kernel.NEVER
+    sides = np.zeros(inputs, kernel.SIDE)
+    sides["first"] = sides["last"] = NIL
+    return JoinState(
+        slots=np.zeros((_SLOTS_TO_CLUSTERS * clusters, 2), np.uint64),
+        keyed=np.zeros(clusters, kernel.KEYED),
+        lists=np.zeros((clusters, inputs), kernel.LIST),
+        free_clusters=np.zeros(clusters, np.int32),
+        nodes=np.zeros(nodes, kernel.NODE),
+        free_nodes=np.zeros(nodes, np.int32),
+        sides=sides,
+        counters=counters,
+    )
+
+
+def _grown(state: JoinState, *, is_of_clusters: bool) -> JoinState:
+    """The same with twice the room for keys, or for events."""
+    clusters, nodes = len(state.keyed) << is_of_clusters, len(state.nodes) << (not is_of_clusters)
+    grown = _empty_state(len(state.sides), clusters, nodes)
+    pairs: Iterable[tuple[NDArray[Any], NDArray[Any]]] = zip(list(state)[1:], list(grown)[1:], strict=True)
+    for old, new in pairs:
+        new[: len(old)] = old
+    is_used = state.slots[:, 1] != 0
+    fill_slots(grown.slots, state.slots[is_used, 0], state.slots[is_used, 1])
+    return grown
+
+
+def _loaded(inputs: int, clusters: int, nodes: int, arrays: Mapping[str, bytes]) -> JoinState:
+    room = [max(_FIRST_ROOM, 1 << (size - 1).bit_length() if size else 0) for size in (clusters, nodes)]
+    state = _empty_state(inputs, *room)
+    counters = state.counters
+    counters[:] = np.frombuffer(arrays["counters"], np.int64)
+    if not clusters and not nodes:
+        for place in (kernel.FRESH_CLUSTERS, kernel.FREE_CLUSTERS, kernel.FRESH_NODES, kernel.FREE_NODES):
+            counters[place] = 0
+        return state
+    state.keyed[:clusters] = np.frombuffer(arrays["keyed"], kernel.KEYED)
+    state.lists[:clusters] = np.frombuffer(arrays["lists"], kernel.LIST).reshape(clusters, inputs)
+    state.nodes[:nodes] = np.frombuffer(arrays["nodes"], kernel.NODE)
+    state.sides[:] = np.frombuffer(arrays["sides"], kernel.SIDE)
+    free = {name: np.frombuffer(arrays[name], np.int32) for name in ("free_clusters", "free_nodes")}
+    state.free_clusters[: len(free["free_clusters"])] = free["free_clusters"]
+    state.free_nodes[: len(free["free_nodes"])] = free["free_nodes"]
+    numbers = np.setdiff1d(np.arange(clusters), free["free_clusters"])
+    fill_slots(state.slots, state.keyed["key"][numbers], (numbers + 1).astype(np.uint64))
+    return state
+
+
+def _room(inputs: int, results: int, items: int) -> Found:
+    return Found(
+        members=np.zeros((results, inputs), np.int64),
+        result_times=np.zeros(results, np.int64),
+        result_items=np.zeros(results, np.int32),
+        closing_keys=np.zeros(results, np.uint64),
+        closing_causes=np.zeros(results, np.uint8),
+        closing_times=np.zeros(results, np.int64),
+        closing_items=np.zeros(results, np.int32),
+        violations=np.zeros(items, np.int32),
+        filled=np.zeros(3, np.int64),
+        cursors=np.zeros(inputs, np.int32),
+    )
+
+
+def _enlarged(found: Found, needed: int) -> Found:
+    """The same with more room, what was written included."""
+    larger = _room(len(found.cursors), 2 * len(found.result_times) + needed, len(found.violations))
+    pairs: Iterable[tuple[NDArray[Any], NDArray[Any]]] = zip(list(found), list(larger), strict=True)
+    for old, new in pairs:
+        new[: len(old)] = old
+    return larger
+
+
+def _columns(found: Found) -> JoinedColumns:
+    results, closings, violations = (int(number) for number in found.filled)
+    return JoinedColumns(
+        members=found.members[:results].copy(),
+        result_times_us=found.result_times[:results].copy(),
+        result_items=found.result_items[:results].copy(),
+        closing_keys=found.closing_keys[:closings].copy(),
+        closing_causes=found.closing_causes[:closings].copy(),
+        closing_times_us=found.closing_times[:closings].copy(),
+        closing_items=found.closing_items[:closings].copy(),
+        violations=found.violations[:violations].copy(),
+    )

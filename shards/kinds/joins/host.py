@@ -1,0 +1,199 @@
+"""The joins at the place of some merged events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from joins import Broken, JoinOutput, JoinRun, read_join
+from shards.errors import KeyFinished
+from shards.operators import KeyChoice, Origin, Result, SavedHost
+from shards.results import DEAD_LETTER, DERIVED
+from shards.rows import FoundRows, dead_letter_body, row_id
+from streams import ConstraintsOn, ControlRecordError, Definition, EventBatch, Start, StreamDeclaration, format_time
+
+
+@dataclass(frozen=True, slots=True)
+class JoinResults:
+    """What joins found, by join."""
+
+    stream: str
+    found: tuple[tuple[JoinRun, JoinOutput], ...] = ()
+
+    def derived(self) -> Iterator[tuple[str, EventBatch]]:
+        """The events of each join, which has the name of their stream."""
+        return ((run.name, output.events) for run, output in self.found if len(output.events))
+
+    def results(self, origin: Origin) -> Iterator[Result]:
+        """A row for each event, and a dead letter for each that contradicts a finished key."""
+        for run, output in self.found:
+            if len(output.events):
+                yield FoundRows.of(DERIVED, list(self._rows(run, output.events)))
+            for broken in output.broken if run.body.late == "report" else ():
+                yield _letter(run, broken, origin)
+
+    def _rows(self, run: JoinRun, events: EventBatch) -> Iterator[tuple[str, dict[str, object]]]:
+        for event in events.to_events():
+            yield (
+                event.id,
+                {
+                    "id": event.id,
+                    "stream": self.stream,
+                    "into": run.name,
+                    "type": event.type,
+                    "time": format_time(event.time_us),
+                    "key": event.key,
+                    "data": event.data,
+                    "pattern": run.name,
+                    "version": run.version,
+                    "source_key": event.key,
+                    "rekeyed": False,
+                },
+            )
+
+
+@dataclass(slots=True)
+class JoinHost:
+    """Joins; each has merged events of its own, so there is one at a place.
+
+    Attributes:
+        stream: That of the merged events.
+        runs: By name, with the documents that they are made of.
+        newest_us: How far time has come.
+    """
+
+    stream: str
+    runs: dict[str, tuple[JoinRun, Mapping[str, object]]] = field(default_factory=dict)
+    newest_us: int | None = None
+
+    @classmethod
+    def of(cls, declaration: StreamDeclaration, saved: SavedHost | None) -> JoinHost:
+        """A host without joins, or the one that was saved.
+
+        Raises:
+            ForestallError: The saved state cannot be read.
+        """
+        host = cls(declaration.name)
+        if saved is not None:
+            for number, (name, version, body, head) in enumerate(saved.head["joins"]):
+                run = JoinRun(read_join(body), name, version)
+                prefix = f"{number}/"
+                parts = saved.sections.items()
+                run.load(head, {part.removeprefix(prefix): one for part, one in parts if part.startswith(prefix)})
+                host.runs[name] = run, body
+            host.newest_us = saved.head["newest_us"]
+        return host
+
+    @property
+    def names(self) -> Collection[str]:
+        """The joins that run."""
+        return self.runs.keys()
+
+    @property
+    def waits_for_time(self) -> bool:
+        """Events leave windows, and keys are finished, as time passes."""
+        return bool(self.runs)
+
+    def start(self, definition: Definition, start: Start) -> None:
+        """Start a join; another version begins from nothing.
+
+        Raises:
+            JoinRefused: The document describes none.
+        """
+        known = self.runs.get(definition.name)
+        if known is None or known[0].version != definition.version:
+            run = JoinRun(read_join(definition.body), definition.name, definition.version)
+            self.runs[definition.name] = run, definition.body
+
+    def stop(self, name: str) -> None:
+        """Stop a join; what it holds is dropped.
+
+        Raises:
+            ControlRecordError: No such join runs.
+        """
+        if name not in self.runs:
+            raise ControlRecordError(f"no join {name!r} runs on the stream {self.stream!r}")
+        del self.runs[name]
+
+    def declare(self, declaration: StreamDeclaration) -> JoinResults:
+        """Nothing that the declaration of merged events can change matters here."""
+        return JoinResults(self.stream)
+
+    def follow(self, record: ConstraintsOn) -> None:
+        """Constraints mean nothing here."""
+
+    def process(self, batch: EventBatch) -> JoinResults:
+        """Join events."""
+        self._see(int(batch.time_us.max()))
+        return self._all(lambda run: run.process(batch))
+
+    def advance_time(self, watermark_us: int) -> JoinResults:
+        """Let events leave their windows."""
+        self._see(watermark_us)
+        return self._all(lambda run: run.advance_time(watermark_us))
+
+    def end_trace(self, key: str, time_us: int | None) -> JoinResults:
+        """Merged events have no traces that end."""
+        return JoinResults(self.stream)
+
+    def finish(self) -> JoinResults:
+        """Finish every key."""
+        return self._all(lambda run: run.finish())
+
+    def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
+        """Forget other keys."""
+        for run, _ in self.runs.values():
+            keys = run.keys()
+            run.drop(~is_kept(keys), keys)
+
+    def measures(self) -> Mapping[str, int]:
+        """Sums of the counts of the joins; other hosts of a place count events, too."""
+        found: dict[str, int] = {}
+        for run, _ in self.runs.values():
+            for name, number in run.measures().items():
+                found[f"join_{name}"] = found.get(f"join_{name}", 0) + number
+        return found
+
+    def dump(self) -> SavedHost:
+        """The documents and states."""
+        joins: list[Any] = []
+        sections: dict[str, bytes] = {}
+        for number, (name, (run, body)) in enumerate(self.runs.items()):
+            head, own = run.dump()
+            joins.append([name, run.version, body, head])
+            sections |= {f"{number}/{part}": one for part, one in own.items()}
+        return SavedHost(head={"joins": joins, "newest_us": self.newest_us}, sections=sections)
+
+    def _see(self, time_us: int) -> None:
+        self.newest_us = time_us if self.newest_us is None else max(self.newest_us, time_us)
+
+    def _all(self, step: Callable[[JoinRun], JoinOutput]) -> JoinResults:
+        return JoinResults(self.stream, tuple((run, step(run)) for run, _ in self.runs.values()))
+
+
+def _letter(run: JoinRun, broken: Broken, origin: Origin) -> Result:
+    """The dead letter of an event that contradicts a finished key."""
+    event = broken.event
+    error = KeyFinished(
+        f"event {event.id!r} of type {event.type!r} joined nothing: the input {broken.alias!r} of the join "
+        f"{run.name!r} had said that no more events of the key {event.key!r} come; closed_by of the input is too "
+        "early, or the event is late"
+    )
+    stream = next(one.stream for one in run.body.inputs if one.alias == broken.alias)
+    identity = row_id(DEAD_LETTER, stream, error.code, run.name, run.version, broken.alias, event.id, event.time_us)
+    shown = {"id": event.id, "type": event.type, "time": format_time(event.time_us), "key": event.key}
+    body = {
+        **dead_letter_body(origin.shard, origin.entry, error),
+        "id": identity,
+        "stream": stream,
+        "pattern": run.name,
+        "version": run.version,
+        "key": event.key,
+        "event_id": event.id,
+        "event_type": event.type,
+        "event": orjson.dumps({**shown, "data": event.data}).decode(),
+    }
+    return DEAD_LETTER, identity, body

@@ -1,0 +1,163 @@
+"""Joins as two kinds of operators, without what runs them: who only registers joins does not load that.
+
+A join listens to one stream: that of the merged events of its inputs, which is derived from theirs. So what puts events
+of several streams into one order, what carries them from shard to shard and how far time has come for all of them is
+what derived streams have anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from shards.errors import OperatorRefused
+from shards.feeds import Feed
+from shards.operators import Host, SavedHost
+from shards.results import ResultKind
+from streams import Definition, ForestallError, Input, StreamDeclaration, places_of
+
+_OWN = ("inputs", "window", "emit", "outer", "return", "type", "late")
+_INPUT = "join-input"
+_TRACE_ENDS = frozenset({"end", "punctuation", "workflow"})
+_DURATION = {"type": "string", "description": "For example '24 h', '15 min', or none."}
+_WINDOW = {"oneOf": [_DURATION, {"type": "object", "properties": {"last": {"type": "integer", "minimum": 1}}}]}
+
+
+def merged_stream(join: str) -> str:
+    """The name of the stream of the merged events of a join's inputs."""
+    return f"{join}.inputs"
+
+
+@dataclass(frozen=True)
+class JoinInputKind:
+    """One input of a join: it hands the events that take part on, marked, to the stream of the merged events."""
+
+    name: ClassVar[str] = _INPUT
+    result_kinds: ClassVar[tuple[ResultKind, ...]] = ()
+    is_resident: ClassVar[bool] = False
+
+    def feed(self, definition: Definition) -> Feed | None:
+        """The stream of the merged events."""
+        return Feed(stream=definition.body["into"], is_rekeyed=definition.body["path"] is not None, is_merged=True)
+
+    def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> Host:
+        """A host of the inputs at one place."""
+        from shards.kinds.joins.inputs import JoinInputHost  # noqa: PLC0415 - loads the joins
+
+        return JoinInputHost.of(declaration, saved)
+
+
+@dataclass(frozen=True)
+class JoinKind:
+    """Joins."""
+
+    name: ClassVar[str] = "join"
+    plural: ClassVar[str] = "joins"
+    result_kinds: ClassVar[tuple[ResultKind, ...]] = ()
+    is_resident: ClassVar[bool] = False
+    schema: ClassVar[Mapping[str, Any]] = {
+        "type": "object",
+        "properties": {
+            "inputs": {"type": "array", "minItems": 2, "items": {"type": "object"}},
+            "window": _WINDOW,
+            "emit": {"enum": ["each", "on_close"]},
+            "outer": {"type": "array", "items": {"type": "string"}},
+            "return": {"type": "object", "additionalProperties": {"type": "string"}},
+            "type": {"type": "string"},
+            "late": {"enum": ["report", "drop"]},
+        },
+        "required": ["inputs", "return"],
+        "examples": [
+            {
+                "name": "paid",
+                "inputs": [
+                    {"stream": "orders", "as": "o", "closed_by": "unique"},
+                    {"stream": "payments", "as": "p", "key": "order", "closed_by": {"type": "Last"}},
+                ],
+                "window": "24 h",
+                "return": {"order": "id(o)", "payment": "id(p)"},
+            }
+        ],
+    }
+
+    def read(self, document: Mapping[str, Any], declared: Callable[[str], StreamDeclaration]) -> Definition:
+        """The join that a document describes.
+
+        Raises:
+            OperatorRefused: It describes none, nothing bounds its memory, or it cannot run on its streams.
+            ForestallError: A stream is not declared.
+        """
+        from joins import read_join  # noqa: PLC0415 - takes long
+
+        body = {name: document[name] for name in _OWN if name in document}
+        if strangers := sorted(document.keys() - {"kind", "name", *_OWN}):
+            raise OperatorRefused(f"a join has {', '.join(strangers)}; it takes name, {', '.join(_OWN)}")
+        try:
+            join = read_join(body)
+        except ForestallError as error:
+            raise OperatorRefused(error.message, **error.details) from error
+        for one in join.inputs:
+            declared(one.stream)
+        name = document["name"]
+        return Definition(kind=self.name, name=name, version=0, inputs=(Input(merged_stream(name)),), body=body)
+
+    def parts(self, definition: Definition, declared: Callable[[str], StreamDeclaration]) -> Sequence[Definition]:
+        """The inputs of a join, each an operator of its own that runs where its events come in."""
+        from joins import read_join  # noqa: PLC0415 - takes long
+
+        found = []
+        for number, one in enumerate(read_join(definition.body).inputs):
+            source, path = _source(one.stream, one.key, declared(one.stream))
+            by_constraints = "workflow" in one.closings
+            if by_constraints and (path is not None or source.key):
+                raise OperatorRefused(
+                    f"the input {one.alias!r} is closed_by workflow, which is about transactions, but is joined by "
+                    f"{one.key}; leave its key out, or take another closed_by"
+                )
+            body = {
+                "into": merged_stream(definition.name),
+                "number": number,
+                "alias": one.alias,
+                "types": list(one.types),
+                "last": sorted(one.closing_types),
+                "ends": not one.closings.isdisjoint(_TRACE_ENDS),
+                "path": path,
+                **({"workflow": True} if by_constraints else {}),
+            }
+            found.append(
+                Definition(
+                    kind=_INPUT,
+                    name=f"{definition.name}.{one.alias}",
+                    version=definition.version,
+                    inputs=(source,),
+                    body=body,
+                )
+            )
+        return found
+
+    def explain(self, definition: Definition) -> Sequence[str]:
+        """Which algorithm runs and why, what is kept of each input and for how long, and what is emitted when."""
+        from joins import explain, read_join  # noqa: PLC0415 - takes long
+
+        return explain(read_join(definition.body))
+
+    def feed(self, definition: Definition) -> Feed | None:
+        """The stream of the join's name."""
+        return Feed(stream=definition.name)
+
+    def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> Host:
+        """A host of the joins at the place of some merged events."""
+        from shards.kinds.joins.host import JoinHost  # noqa: PLC0415 - loads the joins
+
+        return JoinHost.of(declaration, saved)
+
+
+def _source(stream: str, key: str | None, declaration: StreamDeclaration) -> tuple[Input, list[str] | None]:
+    """Where an input's events come in, and the path of a key that is none of the stream's: then they change shards."""
+    if key is None or {key} == set(places_of(declaration.key)):
+        return Input(stream), None
+    for name, form in declaration.keys.items():
+        if key == name or {key} == set(places_of(form)):
+            return Input(stream, name), None
+    return Input(stream), key.removeprefix("data.").split(".")

@@ -1,0 +1,196 @@
+"""Which inputs of joins are finished in a trace, as the constraints of its stream leave no more events of them.
+
+This is the question that ends partial matches early (constraint-aware CEP, section 4.2), asked of one event instead of
+a pattern: can an event of these types still come, in any continuation that keeps the constraints?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa import ANY_TYPE, OTHER, Atom, EventClass, MonitorState
+from shards.kinds.patterns.rules import Rules, rules_of
+from streams import ConstraintsOn, Ties, key_hash
+
+_RELEASED = -1  # a trace that deviates, or beyond the cap of states: nothing is known of what may come
+
+
+@dataclass(slots=True)
+class _Trace:
+    """An open trace.
+
+    Attributes:
+        version: Of the constraints that it follows.
+        state: Number of its monitor's state, or ``_RELEASED``.
+        finished: Names of the inputs that are finished.
+        last_us: Time of its newest event.
+    """
+
+    version: int
+    state: int
+    finished: frozenset[str]
+    last_us: int
+
+
+class _Version:
+    """One version of a stream's constraints, and how its monitor moves."""
+
+    def __init__(self, name: str, document: Any, ties: Ties, states: Sequence[MonitorState] = ()) -> None:
+        self.name, self.document = name, document
+        self.rules: Rules = rules_of(document, ties)
+        monitor = self.rules.monitor
+        self.is_usable = ties == "log" and not monitor.symbols
+        self.states: list[MonitorState] = list(states) or [monitor.start]
+        self._numbers = {state: number for number, state in enumerate(self.states)}
+        self._moves: dict[tuple[int, str], int] = {}
+        self._answers: dict[tuple[int, tuple[str, ...]], bool] = {}
+
+    def moved(self, state: int, event_type: str) -> int:
+        """The number of the state after an event."""
+        found = self._moves.get((state, event_type))
+        if found is None:
+            found = self._moves[state, event_type] = self._move(state, event_type)
+        return found
+
+    def can_come(self, state: int, types: tuple[str, ...]) -> bool:
+        """Whether an event of some types can still come."""
+        found = self._answers.get((state, types))
+        if found is None:
+            atom = Atom(types or (ANY_TYPE,), "x")
+            found = self._answers[state, types] = self.rules.monitor.can_occur(self.states[state], atom)
+        return found
+
+    def _move(self, state: int, event_type: str) -> int:
+        monitor = self.rules.monitor
+        known = event_type if event_type in monitor.types else OTHER
+        after = monitor.step(self.states[state], EventClass(type=known))
+        if after is None:
+            return _RELEASED
+        if after not in self._numbers:
+            if len(self.states) >= monitor.policy.max_monitor_states:
+                return _RELEASED
+            self._numbers[after] = len(self.states)
+            self.states.append(after)
+        return self._numbers[after]
+
+
+class RuledOut:
+    """The traces of a stream, under its constraints.
+
+    Args:
+        ties: What events of one time are; only where they are ordered is anything known.
+    """
+
+    def __init__(self, ties: Ties) -> None:
+        self._ties = ties
+        self._versions: dict[int, _Version] = {}
+        self._traces: dict[str, _Trace] = {}
+
+    def follow(self, record: ConstraintsOn) -> None:
+        """Let traces that begin later follow these constraints."""
+        if record.version not in self._versions:
+            self._versions[record.version] = _Version(record.name, record.document, self._ties)
+
+    def see(
+        self, key: str, event_type: str, time_us: int, inputs: Mapping[str, tuple[str, ...]], idle_us: int | None
+    ) -> Iterator[str]:
+        """The inputs that an event finishes in its trace.
+
+        Args:
+            key: Of the trace.
+            event_type: Of the event.
+            time_us: Of the event.
+            inputs: Names and types; no types: all.
+            idle_us: A trace ends after so long without an event; None: never.
+        """
+        trace = self._traces.get(key)
+        if trace is not None and idle_us is not None and time_us - trace.last_us >= idle_us:
+            trace = None
+        if trace is None:
+            if not self._versions:
+                return
+            newest = max(self._versions)
+            start = 0 if self._versions[newest].is_usable else _RELEASED
+            trace = self._traces[key] = _Trace(newest, start, frozenset(), time_us)
+        trace.last_us = max(trace.last_us, time_us)
+        if trace.state == _RELEASED:
+            return
+        version = self._versions[trace.version]
+        trace.state = version.moved(trace.state, event_type)
+        if trace.state == _RELEASED:
+            return
+        for name, types in inputs.items():
+            if name not in trace.finished and not version.can_come(trace.state, types):
+                trace.finished |= {name}
+                yield name
+
+    def ends(self, event_type: str) -> bool:
+        """Whether the newest constraints say that a type ends its trace."""
+        return bool(self._versions) and event_type in self._versions[max(self._versions)].rules.trace_ends
+
+    def end(self, key: str) -> None:
+        """The trace of a key is over."""
+        self._traces.pop(key, None)
+
+    def pass_time(self, watermark_us: int, idle_us: int) -> None:
+        """End the traces that have had no event for too long."""
+        over = [key for key, trace in self._traces.items() if watermark_us - trace.last_us >= idle_us]
+        for key in over:
+            del self._traces[key]
+
+    def keep(self, is_kept: Callable[[NDArray[np.uint64]], NDArray[np.bool_]]) -> None:
+        """Forget the traces of other keys."""
+        keys = list(self._traces)
+        kept = is_kept(np.array([key_hash(key) for key in keys], np.uint64))
+        self._traces = {key: self._traces[key] for key, one in zip(keys, kept.tolist(), strict=True) if one}
+
+    def dump(self) -> dict[str, Any]:
+        """The constraints that something follows, and the traces."""
+        newest = max(self._versions, default=0)
+        used: dict[int, list[int]] = {newest: [0]} if self._versions else {}
+        for trace in self._traces.values():
+            used.setdefault(trace.version, [0]).append(max(trace.state, 0))
+        states = {number: sorted(set(some)) for number, some in used.items()}
+        versions = []
+        for number, some in sorted(states.items()):
+            version = self._versions[number]
+            versions.append(
+                [number, version.name, version.document, [_state_form(version.states[state]) for state in some]]
+            )
+        return {
+            "versions": versions,
+            "traces": [
+                [
+                    key,
+                    trace.version,
+                    _RELEASED if trace.state == _RELEASED else states[trace.version].index(trace.state),
+                    sorted(trace.finished),
+                    trace.last_us,
+                ]
+                for key, trace in self._traces.items()
+            ],
+        }
+
+    @classmethod
+    def load(cls, saved: Mapping[str, Any], ties: Ties) -> RuledOut:
+        """What ``dump`` gave."""
+        found = cls(ties)
+        for number, name, document, states in saved["versions"]:
+            found._versions[number] = _Version(name, document, ties, [_state_of(form) for form in states])
+        for key, version, state, finished, last_us in saved["traces"]:
+            found._traces[key] = _Trace(version, state, frozenset(finished), last_us)
+        return found
+
+
+def _state_form(state: MonitorState) -> list[Any]:
+    return [sorted(state.seen), list(state.places)]
+
+
+def _state_of(form: Sequence[Any]) -> MonitorState:
+    seen, places = form
+    return MonitorState(seen=frozenset(seen), places=tuple(places))

@@ -1,0 +1,260 @@
+"""Joins through everything: registered over HTTP, run by the pipeline, listed; moved, changed and kept from cycles."""
+
+from typing import Any
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+from api import create_app
+from api.testing import serving
+from pipeline.job import JobOptions, start_query
+from pipeline.sources import EventLogOptions
+from pipeline.spark.session import SessionOptions, build_session
+from pipeline.testing import match_log
+from service import AlertSink, build_stores
+from service.cli.joins import joins
+from service.client import ForestallClient
+from service.processes.timekeeper import Timekeeper
+from service.projects import apply_plan, export_project, plan_project, read_project
+from service.testing import HandClock, empty_client, private_server, settings_for
+
+pytestmark = pytest.mark.redis
+
+KEY = "a-key-for-tests"
+PAID: dict[str, Any] = {
+    "name": "paid",
+    "inputs": [
+        {"stream": "orders", "as": "o", "closed_by": "unique"},
+        {"stream": "payments", "as": "p", "key": "order", "closed_by": {"type": "Last"}},
+    ],
+    "window": "1 h",
+    "return": {"order": "id(o)", "payment": "id(p)", "amount": "p.amount"},
+}
+TOTALS: dict[str, Any] = {
+    **PAID,
+    "name": "totals",
+    "emit": "on_close",
+    "outer": ["p"],
+    "return": {"order": "id(o)", "payments": "count(p)", "sum": "sum(p.amount)"},
+}
+
+
+@pytest.fixture(scope="module")
+def server_url(tmp_path_factory):
+    with private_server(tmp_path_factory.mktemp("redis")) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def settings(server_url):
+    return settings_for(server_url, api_key=KEY, shards=3)
+
+
+@pytest.fixture(scope="module")
+def api_url(settings):
+    with serving(create_app(settings, HandClock())) as url:
+        yield url
+
+
+@pytest.fixture
+def stores(server_url, settings):
+    with empty_client(server_url) as client:
+        yield build_stores(client, server_url, settings)
+
+
+@pytest.fixture
+def http(api_url, stores):
+    """A client of a service that has orders, and payments by their own number and by that of the order."""
+    with httpx.Client(base_url=api_url, headers={"Authorization": f"Bearer {KEY}"}, timeout=60) as client:
+        for declaration in (
+            {"name": "orders", "key": "data.id", "mapping": {"data": "data"}},
+            {"name": "payments", "key": "data.id", "keys": {"order": "data.order"}, "mapping": {"data": "data"}},
+        ):
+            assert client.post("/v1/streams", json=declaration).status_code == 201
+        yield client
+
+
+@pytest.fixture
+def options(server_url, settings, tmp_path):
+    log = EventLogOptions(redis_url=server_url, shards=settings.shards, snapshots=str(tmp_path / "saved"), wait_ms=20)
+    return JobOptions(log=log, checkpoint=tmp_path / "checkpoint", handover=tmp_path / "handed", is_bounded=True)
+
+
+@pytest.fixture
+def spark(tmp_path):
+    session = build_session(SessionOptions(data_folder=tmp_path, master="local[1]"))
+    yield session
+    session.stop()
+
+
+def time_at(second):
+    return f"2026-01-01T00:{second // 60:02}:{second % 60:02}Z"
+
+
+def send_all(http, orders=12):
+    """Some orders, each with two payments, the second of which is the last; returns what is paid by order."""
+    placed = [{"id": f"o{n}", "type": "Order", "time": time_at(n), "data": {"id": f"k{n}"}} for n in range(orders)]
+    paid = [
+        {
+            "id": f"p{n}-{part}",
+            "type": "Last" if part else "Part",
+            "time": time_at(n + 20 + part),
+            "data": {"id": f"x{n}-{part}", "order": f"k{n}", "amount": n + part},
+        }
+        for n in range(orders)
+        for part in (0, 1)
+    ]
+    for stream, events in (("orders", placed), ("payments", sorted(paid, key=lambda one: one["time"]))):
+        answer = http.post(f"/v1/events?stream={stream}", json=events)
+        assert answer.json()["accepted"] == len(events), answer.text
+    return {f"o{n}": [n, n + 1] for n in range(orders)}
+
+
+def pass_time(http):
+    """Let an event of another key come in each stream, half an hour later."""
+    for stream in ("orders", "payments"):
+        event = {"id": "later", "type": "Other", "time": time_at(1_800), "data": {"id": f"of-{stream}"}}
+        assert http.post(f"/v1/events?stream={stream}", json=[event]).json()["accepted"] == 1
+
+
+def matched(http, stores, match):
+    """Match until time has come for all inputs and everything that is derived has arrived."""
+    pass_time(http)
+    for _ in range(4):
+        match()
+        Timekeeper(stores).look()
+
+
+def listed(http, stream):
+    items = http.get("/v1/derived-events?limit=1000").json()["items"]
+    return [one["data"] for one in items if one["into"] == stream]
+
+
+def found_pairs(http):
+    return sorted((one["order"], one["payment"], one["amount"]) for one in listed(http, "paid"))
+
+
+def expected_pairs(paid):
+    return sorted(
+        (order, f"p{order[1:]}-{part}", amount)
+        for order, amounts in paid.items()
+        for part, amount in enumerate(amounts)
+    )
+
+
+def test_what_is_joined_is_listed(http, stores, options):
+    for document in (PAID, TOTALS):
+        answer = http.post("/v1/joins", json=document)
+        assert (answer.status_code, answer.headers["location"]) == (201, f"/v1/joins/{document['name']}")
+    paid = send_all(http)
+    matched(http, stores, lambda: match_log(options, AlertSink(stores, HandClock())))
+    assert found_pairs(http) == expected_pairs(paid)
+    totals = {one["order"]: (one["payments"], one["sum"]) for one in listed(http, "totals")}
+    assert totals == {order: (2, sum(amounts)) for order, amounts in paid.items()}
+    shown = http.get("/v1/joins/paid").json()
+    assert [one["stream"] for one in shown["body"]["inputs"]] == ["orders", "payments"]
+    assert listed(http, "paid.inputs") == []
+    explained = http.get("/v1/joins/paid/explanation").json()
+    assert explained["sentences"][0].startswith("PWJoin")
+    assert explained["statistics"]["results"] == 24
+    assert explained["statistics"]["violations"] == 0
+    assert http.get("/v1/joins/none/explanation").status_code == 404
+
+
+@pytest.mark.spark
+def test_spark_runs_joins(http, stores, options, spark):
+    assert http.post("/v1/joins", json=PAID).status_code == 201
+    paid = send_all(http, orders=4)
+    matched(http, stores, lambda: start_query(spark, options, AlertSink(stores, HandClock())).wait())
+    assert found_pairs(http) == expected_pairs(paid)
+
+
+def test_a_key_that_events_have_nowhere_else_takes_them_through_the_log(http, stores, options):
+    inputs = [PAID["inputs"][0], {**PAID["inputs"][1], "key": "data.order_number", "closed_by": []}]
+    assert http.post("/v1/joins", json={**PAID, "inputs": inputs}).status_code == 201
+    events = [
+        {"id": f"p{n}-0", "type": "Part", "time": time_at(n + 9), "data": {"id": f"x{n}", "order_number": f"k{n}"}}
+        for n in range(5)
+    ]
+    placed = [{"id": f"o{n}", "type": "Order", "time": time_at(n), "data": {"id": f"k{n}"}} for n in range(5)]
+    assert http.post("/v1/events?stream=orders", json=placed).json()["accepted"] == 5
+    assert http.post("/v1/events?stream=payments", json=events).json()["accepted"] == 5
+    matched(http, stores, lambda: match_log(options, AlertSink(stores, HandClock())))
+    assert found_pairs(http) == [(f"o{n}", f"p{n}-0", None) for n in range(5)]
+    assert listed(http, "paid.inputs") == []
+
+
+def records(stores):
+    """What the log of a shard says of operators, by the names of these."""
+    entries = [entry for entry in stores.log.read_range(0) if entry.kind.value.startswith("operator")]
+    return [(entry.kind.value.removeprefix("operator-"), entry.stream) for entry in entries]
+
+
+def test_a_join_and_its_inputs_move_together(http, stores):
+    streams = ["paid.inputs", "orders", "payments"]
+    http.post("/v1/joins", json={**PAID, "state": "draft"})
+    assert [one["name"] for one in http.get("/v1/streams").json()["items"]] == ["orders", "payments"]
+    assert records(stores) == []
+    assert http.post("/v1/joins/paid/activate").json()["state"] == "active"
+    assert http.post("/v1/joins", json=PAID).status_code == 200
+    assert stores.client.hgetall("forestall:routes") == {b"payments": b"order"}
+    http.post("/v1/joins/paid/pause")
+    assert stores.client.hgetall("forestall:routes") == {}
+    http.post("/v1/joins/paid/resume")
+    moved = {**PAID, "inputs": [{**PAID["inputs"][0], "stream": "payments", "key": "order"}, PAID["inputs"][1]]}
+    assert http.post("/v1/joins", json=moved).json()["version"] == 2
+    assert http.post("/v1/joins/paid/retire").json()["state"] == "retired"
+    assert records(stores) == [
+        *(("on", stream) for stream in streams),
+        *(("pause", stream) for stream in streams),
+        *(("on", stream) for stream in streams),
+        *[("on", "paid.inputs"), ("off", "orders"), ("on", "payments"), ("on", "payments")],
+        *[("off", "paid.inputs"), ("off", "payments"), ("off", "payments")],
+    ]
+    assert http.delete("/v1/joins/paid").status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "code"),
+    [
+        ({"window": "none"}, 422, "operator-refused"),
+        ({"name": "orders"}, 409, "stream-not-derived"),
+        ({"inputs": [{"stream": "nowhere", "as": "o"}, PAID["inputs"][1]]}, 404, "unknown-stream"),
+        ({"stream": "orders"}, 422, "operator-refused"),
+        ({"return": {"a": "z.b"}}, 422, "operator-refused"),
+    ],
+)
+def test_what_cannot_run_is_refused(http, change, status, code):
+    inputs = [{"stream": "orders", "as": "o"}, {"stream": "payments", "as": "p", "key": "order"}]
+    answer = http.post("/v1/joins", json={**PAID, "inputs": inputs, **change})
+    assert (answer.status_code, answer.json()["code"]) == (status, code), answer.text
+    assert http.get("/v1/joins").json()["items"] == []
+
+
+def test_circles_are_refused_and_streams_in_use_stay(http):
+    assert http.post("/v1/joins", json=PAID).status_code == 201
+    back = {**PAID, "inputs": [{"stream": "paid", "as": "o"}, PAID["inputs"][1]]}
+    refused = http.post("/v1/joins", json=back)
+    assert (refused.status_code, refused.json()["code"]) == (400, "derivation-refused"), refused.text
+    behind = {**PAID, "name": "behind", "inputs": [{"stream": "paid", "as": "o"}, PAID["inputs"][1]]}
+    assert http.post("/v1/joins", json=behind).status_code == 201
+    for stream in ("orders", "payments", "paid", "paid.inputs"):
+        answer = http.delete(f"/v1/streams/{stream}?cascade=true")
+        assert (answer.status_code, "the join paid" in answer.json()["detail"]) == (409, True), answer.text
+
+
+def test_the_command_line_and_projects_have_joins(http, api_url, tmp_path, monkeypatch):
+    monkeypatch.setenv("FORESTALL_API_KEY", KEY)
+    (tmp_path / "paid.yaml").write_text(httpx.Response(200, json=PAID).text, encoding="utf-8")
+    added = CliRunner().invoke(joins, ["add", str(tmp_path / "paid.yaml"), "--url", api_url])
+    assert "paid: version 1 on paid.inputs, active" in added.output, added.output
+    with ForestallClient(api_url, KEY) as client:
+        export_project(client, tmp_path / "exported")
+        documents = read_project(tmp_path / "exported")
+        assert not plan_project(client, documents, tmp_path / "exported", is_pruned=True).work
+        http.delete("/v1/joins/paid")
+        plan = plan_project(client, documents, tmp_path / "exported", is_pruned=False)
+        assert [change.title for change in plan.work] == ["join paid"]
+        apply_plan(client, plan, lambda change: None)
+    assert http.get("/v1/joins/paid").json()["version"] == 2

@@ -1,0 +1,69 @@
+"""What a join is explained to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from joins import explain, read_join
+
+ONE: dict[str, Any] = {"stream": "a", "as": "o"}
+BY_WORKFLOW = "when the workflow leaves no more of its events in the trace, or the trace ends"
+BY_TYPE = "when its trace ends, or with an event of type Last"
+OTHER: dict[str, Any] = {"stream": "b", "as": "p"}
+THIRD: dict[str, Any] = {"stream": "c", "as": "q"}
+
+
+def explained(*inputs: dict[str, Any], **more: Any) -> list[str]:
+    return explain(read_join({"inputs": inputs, "return": {"x": "id(o)"}, **more}))
+
+
+def test_a_join_of_windows_alone() -> None:
+    assert explained(ONE, OTHER, window="90 min") == [
+        "WJoin: no input finishes its keys, so an event goes when it leaves its window.",
+        "o: events are kept until they are 90 min old; it finishes no key.",
+        "p: events are kept until they are 90 min old; it finishes no key.",
+        "Each combination is emitted at its last event, once the time of all inputs has passed it.",
+    ]
+
+
+def test_a_join_of_keys_that_are_finished() -> None:
+    found = explained({**ONE, "closed_by": "workflow"}, {**OTHER, "closed_by": ["end", {"type": "Last"}]}, outer=["p"])
+    assert found == [
+        "PJoin: there are no windows, so an event goes when no other input can join it.",
+        f"o: events are kept until p has finished their key; a key of it is finished {BY_WORKFLOW}.",
+        f"p: events are kept until o has finished their key; a key of it is finished {BY_TYPE}.",
+        "Each combination is emitted at its last event, once the time of all inputs has passed it.",
+        "An event without p is emitted once no p can join it any more.",
+    ]
+
+
+def test_three_inputs_with_both() -> None:
+    third = {**THIRD, "closed_by": "clustered"}
+    found = explained({**ONE, "closed_by": "unique"}, {**OTHER, "window": {"last": 3}}, third, window="2 s")
+    assert found[0].startswith("MPWJoin: ")
+    assert found[2] == (
+        "p: events are kept until 3 newer ones of their key have come or until o and q have finished their key; "
+        "it finishes no key."
+    )
+
+
+@pytest.mark.parametrize("emit", ["each", "on_close"])
+def test_every_input_has_a_sentence(emit: str) -> None:
+    returned = {"n": "count(p)"} if emit == "on_close" else {"x": "id(o)"}
+    found = explain(
+        read_join(
+            {
+                "inputs": [
+                    {**ONE, "closed_by": "unique", "window": "1 d"},
+                    OTHER,
+                    {"stream": "c", "as": "q", "window": "2 s"},
+                ],
+                "return": returned,
+                "emit": emit,
+            }
+        )
+    )
+    assert [sentence.partition(":")[0] for sentence in found[1:4]] == ["o", "p", "q"]
+    assert "o has finished their key and its events have left their window" in found[2]

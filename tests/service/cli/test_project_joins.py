@@ -1,0 +1,222 @@
+"""Joins of a project, over files and in its tests, without a service."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from service.projects import LocalProject, read_project
+from service.projects.errors import ProjectRefused
+from shards import ChainPlan, ChainShard
+from streams import Event, EventBatch
+
+BASE = """
+{kind: stream, name: orders}
+---
+{kind: stream, name: payments, key: data.order}
+---
+kind: join
+name: paid
+inputs:
+  - {stream: orders, as: o, closed_by: unique}
+  - {stream: payments, as: p, window: 2 s, closed_by: {type: Last}}
+window: 10 s
+return: {order: id(o), payment: id(p), amount: p.v}
+---
+kind: join
+name: totals
+inputs:
+  - {stream: orders, as: o, closed_by: unique}
+  - {stream: payments, as: p, window: 1 h, closed_by: {type: Last}}
+emit: on_close
+outer: [p]
+return: {order: id(o), payments: count(p), sum: sum(p.v)}
+type: Total
+"""
+CASES = """
+kind: test
+name: two orders
+streams:
+  orders: {a: O1, b: O20}
+  payments: {a: "P2:5 P4:7 Last11:1", b: "P19:3 Last30:9"}
+expect:
+  events:
+    - paid [a] paid2 order=O1 payment=P2 amount=5
+    - paid [a] paid4 order=O1 payment=P4 amount=7
+    - paid [b] paid20 order=O20 payment=P19 amount=3
+    - totals [a] Total11 order=O1 payments=3 sum=13
+    - totals [b] Total30 order=O20 payments=2 sum=12
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "base.yaml").write_text(BASE)
+    return tmp_path
+
+
+def project_of(folder: Path) -> LocalProject:
+    return LocalProject.of(read_project(folder), folder)
+
+
+def test_a_test_gives_events_of_several_streams(folder, call):
+    (folder / "cases.yaml").write_text(CASES)
+    status, out, err = call("test", str(folder))
+    assert (status, "1 passed, 0 failed" in err) == (0, True), out
+
+
+def events_of(stream: str, number: int) -> list[Event]:
+    """Made-up events in the order of time, with few keys."""
+    made = [(n, f"k{(n * 7 + number) % 5}") for n in range(60)]
+    return [Event(id=f"{stream}{n}", type="E", time_us=n * 400_000 + number, key=key, data={"v": n}) for n, key in made]
+
+
+def test_a_join_finds_the_pairs_of_one_key_in_their_windows(tmp_path):
+    (tmp_path / "p.yaml").write_text("""
+{kind: stream, name: a}
+---
+{kind: stream, name: b}
+---
+kind: join
+name: pairs
+inputs: [{stream: a, as: x, window: 3 s}, {stream: b, as: y, window: 5 s}]
+return: {x: id(x), y: id(y)}
+""")
+    left, right = events_of("a", 1), events_of("b", 2)
+    batches = {"a": EventBatch.from_events(left), "b": EventBatch.from_events(right)}
+    found = project_of(tmp_path).run(batches)
+    expected = {
+        (x.id, y.id)
+        for x in left
+        for y in right
+        if x.key == y.key and y.time_us - x.time_us < 3_000_000 and x.time_us - y.time_us < 5_000_000
+    }
+    pairs = [(one["data"]["x"], one["data"]["y"]) for one in found["events"]]
+    assert len(pairs) == len(set(pairs)) == len(expected) > 20
+    assert set(pairs) == expected
+    assert {one["stream"] for one in found["events"]} == {"pairs"}
+
+
+def test_run_prints_pairs_and_the_totals_of_keys_that_never_close(folder, call):
+    lines: dict[str, list[dict[str, Any]]] = {
+        "orders": [{"id": "o1", "type": "O", "time": "2026-01-01T00:00:00Z", "key": "a"}],
+        "payments": [
+            {"id": "p1", "type": "P", "time": "2026-01-01T00:00:01Z", "data": {"order": "a", "v": 5}},
+            {"id": "p2", "type": "P", "time": "2026-01-01T00:30:00Z", "data": {"order": "a", "v": 6}},
+        ],
+    }
+    options = []
+    for stream, events in lines.items():
+        path = folder / f"{stream}.jsonl"
+        path.write_bytes(b"".join(orjson.dumps(event) + b"\n" for event in events))
+        options += ["--events", f"{stream}={path}"]
+    status, out, err = call("run", str(folder), *options, "--output", "json")
+    assert status == 0, err
+    streams = orjson.loads(out)["streams"]
+    assert [one["data"] for one in streams["paid"]] == [{"order": "o1", "payment": "p1", "amount": 5}]
+    assert [one["data"] for one in streams["totals"]] == [{"order": "o1", "payments": 2, "sum": 11}]
+    assert set(streams) == {"paid", "totals"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("stream: payments, as: p, window: 2 s", "stream: paymants, as: p, window: 2 s", "did you mean payments"),
+        ("window: 10 s", "window: 10 parsecs", "write a duration"),
+        ("amount: p.v", "amount: q.v", "no input is called q"),
+        (
+            ", closed_by: unique}\n  - {stream: payments, as: p, window: 2 s, closed_by: {type: Last}}\nwindow: 10 s",
+            "}\n  - {stream: payments, as: p}",
+            "nothing bounds",
+        ),
+        ("outer: [p]", "outer: [z]", "inputs that may be absent"),
+        ("emit: on_close", "emit: sometimes", "emit"),
+    ],
+)
+def test_what_cannot_be_joined_is_refused_with_its_place(folder, old, new, said):
+    text = (folder / "base.yaml").read_text()
+    assert old in text
+    (folder / "base.yaml").write_text(text.replace(old, new))
+    with pytest.raises(ProjectRefused, match=r"base\.yaml:\d+") as refusal:
+        project_of(folder)
+    assert said in str(refusal.value)
+
+
+def test_a_join_cannot_feed_itself_or_an_ordinary_stream(folder):
+    text = (folder / "base.yaml").read_text()
+    (folder / "base.yaml").write_text(
+        text.replace("{stream: orders, as: o, closed_by: unique}", "{stream: totals, as: o, closed_by: unique}")
+    )
+    with pytest.raises(ProjectRefused, match="totals"):
+        project_of(folder).run({})
+    (folder / "base.yaml").write_text(text.replace("name: totals", "name: orders"))
+    with pytest.raises(ProjectRefused, match="orders"):
+        project_of(folder).run({})
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_rounds_of_a_backtest_join_as_one_run_does(tmp_path, shards):
+    (tmp_path / "p.yaml").write_text("""
+{kind: stream, name: a}
+---
+{kind: stream, name: b, keys: {other: data.other}}
+---
+kind: join
+name: pairs
+inputs: [{stream: a, as: x, window: 3 s}, {stream: b, as: y, key: other, window: 5 s}]
+return: {x: id(x), y: id(y)}
+---
+kind: join
+name: threes
+inputs: [{stream: pairs, as: p, window: 2 s}, {stream: a, as: z, window: 2 s}]
+return: {x: p.x, y: p.y, z: id(z)}
+""")
+    batches = {
+        "a": EventBatch.from_events(events_of("a", 1)),
+        "b": EventBatch.from_events(
+            [replace(one, key="-", data={**one.data, "other": one.key}) for one in events_of("b", 2)]
+        ),
+    }
+    project = project_of(tmp_path)
+    plan = project.plan()
+    rows = found_in_rounds(ChainPlan(tuple(plan.records())), batches, plan.routes, shards)
+    expected = project.run(batches)
+    assert plan.results(rows) == expected
+    assert {one["stream"] for one in expected["events"]} == {"pairs", "threes"}
+
+
+def found_in_rounds(
+    plan: ChainPlan, batches: Mapping[str, EventBatch], routes: Callable[[str], Mapping[str, Any]], shards: int
+) -> list[tuple[str, bytes]]:
+    rows: list[tuple[str, bytes]] = []
+    (streams,) = plan.rounds
+    for shard in range(shards):
+        one = ChainShard(plan, 0, shard)
+        for stream in streams:
+            for route, path in {"": None, **routes(stream)}.items() if stream in batches else ():
+                batch = batches[stream] if path is None else batches[stream].keyed_by(path)
+                if shard in (parts := batch.split_by_shard(shards)):
+                    rows += [(row.kind, row.body) for block in one.feed(stream, route, parts[shard]) for row in block]
+        rows += [(row.kind, row.body) for block in one.finish() for row in block]
+    return rows
+
+
+def test_a_backtest_refuses_inputs_that_come_in_different_rounds(tmp_path, call):
+    (tmp_path / "p.yaml").write_text("""
+{kind: stream, name: a}
+---
+{kind: stream, name: b}
+---
+kind: join
+name: pairs
+inputs: [{stream: a, as: x, window: 3 s}, {stream: b, as: y, key: data.other, window: 5 s}]
+return: {x: id(x), y: id(y)}
+""")
+    events = tmp_path / "events.jsonl"
+    events.write_text("")
+    status, _, err = call("backtest", "--project", str(tmp_path), "--events", f"a={events}", "--events", f"b={events}")
+    assert status != 0
+    assert "the inputs of pairs come in different rounds" in err

@@ -1,0 +1,168 @@
+"""Joins in shards: against all combinations, in any number of shards, cut anyhow."""
+
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import orjson
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shards import DERIVED
+from shards.inline import InlineShards
+from shards.kinds.joins import JoinKind, merged_stream
+from streams import Event, EventBatch, Input, OperatorOn, StreamDeclaration, StreamOn, Tick
+
+STREAMS = {
+    "orders": StreamDeclaration(name="orders"),
+    "parcels": StreamDeclaration(name="parcels", keys={"order": "data.order"}),
+    "payments": StreamDeclaration(name="payments"),
+}
+KIND = JoinKind()
+
+
+def started(shards, document):
+    """Shards in which a join runs."""
+    run = InlineShards(shards)
+    definition = KIND.read(document, STREAMS.__getitem__)
+    parts = KIND.parts(definition, STREAMS.__getitem__)
+    derived = [
+        StreamDeclaration(name=name, derived=True) for name in (document["name"], merged_stream(document["name"]))
+    ]
+    for declaration in [*STREAMS.values(), *derived]:
+        run.say(declaration.name, StreamOn(declaration))
+    for one in (definition, *parts):
+        (source,) = one.inputs
+        run.say(source.stream, OperatorOn(replace(one, version=1), "fresh"))
+    run.settle()
+    return run
+
+
+def found(rows, name):
+    """The data of the events of a derived stream, with their times."""
+    bodies = [orjson.loads(row.body) for block in rows if block.found.kind is DERIVED for row in block]
+    return sorted((body["time"], orjson.dumps(body["data"])) for body in bodies if body["into"] == name)
+
+
+events = st.lists(
+    st.tuples(
+        st.sampled_from(["orders", "parcels", "payments"]), st.integers(0, 3), st.sampled_from("abc"), st.integers(0, 9)
+    ),
+    max_size=30,
+)
+
+
+def fed(made):
+    """Events by stream, with their places."""
+    time, all_of_them = 0, []
+    for number, (stream, step, key, value) in enumerate(made):
+        time += step
+        key_of_stream = f"x{value}" if stream == "parcels" else key
+        data = {"n": number, "order": key}
+        all_of_them.append((stream, Event(id=f"e{number}", type="T", time_us=time, key=key_of_stream, data=data)))
+    return all_of_them
+
+
+def pushed(run, all_of_them, cuts):
+    """Rows of feeding events one after the other, some shards matching now and then."""
+    rows = []
+    routes = {"parcels": "order"} if any(("parcels", "order") in state._places for state in run.states) else {}
+    for number, (stream, event) in enumerate(all_of_them):
+        batch = EventBatch.from_events([event])
+        run.feed(stream, batch)
+        if stream in routes:
+            run.feed(stream, batch.keyed_by((routes[stream],)), routes[stream])
+        if number in cuts:
+            rows += run.settle()
+    return rows + run.finish()
+
+
+ALL: dict[str, Any] = {
+    "name": "all",
+    "inputs": [
+        {"stream": "orders", "as": "o", "window": "5 us"},
+        {"stream": "payments", "as": "p", "window": "3 us"},
+        {"stream": "parcels", "as": "q", "key": "order"},
+    ],
+    "window": "4 us",
+    "return": {"o": "o.n", "p": "p.n", "q": "q.n"},
+}
+
+
+def expected(all_of_them, spans):
+    """All combinations of one key in their windows."""
+    of = {name: [event for stream, event in all_of_them if stream == name] for name in spans}
+    for members in product(*of.values()):
+        keys = {event.data["order"] for event in members}
+        last = max(event.time_us for event in members)
+        if len(keys) == 1 and all(
+            last - event.time_us < span for event, span in zip(members, spans.values(), strict=True)
+        ):
+            yield [event.data["n"] for event in members]
+
+
+@settings(max_examples=60, deadline=None)
+@given(events, st.sets(st.integers(0, 30)), st.sampled_from(["order", "data.other"]), st.sampled_from([1, 3]))
+def test_a_join_finds_all_combinations_in_their_windows(made, cuts, key, shards):
+    document = {**ALL, "inputs": [*ALL["inputs"][:2], {**ALL["inputs"][2], "key": key}]}
+    all_of_them = fed(made)
+    for _, event in all_of_them:
+        event.data["other"] = event.data["order"]
+    rows = pushed(started(shards, document), all_of_them, cuts)
+    values = sorted(list(orjson.loads(data).values()) for _, data in found(rows, "all"))
+    assert values == sorted(expected(all_of_them, {"orders": 5, "payments": 3, "parcels": 4}))
+
+
+TOTALS = {
+    "name": "totals",
+    "inputs": [
+        {"stream": "orders", "as": "o", "closed_by": "unique"},
+        {"stream": "payments", "as": "p", "window": "1 h", "closed_by": [{"type": "Last"}, "end"]},
+    ],
+    "emit": "on_close",
+    "outer": ["p"],
+    "return": {"order": "o.n", "payments": "count(p)", "sum": "sum(p.n)"},
+}
+
+
+def test_totals_are_emitted_once_a_key_is_finished():
+    run = started(2, TOTALS)
+    made = [
+        ("orders", Event(id="o1", type="Order", time_us=1, key="a", data={"n": 7})),
+        ("orders", Event(id="o2", type="Order", time_us=2, key="b", data={"n": 8})),
+        ("payments", Event(id="p1", type="Part", time_us=3, key="a", data={"n": 20})),
+        ("payments", Event(id="p2", type="Last", time_us=4, key="a", data={"n": 30})),
+        ("payments", Event(id="p3", type="Part", time_us=5, key="a", data={"n": 40})),
+    ]
+    rows = pushed(run, made, {0, 1, 2, 3, 4})
+    totals = [orjson.loads(data) for _, data in found(rows, "totals")]
+    assert {"order": 7, "payments": 2, "sum": 50} in totals
+    assert {"order": 8, "payments": 0, "sum": None} in totals
+    assert len(totals) == 2
+
+
+def test_the_state_of_a_join_is_empty_once_all_keys_are_finished():
+    run = started(1, TOTALS)
+    empty = len(run.states[0].dump())
+    made = [("orders", Event(id=f"o{n}", type="Order", time_us=n, key=f"k{n}", data={"n": n})) for n in range(200)]
+    made += [
+        ("payments", Event(id=f"p{n}", type="Last", time_us=200 + n, key=f"k{n}", data={"n": n})) for n in range(200)
+    ]
+    for stream, event in made:
+        run.feed(stream, EventBatch.from_events([event]))
+    for stream in ("orders", "payments"):
+        run.say(stream, Tick(time_us=1_000, cause="events"))
+    run.settle()
+    (state,) = run.states
+    place = state._places[merged_stream("totals"), ""]
+    measured = place.host("join").measures()
+    assert (measured["join_stored"], measured["join_keys"], measured["join_open_totals"]) == (0, 0, 0)
+    assert len(place.host("join").dump().sections["0/join/counters"]) > 0
+    assert len(state.dump()) > empty  # traces of the streams themselves stay open
+
+
+def test_inputs_of_a_join_are_operators_with_one_input_each():
+    definition = KIND.read(ALL, STREAMS.__getitem__)
+    parts = KIND.parts(definition, STREAMS.__getitem__)
+    assert definition.inputs == (Input("all.inputs"),)
+    assert [one.inputs for one in parts] == [(Input("orders"),), (Input("payments"),), (Input("parcels", "order"),)]
