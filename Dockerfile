@@ -15,6 +15,7 @@ RUN pip install --no-deps --require-hashes -r requirements/build.txt
 RUN pip install --no-deps --require-hashes --no-build-isolation -r requirements/runtime.txt
 COPY pyproject.toml README.md ./
 COPY streams streams
+COPY joins joins
 COPY nfa nfa
 COPY constraints constraints
 COPY workflows workflows

@@ -149,6 +149,8 @@ class JoinInputHost:
 
     def process(self, batch: EventBatch) -> MergedOutput:
         """Hand events on."""
+        if not len(batch):
+            return MergedOutput(self.declaration.name)
         newest_us = int(batch.time_us.max(initial=self.newest_us if self.newest_us is not None else batch.time_us[0]))
         self.newest_us = newest_us
         finished = self._finished(batch)

@@ -1,0 +1,220 @@
+"""Random joins of two to four inputs in shards find what their documents mean, by a naive reading of them.
+
+The naive reading sorts the events of all inputs by time, input and place, says what each of them finishes, and asks the
+brute-force join.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import orjson
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from joins import Item, JoinInput, JoinRefused, read_join
+from joins.reference import ReferenceJoin
+from shards import InlineShards, RowBlock, ShardState
+from shards.kinds.joins import JoinKind, merged_stream
+from streams import Event, EventBatch, OperatorOn, StreamDeclaration, StreamOn, format_time
+
+STREAMS = {
+    "orders": StreamDeclaration(name="orders", end_events=("End",)),
+    "parcels": StreamDeclaration(name="parcels", keys={"order": "data.order"}),
+    "payments": StreamDeclaration(name="payments", end_events=("End",)),
+}
+KIND = JoinKind()
+FAR_US = 1_000
+NAME = "all"
+
+windows = st.sampled_from(["none", "none", "2 us", "5 us", {"last": 1}, {"last": 2}])
+closings = st.lists(
+    st.sampled_from(["unique", "clustered", "end", {"type": "Last"}, {"type": "Last"}]), max_size=2, unique_by=str
+)
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> dict[str, Any]:
+    """Joins whose memory is bounded."""
+    inputs = []
+    for number in range(draw(st.integers(2, 4))):
+        stream = draw(st.sampled_from(sorted(STREAMS)))
+        one: dict[str, Any] = {"stream": stream, "as": f"i{number}", "closed_by": draw(closings)}
+        one["window"] = draw(windows)
+        if draw(st.booleans()):
+            one["type"] = draw(st.sampled_from(["A", "B", ["A", "B"]]))
+        if stream == "parcels":
+            one["key"] = draw(st.sampled_from(["order", "data.other"]))
+        inputs.append(one)
+    outer = draw(st.sampled_from([[], ["i0"], ["i1"], ["i0", "i1"]])) if len(inputs) == 2 else []
+    returns = {f"r{number}": f"id(i{number})" for number in range(len(inputs))}
+    document = {"name": NAME, "inputs": inputs, "return": returns, "outer": outer}
+    try:
+        read_join({name: value for name, value in document.items() if name != "name"})
+    except JoinRefused:
+        assume(False)
+    return document
+
+
+@st.composite
+def events(draw: st.DrawFn) -> list[tuple[str, Event]]:
+    """Events of three streams by time, each with its stream; the key of parcels is not that of their order."""
+    row = st.tuples(
+        st.sampled_from(sorted(STREAMS)),
+        st.sampled_from(["A", "A", "B", "Last", "End"]),
+        st.sampled_from("abc"),
+        st.integers(0, 2),
+    )
+    found, time_us = [], 1
+    for number, (stream, event_type, key, pause) in enumerate(draw(st.lists(row, max_size=25))):
+        time_us += pause
+        data = {"order": key, "other": key}
+        own = f"x{number % 4}" if stream == "parcels" else key
+        found.append((stream, Event(id=f"e{number}", type=event_type, time_us=time_us, key=own, data=data)))
+    return found
+
+
+@dataclass
+class Naive:
+    """What a document means.
+
+    Attributes:
+        inputs: As they are read.
+        join: The brute force.
+        ids: Of the events so far.
+        fed: Events that are no longer of keys which all inputs have finished; those would begin anew.
+    """
+
+    inputs: Sequence[JoinInput]
+    join: ReferenceJoin
+    ids: list[str] = field(default_factory=list)
+    numbers: dict[str, int] = field(default_factory=dict)
+    newest: dict[int, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> Naive:
+        body = read_join({name: value for name, value in document.items() if name != "name"})
+        return cls(body.inputs, ReferenceJoin([one.window for one in body.inputs], list(body.reporting)))
+
+    def take(self, number: int, event: Event) -> None:
+        """An event of a stream as one of an input."""
+        one = self.inputs[number]
+        ends = STREAMS[one.stream].end_events if "end" in one.closings and one.key != "data.other" else ()
+        is_last = event.type in one.closing_types or event.type in ends
+        is_part = not one.types or event.type in one.types
+        key = self.key_of(event)
+        if is_part:
+            before = self.newest.get(number, key)
+            if "clustered" in one.closings and before != key:
+                self.join.push(Item.CLOSING, number, before, event.time_us)
+            self.newest[number] = key
+            self.ids.append(event.id)
+            self.join.push(Item.EVENT, number, key, event.time_us)
+        if is_last or (is_part and "unique" in one.closings):
+            self.join.push(Item.CLOSING, number, key, event.time_us)
+
+    def is_finished(self, event: Event) -> bool:
+        """Whether all inputs have finished the key of an event."""
+        key = self.key_of(event)
+        return all((number, key) in self.join._closings for number in range(len(self.inputs)))
+
+    def finish(self) -> None:
+        """All time passes, and every key of every input is finished."""
+        self.join.push(Item.TIME, 0, 0, FAR_US)
+        for key in self.numbers.values():
+            for number in range(len(self.inputs)):
+                self.join.push(Item.CLOSING, number, key, FAR_US)
+
+    def key_of(self, event: Event) -> int:
+        """A number for the join key."""
+        return self.numbers.setdefault(str(event.data["order"]), len(self.numbers) + 1)
+
+    def told(self) -> list[tuple[str, list[str | None]]]:
+        """Times and ids of what was found."""
+        return sorted(
+            (format_time(time_us), [None if one < 0 else self.ids[one] for one in members])
+            for time_us, members in self.join.results
+        )
+
+
+def in_order(naive: Naive, made: Sequence[tuple[str, Event]]) -> Iterator[tuple[int, Event]]:
+    """Events of all inputs by time, input and place."""
+    rows = [
+        (event.time_us, number, place, event)
+        for place, (stream, event) in enumerate(made)
+        for number, one in enumerate(naive.inputs)
+        if one.stream == stream
+    ]
+    return ((number, event) for _, number, _, event in sorted(rows, key=lambda row: row[:3]))
+
+
+def read_naively(document: Mapping[str, Any], made: Sequence[tuple[str, Event]]) -> tuple[Naive, set[str]]:
+    """The outcome, and the events of keys that all inputs had finished, which are left out."""
+    left_out: set[str] = set()
+    while True:
+        naive = Naive.of(document)
+        for number, event in in_order(naive, [one for one in made if one[1].id not in left_out]):
+            if naive.is_finished(event):
+                left_out.add(event.id)
+                break
+            naive.take(number, event)
+        else:
+            naive.finish()
+            return naive, left_out
+
+
+def run_in_shards(
+    document: Mapping[str, Any], made: Sequence[tuple[str, Event]], shards: int, cuts: set[int]
+) -> list[RowBlock]:
+    """Rows of the events, with cuts at which everything is matched, saved and loaded."""
+    inline, rows = begun(document, shards), list[RowBlock]()
+    is_routed = any(one.get("key") == "order" for one in document["inputs"])
+    far = [(name, Event(id=f"far-{name}", type="Z", time_us=FAR_US, key="far", data={})) for name in STREAMS]
+    for number, (stream, event) in enumerate([*made, *far]):
+        batch = EventBatch.from_events([event])
+        inline.feed(stream, batch)
+        if stream == "parcels" and is_routed:
+            inline.feed(stream, batch.keyed_by(("order",)), "order")
+        if number in cuts:
+            rows += inline.settle()
+            inline.states[:] = [ShardState.load(state.dump()) for state in inline.states]
+    return rows + inline.finish()
+
+
+def begun(document: Mapping[str, Any], shards: int) -> InlineShards:
+    """Shards in which the join runs."""
+    inline = InlineShards(shards)
+    join = KIND.read(document, STREAMS.__getitem__)
+    derived = [StreamDeclaration(name=name, derived=True) for name in (NAME, merged_stream(NAME))]
+    for declaration in [*STREAMS.values(), *derived]:
+        inline.say(declaration.name, StreamOn(declaration))
+    for one in (join, *KIND.parts(join, STREAMS.__getitem__)):
+        inline.say(one.inputs[0].stream, OperatorOn(replace(one, version=1)))
+    assert [row.body for block in inline.settle() for row in block] == []
+    return inline
+
+
+def timeless(found: Sequence[tuple[str, list[str | None]]]) -> list[tuple[str, list[str | None]]]:
+    """Without the times of those that lack a partner: at the end of finite input each shard has a last time of its own."""
+    return sorted((["" if None in ids else time, ids] for time, ids in found), key=str)
+
+
+@settings(max_examples=150, deadline=None)
+@given(documents(), events(), st.sampled_from([1, 3]), st.sets(st.integers(0, 25), max_size=4))
+def test_shards_find_what_a_document_means(
+    document: dict[str, Any], made: list[tuple[str, Event]], shards: int, cuts: set[int]
+) -> None:
+    naive, left_out = read_naively(document, made)
+    kept = [one for one in made if one[1].id not in left_out]
+    rows = [row for block in run_in_shards(document, kept, shards, cuts) for row in block]
+    bodies = [(row.kind, orjson.loads(row.body)) for row in rows]
+    found = sorted(
+        (body["time"], list(body["data"].values()))
+        for kind, body in bodies
+        if kind == "derived" and body["into"] == NAME and "far-" not in str(body["data"])
+    )
+    assert timeless(found) == timeless(naive.told())
+    letters = sorted(body["event_id"] for kind, body in bodies if kind == "dead-letter")
+    assert letters == sorted(naive.ids[sequence] for sequence in naive.join.violations)
