@@ -84,7 +84,8 @@ class Naive:
         inputs: As they are read.
         join: The brute force.
         ids: Of the events so far.
-        fed: Events that are no longer of keys which all inputs have finished; those would begin anew.
+        numbers: Of join keys.
+        newest: Of each input the key of its newest event.
     """
 
     inputs: Sequence[JoinInput]
@@ -197,8 +198,8 @@ def begun(document: Mapping[str, Any], shards: int) -> InlineShards:
 
 
 def timeless(found: Sequence[tuple[str, list[str | None]]]) -> list[tuple[str, list[str | None]]]:
-    """Without the times of those that lack a partner: at the end of finite input each shard has a last time of its own."""
-    return sorted((["" if None in ids else time, ids] for time, ids in found), key=str)
+    """Without times where a partner is absent: at the end of finite input each shard has a last time of its own."""
+    return sorted([("" if None in ids else time, ids) for time, ids in found], key=str)
 
 
 @settings(max_examples=150, deadline=None)
