@@ -134,10 +134,10 @@ class Naive:
 
     def told(self) -> list[tuple[str, list[str | None]]]:
         """Times and ids of what was found."""
-        return sorted(
+        return [
             (format_time(time_us), [None if one < 0 else self.ids[one] for one in members])
             for time_us, members in self.join.results
-        )
+        ]
 
 
 def in_order(naive: Naive, made: Sequence[tuple[str, Event]]) -> Iterator[tuple[int, Event]]:
@@ -211,11 +211,11 @@ def test_shards_find_what_a_document_means(
     kept = [one for one in made if one[1].id not in left_out]
     rows = [row for block in run_in_shards(document, kept, shards, cuts) for row in block]
     bodies = [(row.kind, orjson.loads(row.body)) for row in rows]
-    found = sorted(
+    found = [
         (body["time"], list(body["data"].values()))
         for kind, body in bodies
         if kind == "derived" and body["into"] == NAME and "far-" not in str(body["data"])
-    )
+    ]
     assert timeless(found) == timeless(naive.told())
     letters = sorted(body["event_id"] for kind, body in bodies if kind == "dead-letter")
     assert letters == sorted(naive.ids[sequence] for sequence in naive.join.violations)
