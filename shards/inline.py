@@ -105,8 +105,14 @@ class InlineShards:
         return rows + self.settle()
 
     def finish(self) -> list[RowBlock]:
-        """What follows from the end of a finite input, stream by stream, each behind those that feed it."""
+        """What follows from the end of a finite input, stream by stream, each behind those that feed it.
+
+        All shards see the newest time of each stream before, as they do in a service.
+        """
         rows = self.settle()
+        for stream in sorted(self._newest_us):
+            self.say(stream, _tick(self._newest_us[stream]))
+        rows += self.settle()
         for stream in self.states[0].streams:
             for state in self.states:
                 found = state.finish([stream])
