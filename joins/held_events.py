@@ -53,16 +53,19 @@ class HeldEvents:
                 found.append(sequence)
         return found
 
+    def is_sparse(self, needed: int) -> bool:
+        """Whether most are not needed, when so many are."""
+        return len(self) > _SPARSE * needed
+
     def keep_only(self, needed: NDArray[np.int64]) -> None:
-        """Forget what is not needed, once that is most of it.
+        """Forget what is not needed.
 
         Args:
             needed: Sequence numbers, ascending.
         """
-        if len(self) > _SPARSE * len(needed):
-            rows = self.rows_of(needed)
-            self.sequences, self.batch = needed, self.batch.take(rows)
-            self.is_counted = self.is_counted[rows]
+        rows = self.rows_of(needed)
+        self.sequences, self.batch = needed, self.batch.take(rows)
+        self.is_counted = self.is_counted[rows]
 
     def dump(self, needed: NDArray[np.int64]) -> dict[str, bytes]:
         """What is needed, as sections by name."""

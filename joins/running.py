@@ -214,7 +214,8 @@ class JoinRun:
         )
         made = self._each(found) if self.body.emit == "each" else self._on_close(found)
         output = JoinOutput(events=EventBatch.from_events(list(made)), broken=broken)
-        self._held.keep_only(self._join.held_sequences())
+        if self._held.is_sparse(self._join.stored):  # otherwise each call would cost as much as is held
+            self._held.keep_only(self._join.held_sequences())
         return output
 
     def _each(self, found: JoinedColumns) -> Iterator[Event]:

@@ -17,8 +17,9 @@ from joins.errors import JoinStateError
 from joins.items import ItemColumns, JoinedColumns
 from joins.kernels import tables as kernel
 from joins.kernels.tables import NIL, Found, Items, JoinState, Rules
-from joins.kernels.windowed import drop_keys, fill_slots, join_batch
+from joins.kernels.windowed import drop_keys, join_batch
 from joins.windows import Window
+from streams.kernels.slots import fill_slots
 
 MOST_INPUTS = 16
 _FORMAT = 1
@@ -117,6 +118,11 @@ class WindowJoin:
     def next_sequence(self) -> int:
         """The number that the next event gets."""
         return int(self._state.counters[kernel.SEQUENCE])
+
+    @property
+    def stored(self) -> int:
+        """How many events may still join."""
+        return int(self._state.counters[kernel.OPEN_NODES])
 
     @property
     def stats(self) -> JoinStats:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nfa.automata.query import Query
 from nfa.errors import PatternRefused, StateFormatError, UnknownPattern
@@ -208,6 +209,17 @@ class Matcher:
         self._compile()
         others = [lane.view() for keys, lane in self._lanes.items() if keys != _STREAM_KEY]
         return CaseReading(self._main.view(), others, self._patterns).answer(query, self._main.newest_us)
+
+    def open_keys(self) -> NDArray[np.uint64]:
+        """Hashed correlation keys of the open traces, in any order; changes nothing.
+
+        Raises:
+            RuntimeError: A batch was interrupted, so that the state is half advanced.
+        """
+        self._check_whole()
+        self._compile()
+        traces = self._main.view().traces()
+        return np.zeros(0, np.uint64) if traces is None else traces.keys
 
     def restart_peak(self) -> None:
         """Count ``MatcherStats.peak_held`` from here on."""

@@ -14,7 +14,6 @@ from functools import cached_property
 import orjson
 
 from shards.entries import EventsEntry, StoredEntry
-from shards.kinds.joins import JoinInputKind
 from shards.results import DERIVED
 from shards.rows import OutputRow, RowBlock
 from shards.state import ShardState
@@ -55,9 +54,9 @@ class ChainPlan:
         """
         found = (
             feed.stream
-            for (source, _, kind, _), feeds in self.begun(0).feeds.of.items()
+            for (source, *_), feeds in self.begun(0).feeds.of.items()
             for feed in feeds
-            if kind == JoinInputKind.name and not feed.is_rekeyed and self._numbers[source] < self._numbers[feed.stream]
+            if feed.is_merged and not feed.is_rekeyed and self._numbers[source] < self._numbers[feed.stream]
         )
         return tuple(dict.fromkeys(found))
 

@@ -172,11 +172,29 @@ class AnsweringHost(Host, Protocol):
 
 @runtime_checkable
 class FollowingHost(Host, Protocol):
-    """A host that knows which constraints traces follow that begin now."""
+    """A host that has followed the traces of a stream from its declaration on."""
 
     @property
     def followed(self) -> ConstraintsOn | None:
-        """The newest constraints; None: there are none."""
+        """The constraints that traces follow which begin now; None: there are none."""
+        ...
+
+    def open_keys(self) -> NDArray[np.uint64]:
+        """Hashed keys of the traces that are open, in any order."""
+        ...
+
+
+@runtime_checkable
+class LearningHost(Host, Protocol):
+    """A host that begins later than the stream, and has to know what was before."""
+
+    def learn(self, followed: ConstraintsOn | None, open_keys: Callable[[], NDArray[np.uint64]]) -> None:
+        """What a host knows that has followed the stream; called when an operator has started.
+
+        Args:
+            followed: The constraints that traces follow which begin now.
+            open_keys: Gives the hashed keys of the traces that are open.
+        """
         ...
 
 

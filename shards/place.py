@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from shards.entries import Entry
 from shards.errors import EventLate
-from shards.operators import AnsweringHost, FollowingHost, Host, KeyChoice, Kind, Origin, Output, Result
+from shards.operators import AnsweringHost, FollowingHost, Host, KeyChoice, Kind, LearningHost, Origin, Output, Result
 from shards.results import ANSWER, DEAD_LETTER
 from shards.rows import dead_letter_body, row_id
 from streams import (
@@ -151,16 +151,17 @@ class Place:
         return self._hosts[kind]
 
     def start(self, definition: Definition, start: Start) -> None:
-        """Start an operator; its host learns the constraints that traces follow now.
+        """Start an operator; its host learns what it needs to know of the stream so far.
 
         Raises:
             ForestallError: The definition is refused.
         """
         host = self.host(definition.kind)
         host.start(definition, start)
-        for other in self._hosts.values():
-            if other is not host and isinstance(other, FollowingHost) and (record := other.followed) is not None:
-                host.follow(record)
+        if isinstance(host, LearningHost):
+            for other in self._hosts.values():
+                if isinstance(other, FollowingHost):
+                    host.learn(other.followed, other.open_keys)
 
     @property
     def late(self) -> int:
@@ -170,12 +171,18 @@ class Place:
     def measures(self) -> dict[str, int | None]:
         """Numbers of the hosts, and event time in numbers.
 
+        Of kinds that are not in every stream the name of the kind stands before those of their numbers.
+
         ``late_dropped``, ``late_dead_lettered`` and ``late_processed`` events so far, those ``waiting`` for older ones,
         and ``watermark_us``: how far time has come; None before the first event.
         """
         buffer = self._buffer
         return {
-            **{name: number for host in self._hosts.values() for name, number in host.measures().items()},
+            **{
+                name if self._kinds[kind].is_resident else f"{kind}_{name}": number
+                for kind, host in self._hosts.items()
+                for name, number in host.measures().items()
+            },
             **self._counts,
             "waiting": 0 if buffer is None else len(buffer),
             "watermark_us": self._newest_us if buffer is None else buffer.watermark_us,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from joins.kernels.tables import (
     ABSENTS,
@@ -30,36 +29,7 @@ from joins.kernels.tables import (
 )
 from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import inlined, routine
-
-HOME_BITS = np.uint64(32)  # the low bits of a key's hash chose its shard
-
-
-@inlined
-def find_slot(slots: NDArray[np.uint64], key: np.uint64) -> np.uint64:
-    """Slot of a key, or the empty slot where it belongs."""
-    mask = np.uint64(slots.shape[0] - 1)
-    slot = (key >> HOME_BITS) & mask
-    while slots[slot, 1] != np.uint64(0) and slots[slot, 0] != key:
-        slot = (slot + np.uint64(1)) & mask
-    return slot
-
-
-@routine
-def remove_slot(slots: NDArray[np.uint64], gap: np.uint64) -> None:
-    """Empty a slot and close the gap (backward shift), so that no tombstones gather."""
-    size = np.uint64(slots.shape[0])
-    mask = size - np.uint64(1)
-    slot = gap
-    while True:
-        slot = (slot + np.uint64(1)) & mask
-        if slots[slot, 1] == np.uint64(0):
-            break
-        home = (slots[slot, 0] >> HOME_BITS) & mask
-        if ((slot + size - home) & mask) >= ((slot + size - gap) & mask):
-            slots[gap, 0] = slots[slot, 0]
-            slots[gap, 1] = slots[slot, 1]
-            gap = slot
-    slots[gap, 1] = np.uint64(0)
+from streams.kernels.slots import find_slot, remove_slot
 
 
 @inlined

@@ -16,7 +16,6 @@ from joins.kernels.clusters import (
     add_node,
     bit_of,
     enter_dead,
-    find_slot,
     has_closed,
     link_node,
     purge_list,
@@ -66,6 +65,7 @@ from joins.kernels.tables import (
 )
 from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import inlined, kernel, routine
+from streams.kernels.slots import find_slot
 
 _FOREVER = np.int64(2**62)
 
@@ -357,15 +357,6 @@ def join_batch(rules: Rules, state: JoinState, items: Items, found: Found, first
         if not take_item(lent, law, written, batch, np.int64(item)):
             return OUTPUT_FULL, item
     return DONE, batch.times.shape[0]
-
-
-@kernel
-def fill_slots(slots: NDArray[np.uint64], keys: NDArray[np.uint64], values: NDArray[np.uint64]) -> None:
-    """Enter keys that are not there into slots with room for them."""
-    for number in range(keys.shape[0]):
-        slot = find_slot(slots, keys[number])
-        slots[slot, 0] = keys[number]
-        slots[slot, 1] = values[number]
 
 
 @kernel

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import inlined, kernel, routine
+from streams.kernels.slots import HOME_BITS
 
 Int: TypeAlias = int | np.int32 | np.int64
 
 EMPTY = np.iinfo(np.int64).min  # in ``IdleState.last``: no trace is in the slot
-HOME_BITS = np.uint64(32)  # as in the index of traces: the low bits of a key's hash chose its shard
 
 # Indices of IdleState.counters.
 USED = 0  # traces

@@ -8,14 +8,12 @@ from nfa.kernels.bit_tables import Fallback, advance_trace
 from nfa.kernels.traces import (
     DONE,
     ENDS,
-    HOME_BITS,
     TRACES_FULL,
     UNDER_BITS,
     Advance,
     Int,
     advance_rows,
     close_ended,
-    find_slot,
     monitor_of,
     move,
     reach_trace,
@@ -23,6 +21,7 @@ from nfa.kernels.traces import (
 )
 from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import kernel, routine
+from streams.kernels.slots import HOME_BITS, find_slot
 
 
 @routine

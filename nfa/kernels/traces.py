@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import apart, inlined, kernel
+from streams.kernels.slots import HOME_BITS, find_slot, remove_slot
 
 Int: TypeAlias = int | np.int32 | np.int64
 
 NIL = -1
-HOME_BITS = np.uint64(32)  # the low bits of a key's hash chose its shard, the high bits its place in the index
 BLOCK = 64  # rows looked at in advance
 
 # What the kernel returns: it is done, or stopped before a row for want of something the wrapper supplies.
@@ -139,46 +139,6 @@ class Advance(NamedTuple):
     columns: Columns
     visits: VisitColumns
     picked: NDArray[np.int32]  # (BLOCK,) scratch
-
-
-@inlined
-def find_slot(index: NDArray[np.uint64], key: np.uint64) -> np.uint64:
-    """Slot of a key, or the empty slot where it belongs."""
-    mask = np.uint64(index.shape[0] - 1)
-    slot = (key >> HOME_BITS) & mask
-    while index[slot, 1] != np.uint64(0) and index[slot, 0] != key:
-        slot = (slot + np.uint64(1)) & mask
-    return slot
-
-
-@apart
-def remove_slot(index: NDArray[np.uint64], gap: np.uint64) -> None:
-    """Empty a slot and close the gap (backward shift), so that no tombstones gather."""
-    size = np.uint64(index.shape[0])
-    mask = size - np.uint64(1)
-    slot = gap
-    while True:
-        slot = (slot + np.uint64(1)) & mask
-        if index[slot, 1] == np.uint64(0):
-            break
-        home = (index[slot, 0] >> HOME_BITS) & mask
-        if ((slot + size - home) & mask) >= ((slot + size - gap) & mask):
-            index[gap, 0] = index[slot, 0]
-            index[gap, 1] = index[slot, 1]
-            gap = slot
-    index[gap, 1] = np.uint64(0)
-
-
-@kernel
-def fill_index(index: NDArray[np.uint64], keys: NDArray[np.uint64], values: NDArray[np.uint64]) -> bool:
-    """Enter keys into an index with room for them; False when a key comes twice or an entry is empty."""
-    for number in range(keys.shape[0]):
-        slot = find_slot(index, keys[number])
-        if index[slot, 1] != np.uint64(0) or values[number] == np.uint64(0):
-            return False
-        index[slot, 0] = keys[number]
-        index[slot, 1] = values[number]
-    return True
 
 
 @kernel

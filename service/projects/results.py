@@ -11,7 +11,8 @@ from nfa import parse_pattern
 from service.client import ForestallClient, part
 from service.projects.documents import Document
 from service.projects.errors import ProjectRefused
-from service.projects.resources import Files, Form, Found, ResourceKind, Wanted, tag_of
+from service.projects.operators import Operators, aimed_state
+from service.projects.resources import Files, Form, Found, ResourceKind, Wanted
 from service.stores import USUAL_KINDS
 from streams import ForestallError
 
@@ -27,10 +28,11 @@ _WEBHOOK: Form = {
 }
 
 
-class Patterns(ResourceKind):
+class Patterns(Operators):
     """Patterns that are not retired."""
 
     title: ClassVar[str] = "pattern"
+    place: ClassVar[str] = "/patterns"
 
     def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
         """The pattern."""
@@ -58,9 +60,9 @@ class Patterns(ResourceKind):
         extra = {"start": document.body.get("start", "fresh")}
         yield Wanted(kind=self, name=document.name, form=form, document=document, extra=extra, feeds=fed_by(text))
 
-    def names(self, client: ForestallClient) -> list[str]:
-        """All that are not retired."""
-        return [item["name"] for item in client.get("/patterns")["items"] if item["state"] != "retired"]
+    def registration(self, wanted: Wanted) -> dict[str, Any]:
+        """The text and how it is registered."""
+        return {name: value for name, value in wanted.form.items() if name != "state"} | dict(wanted.extra)
 
     def find(self, client: ForestallClient, name: str) -> Found | None:
         """A pattern; one that is suspended is meant to be active."""
@@ -70,29 +72,12 @@ class Patterns(ResourceKind):
             return None
         answer, tag = read
         form = {name: answer[name] for name in ("stream", "text", *_PATTERN)}
-        state = "active" if answer["state"] == "suspended" else answer["state"]
-        return Found(form={**form, "text": form["text"].strip(), "state": state}, tag=tag, at=at, answer=answer)
+        form = {**form, "text": form["text"].strip(), "state": aimed_state(answer)}
+        return Found(form=form, tag=tag, at=at, answer=answer)
 
     def cannot_change(self, found: Form, wanted: Form) -> str:
         """A pattern keeps its stream."""
         return "" if found["stream"] == wanted["stream"] else "the stream of a pattern cannot be changed; rename it"
-
-    def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:
-        """Register what is different, then bring it into its state."""
-        form, at = wanted.form, f"/patterns/{part(wanted.name)}"
-        aim, state = form["state"], None if found is None else found.form["state"]
-        tag = tag_of(found)
-        if found is None or {**form, "state": state} != found.form or state == "retired":
-            body = {name: value for name, value in form.items() if name != "state"}
-            begun = "draft" if aim == "draft" and state in (None, "draft") else "active"
-            client.change("POST", "/patterns", tag, json={**body, **wanted.extra, "state": begun})
-            read = client.read(at)
-            tag, state = (read[1], read[0]["state"]) if read is not None else (None, begun)
-        step = {("active", "paused"): "pause", ("paused", "active"): "resume", ("draft", "active"): "activate"}.get(
-            (str(state), aim)
-        )
-        if step is not None:
-            client.change("POST", f"{at}/{step}", tag)
 
     def export(self, client: ForestallClient, name: str, found: Found, keep: Files) -> Form:
         """What is not as usual."""

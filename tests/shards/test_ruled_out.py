@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -29,33 +30,40 @@ RULES = {"constraints": ["exclusive(Pay, Cancel)", "prior(Pay, Write)"]}
 KEYS = ("a", "b", "c")
 
 
-def definitions(closed_by: str | list[str], outer: bool = True) -> list[Definition]:
-    kind, body = (
-        JoinKind(),
-        {
-            "name": "paid",
-            "inputs": [
-                {"stream": "orders", "as": "o", "type": "Order", "closed_by": "unique"},
-                {"stream": "orders", "as": "p", "type": "Pay", "closed_by": closed_by},
-            ],
-            "return": {"order": "id(o)", "payment": "id(p)"},
-            **({"outer": ["p"]} if outer else {}),
-        },
-    )
+def definitions(closed_by: str, version: int = 1) -> list[Definition]:
+    kind = JoinKind()
+    body = {
+        "name": "paid",
+        "inputs": [
+            {"stream": "orders", "as": "o", "type": "Order", "closed_by": "unique"},
+            {"stream": "orders", "as": "p", "type": "Pay", "closed_by": closed_by},
+        ],
+        "return": {"order": "id(o)", "payment": "id(p)"},
+        "outer": ["p"],
+    }
     join = kind.read(body, lambda _: ORDERS)
-    return [replace(one, version=1) for one in (join, *kind.parts(join, lambda _: ORDERS))]
+    return [replace(one, version=version) for one in (join, *kind.parts(join, lambda _: ORDERS))]
 
 
 def begun(
-    shards: int, closed_by: str, document: dict[str, Any] | None = None, *, is_late: bool = False
+    shards: int,
+    closed_by: str,
+    document: dict[str, Any] | None = None,
+    *,
+    is_late: bool = False,
+    is_open: Sequence[Event] = (),
+    declaration: StreamDeclaration = ORDERS,
 ) -> InlineShards:
+    """Shards in which the join runs; its constraints come behind it, or events before it, where that is said."""
     found = InlineShards(shards)
-    found.say("orders", StreamOn(ORDERS))
+    found.say("orders", StreamOn(declaration))
     for name in ("paid.inputs", "paid"):
         found.say(name, StreamOn(StreamDeclaration(name=name, derived=True)))
     follow = ConstraintsOn(name="orders", version=1, document=document or RULES)
     if not is_late:
         found.say("orders", follow)
+    if is_open:
+        found.feed("orders", EventBatch.from_events(is_open))
     for one in definitions(closed_by):
         found.say(one.inputs[0].stream, OperatorOn(one))
     if is_late:
@@ -79,6 +87,53 @@ def test_an_absent_partner_is_told_at_the_event_that_rules_it_out(is_late: bool)
     derived = rows_of_kind([*shards.settle(), *shards.pause()], "derived")
     told = [(parse_time(one["time"]) // SECOND_US, one["data"]) for one in derived]
     assert told == [(5, {"order": "Order1", "payment": None})]
+
+
+def absences(shards: InlineShards) -> list[tuple[int, str]]:
+    """Seconds and orders of what is reported without a payment while more may come."""
+    rows = [*shards.settle(), *shards.pause()]
+    assert rows_of_kind(rows, "dead-letter") == []
+    derived = rows_of_kind(rows, "derived")
+    return [
+        (parse_time(one["time"]) // SECOND_US, one["data"]["order"])
+        for one in derived
+        if one["data"]["payment"] is None
+    ]
+
+
+def test_traces_that_were_open_before_are_not_judged() -> None:
+    shards = begun(1, "workflow", is_open=[event(1, "Order")])
+    later = [event(5, "Cancel"), event(6, "Pay"), event(7, "Order", "b"), event(8, "Cancel", "b")]
+    shards.feed("orders", EventBatch.from_events(later))
+    assert absences(shards) == [(8, "Order7")]
+
+
+def test_traces_that_began_without_constraints_are_not_judged() -> None:
+    shards = begun(1, "workflow", {"constraints": ["prior(Note, Write)"]})
+    shards.feed("orders", EventBatch.from_events([event(1, "Order")]))
+    shards.say("orders", ConstraintsOn(name="orders", version=2, document=RULES))
+    shards.feed("orders", EventBatch.from_events([event(5, "Cancel"), event(6, "Order", "b"), event(7, "Cancel", "b")]))
+    assert absences(shards) == [(7, "Order6")]
+
+
+def test_another_version_of_a_join_hears_of_finished_inputs_again() -> None:
+    shards = begun(1, "workflow")
+    shards.feed("orders", EventBatch.from_events([event(5, "Cancel")]))
+    shards.settle()
+    for one in definitions("workflow", version=2):
+        shards.say(one.inputs[0].stream, OperatorOn(one))
+    shards.feed("orders", EventBatch.from_events([event(6, "Order"), event(7, "Note")]))
+    assert absences(shards) == [(6, "Order6")]
+
+
+@pytest.mark.parametrize(("seen_s", "order_s", "found"), [(9, 14, []), (9, 15, ["Order15"]), (15, 14, ["Order14"])])
+def test_a_trace_that_was_idle_for_too_long_begins_anew(seen_s: int, order_s: int, found: list[str]) -> None:
+    shards = begun(1, "workflow", {"constraints": ["prior(Note, Write)"]}, declaration=replace(ORDERS, idle_timeout=10))
+    shards.feed("orders", EventBatch.from_events([event(5, "Note")]))
+    shards.say("orders", ConstraintsOn(name="orders", version=2, document=RULES))
+    events = [event(seen_s, "Note", "b"), event(order_s, "Order"), event(order_s + 2, "Cancel")]
+    shards.feed("orders", EventBatch.from_events(events))
+    assert [order for _, order in absences(shards)] == found
 
 
 def test_without_the_workflow_it_is_told_at_the_end_of_the_trace() -> None:

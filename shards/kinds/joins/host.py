@@ -150,11 +150,11 @@ class JoinHost:
             run.drop(~is_kept(keys), keys)
 
     def measures(self) -> Mapping[str, int]:
-        """Sums of the counts of the joins; other hosts of a place count events, too."""
+        """Sums of the counts of the joins."""
         found: dict[str, int] = {}
         for run, _ in self.runs.values():
             for name, number in run.measures().items():
-                found[f"join_{name}"] = found.get(f"join_{name}", 0) + number
+                found[name] = found.get(name, 0) + number
         return found
 
     def dump(self) -> SavedHost:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from joins import CLOSED, LAST, merged_data, merged_id
 from shards.kinds.joins.ruled_out import RuledOut
@@ -118,8 +119,16 @@ class JoinInputHost:
         """Start an input."""
         self.running[definition.name] = definition.version, definition.body
         self.counts.setdefault(definition.name, 0)
-        if self.ruled_out is None and self._by_constraints:
-            self.ruled_out = RuledOut(self.declaration.ties)
+        if self.ruled_out is not None:
+            self.ruled_out.restart(definition.name)
+
+    def learn(self, followed: ConstraintsOn | None, open_keys: Callable[[], NDArray[np.uint64]]) -> None:
+        """Know the constraints that traces follow, and which traces began unseen, where constraints finish an input."""
+        if self.ruled_out is not None or not self._by_constraints:
+            return
+        self.ruled_out = RuledOut(self.declaration.ties, open_keys().tolist())
+        if followed is not None:
+            self.ruled_out.follow(followed)
 
     def stop(self, name: str) -> None:
         """Stop an input.
@@ -151,9 +160,10 @@ class JoinInputHost:
         """Hand events on."""
         if not len(batch):
             return MergedOutput(self.declaration.name)
-        newest_us = int(batch.time_us.max(initial=self.newest_us if self.newest_us is not None else batch.time_us[0]))
-        self.newest_us = newest_us
-        finished = self._finished(batch)
+        times_us = batch.time_us if self.newest_us is None else np.maximum(batch.time_us, self.newest_us)
+        now_us = np.maximum.accumulate(times_us)
+        self.newest_us = int(now_us[-1])
+        finished = self._finished(batch, now_us)
         return MergedOutput(
             self.declaration.name, tuple(self._merged(name, batch, finished.get(name, ())) for name in self.running)
         )
@@ -162,7 +172,7 @@ class JoinInputHost:
         """Time has come so far."""
         self.newest_us = watermark_us if self.newest_us is None else max(self.newest_us, watermark_us)
         if self.ruled_out is not None and (idle_us := self.declaration.idle_timeout_us) is not None:
-            self.ruled_out.pass_time(watermark_us, idle_us)
+            self.ruled_out.pass_time(self.newest_us - idle_us)
         return MergedOutput(self.declaration.name)
 
     def end_trace(self, key: str, time_us: int | None) -> MergedOutput:
@@ -190,7 +200,7 @@ class JoinInputHost:
 
     def measures(self) -> Mapping[str, int]:
         """How many events were handed on."""
-        return {"join_handed_on": sum(self.counts.values())}
+        return {"handed_on": sum(self.counts.values())}
 
     def dump(self) -> SavedHost:
         """The definitions and counts."""
@@ -205,16 +215,29 @@ class JoinInputHost:
         """The types of the inputs that constraints finish, by name."""
         return {name: tuple(body["types"]) for name, (_, body) in self.running.items() if body.get("workflow")}
 
-    def _finished(self, batch: EventBatch) -> dict[str, list[int]]:
-        """By input the rows after whose events constraints leave no more events of it in the trace."""
+    def _finished(self, batch: EventBatch, now_us: NDArray[np.int64]) -> dict[str, list[int]]:
+        """By input the rows after whose events constraints leave no more events of it in the trace.
+
+        Args:
+            batch: The events.
+            now_us: How far time has come with each.
+        """
         found: dict[str, list[int]] = {}
         if self.ruled_out is None:
             return found
         inputs, idle_us = self._by_constraints, self.declaration.idle_timeout_us
         ends = [name in self.declaration.end_events or self.ruled_out.ends(name) for name in batch.type_names]
-        keys, times = batch.columns.column("key").to_pylist(), batch.time_us.tolist()
-        for row, (key, code, time_us) in enumerate(zip(keys, batch.type_codes.tolist(), times, strict=True)):
-            for name in self.ruled_out.see(key, batch.type_names[code], time_us, inputs, idle_us):
+        rows = zip(
+            batch.columns.column("key").to_pylist(),
+            batch.type_codes.tolist(),
+            batch.time_us.tolist(),
+            now_us.tolist(),
+            strict=True,
+        )
+        for row, (key, code, time_us, newest_us) in enumerate(rows):
+            if idle_us is not None:
+                self.ruled_out.end_idle(key, newest_us - idle_us)
+            for name in self.ruled_out.see(key, batch.type_names[code], time_us, inputs):
                 found.setdefault(name, []).append(row)
             if ends[code]:
                 self.ruled_out.end(key)

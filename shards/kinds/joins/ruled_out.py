@@ -6,7 +6,7 @@ a pattern: can an event of these types still come, in any continuation that keep
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,10 +84,12 @@ class RuledOut:
 
     Args:
         ties: What events of one time are; only where they are ordered is anything known.
+        begun: Hashed keys of traces that are open already. Nothing is known of them, as their events were not seen.
     """
 
-    def __init__(self, ties: Ties) -> None:
+    def __init__(self, ties: Ties, begun: Iterable[int] = ()) -> None:
         self._ties = ties
+        self._begun = set(begun)
         self._versions: dict[int, _Version] = {}
         self._traces: dict[str, _Trace] = {}
 
@@ -96,9 +98,12 @@ class RuledOut:
         if record.version not in self._versions:
             self._versions[record.version] = _Version(record.name, record.document, self._ties)
 
-    def see(
-        self, key: str, event_type: str, time_us: int, inputs: Mapping[str, tuple[str, ...]], idle_us: int | None
-    ) -> Iterator[str]:
+    def restart(self, name: str) -> None:
+        """An input begins anew: what was reported of it is reported again, at the next event of each trace."""
+        for trace in self._traces.values():
+            trace.finished -= {name}
+
+    def see(self, key: str, event_type: str, time_us: int, inputs: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
         """The inputs that an event finishes in its trace.
 
         Args:
@@ -106,17 +111,10 @@ class RuledOut:
             event_type: Of the event.
             time_us: Of the event.
             inputs: Names and types; no types: all.
-            idle_us: A trace ends after so long without an event; None: never.
         """
         trace = self._traces.get(key)
-        if trace is not None and idle_us is not None and time_us - trace.last_us >= idle_us:
-            trace = None
         if trace is None:
-            if not self._versions:
-                return
-            newest = max(self._versions)
-            start = 0 if self._versions[newest].is_usable else _RELEASED
-            trace = self._traces[key] = _Trace(newest, start, frozenset(), time_us)
+            trace = self._traces[key] = self._new(key, time_us)
         trace.last_us = max(trace.last_us, time_us)
         if trace.state == _RELEASED:
             return
@@ -129,6 +127,15 @@ class RuledOut:
                 trace.finished |= {name}
                 yield name
 
+    def _new(self, key: str, time_us: int) -> _Trace:
+        """A trace that begins under the newest constraints; one that has begun unseen, or without any, is given up."""
+        newest = max(self._versions, default=0)
+        is_known = bool(self._versions) and self._versions[newest].is_usable
+        if self._begun and (hashed := key_hash(key)) in self._begun:
+            self._begun.discard(hashed)
+            is_known = False
+        return _Trace(newest, 0 if is_known else _RELEASED, frozenset(), time_us)
+
     def ends(self, event_type: str) -> bool:
         """Whether the newest constraints say that a type ends its trace."""
         return bool(self._versions) and event_type in self._versions[max(self._versions)].rules.trace_ends
@@ -136,11 +143,18 @@ class RuledOut:
     def end(self, key: str) -> None:
         """The trace of a key is over."""
         self._traces.pop(key, None)
+        if self._begun:
+            self._begun.discard(key_hash(key))
 
-    def pass_time(self, watermark_us: int, idle_us: int) -> None:
-        """End the traces that have had no event for too long."""
-        over = [key for key, trace in self._traces.items() if watermark_us - trace.last_us >= idle_us]
-        for key in over:
+    def end_idle(self, key: str, until_us: int) -> None:
+        """End the trace of a key if its newest event is not after a time."""
+        trace = self._traces.get(key)
+        if trace is not None and trace.last_us <= until_us:
+            del self._traces[key]
+
+    def pass_time(self, until_us: int) -> None:
+        """End all traces whose newest event is not after a time."""
+        for key in [key for key, trace in self._traces.items() if trace.last_us <= until_us]:
             del self._traces[key]
 
     def keep(self, is_kept: Callable[[NDArray[np.uint64]], NDArray[np.bool_]]) -> None:
@@ -148,13 +162,17 @@ class RuledOut:
         keys = list(self._traces)
         kept = is_kept(np.array([key_hash(key) for key in keys], np.uint64))
         self._traces = {key: self._traces[key] for key, one in zip(keys, kept.tolist(), strict=True) if one}
+        begun = np.array(sorted(self._begun), np.uint64)
+        self._begun = set(begun[is_kept(begun)].tolist())
 
     def dump(self) -> dict[str, Any]:
         """The constraints that something follows, and the traces."""
         newest = max(self._versions, default=0)
         used: dict[int, list[int]] = {newest: [0]} if self._versions else {}
         for trace in self._traces.values():
-            used.setdefault(trace.version, [0]).append(max(trace.state, 0))
+            if trace.state != _RELEASED:
+                used.setdefault(trace.version, [0]).append(trace.state)
+        self._versions = {number: version for number, version in self._versions.items() if number in used}
         states = {number: sorted(set(some)) for number, some in used.items()}
         versions = []
         for number, some in sorted(states.items()):
@@ -163,6 +181,7 @@ class RuledOut:
                 [number, version.name, version.document, [_state_form(version.states[state]) for state in some]]
             )
         return {
+            "begun": sorted(self._begun),
             "versions": versions,
             "traces": [
                 [
@@ -179,7 +198,7 @@ class RuledOut:
     @classmethod
     def load(cls, saved: Mapping[str, Any], ties: Ties) -> RuledOut:
         """What ``dump`` gave."""
-        found = cls(ties)
+        found = cls(ties, saved["begun"])
         for number, name, document, states in saved["versions"]:
             found._versions[number] = _Version(name, document, ties, [_state_of(form) for form in states])
         for key, version, state, finished, last_us in saved["traces"]:

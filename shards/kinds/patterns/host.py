@@ -93,6 +93,10 @@ class PatternHost:
         newest = self._versions[number]
         return ConstraintsOn(name=newest.name, version=number, document=newest.document)
 
+    def open_keys(self) -> NDArray[np.uint64]:
+        """Hashed keys of the open traces."""
+        return self._matcher.open_keys()
+
     @property
     def newest_us(self) -> int | None:
         """How far time has come for the matcher."""

@@ -1,0 +1,45 @@
+"""What a project says of operators: the life that patterns and those of other kinds have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+from service.client import ForestallClient, part
+from service.projects.resources import Found, ResourceKind, Wanted, tag_of
+
+_STEPS = {("active", "paused"): "pause", ("paused", "active"): "resume", ("draft", "active"): "activate"}
+
+
+class Operators(ResourceKind):
+    """Operators of one kind that are not retired."""
+
+    place: ClassVar[str]
+    """Where the API has them."""
+
+    @abstractmethod
+    def registration(self, wanted: Wanted) -> dict[str, Any]:
+        """What registers an operator, but for its state."""
+
+    def names(self, client: ForestallClient) -> list[str]:
+        """All that are not retired."""
+        return [item["name"] for item in client.get(self.place)["items"] if item["state"] != "retired"]
+
+    def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:
+        """Register what is different, then bring it into its state."""
+        form, at = wanted.form, f"{self.place}/{part(wanted.name)}"
+        aim, state = form["state"], None if found is None else found.form["state"]
+        tag = tag_of(found)
+        if found is None or {**form, "state": state} != found.form or state == "retired":
+            begun = "draft" if aim == "draft" and state in (None, "draft") else "active"
+            client.change("POST", self.place, tag, json={**self.registration(wanted), "state": begun})
+            read = client.read(at)
+            tag, state = (read[1], read[0]["state"]) if read is not None else (None, begun)
+        step = _STEPS.get((str(state), aim))
+        if step is not None:
+            client.change("POST", f"{at}/{step}", tag)
+
+
+def aimed_state(answer: dict[str, Any]) -> str:
+    """The state of an operator that a project asks for; one that is suspended is meant to be active."""
+    return "active" if answer["state"] == "suspended" else str(answer["state"])

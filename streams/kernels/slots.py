@@ -1,0 +1,53 @@
+"""A hash table of keys that are hashes already: open addressing with linear probing, (slots, 2) of key and value.
+
+The number of slots is a power of two; 0 as value is an empty slot.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streams.kernels.compiling import apart, inlined, kernel
+
+HOME_BITS = np.uint64(32)  # the low bits of a key's hash chose its shard, the high bits its place in the table
+
+
+@inlined
+def find_slot(slots: NDArray[np.uint64], key: np.uint64) -> np.uint64:
+    """Slot of a key, or the empty slot where it belongs."""
+    mask = np.uint64(slots.shape[0] - 1)
+    slot = (key >> HOME_BITS) & mask
+    while slots[slot, 1] != np.uint64(0) and slots[slot, 0] != key:
+        slot = (slot + np.uint64(1)) & mask
+    return slot
+
+
+@apart
+def remove_slot(slots: NDArray[np.uint64], gap: np.uint64) -> None:
+    """Empty a slot and close the gap (backward shift), so that no tombstones gather."""
+    size = np.uint64(slots.shape[0])
+    mask = size - np.uint64(1)
+    slot = gap
+    while True:
+        slot = (slot + np.uint64(1)) & mask
+        if slots[slot, 1] == np.uint64(0):
+            break
+        home = (slots[slot, 0] >> HOME_BITS) & mask
+        if ((slot + size - home) & mask) >= ((slot + size - gap) & mask):
+            slots[gap, 0] = slots[slot, 0]
+            slots[gap, 1] = slots[slot, 1]
+            gap = slot
+    slots[gap, 1] = np.uint64(0)
+
+
+@kernel
+def fill_slots(slots: NDArray[np.uint64], keys: NDArray[np.uint64], values: NDArray[np.uint64]) -> bool:
+    """Enter keys into slots with room for them; False when a key comes twice or a value is 0."""
+    for number in range(keys.shape[0]):
+        slot = find_slot(slots, keys[number])
+        if slots[slot, 1] != np.uint64(0) or values[number] == np.uint64(0):
+            return False
+        slots[slot, 0] = keys[number]
+        slots[slot, 1] = values[number]
+    return True
