@@ -118,12 +118,12 @@ def test_traces_that_began_without_constraints_are_not_judged() -> None:
 
 def test_another_version_of_a_join_hears_of_finished_inputs_again() -> None:
     shards = begun(1, "workflow")
-    shards.feed("orders", EventBatch.from_events([event(5, "Cancel")]))
+    shards.feed("orders", EventBatch.from_events([event(5, "Cancel"), event(6, "Note", "b")]))  # time passes the first
     shards.settle()
     for one in definitions("workflow", version=2):
         shards.say(one.inputs[0].stream, OperatorOn(one))
-    shards.feed("orders", EventBatch.from_events([event(6, "Order"), event(7, "Note")]))
-    assert absences(shards) == [(6, "Order6")]
+    shards.feed("orders", EventBatch.from_events([event(7, "Order"), event(8, "Note")]))
+    assert absences(shards) == [(7, "Order7")]
 
 
 @pytest.mark.parametrize(("seen_s", "order_s", "found"), [(9, 14, []), (9, 15, ["Order15"]), (15, 14, ["Order14"])])
