@@ -17,9 +17,8 @@ from joins.errors import JoinStateError
 from joins.items import ItemColumns, JoinedColumns
 from joins.kernels import tables as kernel
 from joins.kernels.tables import NIL, Found, Items, JoinState, Rules
-from joins.kernels.windowed import drop_keys, join_batch
+from joins.kernels.windowed import drop_keys, fill_slots, join_batch
 from joins.windows import Window
-from streams.kernels.slots import fill_slots
 
 MOST_INPUTS = 16
 _FORMAT = 1

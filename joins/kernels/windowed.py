@@ -65,6 +65,7 @@ from joins.kernels.tables import (
 )
 from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import inlined, kernel, routine
+from streams.kernels.slots import fill_slots as fill_slots  # noqa: PLC0414 - Python code of this package calls it, too
 from streams.kernels.slots import find_slot
 
 _FOREVER = np.int64(2**62)

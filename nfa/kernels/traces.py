@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import apart, inlined, kernel
 from streams.kernels.slots import HOME_BITS, find_slot, remove_slot
+from streams.kernels.slots import fill_slots as fill_slots  # noqa: PLC0414 - Python code of this package calls it, too
 
 Int: TypeAlias = int | np.int32 | np.int64
 

@@ -16,7 +16,6 @@ from nfa.guards.tables import GuardTables
 from nfa.kernels import traces as kernel
 from nfa.kernels.mixed_traces import advance_mixed
 from nfa.kernels.traces import DEVIANT, FAILED, NIL, UNGUARDED, Advance, Columns, TraceState, VisitColumns, Wants
-from streams.kernels.slots import fill_slots
 
 _LEAST_SLOTS = 256
 _LEAST_SWEEP = 4_096
@@ -344,7 +343,7 @@ class TraceTable:
         counters[kernel.TRACES] = counters[kernel.FRESH] = len(keys)
         index = np.zeros((size, 2), np.uint64)
         values = (found.astype(np.uint64) << _HIGH) | np.arange(1, len(keys) + 1, dtype=np.uint64)
-        if not fill_slots(index, keys, values):
+        if not kernel.fill_slots(index, keys, values):
             raise StateFormatError("saved state: trace_key holds a key twice")
         self._state = self._empty(size, counters)._replace(slots=index)
         self._state.released[: len(keys)] = released
@@ -385,7 +384,7 @@ class TraceTable:
         if state.counters[kernel.TRACES] >= slots - slots // 4:
             entries = state.slots[state.slots[:, 1] != 0]
             larger = np.zeros((2 * slots, 2), np.uint64)
-            fill_slots(larger, entries[:, 0].copy(), entries[:, 1].copy())
+            kernel.fill_slots(larger, entries[:, 0].copy(), entries[:, 1].copy())
             self._state = state._replace(slots=larger)
         else:
             size = 2 * len(state.free)
