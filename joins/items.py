@@ -83,6 +83,7 @@ class JoinedColumns:
         closing_causes: uint8 ``Cause``.
         closing_times_us: int64.
         closing_items: int32.
+        closing_places: int64: the number of results before each, as both come in one order.
         violations: int32: items that are events of keys that their own input had closed. They joined nothing.
     """
 
@@ -93,4 +94,5 @@ class JoinedColumns:
     closing_causes: NDArray[np.uint8]
     closing_times_us: NDArray[np.int64]
     closing_items: NDArray[np.int32]
+    closing_places: NDArray[np.int64]
     violations: NDArray[np.int32]

@@ -51,10 +51,12 @@ class JoinOutput:
 
     Attributes:
         events: Of the derived stream, in the order in which they came about; the key is that of the join.
+        passed_on: The same, and among them a row that ends the trace of each key that is finished: ``streams.ENDED``.
         broken: Events that contradict a finished key.
     """
 
     events: EventBatch
+    passed_on: EventBatch
     broken: tuple[Broken, ...] = ()
 
 
@@ -94,7 +96,7 @@ class JoinRun:
         if not is_known.all():
             batch = batch.take(np.flatnonzero(is_known[batch.type_codes]))
         if not len(batch):
-            return JoinOutput(events=batch)
+            return JoinOutput(events=batch, passed_on=batch)
         items, rows = self._items(batch)
         is_event = items.kinds == Item.EVENT
         first = self._join.next_sequence
@@ -111,7 +113,8 @@ class JoinRun:
         """No event comes any more: every input finishes every key."""
         now_us = self._join.now_us
         if now_us is None:
-            return JoinOutput(events=EventBatch.from_events([]))
+            none = EventBatch.from_events([])
+            return JoinOutput(events=none, passed_on=none)
         keys = self._join.keys()
         rest = sorted(zip(keys.tolist(), map(self._text_of, keys.tolist()), strict=True), key=lambda pair: pair[1])
         items = ItemColumns.of(
@@ -212,16 +215,21 @@ class JoinRun:
             for item in found.violations.tolist()
             for event in self._events([int(sequences[item])])
         )
-        made = self._each(found) if self.body.emit == "each" else self._on_close(found)
-        output = JoinOutput(events=EventBatch.from_events(list(made)), broken=broken)
+        is_each = self.body.emit == "each"
+        made = list(self._each(found) if is_each else self._on_close(found))
+        events = EventBatch.from_events([event for _, event in made])
+        passed_on = _with_ends(events, np.array([place for place, _ in made], np.int64), found, is_each=is_each)
+        output = JoinOutput(events=events, passed_on=passed_on, broken=broken)
         if self._held.is_sparse(self._join.stored):  # otherwise each call would cost as much as is held
             self._held.keep_only(self._join.held_sequences())
         return output
 
-    def _each(self, found: JoinedColumns) -> Iterator[Event]:
-        """An event for each combination, in their order."""
+    def _each(self, found: JoinedColumns) -> Iterator[tuple[int, Event]]:
+        """An event for each combination, in their order, and the number of the combination."""
         named = self._named(np.unique(found.members[found.members >= 0]))
-        for members, time_us in zip(found.members.tolist(), found.result_times_us.tolist(), strict=True):
+        for place, (members, time_us) in enumerate(
+            zip(found.members.tolist(), found.result_times_us.tolist(), strict=True)
+        ):
             events = {
                 one.alias: named[sequence]
                 for one, sequence in zip(self.body.inputs, members, strict=True)
@@ -229,22 +237,22 @@ class JoinRun:
             }
             data = {column.name: _value(column, events.get(column.alias)) for column in self.body.columns}
             key = next(iter(events.values())).key
-            yield self._event([[alias, event.id] for alias, event in events.items()], time_us, key, data)
+            yield place, self._event([[alias, event.id] for alias, event in events.items()], time_us, key, data)
 
-    def _on_close(self, found: JoinedColumns) -> Iterator[Event]:
-        """An event for each key that is over, of what took part until then."""
+    def _on_close(self, found: JoinedColumns) -> Iterator[tuple[int, Event]]:
+        """An event for each key that is over, of what took part until then, and the number of the closing."""
         steps = sorted(
-            [(item, 0, place) for place, item in enumerate(found.result_items.tolist())]
-            + [(item, 1, place) for place, item in enumerate(found.closing_items.tolist())]
+            [(place, 1, place) for place in range(len(found.members))]
+            + [(before, 0, place) for place, before in enumerate(found.closing_places.tolist())]
         )
         named = self._named(np.unique(found.members[found.members >= 0]))
-        for _, is_closing, place in steps:
-            if is_closing:
+        for _, is_result, place in steps:
+            if not is_result:
                 key = int(found.closing_keys[place])
                 if key in self._totals:
                     text, totals = self._totals.pop(key)
                     time_us = int(found.closing_times_us[place])
-                    yield self._event([text], time_us, text, totals.values())
+                    yield place, self._event([text], time_us, text, totals.values())
             else:
                 self._count(found.members[place], named)
 
@@ -277,6 +285,24 @@ class JoinRun:
             return self._totals[key][0]
         rows = np.flatnonzero(self._held.batch.key_hashes == key)
         return str(self._held.batch.columns.column("key")[int(rows[0])].as_py()) if len(rows) else ""
+
+
+def _with_ends(events: EventBatch, places: NDArray[np.int64], found: JoinedColumns, *, is_each: bool) -> EventBatch:
+    """Events, and behind those of each finished key a row that ends its trace.
+
+    Args:
+        events: In their order.
+        places: Of each the number of its combination, or of the closing that it was made at.
+        found: What the join found.
+        is_each: Whether the events are of combinations.
+    """
+    closings = len(found.closing_keys)
+    if not closings:
+        return events
+    ended = EventBatch.of_ended(found.closing_keys, found.closing_times_us)
+    of_events, of_ends = (places, found.closing_places) if is_each else (places, np.arange(closings) + 1)
+    order = np.argsort(np.concatenate([2 * of_events + 1, 2 * of_ends]), kind="stable")
+    return EventBatch.joined([events, ended]).take(order)
 
 
 def merged_id(number: int, place: int, identity: str) -> str:

@@ -274,6 +274,7 @@ def _room(inputs: int, results: int, items: int) -> Found:
         closing_causes=np.zeros(results, np.uint8),
         closing_times=np.zeros(results, np.int64),
         closing_items=np.zeros(results, np.int32),
+        closing_places=np.zeros(results, np.int64),
         violations=np.zeros(items, np.int32),
         filled=np.zeros(3, np.int64),
         cursors=np.zeros(inputs, np.int32),
@@ -299,5 +300,6 @@ def _columns(found: Found) -> JoinedColumns:
         closing_causes=found.closing_causes[:closings].copy(),
         closing_times_us=found.closing_times[:closings].copy(),
         closing_items=found.closing_items[:closings].copy(),
+        closing_places=found.closing_places[:closings].copy(),
         violations=found.violations[:violations].copy(),
     )

@@ -24,7 +24,6 @@ from nfa.results.batch import LaneOutput, MatcherStats, MatchOutput
 from nfa.results.open_cases import CaseQuery, OpenCases
 from nfa.runs.engine import Ties
 from nfa.syntax import Path, Pattern
-from nfa.traces.finer_keys import rows_with_keys
 from nfa.traces.table import EARLIEST
 from streams import USUAL_BUDGET, EventBatch, WorkBudget, key_hash
 
@@ -254,8 +253,7 @@ class Matcher:
                 output = lane.process(batch)
                 found.append(replace(output, first_row=done) if done else output)
             else:
-                finer, homes, rows = rows_with_keys(batch, keys)
-                found.append(replace(lane.process(finer, homes), first_row=done, rows=rows))
+                found.append(replace(lane.process_finer(batch, keys), first_row=done))
         self._is_midway = False
         return self._told(found)
 
@@ -287,7 +285,9 @@ class Matcher:
         self._compile()
         self._is_midway = True
         homes = np.array(sorted({key_hash(key) for key in keys}), np.uint64)
-        found = [lane.end_traces(homes, time_us) for lane in self._lanes.values()]
+        newest_us = self._main.newest_us  # further keys may have had no event for a while
+        when_us = newest_us if time_us is None else min(time_us, newest_us)
+        found = [lane.end_traces(homes, when_us) for lane in self._lanes.values()]
         self._is_midway = False
         return MatchOutput(tuple(self._told(found)))
 

@@ -64,6 +64,8 @@ class DerivedPlace(Place):
     ) -> Iterator[Step]:
         """Take events in, from the log or from this shard."""
         batch = EventBatch.joined(batches)
+        if self._is_ordered and (is_ended := batch.is_ended).any():  # what feeds it beside may still bring some
+            batch = batch.take(np.flatnonzero(~is_ended))
         if not self._is_ordered:
             yield from self._taken(entries[-1], self._let_go(None))
             yield from self._taken(entries[-1], batch)

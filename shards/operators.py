@@ -55,6 +55,7 @@ class Output(Protocol):
         """Events of derived streams that have the keys of what they are made of, in the order of their making.
 
         At most one batch per stream. How the events that they are made of are cut changes neither them nor their order.
+        Rows of the type ``streams.ENDED`` are no events: no more events of their key come, so its trace ends there.
         Those with other keys are results of the kind ``derived``; these are, too.
         """
         ...

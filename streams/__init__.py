@@ -5,7 +5,7 @@ of a stream, the records of the event log, event time, and the root of the error
 the order of rows is the order of the log, and nothing here knows who reads a batch.
 """
 
-from streams.batch import EventBatch
+from streams.batch import ENDED, EventBatch
 from streams.clock import Clock, SystemClock
 from streams.columns.arrow_columns import column_of, numbers_of, time_column
 from streams.columns.ragged import RaggedOrder, ascending_words, ragged_order, ragged_places
@@ -94,6 +94,7 @@ __all__ = [
     "CHANGEABLE",
     "CONTROL_RECORDS",
     "EARLIEST_US",
+    "ENDED",
     "LATEST_US",
     "LAYOUT_KEY",
     "MAX_SHARDS",

@@ -24,6 +24,12 @@ from streams.keys import AttributePath, Path, place_for
 
 FORMAT_VERSION = 1
 
+ENDED = ""
+"""Type of a row that is no event: no more events of its key come, so its trace ends there. No event has an empty type.
+
+Only batches of derived streams have such rows; their keys are known as hashes.
+"""
+
 _VERSION_KEY = b"forestall.batch"
 SCHEMA = pa.schema(
     [
@@ -95,6 +101,28 @@ class EventBatch:
         hashes = np.array([key_hash(key) for key in distinct.dictionary.to_pylist()], np.uint64)
         arrays = [ids, types, time_column(times_us), keys, column_of(hashes[numbers_of(distinct.indices)]), data]
         return cls(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA))
+
+    @classmethod
+    def of_ended(cls, key_hashes: NDArray[np.uint64], times_us: NDArray[np.int64], *, kind: str = ENDED) -> EventBatch:
+        """Rows at which traces end, in their order.
+
+        Args:
+            key_hashes: Of the traces.
+            times_us: When they end.
+            kind: The type of the rows.
+        """
+        size = len(key_hashes)
+        empty = pa.array([""] * size, pa.string())
+        types = pa.DictionaryArray.from_arrays(column_of(np.zeros(size, np.int32)), pa.array([kind]))
+        data = pa.array([b"{}"] * size, pa.binary())
+        arrays = [empty, types, time_column(times_us), empty, column_of(key_hashes), data]
+        return cls(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA))
+
+    @property
+    def is_ended(self) -> NDArray[np.bool_]:
+        """Which rows are no events, but end the trace of their key."""
+        names = self.type_names
+        return self.type_codes == names.index(ENDED) if ENDED in names else np.zeros(len(self), np.bool_)
 
     def to_events(self) -> list[Event]:
         """Row form, for edges and tests."""

@@ -237,6 +237,7 @@ def say_over(lent: JoinState, rules: Rules, found: Found, cluster: np.int64, tim
     found.closing_causes[place] = lent.keyed[cluster]["cause"]
     found.closing_times[place] = time_us
     found.closing_items[place] = item
+    found.closing_places[place] = found.filled[0]
     found.filled[1] += 1
     lent.keyed[cluster]["ends"] |= SAID
     lent.counters[CLOSINGS] += 1

@@ -140,6 +140,7 @@ class Found(NamedTuple):
     closing_causes: NDArray[np.uint8]
     closing_times: NDArray[np.int64]
     closing_items: NDArray[np.int32]
+    closing_places: NDArray[np.int64]  # results before it
     violations: NDArray[np.int32]  # items
     filled: NDArray[np.int64]  # (3,) results, closings, violations
     cursors: NDArray[np.int32]  # (inputs,) scratch

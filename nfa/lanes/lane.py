@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -24,10 +25,12 @@ from nfa.results.event_store import events_of_batch
 from nfa.runs.columns import RunInput
 from nfa.runs.engine import RunOutput
 from nfa.runs.program import RunListening, RunPattern, needs_trace_end
+from nfa.syntax import Path
+from nfa.traces.finer_keys import rows_with_keys
 from nfa.traces.idle_traces import EndedTraces, IdleTraces
 from nfa.traces.table import Visits
 from nfa.traces.trace_ends import end_rows, with_ends
-from streams import EventBatch
+from streams import ENDED, EventBatch
 
 KeyChoice: TypeAlias = Callable[[NDArray[np.uint64]], NDArray[np.bool_]]
 
@@ -196,20 +199,26 @@ class Lane:
         )
         self._run_numbers = tuple(numbers)
 
-    def process(self, batch: EventBatch, homes: NDArray[np.uint64] | None = None) -> LaneOutput:
-        """Match one batch; rows are taken in their order.
+    def process_finer(self, batch: EventBatch, keys: Sequence[Path]) -> LaneOutput:
+        """Match the rows of a batch in which no key of the lane is null; where a trace ends, all finer ones do."""
+        finer, homes, rows = rows_with_keys(batch, keys)
+        self._note_finer(homes, finer.key_hashes)
+        if (is_ended := batch.is_ended).any():
+            ends = np.flatnonzero(is_ended)
+            ended = self._state.finer.ended(ends, batch.key_hashes[ends], batch.time_us[ends])
+            finer = EventBatch.joined([finer, EventBatch.of_ended(ended.keys, ended.times_us)])
+            rows = np.concatenate([rows, ended.rows])
+            order = np.argsort(rows, kind="stable")
+            finer, rows = finer.take(order), rows[order]
+        return replace(self.process(finer), rows=rows)
 
-        Args:
-            batch: Its hashed keys are those of the lane.
-            homes: The hashed correlation keys, where the lane's are finer.
-        """
+    def process(self, batch: EventBatch) -> LaneOutput:
+        """Match one batch, whose hashed keys are those of the lane; rows are taken in their order."""
         state = self._state
-        if homes is not None:
-            self._note_finer(homes, batch.key_hashes)
         if state.idle is None or not len(batch):
-            return self._advance(batch)
+            return self._advance(batch, batch.is_ended)
         ended = state.idle.advance(batch.key_hashes, batch.time_us, self._is_end_event(batch), self.newest_us)
-        return self._advance(*with_ends(batch, ended)) if len(ended) else self._advance(batch)
+        return self._advance(*(with_ends(batch, ended) if len(ended) else (batch, batch.is_ended)))
 
     def pass_time(self, watermark_us: int) -> list[LaneOutput]:
         """Decide what is decided once every event before the watermark has been seen; it is remembered."""
@@ -223,17 +232,17 @@ class Lane:
         """End every trace: the input is finite and was all of it."""
         return self._report.of_time(self._state, self._state.runs.finish(self._state.id_of))
 
-    def end_traces(self, homes: NDArray[np.uint64], time_us: int | None) -> LaneOutput:
+    def end_traces(self, homes: NDArray[np.uint64], time_us: int) -> LaneOutput:
         """End the traces of some correlation keys.
 
         Args:
             homes: Hashed correlation keys.
-            time_us: When they end; at the newest time if that is earlier, or None.
+            time_us: When they end.
         """
         keys = np.unique(np.concatenate([homes, self._state.finer.of(homes)]))
         if self._state.idle is not None:
             self._state.idle.forget(keys)
-        return self._end_at(keys, self.newest_us if time_us is None else min(time_us, self.newest_us))
+        return self._end_at(keys, time_us)
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
         """Forget the traces of other correlation keys, as if none of their events had come; nothing is reported.
@@ -263,7 +272,7 @@ class Lane:
             state.forget_counts()
 
     def _is_end_event(self, batch: EventBatch) -> NDArray[np.bool_]:
-        ends = np.array([name in self.options.end_events for name in [*batch.type_names, ""]])
+        ends = np.array([name in self.options.end_events or name == ENDED for name in [*batch.type_names, ""]])
         found: NDArray[np.bool_] = ends[batch.type_codes]
         return found
 
@@ -282,11 +291,11 @@ class Lane:
         if finer.is_worth_sweeping:
             finer.keep(np.concatenate([self._state.table.keys(), keys]))
 
-    def _advance(self, batch: EventBatch, is_end: NDArray[np.bool_] | None = None) -> LaneOutput:
+    def _advance(self, batch: EventBatch, is_end: NDArray[np.bool_]) -> LaneOutput:
         """Match rows, some of which may be no events but end their trace."""
         state, first = self._state, self._state.sequence
         columns = self._columns(batch)
-        if is_end is not None:
+        if is_end.any():
             columns.types[is_end] = columns.classes[is_end] = self._layout.codes[TRACE_END]
             state.counts["ends"] += int(is_end.sum())
         visits = state.table.advance(columns, state.guards)

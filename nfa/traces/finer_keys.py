@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from nfa.conditions.predicates import BatchColumns
 from nfa.conditions.values import BOOLEAN, FLOAT, NULL, TEXT, Values
 from nfa.syntax import Path
-from streams import EventBatch, column_of
+from nfa.traces.idle_traces import EndedTraces
+from streams import EventBatch, column_of, ragged_places
 
 _LEAST_SWEEP = 4_096
 
@@ -45,6 +46,20 @@ class FinerTraces:
     def of(self, homes: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """The hashed keys of all finer traces of some correlation keys, ascending."""
         return np.sort(self._pairs[np.isin(self._pairs[:, 0], homes), 1])
+
+    def ended(self, rows: NDArray[np.intp], homes: NDArray[np.uint64], times_us: NDArray[np.int64]) -> EndedTraces:
+        """The finer traces that end where traces of correlation keys do.
+
+        Args:
+            rows: At which traces end, ascending.
+            homes: Their hashed correlation keys.
+            times_us: When they end.
+        """
+        pairs = self._pairs[np.lexsort((self._pairs[:, 1], self._pairs[:, 0]))]
+        first = np.searchsorted(pairs[:, 0], homes, "left")
+        sizes = np.searchsorted(pairs[:, 0], homes, "right") - first
+        keys = pairs[ragged_places(first, sizes), 1]
+        return EndedTraces(rows=np.repeat(rows, sizes), keys=keys, times_us=np.repeat(times_us, sizes))
 
     def keep(self, keys: NDArray[np.uint64]) -> None:
         """Forget all but some finer traces."""

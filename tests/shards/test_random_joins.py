@@ -18,7 +18,7 @@ from joins import Item, JoinInput, JoinRefused, read_join
 from joins.reference import ReferenceJoin
 from shards import InlineShards, RowBlock, ShardState
 from shards.kinds.joins import JoinKind, merged_stream
-from streams import Event, EventBatch, OperatorOn, StreamDeclaration, StreamOn, format_time
+from streams import Event, EventBatch, OperatorOn, PatternOn, StreamDeclaration, StreamOn, format_time
 
 STREAMS = {
     "orders": StreamDeclaration(name="orders", end_events=("End",)),
@@ -27,6 +27,7 @@ STREAMS = {
 }
 KIND = JoinKind()
 FAR_US = 100
+FAR = format_time(FAR_US)
 NAME = "all"
 
 windows = st.sampled_from(["none", "none", "2 us", "5 us", {"last": 1}, {"last": 2}])
@@ -87,6 +88,7 @@ class Naive:
         numbers: Of join keys.
         newest: Of each input the key of its newest event.
         now_us: How far time has come.
+        passed_on: Key, time and ids of what was found, and where a key was finished, in their order.
     """
 
     inputs: Sequence[JoinInput]
@@ -95,6 +97,7 @@ class Naive:
     numbers: dict[str, int] = field(default_factory=dict)
     newest: dict[int, int] = field(default_factory=dict)
     now_us: int = 0
+    passed_on: list[tuple[int, int, str]] = field(default_factory=list)
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Naive:
@@ -112,12 +115,12 @@ class Naive:
         if is_part:
             before = self.newest.get(number, key)
             if "clustered" in one.closings and before != key:
-                self.join.push(Item.CLOSING, number, before, event.time_us)
+                self.push(Item.CLOSING, number, before, event.time_us)
             self.newest[number] = key
             self.ids.append(event.id)
-            self.join.push(Item.EVENT, number, key, event.time_us)
+            self.push(Item.EVENT, number, key, event.time_us)
         if is_last or (is_part and "unique" in one.closings):
-            self.join.push(Item.CLOSING, number, key, event.time_us)
+            self.push(Item.CLOSING, number, key, event.time_us)
 
     def is_finished(self, event: Event) -> bool:
         """Whether all inputs have finished the key of an event."""
@@ -129,24 +132,47 @@ class Naive:
         self.pass_time(FAR_US)
         for key in self.numbers.values():
             for number in range(len(self.inputs)):
-                self.join.push(Item.CLOSING, number, key, FAR_US)
+                self.push(Item.CLOSING, number, key, FAR_US)
 
     def pass_time(self, until_us: int) -> None:
         """Every microsecond by itself, as what leaves its window has the time at which it does."""
         for time_us in range(self.now_us + 1, until_us + 1):
-            self.join.push(Item.TIME, 0, 0, time_us)
+            self.push(Item.TIME, 0, 0, time_us)
         self.now_us = max(self.now_us, until_us)
 
     def key_of(self, event: Event) -> int:
         """A number for the join key."""
         return self.numbers.setdefault(str(event.data["order"]), len(self.numbers) + 1)
 
+    def push(self, kind: Item, number: int, key: int, time_us: int) -> None:
+        """An item, and what follows from it: of each key the combinations come before its end."""
+        results, closed = len(self.join.results), len(self.join.closed)
+        self.join.push(kind, number, key, time_us)
+        for when_us, members in self.join.results[results:]:
+            key_of = {event.sequence: event.key for event in self.join._events}
+            found = key_of[max(members)]
+            assert found is not None
+            self.passed_on.append((found, when_us, repr(self.named(members))))
+        self.passed_on += [(one, time_us, "") for one in self.join.closed[closed:]]
+
+    def named(self, members: Sequence[int]) -> list[str | None]:
+        """Ids of the events of a combination."""
+        return [None if one < 0 else self.ids[one] for one in members]
+
+    def last_ones(self) -> list[tuple[str, str]]:
+        """Of each trace of the derived stream the time of its end and its last event."""
+        last: dict[int, str] = {}
+        found = []
+        for key, time_us, ids in self.passed_on:
+            if ids:
+                last[key] = ids
+            elif key in last:
+                found.append((format_time(time_us), last.pop(key)))
+        return [*found, *((FAR, ids) for ids in last.values())]
+
     def told(self) -> list[tuple[str, list[str | None]]]:
         """Times and ids of what was found."""
-        return [
-            (format_time(time_us), [None if one < 0 else self.ids[one] for one in members])
-            for time_us, members in self.join.results
-        ]
+        return [(format_time(time_us), self.named(members)) for time_us, members in self.join.results]
 
 
 def in_order(naive: Naive, made: Sequence[tuple[str, Event]]) -> Iterator[tuple[int, Event]]:
@@ -200,6 +226,7 @@ def begun(document: Mapping[str, Any], shards: int) -> InlineShards:
     derived = [StreamDeclaration(name=name, derived=True) for name in (NAME, merged_stream(NAME))]
     for declaration in [*STREAMS.values(), *derived]:
         inline.say(declaration.name, StreamOn(declaration))
+    inline.say(NAME, PatternOn(name="last", version=1, text="PATTERN last EVENT SEQ(_ e, NOT _)"))
     for one in (join, *KIND.parts(join, STREAMS.__getitem__)):
         inline.say(one.inputs[0].stream, OperatorOn(replace(one, version=1)))
     assert [row.body for block in inline.settle() for row in block] == []
@@ -223,5 +250,10 @@ def test_shards_find_what_a_document_means(
         if kind == "derived" and body["into"] == NAME and "far-" not in str(body["data"])
     ]
     assert sorted(found, key=str) == sorted(naive.told(), key=str)
+    data = {body["id"]: body["data"] for kind, body in bodies if kind == "derived" and body["into"] == NAME}
+    alerts = [(body["detected_at"], data[body["bindings"]["e"][0]]) for kind, body in bodies if kind == "alert"]
+    last = [(time, repr(list(one.values()))) for time, one in alerts if "far-" not in str(one)]
+    assert sorted(ids for _, ids in last) == sorted(ids for _, ids in naive.last_ones())
+    assert {one for one in naive.last_ones() if one[0] != FAR} <= set(last)  # the end of the input ends the others
     letters = sorted(body["event_id"] for kind, body in bodies if kind == "dead-letter")
     assert letters == sorted(naive.ids[sequence] for sequence in naive.join.violations)

@@ -24,8 +24,8 @@ class JoinResults:
     found: tuple[tuple[JoinRun, JoinOutput], ...] = ()
 
     def derived(self) -> Iterator[tuple[str, EventBatch]]:
-        """The events of each join, which has the name of their stream."""
-        return ((run.name, output.events) for run, output in self.found if len(output.events))
+        """The events of each join, which has the name of their stream, and where their keys are finished."""
+        return ((run.name, output.passed_on) for run, output in self.found if len(output.passed_on))
 
     def results(self, origin: Origin) -> Iterator[Result]:
         """A row for each event, and a dead letter for each that contradicts a finished key."""

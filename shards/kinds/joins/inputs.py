@@ -16,6 +16,7 @@ from shards.operators import KeyChoice, Origin, Result, SavedHost
 from shards.results import DERIVED
 from shards.rows import FoundRows
 from streams import (
+    ENDED,
     ConstraintsOn,
     ControlRecordError,
     Definition,
@@ -237,6 +238,8 @@ class JoinInputHost:
         for row, (key, code, time_us, newest_us) in enumerate(rows):
             if idle_us is not None:
                 self.ruled_out.end_idle(key, newest_us - idle_us)
+            if batch.type_names[code] == ENDED:
+                continue
             for name in self.ruled_out.see(key, batch.type_names[code], time_us, inputs):
                 found.setdefault(name, []).append(row)
             if ends[code]:
@@ -257,7 +260,9 @@ class JoinInputHost:
         """The events that take part in one input, and behind those of some rows that their keys are finished."""
         version, body = self.running[name]
         ends = self.declaration.end_events if body["ends"] and body["path"] is None else ()
-        is_part = np.array([not body["types"] or kind in body["types"] for kind in batch.type_names], np.bool_)
+        is_part = np.array(
+            [kind != ENDED and (not body["types"] or kind in body["types"]) for kind in batch.type_names], np.bool_
+        )
         is_last = np.array([kind in body["last"] or kind in ends for kind in batch.type_names], np.bool_)
         rows = np.concatenate([np.flatnonzero((is_part | is_last)[batch.type_codes]), np.array(finished, np.intp)])
         marks = np.arange(len(rows)) >= len(rows) - len(finished)
