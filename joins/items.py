@@ -29,6 +29,14 @@ class Cause(IntEnum):
     IMMEDIATE = tables.IMMEDIATE
 
 
+class Why(IntEnum):
+    """What decided a result."""
+
+    LAST_EVENT = tables.LAST_EVENT
+    BY_WINDOW = tables.BY_WINDOW
+    BY_CLOSING = tables.BY_CLOSING
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemColumns:
     """Events, closings and times in the order in which they are processed.
@@ -79,6 +87,7 @@ class JoinedColumns:
             inputs from 0, places included; -1: no event of that input comes any more, and none was there.
         result_times_us: int64: when each combination was complete, or could no longer be completed.
         result_items: int32: the item that led to it, as its place among the items.
+        result_whys: uint8 ``Why``: what decided it.
         closing_keys: uint64: keys of which no combination comes any more.
         closing_causes: uint8 ``Cause``.
         closing_times_us: int64.
@@ -90,6 +99,7 @@ class JoinedColumns:
     members: NDArray[np.int64]
     result_times_us: NDArray[np.int64]
     result_items: NDArray[np.int32]
+    result_whys: NDArray[np.uint8]
     closing_keys: NDArray[np.uint64]
     closing_causes: NDArray[np.uint8]
     closing_times_us: NDArray[np.int64]

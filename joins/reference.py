@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
-from joins.items import Item
+from joins.items import Item, Why
 from joins.windows import Window
 
 
@@ -31,6 +31,7 @@ class ReferenceJoin:
         windows: Of each input.
         outer: Inputs whose events are reported when they joined nothing and no longer can.
         results: Reported so far, as (time, sequence numbers).
+        whys: Of each what decided it.
         closed: Keys reported as over, in the order of the report.
         violations: Sequence numbers of events of keys that their input had closed.
     """
@@ -38,6 +39,7 @@ class ReferenceJoin:
     windows: Sequence[Window]
     outer: Sequence[int] = ()
     results: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
+    whys: list[Why] = field(default_factory=list)
     closed: list[int] = field(default_factory=list)
     violations: list[int] = field(default_factory=list)
     _events: list[_Event] = field(default_factory=list)
@@ -49,12 +51,12 @@ class ReferenceJoin:
     def push(self, kind: Item, number: int, key: int, time_us: int) -> None:
         """Take an item in."""
         self._now_us = max(self._now_us, time_us)
-        self._settle()
+        self._settle(Why.BY_WINDOW)
         if kind is Item.CLOSING:
             self._closings.add((number, key))
         elif kind is not Item.TIME:
             self._take(number, key if kind is Item.EVENT else None)
-        self._settle()
+        self._settle(Why.BY_CLOSING if kind is Item.CLOSING else Why.BY_WINDOW, came=kind is Item.EVENT)
 
     def held(self) -> set[int]:
         """Sequence numbers of the events that may still join."""
@@ -80,6 +82,7 @@ class ReferenceJoin:
             for combination in self._combinations(event):
                 self._reported.update(combination)
                 self.results.append((self._now_us, combination))
+                self.whys.append(Why.LAST_EVENT)
         self._taken.append(event)
 
     def _combinations(self, event: _Event) -> Iterator[tuple[int, ...]]:
@@ -129,13 +132,20 @@ class ReferenceJoin:
             and not all(self._has_closed(number, event.key) for number in others)
         )
 
-    def _settle(self) -> None:
-        """Report what can no longer join, and keys that are over."""
+    def _settle(self, why: Why, *, came: bool = False) -> None:
+        """Report what can no longer join, and keys that are over.
+
+        Args:
+            why: What happened.
+            came: Whether the newest event has just come; if it cannot join, that was closed before.
+        """
         for event in self._taken:
             if event.number in self.outer and event.sequence not in self._reported and not self._may_join(event):
                 self._reported.add(event.sequence)
                 alone = tuple(event.sequence if number == event.number else -1 for number in range(len(self.windows)))
                 self.results.append((self._now_us, alone))
+                is_new = came and event.sequence == len(self._events) - 1 and self._is_inside(event)
+                self.whys.append(Why.BY_CLOSING if is_new else why)
         for key in sorted({key for _, key in self._closings} - set(self.closed)):
             if self._is_over(key) and all(self._has_closed(number, key) for number in self.outer):
                 self.closed.append(key)

@@ -181,15 +181,16 @@ def link_node(lent: JoinState, node: np.int64, number: np.int64, cluster: np.int
 
 @routine
 def report_absent(
-    lent: JoinState, found: Found, number: np.int64, sequence: np.int64, time_us: np.int64, item: np.int64
+    lent: JoinState, found: Found, event: tuple[np.int64, np.int64], time_us: np.int64, item: np.int64, why: np.uint8
 ) -> None:
-    """Report an event that joined nothing and no longer can; there is room for it."""
-    place = found.filled[0]
+    """Report an event (its input and sequence) that joined nothing and no longer can; there is room for it."""
+    place, (number, sequence) = found.filled[0], event
     for other in range(found.members.shape[1]):
         found.members[place, other] = NIL
     found.members[place, number] = sequence
     found.result_times[place] = time_us
     found.result_items[place] = item
+    found.result_whys[place] = why
     found.filled[0] += 1
     lent.counters[ABSENTS] += 1
     lent.counters[RESULTS] += 1
@@ -197,13 +198,20 @@ def report_absent(
 
 @routine
 def purge_list(
-    lent: JoinState, rules: Rules, found: Found, cluster: np.int64, number: np.int64, time_us: np.int64, item: np.int64
+    lent: JoinState,
+    rules: Rules,
+    found: Found,
+    of: tuple[np.int64, np.int64],
+    time_us: np.int64,
+    item: np.int64,
+    why: np.uint8,
 ) -> np.int64:
     """Take all events of a key in one input out of its list; in a window of a number of events they keep their places.
 
     Returns:
         How many they were.
     """
+    cluster, number = of
     node = np.int64(lent.lists[cluster, number]["head"])
     if node == NIL:
         return np.int64(0)
@@ -211,7 +219,8 @@ def purge_list(
     while node != NIL:
         behind = np.int64(lent.nodes[node]["of_key"])
         if rules.reports_absent[number] and lent.nodes[node]["flags"] & JOINED == 0:
-            report_absent(borrowed(lent), borrowed(found), number, lent.nodes[node]["sequence"], time_us, item)
+            event = (number, np.int64(lent.nodes[node]["sequence"]))
+            report_absent(borrowed(lent), borrowed(found), event, time_us, item, why)
         lent.nodes[node]["flags"] = 0
         lent.nodes[node]["cluster"] = NIL
         if rules.counts[number] < 0:

@@ -32,6 +32,11 @@ REGULAR = 0  # every input closed it
 WINDOW_ASSISTED = 1  # an input closed it, and the last of its events of the key left the window
 IMMEDIATE = 2  # an input closed it, and held no event of it
 
+# What decided a result.
+LAST_EVENT = 0  # it is complete
+BY_WINDOW = 1  # an event is absent, and the one that is there, or the last that could be, has left its window
+BY_CLOSING = 2  # an event is absent, and an input says that it does not come any more
+
 # Bits of NODE.flags.
 ALIVE = 1  # in the list of its key
 JOINED = 2  # part of a combination
@@ -136,6 +141,7 @@ class Found(NamedTuple):
     members: NDArray[np.int64]  # (results, inputs) sequences of a combination's events; NIL: absent
     result_times: NDArray[np.int64]
     result_items: NDArray[np.int32]
+    result_whys: NDArray[np.uint8]  # what decided it
     closing_keys: NDArray[np.uint64]
     closing_causes: NDArray[np.uint8]
     closing_times: NDArray[np.int64]

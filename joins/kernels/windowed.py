@@ -26,6 +26,8 @@ from joins.kernels.clusters import (
 )
 from joins.kernels.tables import (
     ALIVE,
+    BY_CLOSING,
+    BY_WINDOW,
     CLOSED_FOR_GOOD,
     CLOSING,
     CLUSTERS,
@@ -41,6 +43,7 @@ from joins.kernels.tables import (
     FRESH_NODES,
     IMMEDIATE,
     JOINED,
+    LAST_EVENT,
     LOOKUPS,
     NEEDED,
     NIL,
@@ -104,9 +107,10 @@ def close_key(
 ) -> None:
     """No combination of the key comes any more: its events go; it is remembered as long as an input may bring some."""
     counters = lent.counters
+    why = np.uint8(BY_WINDOW if cause == WINDOW_ASSISTED else BY_CLOSING)
     for number in range(lent.lists.shape[1]):
         counters[PURGED] += purge_list(
-            borrowed(lent), borrowed(rules), borrowed(found), cluster, np.int64(number), time_us, item
+            borrowed(lent), borrowed(rules), borrowed(found), (cluster, np.int64(number)), time_us, item, why
         )
     if lent.keyed[cluster]["ends"] & CLOSED_FOR_GOOD == 0:
         lent.keyed[cluster]["cause"] = cause
@@ -137,7 +141,7 @@ def expire(
     lent.counters[EXPIRED] += 1
     lent.counters[OPEN_NODES] -= 1
     if rules.reports_absent[number] and flags & JOINED == 0:
-        report_absent(borrowed(lent), borrowed(found), number, sequence, time_us, item)
+        report_absent(borrowed(lent), borrowed(found), (number, np.int64(sequence)), time_us, item, np.uint8(BY_WINDOW))
     lent.lists[cluster, number]["head"] = behind
     lent.lists[cluster, number]["live"] -= 1
     if behind != NIL:
@@ -195,6 +199,7 @@ def emit_all(
                 lent.nodes[cursors[other]]["flags"] |= JOINED
         found.result_times[place] = time_us
         found.result_items[place] = item
+        found.result_whys[place] = LAST_EVENT
         found.filled[0] += 1
         lent.counters[RESULTS] += 1
         last = inputs - 1
@@ -231,7 +236,8 @@ def refuse_event(
     else:
         lent.counters[DROPPED] += 1
         if rules.reports_absent[number]:
-            report_absent(borrowed(lent), borrowed(found), number, lent.counters[SEQUENCE], time_us, item)
+            event = (number, np.int64(lent.counters[SEQUENCE]))
+            report_absent(borrowed(lent), borrowed(found), event, time_us, item, np.uint8(BY_CLOSING))
     hold_place(borrowed(lent), borrowed(rules), number, time_us)
 
 
@@ -260,7 +266,9 @@ def take_event(
     if is_useless or rules.counts[number] == 0 or rules.of_key[number] == 0:
         counters[ON_THE_FLY] += 1
         if count == 0 and rules.reports_absent[number]:
-            report_absent(borrowed(lent), borrowed(found), number, counters[SEQUENCE], time_us, item)
+            why = np.uint8(BY_CLOSING if is_useless else BY_WINDOW)
+            event = (number, np.int64(counters[SEQUENCE]))
+            report_absent(borrowed(lent), borrowed(found), event, time_us, item, why)
         hold_place(borrowed(lent), borrowed(rules), number, time_us)
         return
     if cluster == NIL:
@@ -296,9 +304,8 @@ def take_closing(
             if lent.keyed[cluster]["closed"] | bit_of(np.int64(other)) == every_input(lent) and not has_closed(
                 lent, cluster, np.int64(other)
             ):
-                counters[PURGED] += purge_list(
-                    borrowed(lent), borrowed(rules), borrowed(found), cluster, np.int64(other), time_us, item
-                )
+                of, why = (cluster, np.int64(other)), np.uint8(BY_CLOSING)
+                counters[PURGED] += purge_list(borrowed(lent), borrowed(rules), borrowed(found), of, time_us, item, why)
 
 
 @inlined

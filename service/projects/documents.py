@@ -15,6 +15,7 @@ import orjson
 import yaml
 
 from service.projects.errors import ProjectRefused
+from shards import DOCUMENT_KINDS
 from streams import did_you_mean, listed
 
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -77,6 +78,10 @@ class Document:
 def document_schema() -> dict[str, Any]:
     """JSON Schema (2020-12) of a document."""
     schema: dict[str, Any] = orjson.loads(files("service.projects").joinpath("document.schema.json").read_bytes())
+    for kind in DOCUMENT_KINDS:
+        part = schema["$defs"][kind.name]
+        part["properties"] |= kind.schema["properties"]
+        part["required"] = kind.schema["required"]
     return schema
 
 
@@ -194,7 +199,23 @@ def _problems(document: Document) -> Iterator[str]:
     for fault in _validator().iter_errors({"kind": document.kind, "name": document.name, **document.body}):
         path = [str(part) for part in fault.instance_path]
         where = f"{'.'.join(path)}: " if path else ""
-        yield f"{document.place(path[0] if path else '')}: {where}{fault.message}"
+        yield f"{document.place(path[0] if path else '')}: {where}{_explained(fault, schema)}"
+
+
+def _explained(fault: jsonschema_rs.ValidationError, schema: Mapping[str, Any]) -> str:
+    """What is wrong, and what would be right where the schema can say it."""
+    *parents, keyword = fault.schema_path
+    part: Any = schema
+    for name in parents:
+        part = part[name]
+    value: Any = fault.instance
+    if keyword == "oneOf" and "description" in part:
+        return f"{orjson.dumps(value).decode()} has none of its forms. {part['description']}"
+    if keyword == "additionalProperties" and "properties" in part:
+        known = list(part["properties"])
+        unknown = next(name for name in value if name not in known)
+        return f"there is no member {unknown!r}{did_you_mean(unknown, known)}; it has {listed(known)}"
+    return fault.message
 
 
 @cache

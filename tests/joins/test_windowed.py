@@ -42,7 +42,7 @@ def joined(join, items):
     """Results and closed keys of some items, as the reference has them."""
     found = join.push(ItemColumns.of(items))
     return (
-        list(map(tuple, found.members.tolist())),
+        list(zip(map(tuple, found.members.tolist()), found.result_whys.tolist(), strict=True)),
         found.closing_keys.tolist(),
         found.violations.tolist(),
     )
@@ -57,7 +57,9 @@ def test_the_join_equals_its_meaning_after_every_item(workload):
         done, over, refused = len(meaning.results), len(meaning.closed), len(meaning.violations)
         members, closed, violations = joined(join, [item])
         meaning.push(*item)
-        assert sorted(members) == sorted(combination for _, combination in meaning.results[done:])
+        assert sorted(members) == sorted(
+            zip((one for _, one in meaning.results[done:]), meaning.whys[done:], strict=True)
+        )
         assert sorted(closed) == sorted(meaning.closed[over:])
         assert len(violations) == len(meaning.violations) - refused
         assert set(join.held_sequences().tolist()) == meaning.held()

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from shards.errors import OperatorRefused
 from shards.feeds import Feed
+from shards.kinds.joins.schema import JOIN_SCHEMA
 from shards.operators import Host, SavedHost
 from shards.results import ResultKind
 from streams import Definition, ForestallError, Input, StreamDeclaration, places_of
@@ -20,8 +21,6 @@ from streams import Definition, ForestallError, Input, StreamDeclaration, places
 _OWN = ("inputs", "window", "emit", "outer", "return", "type", "late")
 _INPUT = "join-input"
 _TRACE_ENDS = frozenset({"end", "punctuation", "workflow"})
-_DURATION = {"type": "string", "description": "For example '24 h', '15 min', or none."}
-_WINDOW = {"oneOf": [_DURATION, {"type": "object", "properties": {"last": {"type": "integer", "minimum": 1}}}]}
 
 
 def merged_stream(join: str) -> str:
@@ -56,30 +55,7 @@ class JoinKind:
     plural: ClassVar[str] = "joins"
     result_kinds: ClassVar[tuple[ResultKind, ...]] = ()
     is_resident: ClassVar[bool] = False
-    schema: ClassVar[Mapping[str, Any]] = {
-        "type": "object",
-        "properties": {
-            "inputs": {"type": "array", "minItems": 2, "items": {"type": "object"}},
-            "window": _WINDOW,
-            "emit": {"enum": ["each", "on_close"]},
-            "outer": {"type": "array", "items": {"type": "string"}},
-            "return": {"type": "object", "additionalProperties": {"type": "string"}},
-            "type": {"type": "string"},
-            "late": {"enum": ["report", "drop"]},
-        },
-        "required": ["inputs", "return"],
-        "examples": [
-            {
-                "name": "paid",
-                "inputs": [
-                    {"stream": "orders", "as": "o", "closed_by": "unique"},
-                    {"stream": "payments", "as": "p", "key": "order", "closed_by": {"type": "Last"}},
-                ],
-                "window": "24 h",
-                "return": {"order": "id(o)", "payment": "id(p)"},
-            }
-        ],
-    }
+    schema: ClassVar[Mapping[str, Any]] = JOIN_SCHEMA
 
     def read(self, document: Mapping[str, Any], declared: Callable[[str], StreamDeclaration]) -> Definition:
         """The join that a document describes.

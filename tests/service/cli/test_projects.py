@@ -352,11 +352,26 @@ def test_the_schema_names_every_kind():
     assert set(schema["properties"]["kind"]["enum"]) == set(schema["$defs"]) - {
         "events",
         "from_environment",
-        "join_window",
         "key",
         "lines",
     }
     assert Path(ROOT / "service/projects/document.schema.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("member", "message"),
+    [
+        ("closed_by: [{typ: Last}]", 'inputs.0.closed_by: [{"typ":"Last"}] has none of its forms. When a key'),
+        ("window: 24", "inputs.0.window: 24 has none of its forms. A duration such as '24 h'"),
+        ("streem: b", "inputs.0: there is no member 'streem' (did you mean stream?); it has stream, as, type"),
+    ],
+)
+def test_a_member_of_another_form_is_refused_with_what_would_be_right(tmp_path, member, message):
+    text = f"{{kind: join, name: j, inputs: [{{stream: a, {member}}}, {{stream: b}}], return: {{x: id(a)}}}}"
+    (tmp_path / "j.yaml").write_text(text)
+    with pytest.raises(ProjectRefused) as refusal:
+        read_project(tmp_path)
+    assert message in str(refusal.value)
 
 
 CHAIN = """

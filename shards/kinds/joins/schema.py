@@ -1,0 +1,73 @@
+"""The form of a join as a JSON schema; what it means is checked by ``joins.read_join``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_NAMES = {"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+_WINDOW = {
+    "description": "A duration such as '24 h', {last: N} for the newest events of each key, or none.",
+    "oneOf": [
+        {"type": "string"},
+        {
+            "type": "object",
+            "required": ["last"],
+            "properties": {"last": {"type": "integer", "minimum": 1}},
+            "additionalProperties": False,
+        },
+    ],
+}
+_CLOSING = {
+    "oneOf": [
+        {"enum": ["unique", "clustered", "end", "punctuation", "workflow"]},
+        {
+            "type": "object",
+            "required": ["type"],
+            "properties": {"type": {"type": "string"}},
+            "additionalProperties": False,
+        },
+    ]
+}
+_INPUT = {
+    "type": "object",
+    "required": ["stream"],
+    "properties": {
+        "stream": {"type": "string"},
+        "as": {"type": "string", "description": "By which return names it (default: the name of the stream)."},
+        "type": {**_NAMES, "description": "Event types that take part (default: all)."},
+        "key": {"type": "string", "description": "Path of the join key (default: the correlation key)."},
+        "closed_by": {
+            "description": "When a key of it is finished: unique, clustered, end, punctuation, workflow, {type: TYPE}, "
+            "or a list of these.",
+            "oneOf": [*_CLOSING["oneOf"], {"type": "array", "items": _CLOSING}],
+        },
+        "window": _WINDOW,
+    },
+    "additionalProperties": False,
+}
+
+JOIN_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "inputs": {"type": "array", "minItems": 2, "maxItems": 16, "items": _INPUT},
+        "window": {**_WINDOW, "description": "Of all inputs that have none of their own."},
+        "emit": {"enum": ["each", "on_close"], "description": "An event per combination, or per finished key."},
+        "outer": {**_NAMES, "description": "Inputs that may be absent."},
+        "return": {"type": "object", "minProperties": 1, "additionalProperties": {"type": "string"}},
+        "type": {"type": "string", "description": "Type of the derived events (default: the name)."},
+        "late": {"enum": ["report", "drop"], "description": "What to do with an event of a finished key."},
+    },
+    "required": ["inputs", "return"],
+    "examples": [
+        {
+            "name": "paid",
+            "inputs": [
+                {"stream": "orders", "as": "o", "closed_by": "unique"},
+                {"stream": "payments", "as": "p", "key": "order", "closed_by": {"type": "Last"}},
+            ],
+            "window": "24 h",
+            "return": {"order": "id(o)", "payment": "id(p)"},
+        }
+    ],
+}
