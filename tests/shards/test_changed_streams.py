@@ -274,6 +274,16 @@ def test_cuts_repeats_and_reloads_change_nothing(steps, data):
     assert told(rows_of_blocks(state.finish())) == told(rows_of_blocks(whole.finish()))
 
 
+def test_an_older_version_of_constraints_after_a_newer_one_is_refused():
+    older, newer = (
+        ConstraintsOn(name="orders", version=version, document={"constraints": [{"prior": names}]})
+        for version, names in ((1, ["A", "U"]), (2, ["U", "A"]))
+    )
+    (letter,) = bodies(rows_of(stream(), newer, older), "dead-letter")
+    assert "version 1 of stream 'orders' comes after version 2" in letter["reason"]
+    assert bodies(rows_of(stream(), older, newer, newer), "dead-letter") == []
+
+
 @pytest.mark.parametrize("member", ["key", "keys", "ties"])
 def test_what_decides_how_events_are_read_cannot_change(member):
     changes = {"key": "data.x", "keys": {"c": "data.c"}, "ties": "simultaneous"}

@@ -160,13 +160,18 @@ class PatternHost:
 
         Raises:
             ConstraintError: The document is refused.
-            ControlRecordError: The version was taken by another document.
+            ControlRecordError: The version was taken by another document, or an older one comes after a newer one.
         """
         known = self._versions.get(record.version)
         if known is not None and known.document != record.document:
             raise ControlRecordError(
                 f"constraints-on record: version {record.version} of stream {self._declaration.name!r} "
                 "is another document"
+            )
+        if known is None and record.version < (newest := max(self._versions, default=0)):
+            raise ControlRecordError(
+                f"constraints-on record: version {record.version} of stream {self._declaration.name!r} comes after "
+                f"version {newest}; versions ascend"
             )
         rules = rules_of(record.document, self._declaration.ties)
         self._matcher.set_guard(record.version, rules.monitor)
