@@ -356,11 +356,11 @@ class ShardState:
                     yield from place.tick(entry, time_us)
             case TraceEnd(key=key, time_us=time_us):
                 yield from main.end_trace(entry, key, time_us)
-            case Punctuation(before_us=before_us, key=key):
+            case Punctuation(before_us=before_us) as promise:
                 if before_us is not None:
                     for place in self._places_of(entry.stream):
                         yield from place.advance_time(entry, before_us)
-                if key is not None:
+                for key in promise.ended:
                     yield from main.end_trace(entry, key, None)
             case Ask() as asked:
                 place = self._places.get((entry.stream, asked.route), main)

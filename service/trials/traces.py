@@ -253,7 +253,9 @@ def _take(seen: _Seen, entry: LogEntry, declaration: StreamDeclaration, key: str
             _take_events(seen, EventBatch.from_bytes(entry.body), key, hashed)
         return
     match decode_control(entry.kind, entry.body):
-        case TraceEnd(key=ended) | Punctuation(key=ended) if ended == key and seen.events:
+        case TraceEnd(key=ended) if ended == key and seen.events:
+            seen.is_over = True
+        case Punctuation() as promise if key in promise.ended and seen.events:
             seen.is_over = True
         case PatternOn() as record if record.start == "fresh":
             seen.starts[record.name, record.version] = 0 if seen.is_over else len(seen.events)

@@ -390,30 +390,39 @@ class TraceEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Punctuation:
-    """A promise about the events that come after this place; at least one of both members is there.
+    """A promise about the events that come after this place; at least one member is there.
 
     Attributes:
         before_us: None of them has an earlier time.
         key: None of them is of this correlation key.
+        keys: None of them is of one of these.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.PUNCTUATION
 
     before_us: int | None = None
     key: str | None = None
+    keys: tuple[str, ...] = ()
+
+    @property
+    def ended(self) -> tuple[str, ...]:
+        """The correlation keys whose traces end."""
+        return self.keys if self.key is None else (self.key, *self.keys)
 
     def to_json(self) -> dict[str, Any]:
         """The members of its body."""
-        return {"before": self.before_us, "key": self.key}
+        return {"before": self.before_us, "key": self.key, **({"keys": list(self.keys)} if self.keys else {})}
 
     @classmethod
     def from_json(cls, members: Members) -> Self:
         """The record that ``to_json`` has written."""
         key = None if members.get("key") is None else members.text("key")
-        before_us = members.time_us("before")
-        if key is None and before_us is None:
+        before_us, keys = members.time_us("before"), members.get("keys") if "keys" in members else []
+        if not isinstance(keys, list) or not all(isinstance(one, str) and one for one in keys):
+            raise members.error("keys", f"keys: a list of texts that are not empty, got {keys!r}")
+        if key is None and before_us is None and not keys:
             raise members.error("before", "it has neither a time before nor a key")
-        return cls(before_us=before_us, key=key)
+        return cls(before_us=before_us, key=key, keys=tuple(keys))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -158,7 +158,10 @@ def test_waiting_events_keep_a_trace_from_being_idle():
     assert {"a": ["e1"], "u": ["e5"]} in alerts_of(stream(idle_timeout=5, lateness=2), PAIR, batch)
 
 
-@pytest.mark.parametrize("end", [TraceEnd(key="k"), Punctuation(key="k"), TraceEnd(key="k", time_us=99_000_000)])
+@pytest.mark.parametrize(
+    "end",
+    [TraceEnd(key="k"), Punctuation(key="k"), Punctuation(keys=("j", "k")), TraceEnd(key="k", time_us=99_000_000)],
+)
 def test_a_record_ends_the_trace_of_its_key(end):
     steps = (stream(), PAIR, NEVER, [event(1, "A"), event(2, "A", "m")], end, [event(3, "U"), event(4, "U", "m")])
     alerts = bodies(rows_of(*steps), "alert")

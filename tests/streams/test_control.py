@@ -110,7 +110,9 @@ def test_a_pattern_that_migrates_or_has_a_route_says_so_and_others_say_nothing()
     assert {"start", "route"}.isdisjoint(plain)
 
 
-@pytest.mark.parametrize("record", [TraceEnd(key="k"), Punctuation(key="k"), Punctuation(before_us=5)])
+@pytest.mark.parametrize(
+    "record", [TraceEnd(key="k"), Punctuation(key="k"), Punctuation(before_us=5), Punctuation(keys=("j", "k"))]
+)
 def test_what_a_record_leaves_open_stays_open(record: ControlRecord) -> None:
     assert decode_control(record.KIND, encode_control(record)) == record
 
@@ -151,6 +153,8 @@ def test_a_declaration_may_name_only_what_it_needs() -> None:
         (RecordKind.TICK, {"format": 1, "time": 2**62, "cause": "events"}, "in the years 1 to 9999"),
         (RecordKind.TICK, {"format": 1, "time": 5, "cause": "moon"}, "it must be 'events' or 'clock'"),
         (RecordKind.TRACE_END, {"format": 1, "time": 5}, "key is None"),
+        (RecordKind.PUNCTUATION, {"format": 1, "keys": []}, "neither a time before nor a key"),
+        (RecordKind.PUNCTUATION, {"format": 1, "keys": ["a", ""]}, "a list of texts that are not empty"),
         (RecordKind.TRACE_END, {"format": 1, "key": "k", "time": "now"}, "time is 'now'"),
         (RecordKind.PUNCTUATION, {"format": 1, "before": None}, "neither a time before nor a key"),
         (RecordKind.ASK, {"format": 1, "id": "", "kind": "pattern", "question": {}}, "id is ''"),

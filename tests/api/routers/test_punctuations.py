@@ -17,25 +17,31 @@ def punctuations(stores):
     [
         ({"before": "2026-01-01T00:00:00Z"}, Punctuation(before_us=1_767_225_600_000_000)),
         ({"key": "t7"}, Punctuation(key="t7")),
+        ({"keys": ["t7", "t8"]}, Punctuation(keys=("t7", "t8"))),
         ({"before": "2026-01-01T01:00:00+01:00", "key": "7"}, Punctuation(before_us=1_767_225_600_000_000, key="7")),
     ],
 )
 def test_every_shard_is_told(orders, stores, body, record):
     answer = orders.post("/v1/streams/orders/punctuations", json=body)
-    assert (answer.status_code, answer.json()) == (202, {"before": None, "key": None, **body})
+    assert (answer.status_code, answer.json()) == (202, {"before": None, "key": None, "keys": [], **body})
     assert punctuations(stores) == [[record]] * stores.log.shards()
 
 
 @pytest.mark.parametrize(
     ("body", "part"),
     [
-        ({}, "give 'before', 'key' or both"),
-        ({"before": None, "key": None}, "give 'before', 'key' or both"),
+        ({}, "give 'before', 'key' or 'keys'"),
+        ({"before": None, "key": None}, "give 'before', 'key' or 'keys'"),
         ({"before": "soon"}, "is not RFC 3339"),
         ({"before": "2026-01-01T00:00:00"}, "has no time zone"),
         ({"key": ""}, "at least 1 character"),
-        ({"after": "2026-01-01T00:00:00Z"}, "body.after: no such member; there are before, key"),
-        ({"befor": "2026-01-01T00:00:00Z"}, "body.befor: no such member (did you mean before?); there are before, key"),
+        ({"keys": ["a", ""]}, "at least 1 character"),
+        ({"keys": ["a"] * 1_001}, "at most 1000 items"),
+        ({"after": "2026-01-01T00:00:00Z"}, "body.after: no such member; there are before, key, keys"),
+        (
+            {"befor": "2026-01-01T00:00:00Z"},
+            "body.befor: no such member (did you mean before?); there are before, key, keys",
+        ),
     ],
 )
 def test_what_says_nothing_is_refused(orders, stores, check_problem, body, part):
