@@ -68,6 +68,15 @@ class ItemColumns:
     def __len__(self) -> int:
         return len(self.times_us)
 
+    def with_time(self, until_us: int) -> ItemColumns:
+        """The same, and behind it that time has come so far."""
+        return ItemColumns(
+            kinds=np.append(self.kinds, np.uint8(Item.TIME)),
+            inputs=np.append(self.inputs, np.uint8(0)),
+            keys=np.append(self.keys, np.uint64(0)),
+            times_us=np.append(self.times_us, np.int64(until_us)),
+        )
+
     def slice(self, first: int, last: int) -> ItemColumns:
         """Items from a place up to another."""
         return ItemColumns(

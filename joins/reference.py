@@ -125,12 +125,11 @@ class ReferenceJoin:
 
     def _may_join(self, event: _Event) -> bool:
         """Whether an event to come could join it."""
+        return self._is_inside(event) and not self._is_over(event.key) and not self._have_others_closed(event)
+
+    def _have_others_closed(self, event: _Event) -> bool:
         others = [number for number in range(len(self.windows)) if number != event.number]
-        return (
-            self._is_inside(event)
-            and not self._is_over(event.key)
-            and not all(self._has_closed(number, event.key) for number in others)
-        )
+        return all(self._has_closed(number, event.key) for number in others)
 
     def _settle(self, why: Why, *, came: bool = False) -> None:
         """Report what can no longer join, and keys that are over.
@@ -144,8 +143,9 @@ class ReferenceJoin:
                 self._reported.add(event.sequence)
                 alone = tuple(event.sequence if number == event.number else -1 for number in range(len(self.windows)))
                 self.results.append((self._now_us, alone))
-                is_new = came and event.sequence == len(self._events) - 1 and self._is_inside(event)
-                self.whys.append(Why.BY_CLOSING if is_new else why)
+                is_closed = self._is_over(event.key, but=event) or self._have_others_closed(event)
+                is_new = came and event.sequence == len(self._events) - 1
+                self.whys.append(Why.BY_CLOSING if is_new and is_closed else why)
         for key in sorted({key for _, key in self._closings} - set(self.closed)):
             if self._is_over(key) and all(self._has_closed(number, key) for number in self.outer):
                 self.closed.append(key)

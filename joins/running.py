@@ -91,14 +91,13 @@ class JoinRun:
         return {**asdict(self._join.stats), "open_totals": len(self._totals)}
 
     def process(self, batch: EventBatch) -> JoinOutput:
-        """Take merged events in; what an input of another version has handed on is passed over."""
-        is_known = np.array([name in self._numbers for name in batch.type_names], np.bool_)
-        if not is_known.all():
-            batch = batch.take(np.flatnonzero(is_known[batch.type_codes]))
+        """Take merged events in; of what an input of another version has handed on only the time counts."""
         if not len(batch):
             return JoinOutput(events=batch, passed_on=batch)
+        is_known, until_us = np.array([name in self._numbers for name in batch.type_names]), int(batch.time_us.max())
+        batch = batch.take(np.flatnonzero(is_known[batch.type_codes]))
         items, rows = self._items(batch)
-        is_event = items.kinds == Item.EVENT
+        is_event, items = items.kinds == Item.EVENT, items.with_time(until_us)
         first = self._join.next_sequence
         taken = rows[is_event]
         self._held.add(first + np.arange(len(taken)), batch.take(taken))

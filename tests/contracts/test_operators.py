@@ -257,6 +257,17 @@ def test_nothing_is_left_of_what_is_over(contract: Contract, data: st.DataObject
     assert len(state.dump()) <= len(fresh.dump()) + _COUNTERS_BYTES
 
 
+def test_time_passes_for_a_join_with_what_it_does_not_take() -> None:
+    contract = next(one for one in CONTRACTS if one.kind.name == "join")
+    declared = StreamOn(StreamDeclaration(name="orders", end_events=("End",), lateness=3))
+    operators = [OperatorOn(contract._definition("orders", number)) for number in (0, 1)]
+    rows = (("e1", "A", 10, "k0"), ("e2", "End", 13, "k4"), ("e3", "A", 16, "k0"))
+    events = [Event(id=i, type=kind, time_us=at * SECOND_US, key=key, data={"v": 1}) for i, kind, at, key in rows]
+    steps: list[Step] = [declared, *operators, events, OperatorOff("join", "o1")]
+    found = applied(contract.state(), contract.log(steps)[0])
+    assert [orjson.loads(body)["time"] for _, _, body in found] == ["1970-01-01T00:00:13Z"]
+
+
 _COUNTERS_BYTES = 256  # counts that have more digits
 
 
