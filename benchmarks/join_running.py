@@ -2,9 +2,10 @@
 
     scripts/bench join_running [--quick]
 
-Input: events of two or three streams, a millisecond apart, in entries of 1,000 events of each stream. Half of them join:
-half of the keys have an event of each stream, 2,000 events apart, and every other event has a key of its own. *each* emits an
-event for each combination, *on_close* one with totals for each key, of which the last stream has twice as many events.
+Input: events of two or three streams, a millisecond apart, in entries of 1,000 events of each stream. Half of them
+join: half of the keys have an event of each stream, 2,000 events apart, and every other event has a key of its own.
+*each* emits an event for each combination, *on_close* one with totals for each key, of which the last stream has twice
+as many events.
 
 *join* is a shard with the join and its inputs. *pattern* is a shard with a one-step pattern with INTO, over the same
 events in one stream, which makes as many derived events of as many columns. *kernel* is the join of the same items by
@@ -32,6 +33,7 @@ from streams import (
     LogEntry,
     OperatorOn,
     PatternOn,
+    RecordKind,
     StreamDeclaration,
     StreamOn,
     Tick,
@@ -76,8 +78,8 @@ class Case:
             copies = 2 if self.is_on_close and number == self.inputs - 1 else 1
             for place in range(keys):
                 key = f"k{place}" if place % 2 else f"k{place}of{number}"
-                for copy in range(copies):
-                    found.append((place * self.inputs + number * (_APART + 1) + copy, number, key, copy + 1 == copies))
+                first = place * self.inputs + number * (_APART + 1)
+                found += [(first + copy, number, key, copy + 1 == copies) for copy in range(copies)]
         rows = []
         for place, (_, number, key, is_last) in enumerate(sorted(found)):
             data = {"v": place % 97, "name": f"n{place % 50}", "joins": is_last and number > 0 and "of" not in key}
@@ -97,8 +99,8 @@ def join_log(case: Case, rows: Sequence[tuple[int, Event, bool]]) -> list[LogEnt
     definition = kind.read(case.document, declared.__getitem__)
     derived = [StreamDeclaration(name=name, derived=True) for name in ("all", merged_stream("all"))]
     records: list[tuple[str, ControlRecord]] = [(one.name, StreamOn(one)) for one in [*declared.values(), *derived]]
-    for one in (definition, *kind.parts(definition, declared.__getitem__)):
-        records.append((one.inputs[0].stream, OperatorOn(replace(one, version=1), "fresh")))
+    parts = kind.parts(definition, declared.__getitem__)
+    records += [(one.inputs[0].stream, OperatorOn(replace(one, version=1), "fresh")) for one in (definition, *parts)]
     return _log(records, [(_STREAMS[number], event) for number, event, _ in rows])
 
 
@@ -115,14 +117,16 @@ def pattern_log(case: Case, rows: Sequence[tuple[int, Event, bool]]) -> list[Log
 
 
 def _log(records: Sequence[tuple[str, ControlRecord]], events: Sequence[tuple[str, Event]]) -> list[LogEntry]:
-    found = [(record.KIND, stream, encode_control(record)) for stream, record in records]
+    found: list[tuple[RecordKind, str, bytes]] = [
+        (record.KIND, stream, encode_control(record)) for stream, record in records
+    ]
     streams = dict.fromkeys(stream for stream, _ in events)
     step = _ENTRY * len(streams)
     for first in range(0, len(events), step):
         for stream in streams:
             some = [event for one, event in events[first : first + step] if one == stream]
             if some:
-                found.append(("events", stream, EventBatch.from_events(some).to_bytes()))
+                found.append((RecordKind.EVENTS, stream, EventBatch.from_events(some).to_bytes()))
     end_us = events[-1][1].time_us + 1
     found += [(Tick.KIND, stream, encode_control(Tick(time_us=end_us, cause="events"))) for stream in streams]
     return [
