@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from joins.document import JoinBody
 from joins.held_events import HeldEvents
 from joins.items import JoinedColumns
-from joins.merging import attributes_of_all, original_ids
+from joins.merging import original_ids, originals_of
 from joins.returns import Column, value_at
 from streams import (
     EventBatch,
@@ -72,9 +72,9 @@ class MemberEvents:
         return [found[place] for place in self._places.tolist()]
 
     @cached_property
-    def _told(self) -> list[Any]:
-        """What the data of the distinct ones say."""
-        return attributes_of_all(self._held.data(self._distinct).to_pylist())
+    def _told(self) -> list[dict[str, Any]]:
+        """Types and data of the distinct ones."""
+        return originals_of(self._held.data(self._distinct).to_pylist())
 
     def _found(self, column: Column) -> list[Any]:
         """What a column says of the distinct ones."""

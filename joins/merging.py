@@ -7,6 +7,7 @@ nothing but that. Its id begins with the input and a place, and its data are the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -76,12 +77,13 @@ def attributes_of(data: bytes) -> Any:
         return {}
 
 
-def attributes_of_all(data: Sequence[bytes]) -> list[Any]:
-    """``attributes_of`` many."""
-    try:
-        return list(orjson.loads(b"[" + b",".join(data) + b"]"))
-    except orjson.JSONDecodeError:
-        return [attributes_of(one) for one in data]
+def originals_of(data: Sequence[bytes]) -> list[dict[str, Any]]:
+    """Of merged events by their data: ``type`` and ``data`` of each; neither is known where the data are damaged."""
+    with suppress(orjson.JSONDecodeError):
+        found: list[dict[str, Any]] = orjson.loads(b"[" + b",".join(data) + b"]")
+        if len(found) == len(data):
+            return found
+    return [attributes_of(one) or {"type": None, "data": {}} for one in data]
 
 
 def merged_types(alias: str, marks: NDArray[np.int8]) -> pa.DictionaryArray:
