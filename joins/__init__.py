@@ -11,7 +11,18 @@ from joins.errors import JoinError, JoinRefused, JoinStateError
 from joins.exercises import JOIN_EXERCISE
 from joins.explaining import explain
 from joins.items import Cause, Item, ItemColumns, JoinedColumns
-from joins.running import CLOSED, LAST, Broken, JoinOutput, JoinRun, merged_data, merged_id
+from joins.merging import (
+    CLOSED,
+    LAST,
+    MARKS,
+    attributes_of,
+    merged_data,
+    merged_id,
+    merged_ids,
+    merged_types,
+)
+from joins.returns import value_at
+from joins.running import Broken, JoinOutput, JoinRun
 from joins.windowed import MOST_INPUTS, JoinStats, WindowJoin
 from joins.windows import Window, WindowKind
 
@@ -19,6 +30,7 @@ __all__ = [
     "CLOSED",
     "JOIN_EXERCISE",
     "LAST",
+    "MARKS",
     "MOST_INPUTS",
     "Broken",
     "Cause",
@@ -36,8 +48,12 @@ __all__ = [
     "Window",
     "WindowJoin",
     "WindowKind",
+    "attributes_of",
     "explain",
     "merged_data",
     "merged_id",
+    "merged_ids",
+    "merged_types",
     "read_join",
+    "value_at",
 ]

@@ -1,17 +1,24 @@
-"""The events that a join may still need, beside its numbers: what results say of them."""
+"""The events that a join may still need, beside its numbers: what results say of them.
+
+They are columns to which rows are added at the end. What is not needed any more is forgotten once it is most of them,
+so each event costs the same, however many are held.
+"""
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from streams import EventBatch
+from streams import EventBatch, GrowingNumbers, GrowingTexts, column_of, texts_of
 
 _SPARSE = 2  # with so many times more events than are needed, those that are not go
 
 
 class HeldEvents:
-    """Events by their sequence numbers.
+    """Merged events by their sequence numbers.
 
     Args:
         sequences: int64, ascending.
@@ -20,9 +27,13 @@ class HeldEvents:
     """
 
     def __init__(self, sequences: NDArray[np.int64], batch: EventBatch, is_counted: NDArray[np.bool_]) -> None:
-        self.sequences = sequences
-        self.batch = batch
-        self.is_counted = is_counted
+        self._types: dict[str, int] = {}
+        self._sequences = GrowingNumbers(sequences)
+        self._is_counted = GrowingNumbers(is_counted)
+        self._times_us = GrowingNumbers(batch.time_us)
+        self._hashes = GrowingNumbers(batch.key_hashes)
+        self._codes = GrowingNumbers(self._coded(batch))
+        self._ids, self._keys, self._data = (GrowingTexts(batch.columns.column(name)) for name in ("id", "key", "data"))
 
     @classmethod
     def empty(cls) -> HeldEvents:
@@ -30,50 +41,84 @@ class HeldEvents:
         return cls(np.zeros(0, np.int64), EventBatch.from_events([]), np.zeros(0, np.bool_))
 
     def __len__(self) -> int:
-        return len(self.sequences)
+        return len(self._sequences)
+
+    @property
+    def key_hashes(self) -> NDArray[np.uint64]:
+        """Of all events; not copied."""
+        return self._hashes.values
 
     def add(self, sequences: NDArray[np.int64], batch: EventBatch) -> None:
         """More events, with numbers behind those that are there."""
-        if not len(sequences):
-            return
-        self.sequences = np.concatenate([self.sequences, sequences])
-        self.batch = EventBatch.joined([self.batch, batch]) if len(self.batch) else batch
-        self.is_counted = np.concatenate([self.is_counted, np.zeros(len(sequences), np.bool_)])
+        self._sequences.add(sequences)
+        self._is_counted.add(np.zeros(len(sequences), np.bool_))
+        self._times_us.add(batch.time_us)
+        self._hashes.add(batch.key_hashes)
+        self._codes.add(self._coded(batch))
+        for held, name in ((self._ids, "id"), (self._keys, "key"), (self._data, "data")):
+            held.add(batch.columns.column(name))
 
     def rows_of(self, sequences: NDArray[np.int64]) -> NDArray[np.intp]:
         """The rows of some events that are there."""
-        return np.searchsorted(self.sequences, sequences)
+        return np.searchsorted(self._sequences.values, sequences)
 
-    def not_counted(self, sequences: NDArray[np.int64]) -> list[int]:
-        """Those of some events that have not taken part in anything so far, in their order; from now on they have."""
-        found: list[int] = []
-        for sequence, row in zip(sequences.tolist(), self.rows_of(sequences).tolist(), strict=True):
-            if not self.is_counted[row]:
-                self.is_counted[row] = True
-                found.append(sequence)
-        return found
+    def ids(self, rows: NDArray[np.intp]) -> pa.Array:
+        """The ids of some events, as strings."""
+        return self._ids.take(rows)
 
-    def is_sparse(self, needed: int) -> bool:
-        """Whether most are not needed, when so many are."""
-        return len(self) > _SPARSE * needed
+    def keys(self, rows: NDArray[np.intp]) -> pa.Array:
+        """The keys of some events, as strings."""
+        return self._keys.take(rows)
 
-    def keep_only(self, needed: NDArray[np.int64]) -> None:
-        """Forget what is not needed.
+    def data(self, rows: NDArray[np.intp]) -> pa.Array:
+        """The data of some events, as bytes."""
+        return self._data.take(rows)
+
+    def times_us(self, rows: NDArray[np.intp]) -> NDArray[np.int64]:
+        """The times of some events."""
+        return cast("NDArray[np.int64]", self._times_us.values[rows])
+
+    def hashes(self, rows: NDArray[np.intp]) -> NDArray[np.uint64]:
+        """The hashed keys of some events."""
+        return cast("NDArray[np.uint64]", self._hashes.values[rows])
+
+    def batch(self, rows: NDArray[np.intp]) -> EventBatch:
+        """Some events."""
+        types = texts_of(list(self._types)).take(column_of(self._codes.values[rows])).dictionary_encode()
+        keys = self.keys(rows), self.hashes(rows)
+        return EventBatch.of_hashed(self.ids(rows), types, self.times_us(rows), keys, self.data(rows))
+
+    def count(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Which of some events, each named once, have not taken part in anything so far; from now on they have."""
+        is_new = ~self._is_counted.values[rows]
+        self._is_counted.values[rows] = True
+        return cast("NDArray[np.bool_]", is_new)
+
+    def is_sparse(self, needed: int, least: int) -> bool:
+        """Whether most are not needed, and it is time to forget them.
+
+        Args:
+            needed: How many are.
+            least: So many are kept in any case.
+        """
+        return len(self) > max(_SPARSE * needed, least)
+
+    def only(self, needed: NDArray[np.int64]) -> HeldEvents:
+        """Those that are needed.
 
         Args:
             needed: Sequence numbers, ascending.
         """
         rows = self.rows_of(needed)
-        self.sequences, self.batch = needed, self.batch.take(rows)
-        self.is_counted = self.is_counted[rows]
+        return HeldEvents(needed, self.batch(rows), self._is_counted.values[rows])
 
     def dump(self, needed: NDArray[np.int64]) -> dict[str, bytes]:
         """What is needed, as sections by name."""
         rows = self.rows_of(needed)
         return {
             "sequences": needed.tobytes(),
-            "events": self.batch.take(rows).to_bytes(),
-            "counted": self.is_counted[rows].tobytes(),
+            "events": self.batch(rows).to_bytes(),
+            "counted": self._is_counted.values[rows].tobytes(),
         }
 
     @classmethod
@@ -86,5 +131,10 @@ class HeldEvents:
         return cls(
             np.frombuffer(sections["sequences"], np.int64),
             EventBatch.from_bytes(sections["events"]),
-            np.frombuffer(sections["counted"], np.bool_).copy(),
+            np.frombuffer(sections["counted"], np.bool_),
         )
+
+    def _coded(self, batch: EventBatch) -> NDArray[np.int32]:
+        """The types of events as numbers of the types that are known."""
+        numbers = [self._types.setdefault(name, len(self._types)) for name in batch.type_names]
+        return np.array(numbers, np.int32)[batch.type_codes]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from joins.errors import JoinRefused
@@ -15,6 +15,7 @@ Total: TypeAlias = Literal["count", "sum", "min", "max", "avg", "first", "last",
 _COLUMN = re.compile(
     r"(?:(?P<function>[a-z]+)\s*\(\s*)?(?P<alias>[A-Za-z_]\w*)(?:\.(?P<path>[^\s()]+))?(?P<end>\s*\))?"
 )
+_NUMBERS = frozenset((int, float))
 _WITHOUT_PATH = ("count", "id", "type", "time")
 
 
@@ -87,65 +88,109 @@ def value_at(data: object, path: Sequence[str]) -> Any:
     return data
 
 
-@dataclass(slots=True)
 class Totals:
-    """The totals of one key, of the events that took part in something, each counted once.
+    """How events are counted in the totals of a key, each once. A total is a list: of each column what is known so far.
+
+    Args:
+        columns: What is wanted.
 
     Attributes:
-        columns: What is wanted.
-        states: Of each column what is known so far.
+        adding: By alias, of each column of that input: its place, and the function of what is known of it, the sequence
+            number of an event and its value, which gives what is known then.
     """
 
-    columns: Sequence[Column]
-    states: list[Any] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.states = self.states or [0 if column.function == "count" else None for column in self.columns]
-
-    def add(self, alias: str, sequence: int, values: Sequence[Any]) -> None:
-        """Count an event in.
-
-        Args:
-            alias: Of its input.
-            sequence: Its place among all events.
-            values: Of each column its value; without meaning for columns of other inputs.
-        """
-        for place, (column, value) in enumerate(zip(self.columns, values, strict=True)):
-            if column.alias == alias:
-                self.states[place] = _added(column.function, self.states[place], sequence, value)
-
-    def values(self) -> dict[str, Any]:
-        """The members of the derived event."""
-        return {
-            column.name: _final(column.function, state) for column, state in zip(self.columns, self.states, strict=True)
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self._columns = columns
+        self._finals = [_FINALS[column.function] for column in columns]
+        self.adding = {
+            alias: [(place, _ADDING[one.function]) for place, one in enumerate(columns) if one.alias == alias]
+            for alias in {one.alias for one in columns}
         }
 
+    def empty(self) -> list[Any]:
+        """The total of no event."""
+        return [0 if column.function == "count" else None for column in self._columns]
 
-def _added(function: str, state: Any, sequence: int, value: Any) -> Any:
-    if function == "count":
-        return state + 1
-    if function in ("first", "value", "id", "type", "time"):
-        return [sequence, value] if state is None or sequence < state[0] else state
-    if function == "last":
-        return [sequence, value] if state is None or sequence > state[0] else state
-    if function == "distinct":
-        known = state or []
-        return known if value is None or value in known else [*known, value]
-    if not isinstance(value, int | float) or isinstance(value, bool):
+    def values(self, totals: Sequence[list[Any]]) -> list[list[Any]]:
+        """Of each column, of each total: what the derived event says."""
+        columns = zip(*totals, strict=True) if totals else ((),) * len(self._columns)
+        return [list(map(final, some)) for final, some in zip(self._finals, columns, strict=True)]
+
+
+def _counted(state: Any, sequence: int, value: Any) -> Any:
+    return state + 1
+
+
+def _first(state: Any, sequence: int, value: Any) -> Any:
+    return [sequence, value] if state is None or sequence < state[0] else state
+
+
+def _last(state: Any, sequence: int, value: Any) -> Any:
+    return [sequence, value] if state is None or sequence > state[0] else state
+
+
+def _distinct(state: Any, sequence: int, value: Any) -> Any:
+    known = state or []
+    return known if value is None or value in known else [*known, value]
+
+
+def _sum(state: Any, sequence: int, value: Any) -> Any:
+    if type(value) not in _NUMBERS:
         return state
-    if function == "avg":
-        total, count = state or (0, 0)
-        return [total + value, count + 1]
-    if state is None:
-        return value
-    return state + value if function == "sum" else min(state, value) if function == "min" else max(state, value)
+    return value if state is None else state + value
 
 
-def _final(function: str, state: Any) -> Any:
-    if function in ("count", "sum", "min", "max"):
+def _least(state: Any, sequence: int, value: Any) -> Any:
+    if type(value) not in _NUMBERS:
         return state
-    if function == "distinct":
-        return len(state or ())
-    if state is None:
-        return None
-    return state[0] / state[1] if function == "avg" else state[1]
+    return value if state is None else min(state, value)
+
+
+def _most(state: Any, sequence: int, value: Any) -> Any:
+    if type(value) not in _NUMBERS:
+        return state
+    return value if state is None else max(state, value)
+
+
+def _average(state: Any, sequence: int, value: Any) -> Any:
+    if type(value) not in _NUMBERS:
+        return state
+    total, count = state or (0, 0)
+    return [total + value, count + 1]
+
+
+_ADDING: Mapping[str, Callable[[Any, int, Any], Any]] = {
+    "count": _counted,
+    "sum": _sum,
+    "min": _least,
+    "max": _most,
+    "avg": _average,
+    "first": _first,
+    "last": _last,
+    "distinct": _distinct,
+    **dict.fromkeys(get_args(OfEvent), _first),
+}
+
+
+def _itself(state: Any) -> Any:
+    return state
+
+
+def _value(state: Any) -> Any:
+    return None if state is None else state[1]
+
+
+def _number(state: Any) -> Any:
+    return len(state or ())
+
+
+def _mean(state: Any) -> Any:
+    return None if state is None else state[0] / state[1]
+
+
+_FINALS: Mapping[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("count", "sum", "min", "max"), _itself),
+    **dict.fromkeys(("first", "last", *get_args(OfEvent)), _value),
+    "distinct": _number,
+    "avg": _mean,
+}

@@ -1,35 +1,32 @@
 """A join that runs: merged events of its inputs in, events of its derived stream out.
 
-The merged events come in one order: by time, then by input, then as they came. The type of each is the alias of its
-input, with a mark behind it where the event finishes its key, or says nothing but that.
+The merged events come in one order: by time, then by input, then as they came.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from hashlib import sha256
-from typing import Any
+from itertools import islice
+from typing import Any, TypeAlias
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 
 from joins.document import JoinBody
+from joins.emitting import DerivedEvents, MemberEvents
 from joins.errors import JoinStateError
 from joins.held_events import HeldEvents
 from joins.items import Item, ItemColumns, JoinedColumns
-from joins.returns import Column, Totals, value_at
+from joins.merging import CLOSED, MARKS, original_of
+from joins.returns import Totals
 from joins.windowed import WindowJoin
-from streams import Event, EventBatch, format_time
+from streams import Event, EventBatch, texts_of
 
-LAST = ".last"
-"""Behind the alias of an event that finishes its key."""
-CLOSED = ".closed"
-"""Behind the alias of what only says that a key is finished."""
-
-_ID_LENGTH = 32
 _FORMAT = 1
+_KEPT = 8  # events are forgotten when they are more than this part of those that were ever stored at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +57,22 @@ class JoinOutput:
     broken: tuple[Broken, ...] = ()
 
 
+_CountedEvent: TypeAlias = tuple[int, str, int, int, Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Counted:
+    """Events that take part in something for the first time.
+
+    Attributes:
+        results: Of each the number of its combination, ascending.
+        events: Of each its hashed key, its key, the number of its input, its sequence number, and its values.
+    """
+
+    results: NDArray[np.int64]
+    events: Sequence[_CountedEvent]
+
+
 class JoinRun:
     """One join at one place.
 
@@ -73,12 +86,12 @@ class JoinRun:
         self.body, self.name, self.version = body, name, version
         self._join = WindowJoin([one.window for one in body.inputs], outer=body.reporting)
         self._held = HeldEvents.empty()
-        self._totals: dict[int, tuple[str, Totals]] = {}
+        self._derived = DerivedEvents(body, name, version)
+        self._totals = Totals(body.columns)
+        self._open: dict[int, tuple[str, list[Any]]] = {}  # totals of keys that are not over, with their texts
         self._newest_keys: dict[int, int] = {}  # of inputs whose events of a key come together
         self._numbers = {
-            f"{one.alias}{mark}": (number, mark)
-            for number, one in enumerate(body.inputs)
-            for mark in ("", LAST, CLOSED)
+            f"{one.alias}{mark}": (number, mark) for number, one in enumerate(body.inputs) for mark in MARKS
         }
 
     @property
@@ -88,7 +101,7 @@ class JoinRun:
 
     def measures(self) -> dict[str, int]:
         """Counts, as ``JoinStats`` has them."""
-        return {**asdict(self._join.stats), "open_totals": len(self._totals)}
+        return {**asdict(self._join.stats), "open_totals": len(self._open)}
 
     def process(self, batch: EventBatch) -> JoinOutput:
         """Take merged events in; of what an input of another version has handed on only the time counts."""
@@ -100,7 +113,7 @@ class JoinRun:
         is_event, items = items.kinds == Item.EVENT, items.with_time(until_us)
         first = self._join.next_sequence
         taken = rows[is_event]
-        self._held.add(first + np.arange(len(taken)), batch.take(taken))
+        self._held.add(first + np.arange(len(taken)), batch if len(taken) == len(batch) else batch.take(taken))
         return self._output(self._join.push(items), items, first)
 
     def advance_time(self, watermark_us: int) -> JoinOutput:
@@ -114,8 +127,8 @@ class JoinRun:
         if now_us is None:
             none = EventBatch.from_events([])
             return JoinOutput(events=none, passed_on=none)
-        keys = self._join.keys()
-        rest = sorted(zip(keys.tolist(), map(self._text_of, keys.tolist()), strict=True), key=lambda pair: pair[1])
+        keys, texts = self._join.keys().tolist(), self._texts()
+        rest = sorted([(key, texts.get(key, "")) for key in keys], key=lambda pair: pair[1])
         items = ItemColumns.of(
             [(Item.CLOSING, number, key, now_us) for key, _ in rest for number in range(len(self.body.inputs))]
         )
@@ -127,18 +140,18 @@ class JoinRun:
         known = np.isin(gone, self._join.keys())
         self._join.drop(gone[known])
         for key in gone.tolist():
-            self._totals.pop(key, None)
+            self._open.pop(key, None)
         self._newest_keys = {number: key for number, key in self._newest_keys.items() if key not in set(gone.tolist())}
 
     def keys(self) -> NDArray[np.uint64]:
         """Hashed keys of which something is known."""
-        others = [*self._totals, *self._newest_keys.values()]
+        others = [*self._open, *self._newest_keys.values()]
         return np.unique(np.concatenate([self._join.keys(), np.array(others, np.uint64)]))
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """The state as a JSON object and sections by name."""
         head, arrays = self._join.dump()
-        totals = [[key, text, totals.states] for key, (text, totals) in sorted(self._totals.items())]
+        totals = [[key, text, total] for key, (text, total) in sorted(self._open.items())]
         state = {
             "format": _FORMAT,
             "join": head,
@@ -149,7 +162,7 @@ class JoinRun:
         return state, {
             **sections,
             **{f"held/{name}": one for name, one in held.items()},
-            "totals": orjson.dumps(totals),
+            "totals": _packed(totals),
         }
 
     def load(self, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> None:
@@ -164,9 +177,7 @@ class JoinRun:
             self._join.load(head["join"], _part(sections, "join/"))
             self._held = HeldEvents.load(_part(sections, "held/"))
             self._newest_keys = dict(head["newest_keys"])
-            self._totals = {
-                key: (text, Totals(self.body.columns, states)) for key, text, states in orjson.loads(sections["totals"])
-            }
+            self._open = {key: (text, total) for key, text, total in json.loads(sections["totals"])}
         except (KeyError, ValueError) as error:
             raise JoinStateError(f"the saved join {self.name!r} cannot be read: {error}") from error
 
@@ -208,82 +219,95 @@ class JoinRun:
 
     def _output(self, found: JoinedColumns, items: ItemColumns, first: int) -> JoinOutput:
         """What is reported of what the join found."""
-        sequences = first + np.cumsum(items.kinds == Item.EVENT) - 1
-        broken = tuple(
-            Broken(event=event, alias=self.body.inputs[items.inputs[item]].alias)
-            for item in found.violations.tolist()
-            for event in self._events([int(sequences[item])])
-        )
+        broken: tuple[Broken, ...] = ()
+        if len(found.violations):
+            sequences = first + np.cumsum(items.kinds == Item.EVENT) - 1
+            events = self._held.batch(self._held.rows_of(sequences[found.violations])).to_events()
+            numbers = items.inputs[found.violations].tolist()
+            broken = tuple(
+                Broken(event=original_of(event), alias=self.body.inputs[number].alias)
+                for event, number in zip(events, numbers, strict=True)
+            )
         is_each = self.body.emit == "each"
-        made = list(self._each(found) if is_each else self._on_close(found))
-        events = EventBatch.from_events([event for _, event in made])
-        passed_on = _with_ends(events, np.array([place for place, _ in made], np.int64), found, is_each=is_each)
-        output = JoinOutput(events=events, passed_on=passed_on, broken=broken)
-        if self._held.is_sparse(self._join.stored):  # otherwise each call would cost as much as is held
-            self._held.keep_only(self._join.held_sequences())
-        return output
+        if is_each:
+            made, places = self._derived.of_combinations(self._held, found), np.arange(len(found.members))
+        else:
+            made, places = self._on_close(found)
+        if self._held.is_sparse(self._join.stored, self._join.most_stored // _KEPT):
+            self._held = self._held.only(self._join.held_sequences())
+        passed_on = _with_ends(made, places, found, is_each=is_each)
+        return JoinOutput(events=made, passed_on=passed_on, broken=broken)
 
-    def _each(self, found: JoinedColumns) -> Iterator[tuple[int, Event]]:
-        """An event for each combination, in their order, and the number of the combination."""
-        named = self._named(np.unique(found.members[found.members >= 0]))
-        for place, (members, time_us) in enumerate(
-            zip(found.members.tolist(), found.result_times_us.tolist(), strict=True)
-        ):
-            events = {
-                one.alias: named[sequence]
-                for one, sequence in zip(self.body.inputs, members, strict=True)
-                if sequence >= 0
-            }
-            data = {column.name: _value(column, events.get(column.alias)) for column in self.body.columns}
-            key = next(iter(events.values())).key
-            yield place, self._event([[alias, event.id] for alias, event in events.items()], time_us, key, data)
+    def _on_close(self, found: JoinedColumns) -> tuple[EventBatch, NDArray[np.int64]]:
+        """An event for each key that is over, of what took part until then, and the numbers of the closings."""
+        counted = self._counted(found)
+        ends = np.searchsorted(counted.results, found.closing_places)
+        numbers = np.diff(ends, prepend=0).tolist()
+        events = iter(counted.events)
+        over: list[tuple[int, str, list[Any]]] = []
+        for place, (number, key) in enumerate(zip(numbers, found.closing_keys.tolist(), strict=True)):
+            if number:
+                self._count(islice(events, number))
+            if key in self._open:
+                over.append((place, *self._open.pop(key)))
+        self._count(events)
+        if not over:
+            return EventBatch.from_events([]), np.zeros(0, np.int64)
+        places, texts, totals = zip(*over, strict=True)
+        chosen = np.array(places, np.int64)
+        hashed = texts_of(texts), found.closing_keys[chosen]
+        return self._derived.of_keys(hashed, found.closing_times_us[chosen], self._totals.values(totals)), chosen
 
-    def _on_close(self, found: JoinedColumns) -> Iterator[tuple[int, Event]]:
-        """An event for each key that is over, of what took part until then, and the number of the closing."""
-        steps = sorted(
-            [(place, 1, place) for place in range(len(found.members))]
-            + [(before, 0, place) for place, before in enumerate(found.closing_places.tolist())]
+    def _counted(self, found: JoinedColumns) -> _Counted:
+        """The events of combinations that were in none before, in the order of the combinations."""
+        inputs = np.argsort(found.members, axis=1)
+        members = np.take_along_axis(found.members, inputs, 1).ravel()
+        results = np.repeat(np.arange(len(inputs)), inputs.shape[1])
+        places = np.flatnonzero(members >= 0)
+        firsts = places[np.sort(np.unique(members[places], return_index=True)[1])]
+        rows = self._held.rows_of(members[firsts])
+        is_new = self._held.count(rows)
+        firsts, rows = firsts[is_new], rows[is_new]
+        numbers = inputs.ravel()[firsts]
+        values: list[Sequence[Any]] = [()] * len(rows)
+        for number, one in enumerate(self.body.inputs):
+            columns = [column for column in self.body.columns if column.alias == one.alias]
+            some = np.flatnonzero(numbers == number)
+            if columns and len(some):
+                events = MemberEvents(self._held, rows[some])
+                found_values = zip(*(events.values(column) for column in columns), strict=True)
+                for place, own in zip(some.tolist(), found_values, strict=True):
+                    values[place] = own
+        return _Counted(
+            results=results[firsts],
+            events=list(
+                zip(
+                    self._held.hashes(rows).tolist(),
+                    self._held.keys(rows).to_pylist(),
+                    numbers.tolist(),
+                    members[firsts].tolist(),
+                    values,
+                    strict=True,
+                )
+            ),
         )
-        named = self._named(np.unique(found.members[found.members >= 0]))
-        for _, is_result, place in steps:
-            if not is_result:
-                key = int(found.closing_keys[place])
-                if key in self._totals:
-                    text, totals = self._totals.pop(key)
-                    time_us = int(found.closing_times_us[place])
-                    yield place, self._event([text], time_us, text, totals.values())
-            else:
-                self._count(found.members[place], named)
 
-    def _count(self, members: NDArray[np.int64], named: Mapping[int, Event]) -> None:
-        """Count the events of a combination that were in none before."""
-        numbers = {sequence: number for number, sequence in enumerate(members.tolist()) if sequence >= 0}
-        for sequence in self._held.not_counted(np.array(sorted(numbers), np.int64)):
-            event, alias = named[sequence], self.body.inputs[numbers[sequence]].alias
-            key = int(self._held.batch.key_hashes[self._held.rows_of(np.array([sequence]))[0]])
-            _, totals = self._totals.setdefault(key, (event.key, Totals(self.body.columns)))
-            totals.add(alias, sequence, [_value(column, event) for column in self.body.columns])
+    def _count(self, events: Iterator[_CountedEvent]) -> None:
+        """Count events in."""
+        adding = [self._totals.adding.get(one.alias, []) for one in self.body.inputs]
+        for key, text, number, sequence, values in events:
+            known = self._open.get(key)
+            if known is None:
+                known = self._open[key] = text, self._totals.empty()
+            total = known[1]
+            for (place, added), value in zip(adding[number], values, strict=True):
+                total[place] = added(total[place], sequence, value)
 
-    def _event(self, what: Sequence[Any], time_us: int, key: str, data: dict[str, Any]) -> Event:
-        """A derived event; its id depends on what it is of only."""
-        said = orjson.dumps(["join", self.name, self.version, key, what, time_us])
-        identity = sha256(said).hexdigest()[:_ID_LENGTH]
-        return Event(id=identity, type=self.body.event_type or self.name, time_us=time_us, key=key, data=data)
-
-    def _named(self, sequences: NDArray[np.int64]) -> dict[int, Event]:
-        return dict(zip(sequences.tolist(), self._events(sequences.tolist()), strict=True))
-
-    def _events(self, sequences: Sequence[int]) -> list[Event]:
-        """Events by their sequence numbers, as their streams have them."""
-        found = self._held.batch.take(self._held.rows_of(np.array(sequences, np.int64))).to_events()
-        return [original_of(event) for event in found]
-
-    def _text_of(self, key: int) -> str:
-        """The text of a hashed key, where an event of it is held, or a total."""
-        if key in self._totals:
-            return self._totals[key][0]
-        rows = np.flatnonzero(self._held.batch.key_hashes == key)
-        return str(self._held.batch.columns.column("key")[int(rows[0])].as_py()) if len(rows) else ""
+    def _texts(self) -> dict[int, str]:
+        """The texts of hashed keys, where an event of it is held, or a total."""
+        hashes, rows = np.unique(self._held.key_hashes, return_index=True)
+        held = dict(zip(hashes.tolist(), self._held.keys(rows).to_pylist(), strict=True))
+        return held | {key: text for key, (text, _) in self._open.items()}
 
 
 def _with_ends(events: EventBatch, places: NDArray[np.int64], found: JoinedColumns, *, is_each: bool) -> EventBatch:
@@ -304,44 +328,12 @@ def _with_ends(events: EventBatch, places: NDArray[np.int64], found: JoinedColum
     return EventBatch.joined([events, ended]).take(order)
 
 
-def merged_id(number: int, place: int, identity: str) -> str:
-    """The id of a merged event: events of one time come by input, then by their place in it.
-
-    Args:
-        number: Of the input.
-        place: Counts the events of the input at their place.
-        identity: Id of the event in its stream.
-    """
-    return f"{number:02x}{place:016x}{identity}"
-
-
-def original_of(event: Event) -> Event:
-    """A merged event as its stream has it; its type is in front of its data."""
-    told = dict(event.data)
-    return Event(id=event.id[18:], type=str(told["type"]), time_us=event.time_us, key=event.key, data=told["data"])
-
-
-def merged_data(event_type: bytes, data: bytes) -> bytes:
-    """The data of a merged event: the type and the data of the event.
-
-    Args:
-        event_type: As JSON.
-        data: As JSON.
-    """
-    return b'{"type":' + event_type + b',"data":' + data + b"}"
-
-
-def _value(column: Column, event: Event | None) -> Any:
-    """What a column says of an event; None where it is absent."""
-    if event is None:
-        return None
-    if column.function == "id":
-        return event.id
-    if column.function == "type":
-        return event.type
-    if column.function == "time":
-        return format_time(event.time_us)
-    return value_at(event.data, column.path)
+def _packed(totals: Sequence[Any]) -> bytes:
+    """Totals as JSON; sums may have more than 64 bits."""
+    try:
+        return orjson.dumps(totals)
+    except TypeError:
+        return json.dumps(totals).encode()
 
 
 def _part(sections: Mapping[str, bytes], prefix: str) -> dict[str, bytes]:

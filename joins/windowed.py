@@ -124,6 +124,11 @@ class WindowJoin:
         return int(self._state.counters[kernel.OPEN_NODES])
 
     @property
+    def most_stored(self) -> int:
+        """How many were ever stored at a time, at least."""
+        return int(self._state.counters[kernel.FRESH_NODES])
+
+    @property
     def stats(self) -> JoinStats:
         """Counts."""
         return JoinStats(**{name: int(self._state.counters[place]) for name, place in _COUNTER_OF.items()})

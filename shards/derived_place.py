@@ -71,10 +71,12 @@ class DerivedPlace(Place):
             yield from self._taken(entries[-1], batch)
             return
         is_late = batch.time_us < self._watermark_us if self._watermark_us is not None else np.zeros(len(batch), bool)
-        late = batch.take(np.flatnonzero(is_late))
-        self._counts["late_processed"] += len(late)
-        yield from self._taken(entries[-1], late)
-        self._waiting = EventBatch.joined([self._waiting, batch.take(np.flatnonzero(~is_late))])
+        if is_late.any():
+            late = batch.take(np.flatnonzero(is_late))
+            self._counts["late_processed"] += len(late)
+            yield from self._taken(entries[-1], late)
+            batch = batch.take(np.flatnonzero(~is_late))
+        self._waiting = EventBatch.joined([self._waiting, batch]) if len(self._waiting) else batch
 
     def tick(self, entry: Entry, time_us: int) -> Iterator[Step]:
         """No event before a time comes through the log any more; what that means is seen when time is advanced."""
@@ -124,11 +126,15 @@ class DerivedPlace(Place):
         waiting = self._waiting
         if not len(waiting):
             return waiting
-        order = waiting.order_by_time()
-        times_us = waiting.time_us[order]
-        border = len(order) if watermark_us is None else int(np.searchsorted(times_us, watermark_us, "left"))
-        self._waiting = waiting.take(np.sort(order[border:]))
-        return waiting.take(order[:border])
+        if watermark_us is None:
+            self._waiting = EventBatch.from_events([])
+            return waiting.take(waiting.order_by_time())
+        is_due = waiting.time_us < watermark_us
+        if not is_due.any():
+            return waiting.slice(0, 0)
+        due = waiting.take(np.flatnonzero(is_due))
+        self._waiting = waiting.take(np.flatnonzero(~is_due))
+        return due.take(due.order_by_time())
 
 
 def place_of(declaration: StreamDeclaration, route: str, kinds: Mapping[str, Kind], hosts: Mapping[str, Host]) -> Place:

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 
 from shards.entries import Entry
 from shards.results import DEAD_LETTER, ResultKind
-from streams import ForestallError, borders_of, bytes_of, column_of, fixed_texts
+from streams import ForestallError, column_of, text_digests
 
 ID_LENGTH = 32
 
@@ -153,10 +152,7 @@ def row_ids(texts: pa.Array) -> pa.Array:
     Args:
         texts: Of each the canonical JSON of the kind and the parts.
     """
-    data, borders = bytes_of(texts), (borders_of(texts) - borders_of(texts)[0]).tolist()
-    digests = b"".join([sha256(data[first:end]).digest() for first, end in pairwise(borders)])
-    halves = np.frombuffer(digests, np.uint8).reshape(-1, sha256().digest_size)[:, : ID_LENGTH // 2]
-    return fixed_texts(np.frombuffer(halves.tobytes().hex().encode(), np.uint8).reshape(len(texts), ID_LENGTH))
+    return text_digests(texts, ID_LENGTH)
 
 
 def row_id(kind: ResultKind, *parts: Any) -> str:

@@ -8,6 +8,7 @@ the order of rows is the order of the log, and nothing here knows who reads a ba
 from streams.batch import ENDED, EventBatch
 from streams.clock import Clock, SystemClock
 from streams.columns.arrow_columns import column_of, numbers_of, time_column
+from streams.columns.growing import GrowingNumbers, GrowingTexts
 from streams.columns.ragged import RaggedOrder, ascending_words, ragged_order, ragged_places
 from streams.columns.texts import (
     Texts,
@@ -16,12 +17,14 @@ from streams.columns.texts import (
     chosen_texts,
     fixed_texts,
     flag_texts,
+    hex_texts,
     joined_texts,
     json_contents,
     json_text,
     lines_of,
     pieces_of,
     run_texts,
+    text_digests,
     texts_of,
     time_texts,
 )
@@ -123,6 +126,8 @@ __all__ = [
     "Fault",
     "FieldMapping",
     "ForestallError",
+    "GrowingNumbers",
+    "GrowingTexts",
     "Input",
     "KeptFolderRefused",
     "KeyForm",
@@ -167,6 +172,7 @@ __all__ = [
     "flag_texts",
     "folder_of_package",
     "format_time",
+    "hex_texts",
     "joined_texts",
     "json_contents",
     "json_text",
@@ -206,6 +212,7 @@ __all__ = [
     "run_texts",
     "shard_of",
     "shown",
+    "text_digests",
     "texts_of",
     "time_column",
     "time_texts",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, cast
 
 import numpy as np
@@ -97,9 +98,19 @@ class EventBatch:
         cls, ids: pa.Array, types: pa.DictionaryArray, times_us: NDArray[np.int64], keys: pa.Array, data: pa.Array
     ) -> EventBatch:
         """A batch of checked columns as those of ``SCHEMA``."""
-        distinct = keys.dictionary_encode()
-        hashes = np.array([key_hash(key) for key in distinct.dictionary.to_pylist()], np.uint64)
-        arrays = [ids, types, time_column(times_us), keys, column_of(hashes[numbers_of(distinct.indices)]), data]
+        return cls.of_hashed(ids, types, times_us, (keys, hashes_of(keys)), data)
+
+    @classmethod
+    def of_hashed(
+        cls,
+        ids: pa.Array,
+        types: pa.DictionaryArray,
+        times_us: NDArray[np.int64],
+        keys: tuple[pa.Array, NDArray[np.uint64]],
+        data: pa.Array,
+    ) -> EventBatch:
+        """As ``of_columns``, of keys with their hashes."""
+        arrays = [ids, types, time_column(times_us), keys[0], column_of(keys[1]), data]
         return cls(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA))
 
     @classmethod
@@ -174,9 +185,16 @@ class EventBatch:
         """The rows by time, those of one time by id."""
         times_us = self.time_us
         order = np.argsort(times_us, kind="stable")
-        if len(order) and np.all(np.diff(times_us[order])):
+        is_same = np.diff(times_us[order]) == 0
+        if not is_same.any():
             return order
-        return np.lexsort((np.array(self.columns.column("id").to_pylist(), np.str_), times_us))
+        tied = np.flatnonzero(
+            np.append(is_same, False) | np.insert(is_same, 0, False)
+        )  # places among those of one time
+        rows = order[tied]
+        ids = np.array(self.columns.column("id").take(column_of(rows)).to_pylist(), np.str_)
+        order[tied] = rows[np.lexsort((ids, times_us[rows]))]
+        return order
 
     @classmethod
     def joined(cls, batches: Sequence[EventBatch]) -> EventBatch:
@@ -259,6 +277,14 @@ class EventBatch:
         return cls(batches[0] if batches else _no_rows())
 
 
+def hashes_of(keys: pa.Array) -> NDArray[np.uint64]:
+    """The hashes of a column of keys; each distinct key is hashed once."""
+    distinct = keys.dictionary_encode()
+    hashes = np.array([key_hash(key) for key in distinct.dictionary.to_pylist()], np.uint64)
+    return cast("NDArray[np.uint64]", hashes[numbers_of(distinct.indices)])
+
+
+@cache
 def _no_rows() -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in SCHEMA], schema=SCHEMA)
 

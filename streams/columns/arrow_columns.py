@@ -6,6 +6,7 @@ longer than most commands.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -33,9 +34,14 @@ def time_column(times_us: NDArray[np.int64]) -> pa.Array:
 
 def numbers_of(column: pa.Array) -> NDArray[Any]:
     """The numbers of a column without nulls, or its times as int64; read-only, in its memory."""
-    kind = np.dtype(np.int64) if pa.types.is_timestamp(column.type) else np.dtype(column.type.to_pandas_dtype())
+    kind = _kind_of(column.type)
     if not len(column):
         return np.zeros(0, kind)
     found = np.frombuffer(column.buffers()[1], kind, len(column), column.offset * kind.itemsize)
     found.flags.writeable = False
     return found
+
+
+@cache
+def _kind_of(kind: pa.DataType) -> np.dtype[Any]:
+    return np.dtype(np.int64) if pa.types.is_timestamp(kind) else np.dtype(kind.to_pandas_dtype())

@@ -6,6 +6,9 @@ Texts are Arrow arrays of strings; a ``str`` among them stands for a column that
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from hashlib import sha256
+from itertools import pairwise
 from typing import TypeAlias, cast
 
 import numpy as np
@@ -23,6 +26,7 @@ _SECOND_US = 1_000_000
 _TIME_BYTES, _SHORT_BYTES, _T = 27, 20, ord("T")  # 2026-01-31T09:30:00.000000Z, the same without a fraction
 _QUOTE, _BACKSLASH, _FIRST_SHOWN = ord('"'), ord("\\"), ord(" ")
 _OFFSET_BYTES = 4
+_NUMBER_DIGITS = 16
 _MOST_BYTES = 2**31 - 1
 
 
@@ -92,6 +96,25 @@ def fixed_texts(rows: NDArray[np.uint8]) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), len(rows), [None, pa.py_buffer(offsets), pa.py_buffer(rows.reshape(-1))])
 
 
+def hex_texts(numbers: NDArray[np.uint64]) -> pa.Array:
+    """Numbers as 16 hexadecimal digits each."""
+    digits = numbers.astype(">u8").tobytes().hex().encode()
+    return fixed_texts(np.frombuffer(digits, np.uint8).reshape(len(numbers), _NUMBER_DIGITS))
+
+
+def text_digests(texts: pa.Array, length: int) -> pa.Array:
+    """The first hexadecimal digits of the SHA-256 of each text.
+
+    Args:
+        texts: Strings.
+        length: How many digits; an even number.
+    """
+    data, borders = bytes_of(texts), (borders_of(texts) - borders_of(texts)[0]).tolist()
+    digests = b"".join([sha256(data[first:end]).digest() for first, end in pairwise(borders)])
+    halves = np.frombuffer(digests, np.uint8).reshape(-1, sha256().digest_size)[:, : length // 2]
+    return fixed_texts(np.frombuffer(halves.tobytes().hex().encode(), np.uint8).reshape(len(texts), length))
+
+
 def joined_texts(parts: Sequence[Texts]) -> pa.Array:
     """The texts of each row one after the other.
 
@@ -139,5 +162,6 @@ def bytes_of(texts: pa.Array) -> memoryview:
     return memoryview(b"" if data is None else cast("memoryview", data))[first:end]
 
 
+@lru_cache(maxsize=1024)
 def _text(text: str) -> pa.Scalar:
     return texts_of([text])[0]

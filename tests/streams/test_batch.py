@@ -97,3 +97,11 @@ def test_a_batch_is_keyed_by_texts_and_integers_of_an_attribute() -> None:
     assert keyed.key_hashes.tolist() == [key_hash(key) for key in ("c1", "7", "c1")]
     assert EventBatch.from_bytes(keyed.to_bytes()).to_events() == keyed.to_events()
     assert len(EventBatch.from_events(events).keyed_by(("nowhere",))) == 0
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["a", "b", "c", "é"])), max_size=12))
+def test_the_order_of_time_is_by_time_and_id(some):
+    batch = EventBatch.from_events(
+        [Event(id=one, type="T", time_us=time_us, key=f"k{place}") for place, (time_us, one) in enumerate(some)]
+    )
+    assert batch.order_by_time().tolist() == sorted(range(len(some)), key=lambda place: some[place])

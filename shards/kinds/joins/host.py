@@ -10,9 +10,10 @@ import orjson
 
 from joins import Broken, JoinOutput, JoinRun, read_join
 from shards.errors import KeyFinished
+from shards.kinds.joins.rows import derived_rows
 from shards.operators import KeyChoice, Origin, Result, SavedHost
-from shards.results import DEAD_LETTER, DERIVED
-from shards.rows import FoundRows, dead_letter_body, row_id
+from shards.results import DEAD_LETTER
+from shards.rows import dead_letter_body, row_id
 from streams import ConstraintsOn, ControlRecordError, Definition, EventBatch, Start, StreamDeclaration, format_time
 
 
@@ -31,28 +32,11 @@ class JoinResults:
         """A row for each event, and a dead letter for each that contradicts a finished key."""
         for run, output in self.found:
             if len(output.events):
-                yield FoundRows.of(DERIVED, list(self._rows(run, output.events)))
+                sources = output.events.columns.column("key")
+                operator = run.name, run.version
+                yield derived_rows(output.events, sources, (self.stream, run.name), operator, is_merged=False)
             for broken in output.broken if run.body.late == "report" else ():
                 yield _letter(run, broken, origin)
-
-    def _rows(self, run: JoinRun, events: EventBatch) -> Iterator[tuple[str, dict[str, object]]]:
-        for event in events.to_events():
-            yield (
-                event.id,
-                {
-                    "id": event.id,
-                    "stream": self.stream,
-                    "into": run.name,
-                    "type": event.type,
-                    "time": format_time(event.time_us),
-                    "key": event.key,
-                    "data": event.data,
-                    "pattern": run.name,
-                    "version": run.version,
-                    "source_key": event.key,
-                    "rekeyed": False,
-                },
-            )
 
 
 @dataclass(slots=True)

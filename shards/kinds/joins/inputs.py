@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from joins import CLOSED, LAST, merged_data, merged_id
+from joins import CLOSED, MARKS, attributes_of, merged_data, merged_id, merged_ids, merged_types, value_at
+from shards.kinds.joins.rows import derived_rows
 from shards.kinds.joins.ruled_out import RuledOut
 from shards.operators import KeyChoice, Origin, Result, SavedHost
-from shards.results import DERIVED
-from shards.rows import FoundRows
 from streams import (
     ENDED,
     ConstraintsOn,
@@ -24,9 +25,32 @@ from streams import (
     EventBatch,
     Start,
     StreamDeclaration,
-    format_time,
+    column_of,
     key_of,
+    pieces_of,
+    texts_of,
 )
+
+_CLOSING = np.int8(MARKS.index(CLOSED))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merged:
+    """Merged events of one input.
+
+    Attributes:
+        operator: Name and version of the input.
+        into: The stream of merged events.
+        is_rekeyed: Whether they go through the log to the shards of their keys.
+        events: The events.
+        sources: Strings: the keys in their stream.
+    """
+
+    operator: tuple[str, int]
+    into: str
+    is_rekeyed: bool
+    events: EventBatch
+    sources: pa.Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,42 +59,22 @@ class MergedOutput:
 
     Attributes:
         stream: The stream that they are from.
-        found: (operator, its definition's body, version, events, keys in their stream).
+        found: The events of each input.
     """
 
     stream: str
-    found: tuple[tuple[str, Mapping[str, Any], int, EventBatch, Sequence[str]], ...] = ()
+    found: tuple[Merged, ...] = ()
 
     def derived(self) -> Iterator[tuple[str, EventBatch]]:
         """Those that stay in their shard."""
-        return ((body["into"], batch) for _, body, _, batch, _ in self.found if body["path"] is None and len(batch))
+        return ((one.into, one.events) for one in self.found if not one.is_rekeyed and len(one.events))
 
     def results(self, origin: Origin) -> Iterator[Result]:
         """A row for each of those that go to another shard."""
-        for name, body, version, batch, sources in self.found:
-            if body["path"] is None or not len(batch):
-                continue
-            said = [
-                (
-                    event.id,
-                    {
-                        "id": event.id,
-                        "stream": self.stream,
-                        "into": body["into"],
-                        "type": event.type,
-                        "time": format_time(event.time_us),
-                        "key": event.key,
-                        "data": event.data,
-                        "pattern": name,
-                        "version": version,
-                        "source_key": source,
-                        "rekeyed": True,
-                        "merged": True,
-                    },
-                )
-                for event, source in zip(batch.to_events(), sources, strict=True)
-            ]
-            yield FoundRows.of(DERIVED, said)
+        for one in self.found:
+            if one.is_rekeyed and len(one.events):
+                streams = self.stream, one.into
+                yield derived_rows(one.events, one.sources, streams, one.operator, is_merged=True)
 
 
 @dataclass(slots=True)
@@ -184,7 +188,13 @@ class JoinInputHost:
         if when is None:
             return MergedOutput(self.declaration.name)
         ended = [
-            (name, body, version, EventBatch.from_events([self._closing(name, body, key, when)]), [key])
+            Merged(
+                operator=(name, version),
+                into=body["into"],
+                is_rekeyed=False,
+                events=EventBatch.from_events([self._closing(name, body, key, when)]),
+                sources=texts_of([key]),
+            )
             for name, (version, body) in self.running.items()
             if body["ends"] and body["path"] is None
         ]
@@ -254,48 +264,61 @@ class JoinInputHost:
         self.counts[name] += 1
         return self.counts[name]
 
-    def _merged(
-        self, name: str, batch: EventBatch, finished: Sequence[int]
-    ) -> tuple[str, Mapping[str, Any], int, EventBatch, Sequence[str]]:
+    def _merged(self, name: str, batch: EventBatch, finished: Sequence[int]) -> Merged:
         """The events that take part in one input, and behind those of some rows that their keys are finished."""
         version, body = self.running[name]
-        ends = self.declaration.end_events if body["ends"] and body["path"] is None else ()
+        is_here = body["path"] is None  # elsewhere events of one key meet that come from several shards
+        ends = (*self.declaration.end_events, ENDED) if body["ends"] and is_here else ()
         is_part = np.array(
             [kind != ENDED and (not body["types"] or kind in body["types"]) for kind in batch.type_names], np.bool_
         )
         is_last = np.array([kind in body["last"] or kind in ends for kind in batch.type_names], np.bool_)
         rows = np.concatenate([np.flatnonzero((is_part | is_last)[batch.type_codes]), np.array(finished, np.intp)])
-        marks = np.arange(len(rows)) >= len(rows) - len(finished)
+        is_closing = np.arange(len(rows)) >= len(rows) - len(finished)
         order = np.argsort(rows, kind="stable")  # of one row: the event, then that its key is finished
-        rows, marks = rows[order], marks[order]
-        chosen = batch.take(rows).columns
-        codes = batch.type_codes[rows]
-        types = [orjson.dumps(kind) for kind in batch.type_names]
-        data, keys = chosen.column("data").to_pylist(), chosen.column("key").to_pylist()
-        own = keys if body["path"] is None else [_key_at(one, body["path"]) for one in data]
-        closed = body["alias"] + CLOSED
-        names = [
-            body["alias"] + (LAST if last else "") if part else closed
-            for part, last in zip(is_part.tolist(), is_last.tolist(), strict=True)
-        ]
-        good = [place for place, key in enumerate(own) if key is not None]
-        ids = chosen.column("id").to_pylist()
-        is_here = body["path"] is None  # elsewhere events of one key meet that come from several shards
-        merged = EventBatch.from_columns(
-            [
-                merged_id(body["number"], self._next(name) if is_here else 0, "" if marks[place] else ids[place])
-                for place in good
-            ],
-            [closed if marks[place] else names[codes[place]] for place in good],
-            batch.time_us[rows][good],
-            [str(own[place]) for place in good],
-            [b"{}" if marks[place] else merged_data(types[codes[place]], data[place]) for place in good],
+        marks = np.where(is_part, is_last.astype(np.int8), _CLOSING)[batch.type_codes[rows[order]]]
+        marks[is_closing[order]] = _CLOSING
+        chosen, is_closing = batch.take(rows[order]), is_closing[order]
+        sources = chosen.columns.column("key")
+        if is_here:
+            places = self.counts[name] + 1 + np.arange(len(chosen), dtype=np.uint64)
+            self.counts[name] += len(chosen)
+        else:
+            chosen, rows = _keyed_by(body["path"], chosen)
+            sources, marks, is_closing = sources.take(column_of(rows)), marks[rows], is_closing[rows]
+            places = np.zeros(len(chosen), np.uint64)
+        ids, data = chosen.columns.column("id"), chosen.columns.column("data")
+        data = merged_data(chosen.type_names, chosen.type_codes, data)
+        if is_closing.any():
+            ids, data = (_replaced(one, is_closing, by) for one, by in ((ids, b""), (data, b"{}")))
+        events = EventBatch.of_hashed(
+            merged_ids(body["number"], places, ids),
+            merged_types(body["alias"], marks),
+            chosen.time_us,
+            (chosen.columns.column("key"), chosen.key_hashes),
+            data,
         )
-        return name, body, version, merged, [keys[place] for place in good]
+        return Merged(
+            operator=(name, version), into=body["into"], is_rekeyed=not is_here, events=events, sources=sources
+        )
 
 
-def _key_at(data: bytes, path: Sequence[str]) -> str | None:
-    value = orjson.loads(data)
-    for part in path:
-        value = value.get(part) if isinstance(value, dict) else None
-    return key_of(value)
+def _replaced(pieces: pa.Array, is_other: NDArray[np.bool_], by: bytes) -> pa.Array:
+    """Texts or pieces of bytes, with one of them in some places."""
+    return pc.if_else(column_of(is_other), pieces_of([by], pieces.type)[0], pieces)
+
+
+def _keyed_by(path: Sequence[str], batch: EventBatch) -> tuple[EventBatch, NDArray[np.intp]]:
+    """The events that have a key at a path, which becomes theirs, and their rows; data as rows of results have them."""
+    columns = batch.columns
+    found = [attributes_of(one) for one in columns.column("data").to_pylist()]
+    keys = [key_of(value_at(one, path)) for one in found]
+    rows = np.array([row for row, key in enumerate(keys) if key is not None], np.intp)
+    taken = columns.take(column_of(rows))
+    return EventBatch.of_columns(
+        taken.column("id"),
+        taken.column("type"),
+        batch.time_us[rows],
+        texts_of([key for key in keys if key is not None]),
+        pieces_of([orjson.dumps(found[row]) for row in rows.tolist()], pa.binary()),
+    ), rows

@@ -1,0 +1,187 @@
+"""The events that a join derives, by columns: for many combinations or keys at once the same bytes as one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from joins.document import JoinBody
+from joins.held_events import HeldEvents
+from joins.items import JoinedColumns
+from joins.merging import original_ids, originals_of
+from joins.returns import Column, value_at
+from streams import (
+    EventBatch,
+    Texts,
+    column_of,
+    format_time,
+    joined_texts,
+    json_contents,
+    json_text,
+    pieces_of,
+    text_digests,
+    texts_of,
+    time_texts,
+)
+
+_ID_LENGTH = 32
+
+
+class MemberEvents:
+    """Events of one input that take part in something.
+
+    Args:
+        held: What holds them.
+        rows: Of each the row there; an event may come several times.
+    """
+
+    def __init__(self, held: HeldEvents, rows: NDArray[np.intp]) -> None:
+        self._held = held
+        self.rows = rows
+        self._distinct, self._places = np.unique(rows, return_inverse=True)
+
+    @cached_property
+    def ids(self) -> pa.Array:
+        """Of each its id in its stream as JSON text, without the quotes."""
+        return self._of_each(json_contents(original_ids(self._held.ids(self._distinct))))
+
+    def texts(self, column: Column) -> pa.Array:
+        """What a column says of each, as JSON text."""
+        if column.function == "id":
+            return joined_texts(['"', self.ids, '"'])
+        if column.function == "time":
+            return self._of_each(joined_texts(['"', time_texts(self._held.times_us(self._distinct)), '"']))
+        return self._of_each(json_texts(self._found(column)))
+
+    def values(self, column: Column) -> list[Any]:
+        """What a column says of each, as plain JSON."""
+        if column.function == "count":
+            return [None] * len(self.rows)
+        if column.function == "id":
+            return original_ids(self._held.ids(self.rows)).to_pylist()  # type: ignore[no-any-return]
+        if column.function == "time":
+            return [format_time(time_us) for time_us in self._held.times_us(self.rows).tolist()]
+        found = self._found(column)
+        return [found[place] for place in self._places.tolist()]
+
+    @cached_property
+    def _told(self) -> list[dict[str, Any]]:
+        """Types and data of the distinct ones."""
+        return originals_of(self._held.data(self._distinct).to_pylist())
+
+    def _found(self, column: Column) -> list[Any]:
+        """What a column says of the distinct ones."""
+        if column.function == "type":
+            return [told["type"] for told in self._told]
+        if len(column.path) == 1:
+            (name,) = column.path
+            return [told["data"].get(name) for told in self._told]
+        return [value_at(told["data"], column.path) for told in self._told]
+
+    def _of_each(self, texts: pa.Array) -> pa.Array:
+        return texts.take(column_of(self._places))
+
+
+class DerivedEvents:
+    """What makes the events of one join.
+
+    Args:
+        body: What it does.
+        name: Of the join.
+        version: Of the join.
+    """
+
+    def __init__(self, body: JoinBody, name: str, version: int) -> None:
+        self._aliases = [one.alias for one in body.inputs]
+        self._columns = body.columns
+        self._head = orjson.dumps(["join", name, version])[:-1].decode()
+        self._type = texts_of([body.event_type or name])
+
+    def of_combinations(self, held: HeldEvents, found: JoinedColumns) -> EventBatch:
+        """An event for each combination, in their order."""
+        if not len(found.members):
+            return EventBatch.from_events([])
+        present = (found.members >= 0) @ (1 << np.arange(len(self._aliases)))
+        if present[0] == present[-1] and np.all(present == present[0]):
+            return self._combined(held, found.members, found.result_times_us)
+        rows = [np.flatnonzero(present == bits) for bits in np.unique(present)]
+        parts = [self._combined(held, found.members[some], found.result_times_us[some]) for some in rows]
+        return EventBatch.joined(parts).take(np.argsort(np.concatenate(rows)))
+
+    def of_keys(
+        self, keys: tuple[pa.Array, NDArray[np.uint64]], times_us: NDArray[np.int64], values: Any
+    ) -> EventBatch:
+        """An event for each of some keys that are over.
+
+        Args:
+            keys: Strings, and their hashes.
+            times_us: Of the events.
+            values: Of each column, of each key: what the event says, as plain JSON.
+        """
+        contents = json_contents(keys[0])
+        return self._made(keys, times_us, ['["', contents, '"]'], [json_texts(some) for some in values])
+
+    def _combined(self, held: HeldEvents, members: NDArray[np.int64], times_us: NDArray[np.int64]) -> EventBatch:
+        """Events for combinations that all have members of the same inputs."""
+        events = {
+            alias: MemberEvents(held, held.rows_of(members[:, number]))
+            for number, alias in enumerate(self._aliases)
+            if members[0, number] >= 0
+        }
+        rows = next(iter(events.values())).rows
+        what: list[Texts] = []
+        for alias, some in events.items():
+            what += [f'{"," if what else "["}[{json_text(alias)},"', some.ids, '"]']
+        texts = [events[one.alias].texts(one) if one.alias in events else "null" for one in self._columns]
+        return self._made((held.keys(rows), held.hashes(rows)), times_us, [*what, "]"], texts)
+
+    def _made(
+        self,
+        keys: tuple[pa.Array, NDArray[np.uint64]],
+        times_us: NDArray[np.int64],
+        what: Sequence[Texts],
+        texts: Sequence[Texts],
+    ) -> EventBatch:
+        """Derived events; the id of each depends on what it is of only.
+
+        Args:
+            keys: Strings, and their hashes.
+            times_us: Of the events.
+            what: What they are of, as JSON in parts.
+            texts: Of each column what it says, as JSON.
+        """
+        said: list[Texts] = [f'{self._head},"', json_contents(keys[0]), '",', *what, ","]
+        ids = text_digests(joined_texts([*said, column_of(times_us).cast(pa.string()), "]"]), _ID_LENGTH)
+        data: list[Texts] = []
+        for column, some in zip(self._columns, texts, strict=True):
+            data += [f"{',' if data else '{'}{json_text(column.name)}:", some]
+        if all(isinstance(one, str) for one in data):  # of an absent input alone
+            data[0] = texts_of([str(data[0])]).take(column_of(np.zeros(len(times_us), np.int32)))
+        types = pa.DictionaryArray.from_arrays(column_of(np.zeros(len(times_us), np.int32)), self._type)
+        return EventBatch.of_hashed(ids, types, times_us, keys, joined_texts([*data, "}"]).view(pa.binary()))
+
+
+def json_texts(values: Sequence[Any]) -> pa.Array:
+    """Plain JSON values as JSON text."""
+    kinds = set(map(type, values))
+    if kinds == {str}:
+        return joined_texts(['"', json_contents(texts_of(values)), '"'])
+    if kinds == {int}:
+        with suppress(OverflowError):
+            return column_of(np.array(values, np.int64)).cast(pa.string())
+    return pieces_of(list(map(_json_of, values)), pa.string())
+
+
+def _json_of(value: Any) -> bytes:
+    """A plain JSON value as JSON; an integer beyond 64 bits, such as a sum, is a floating-point number there."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return orjson.dumps(float(value))
