@@ -21,19 +21,18 @@ STREAMS = {
 KIND = JoinKind()
 
 
-def started(shards, document):
-    """Shards in which a join runs."""
+def started(shards, *documents):
+    """Shards in which joins run."""
     run = InlineShards(shards)
-    definition = KIND.read(document, STREAMS.__getitem__)
-    parts = KIND.parts(definition, STREAMS.__getitem__)
-    derived = [
-        StreamDeclaration(name=name, derived=True) for name in (document["name"], merged_stream(document["name"]))
-    ]
-    for declaration in [*STREAMS.values(), *derived]:
+    names = [name for document in documents for name in (document["name"], merged_stream(document["name"]))]
+    streams = STREAMS | {name: StreamDeclaration(name=name, derived=True) for name in names}
+    for declaration in streams.values():
         run.say(declaration.name, StreamOn(declaration))
-    for one in (definition, *parts):
-        (source,) = one.inputs
-        run.say(source.stream, OperatorOn(replace(one, version=1), "fresh"))
+    for document in documents:
+        definition = KIND.read(document, streams.__getitem__)
+        for one in (definition, *KIND.parts(definition, streams.__getitem__)):
+            (source,) = one.inputs
+            run.say(source.stream, OperatorOn(replace(one, version=1), "fresh"))
     run.settle()
     return run
 
@@ -139,6 +138,44 @@ def test_totals_are_emitted_once_a_key_is_finished():
     assert {"order": 7, "payments": 2, "sum": 50} in totals
     assert {"order": 8, "payments": 0, "sum": None} in totals
     assert len(totals) == 2
+
+
+SENT = {
+    "name": "sent",
+    "inputs": [
+        {"stream": "orders", "as": "o", "closed_by": "unique"},
+        {"stream": "parcels", "as": "q", "key": "order", "window": "2 us", "closed_by": {"type": "Last"}},
+    ],
+    "return": {"order": "o.n"},
+}
+UNSENT = {
+    "name": "unsent",
+    "inputs": [
+        {"stream": "sent", "as": "s", "closed_by": "end"},
+        {"stream": "payments", "as": "p", "closed_by": "unique"},
+    ],
+    "outer": ["s"],
+    "return": {"order": "s.order", "payment": "p.n"},
+}
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.sets(st.integers(0, 9)), st.sampled_from([1, 3]))
+def test_a_join_behind_a_join_knows_which_keys_are_finished(cuts, shards):
+    made = [
+        ("payments", Event(id=f"p{key}", type="Payment", time_us=1, key=key, data={"n": place}))
+        for place, key in enumerate("abc")
+    ]
+    made.append(("orders", Event(id="o", type="Order", time_us=2, key="a", data={"n": 7})))
+    made += [
+        ("parcels", Event(id=f"q{key}", type="Last", time_us=3, key="x", data={"order": key, "n": 1})) for key in "ab"
+    ]
+    made += [(stream, Event(id="z", type="Z", time_us=9, key="z", data={"n": 0, "order": "z"})) for stream in STREAMS]
+    rows = pushed(started(shards, SENT, UNSENT), made, cuts)
+    told = [(time[-7:-1], orjson.loads(data)) for time, data in found(rows, "unsent")]
+    assert ("000003", {"order": 7, "payment": 0}) in told
+    assert ("000005", {"order": None, "payment": 1}) in told  # the last parcel of b has left its window
+    assert [one for one in told if one[1]["payment"] == 2] == [("000009", {"order": None, "payment": 2})]
 
 
 def test_the_state_of_a_join_is_empty_once_all_keys_are_finished():
