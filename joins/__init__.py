@@ -10,7 +10,7 @@ from joins.document import JoinBody, JoinInput, read_join
 from joins.errors import JoinError, JoinRefused, JoinStateError
 from joins.exercises import JOIN_EXERCISE
 from joins.explaining import explain
-from joins.items import Cause, Item, ItemColumns, JoinedColumns
+from joins.items import Cause, Item, ItemColumns, JoinedColumns, Why
 from joins.merging import (
     CLOSED,
     LAST,
@@ -45,6 +45,7 @@ __all__ = [
     "JoinStateError",
     "JoinStats",
     "JoinedColumns",
+    "Why",
     "Window",
     "WindowJoin",
     "WindowKind",

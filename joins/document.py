@@ -114,6 +114,13 @@ def read_join(document: Mapping[str, Any]) -> JoinBody:
         event_type=None if document.get("type") is None else _text(document, "type"),
         late=cast("Late", _choice(document, "late", get_args(Late))),
     )
+    for column in body.columns:
+        if column.function == "decided_by" and column.alias not in body.outer:
+            raise JoinRefused(
+                f"'return' has {column.name}: decided_by({column.alias}), which says why {column.alias} is absent; it "
+                "never is unless 'outer' lists it",
+                field="return",
+            )
     _require_bounds(body)
     return body
 

@@ -20,6 +20,7 @@ from joins.returns import Column, value_at
 from streams import (
     EventBatch,
     Texts,
+    chosen_texts,
     column_of,
     format_time,
     joined_texts,
@@ -32,6 +33,7 @@ from streams import (
 )
 
 _ID_LENGTH = 32
+_WINDOW, _FINISHED, _END = "window", "finished", "end_of_input"  # what decides that an event is absent
 
 
 class MemberEvents:
@@ -104,15 +106,15 @@ class DerivedEvents:
         self._head = orjson.dumps(["join", name, version])[:-1].decode()
         self._type = texts_of([body.event_type or name])
 
-    def of_combinations(self, held: HeldEvents, found: JoinedColumns) -> EventBatch:
-        """An event for each combination, in their order."""
+    def of_combinations(self, held: HeldEvents, found: JoinedColumns, *, is_over: bool = False) -> EventBatch:
+        """An event for each combination, in their order; ``is_over``: the end of the input has decided them."""
         if not len(found.members):
             return EventBatch.from_events([])
         present = (found.members >= 0) @ (1 << np.arange(len(self._aliases)))
         if present[0] == present[-1] and np.all(present == present[0]):
-            return self._combined(held, found.members, found.result_times_us)
+            return self._combined(held, found, np.arange(len(present)), is_over=is_over)
         rows = [np.flatnonzero(present == bits) for bits in np.unique(present)]
-        parts = [self._combined(held, found.members[some], found.result_times_us[some]) for some in rows]
+        parts = [self._combined(held, found, some, is_over=is_over) for some in rows]
         return EventBatch.joined(parts).take(np.argsort(np.concatenate(rows)))
 
     def of_keys(
@@ -128,8 +130,11 @@ class DerivedEvents:
         contents = json_contents(keys[0])
         return self._made(keys, times_us, ['["', contents, '"]'], [json_texts(some) for some in values])
 
-    def _combined(self, held: HeldEvents, members: NDArray[np.int64], times_us: NDArray[np.int64]) -> EventBatch:
-        """Events for combinations that all have members of the same inputs."""
+    def _combined(
+        self, held: HeldEvents, found: JoinedColumns, chosen: NDArray[np.intp], *, is_over: bool
+    ) -> EventBatch:
+        """Events for some combinations that all have members of the same inputs."""
+        members, times_us = found.members[chosen], found.result_times_us[chosen]
         events = {
             alias: MemberEvents(held, held.rows_of(members[:, number]))
             for number, alias in enumerate(self._aliases)
@@ -139,7 +144,14 @@ class DerivedEvents:
         what: list[Texts] = []
         for alias, some in events.items():
             what += [f'{"," if what else "["}[{json_text(alias)},"', some.ids, '"]']
-        texts = [events[one.alias].texts(one) if one.alias in events else "null" for one in self._columns]
+        whys = [f'"{word}"' for word in ("", _WINDOW, _END if is_over else _FINISHED)]
+
+        def text(column: Column) -> Texts:
+            if column.function == "decided_by":
+                return "null" if column.alias in events else chosen_texts(whys, found.result_whys[chosen])
+            return events[column.alias].texts(column) if column.alias in events else "null"
+
+        texts = [text(column) for column in self._columns]
         return self._made((held.keys(rows), held.hashes(rows)), times_us, [*what, "]"], texts)
 
     def _made(

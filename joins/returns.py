@@ -9,14 +9,14 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 
 from joins.errors import JoinRefused
 
-OfEvent: TypeAlias = Literal["value", "id", "type", "time"]
+OfEvent: TypeAlias = Literal["value", "id", "type", "time", "decided_by"]
 Total: TypeAlias = Literal["count", "sum", "min", "max", "avg", "first", "last", "distinct"]
 
 _COLUMN = re.compile(
-    r"(?:(?P<function>[a-z]+)\s*\(\s*)?(?P<alias>[A-Za-z_]\w*)(?:\.(?P<path>[^\s()]+))?(?P<end>\s*\))?"
+    r"(?:(?P<function>[a-z_]+)\s*\(\s*)?(?P<alias>[A-Za-z_]\w*)(?:\.(?P<path>[^\s()]+))?(?P<end>\s*\))?"
 )
 _NUMBERS = frozenset((int, float))
-_WITHOUT_PATH = ("count", "id", "type", "time")
+_WITHOUT_PATH = ("count", "id", "type", "time", "decided_by")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ def _column(name: str, text: object, aliases: Sequence[str], *, is_on_close: boo
             field="return",
         )
     function = found["function"] or "value"
-    known = (*get_args(OfEvent)[1:], *(get_args(Total) if is_on_close else ()))
+    known = (*get_args(OfEvent)[1 : -1 if is_on_close else None], *(get_args(Total) if is_on_close else ()))
     if function != "value" and function not in known:
         what = "totals need emit: on_close" if function in get_args(Total) else f"known are {', '.join(known)}"
         raise JoinRefused(f"'return' has {name}: {text!r}; {what}", field="return")

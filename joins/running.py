@@ -132,7 +132,7 @@ class JoinRun:
         items = ItemColumns.of(
             [(Item.CLOSING, number, key, now_us) for key, _ in rest for number in range(len(self.body.inputs))]
         )
-        return self._output(self._join.push(items), items, self._join.next_sequence)
+        return self._output(self._join.push(items), items, self._join.next_sequence, is_over=True)
 
     def drop(self, is_dropped: NDArray[np.bool_], keys: NDArray[np.uint64]) -> None:
         """Forget some of the keys that ``keys`` gives, as if their events had never come."""
@@ -217,8 +217,8 @@ class JoinRun:
             self._newest_keys[number] = int(keys[rows[-1]])
         return before
 
-    def _output(self, found: JoinedColumns, items: ItemColumns, first: int) -> JoinOutput:
-        """What is reported of what the join found."""
+    def _output(self, found: JoinedColumns, items: ItemColumns, first: int, *, is_over: bool = False) -> JoinOutput:
+        """What is reported of what the join found; ``is_over``: at the end of the input."""
         broken: tuple[Broken, ...] = ()
         if len(found.violations):
             sequences = first + np.cumsum(items.kinds == Item.EVENT) - 1
@@ -230,7 +230,8 @@ class JoinRun:
             )
         is_each = self.body.emit == "each"
         if is_each:
-            made, places = self._derived.of_combinations(self._held, found), np.arange(len(found.members))
+            made = self._derived.of_combinations(self._held, found, is_over=is_over)
+            places = np.arange(len(found.members))
         else:
             made, places = self._on_close(found)
         if self._held.is_sparse(self._join.stored, self._join.most_stored // _KEPT):

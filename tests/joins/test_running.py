@@ -1,6 +1,11 @@
 """A join that runs: what it keeps of events beside its numbers."""
 
-from joins import JoinRun, merged_id, read_join
+import re
+from typing import Any
+
+import pytest
+
+from joins import JoinRefused, JoinRun, merged_id, read_join
 from streams import Event, EventBatch
 
 PAIRS = {
@@ -27,3 +32,40 @@ def test_events_that_can_join_nothing_any_more_are_forgotten_while_it_runs() -> 
         most = max(most, len(run._held))
     assert most <= 3
     assert run.measures()["stored"] == 0
+
+
+ABSENT = {
+    "inputs": [
+        {"stream": "a", "as": "o", "closed_by": "unique", "window": "9 us"},
+        {"stream": "b", "as": "p", "closed_by": "end"},
+    ],
+    "outer": "p",
+    "return": {"o": "id(o)", "p": "id(p)", "why": "decided_by(p)"},
+}
+
+
+def test_an_absence_says_what_decided_it() -> None:
+    run = JoinRun(read_join(ABSENT), "pairs", 1)
+    closed = Event(id=merged_id(1, 9, ""), type="p.closed", time_us=3, key="k2", data={})
+    given = [merged(1, "o", 1), merged(2, "o", 2), closed, merged(4, "o", 3), merged(5, "p", 3), merged(11, "o", 4)]
+    outputs = [run.process(EventBatch.from_events(given)), run.finish()]
+    events = [event for output in outputs for event in output.events.to_events()]
+    assert [(event.time_us, event.data["o"], event.data["why"]) for event in events] == [
+        (3, "o2", "finished"),
+        (5, "o3", None),
+        (10, "o1", "window"),
+        (11, "o4", "end_of_input"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"return": {"why": "decided_by(o)"}}, "it never is unless 'outer' lists it"),
+        ({"return": {"why": "decided_by(p.v)"}}, "write decided_by"),
+        ({"return": {"why": "decided_by(p)"}, "emit": "on_close"}, "known are id, type, time, count"),
+    ],
+)
+def test_what_cannot_say_why_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(JoinRefused, match=re.escape(message)):
+        read_join(ABSENT | changes)

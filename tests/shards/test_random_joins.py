@@ -14,7 +14,7 @@ import orjson
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from joins import Item, JoinInput, JoinRefused, read_join
+from joins import Item, JoinInput, JoinRefused, Why, read_join
 from joins.reference import ReferenceJoin
 from shards import InlineShards, RowBlock, ShardState
 from shards.kinds.joins import JoinKind, merged_stream
@@ -51,6 +51,7 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
         inputs.append(one)
     outer = draw(st.sampled_from([[], ["i0"], ["i1"], ["i0", "i1"]])) if len(inputs) == 2 else []
     returns = {f"r{number}": f"id(i{number})" for number in range(len(inputs))}
+    returns |= {f"w{alias}": f"decided_by({alias})" for alias in outer}
     document = {"name": NAME, "inputs": inputs, "return": returns, "outer": outer}
     try:
         read_join({name: value for name, value in document.items() if name != "name"})
@@ -88,6 +89,7 @@ class Naive:
         numbers: Of join keys.
         newest: Of each input the key of its newest event.
         now_us: How far time has come.
+        outer: Numbers of inputs that may be absent.
         passed_on: Key, time and ids of what was found, and where a key was finished, in their order.
     """
 
@@ -97,12 +99,14 @@ class Naive:
     numbers: dict[str, int] = field(default_factory=dict)
     newest: dict[int, int] = field(default_factory=dict)
     now_us: int = 0
+    outer: Sequence[int] = ()
     passed_on: list[tuple[int, int, str]] = field(default_factory=list)
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Naive:
         body = read_join({name: value for name, value in document.items() if name != "name"})
-        return cls(body.inputs, ReferenceJoin([one.window for one in body.inputs], list(body.reporting)))
+        join = ReferenceJoin([one.window for one in body.inputs], list(body.reporting))
+        return cls(body.inputs, join, outer=[n for n, one in enumerate(body.inputs) if one.alias in body.outer])
 
     def take(self, number: int, event: Event) -> None:
         """An event of a stream as one of an input."""
@@ -171,8 +175,15 @@ class Naive:
         return [*found, *((FAR, ids) for ids in last.values())]
 
     def told(self) -> list[tuple[str, list[str | None]]]:
-        """Times and ids of what was found."""
-        return [(format_time(time_us), self.named(members)) for time_us, members in self.join.results]
+        """Times, ids, and why inputs are absent, of what was found."""
+        words = {Why.BY_WINDOW: "window", Why.BY_CLOSING: "finished"}
+        return [
+            (
+                format_time(time_us),
+                [*self.named(members), *(words[why] if members[number] < 0 else None for number in self.outer)],
+            )
+            for (time_us, members), why in zip(self.join.results, self.join.whys, strict=True)
+        ]
 
 
 def in_order(naive: Naive, made: Sequence[tuple[str, Event]]) -> Iterator[tuple[int, Event]]:
@@ -249,10 +260,17 @@ def test_shards_find_what_a_document_means(
         for kind, body in bodies
         if kind == "derived" and body["into"] == NAME and "far-" not in str(body["data"])
     ]
-    assert sorted(found, key=str) == sorted(naive.told(), key=str)
+    ended = [one for one in found if "end_of_input" in one[1]]
+    assert {time for time, _ in ended} <= {FAR}
+    said = [(time, ["finished" if one == "end_of_input" else one for one in values]) for time, values in found]
+    assert sorted(said, key=str) == sorted(naive.told(), key=str)
     data = {body["id"]: body["data"] for kind, body in bodies if kind == "derived" and body["into"] == NAME}
     alerts = [(body["detected_at"], data[body["bindings"]["e"][0]]) for kind, body in bodies if kind == "alert"]
-    last = [(time, repr(list(one.values()))) for time, one in alerts if "far-" not in str(one)]
+    last = [
+        (time, repr([one[f"r{number}"] for number in range(len(naive.inputs))]))
+        for time, one in alerts
+        if "far-" not in str(one)
+    ]
     assert sorted(ids for _, ids in last) == sorted(ids for _, ids in naive.last_ones())
     assert {one for one in naive.last_ones() if one[0] != FAR} <= set(last)  # the end of the input ends the others
     letters = sorted(body["event_id"] for kind, body in bodies if kind == "dead-letter")
