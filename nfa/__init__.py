@@ -94,6 +94,7 @@ from nfa.syntax import (
     atoms_of,
     operands_of,
 )
+from nfa.traces.idle_traces import EndedTraces, IdleTraces
 from nfa.waiting import TraceEnds
 from nfa.work_bounds import warnings_of
 
@@ -125,6 +126,7 @@ __all__ = [
     "Deviation",
     "Disjunction",
     "Either",
+    "EndedTraces",
     "Ending",
     "EndingColumns",
     "EventClass",
@@ -134,6 +136,7 @@ __all__ = [
     "Guard",
     "GuardView",
     "Holding",
+    "IdleTraces",
     "InList",
     "Into",
     "IsNull",

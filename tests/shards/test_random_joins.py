@@ -20,10 +20,11 @@ from shards import InlineShards, RowBlock, ShardState
 from shards.kinds.joins import JoinKind, merged_stream
 from streams import Event, EventBatch, OperatorOn, PatternOn, StreamDeclaration, StreamOn, format_time
 
+IDLE, IDLE_US = "idle", 6
 STREAMS = {
     "orders": StreamDeclaration(name="orders", end_events=("End",)),
     "parcels": StreamDeclaration(name="parcels", keys={"order": "data.order"}),
-    "payments": StreamDeclaration(name="payments", end_events=("End",)),
+    "payments": StreamDeclaration(name="payments", end_events=("End",), idle_timeout=IDLE_US / 1e6),
 }
 KIND = JoinKind()
 FAR_US = 100
@@ -112,6 +113,10 @@ class Naive:
         """An event of a stream as one of an input."""
         self.pass_time(event.time_us)
         one = self.inputs[number]
+        if event.type == IDLE:
+            if "end" in one.closings:
+                self.push(Item.CLOSING, number, self.key_of(event), event.time_us)
+            return
         ends = STREAMS[one.stream].end_events if "end" in one.closings and one.key != "data.other" else ()
         is_last = event.type in one.closing_types or event.type in ends
         is_part = not one.types or event.type in one.types
@@ -187,14 +192,29 @@ class Naive:
 
 
 def in_order(naive: Naive, made: Sequence[tuple[str, Event]]) -> Iterator[tuple[int, Event]]:
-    """Events of all inputs by time, input and place."""
+    """Events of all inputs by time, input and place; the end of an idle trace comes before events of its time."""
+    placed = [*enumerate(made), *((-1, ("payments", one)) for one in idle_ends(made))]
     rows = [
         (event.time_us, number, place, event)
-        for place, (stream, event) in enumerate(made)
+        for place, (stream, event) in placed
         for number, one in enumerate(naive.inputs)
         if one.stream == stream
     ]
     return ((number, event) for _, number, _, event in sorted(rows, key=lambda row: row[:3]))
+
+
+def idle_ends(made: Sequence[tuple[str, Event]]) -> Iterator[Event]:
+    """Where traces of payments end, as no event of theirs has come for a while."""
+    last: dict[str, int] = {}
+    for time_us, key, event_type in [
+        *((event.time_us, event.key, event.type) for stream, event in made if stream == "payments"),
+        (FAR_US, "far", ""),
+    ]:
+        for known in [known for known, seen_us in last.items() if seen_us + IDLE_US <= time_us]:
+            yield Event(id=IDLE, type=IDLE, time_us=last.pop(known) + IDLE_US, key=known, data={"order": known})
+        last[key] = time_us
+        if event_type == "End":
+            del last[key]
 
 
 def read_naively(document: Mapping[str, Any], made: Sequence[tuple[str, Event]]) -> tuple[Naive, set[str]]:
@@ -203,7 +223,7 @@ def read_naively(document: Mapping[str, Any], made: Sequence[tuple[str, Event]])
     while True:
         naive = Naive.of(document)
         for number, event in in_order(naive, [one for one in made if one[1].id not in left_out]):
-            if naive.is_finished(event):
+            if event.type != IDLE and naive.is_finished(event):
                 left_out.add(event.id)
                 break
             naive.take(number, event)

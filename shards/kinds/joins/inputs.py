@@ -13,11 +13,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from joins import CLOSED, MARKS, attributes_of, merged_data, merged_id, merged_ids, merged_types, value_at
+from nfa import EndedTraces, IdleTraces
 from shards.kinds.joins.rows import derived_rows
 from shards.kinds.joins.ruled_out import RuledOut
 from shards.operators import KeyChoice, Origin, Result, SavedHost
 from streams import (
     ENDED,
+    NEVER_US,
     ConstraintsOn,
     ControlRecordError,
     Definition,
@@ -26,12 +28,14 @@ from streams import (
     Start,
     StreamDeclaration,
     column_of,
+    key_hash,
     key_of,
     pieces_of,
     texts_of,
 )
 
 _CLOSING = np.int8(MARKS.index(CLOSED))
+_IDLE = {"idle_key": np.uint64, "idle_last": np.int64}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +91,7 @@ class JoinInputHost:
         counts: Of each the number of events that it has handed on.
         newest_us: How far time has come.
         ruled_out: What constraints say of inputs that are finished by them; None: there is no such input.
+        idle: When each trace had its newest event, where traces end without one after a while, and inputs with them.
     """
 
     declaration: StreamDeclaration
@@ -94,6 +99,7 @@ class JoinInputHost:
     counts: dict[str, int] = field(default_factory=dict)
     newest_us: int | None = None
     ruled_out: RuledOut | None = None
+    idle: IdleTraces | None = None
 
     @classmethod
     def of(cls, declaration: StreamDeclaration, saved: SavedHost | None) -> JoinInputHost:
@@ -102,13 +108,15 @@ class JoinInputHost:
             return cls(declaration)
         running = {name: (version, body) for name, version, body in saved.head["running"]}
         ruled_out = saved.head.get("ruled_out")
-        return cls(
+        host = cls(
             declaration,
             running,
             dict(saved.head["counts"]),
             saved.head["newest_us"],
             None if ruled_out is None else RuledOut.load(ruled_out, declaration.ties),
         )
+        host._follow_idle({name: np.frombuffer(one, _IDLE[name]) for name, one in saved.sections.items()})
+        return host
 
     @property
     def names(self) -> Collection[str]:
@@ -124,6 +132,7 @@ class JoinInputHost:
         """Start an input."""
         self.running[definition.name] = definition.version, definition.body
         self.counts.setdefault(definition.name, 0)
+        self._follow_idle()
         if self.ruled_out is not None:
             self.ruled_out.restart(definition.name)
 
@@ -146,11 +155,13 @@ class JoinInputHost:
         del self.running[name], self.counts[name]
         if not self._by_constraints:
             self.ruled_out = None
+        self._follow_idle()
 
     def declare(self, declaration: StreamDeclaration) -> MergedOutput:
-        """Other types end traces from here on."""
+        """Other types end traces from here on, or traces end after another time without an event."""
         self.declaration = declaration
-        return MergedOutput(self.declaration.name)
+        self._follow_idle()
+        return MergedOutput(self.declaration.name) if self.newest_us is None else self.advance_time(self.newest_us)
 
     def follow(self, record: ConstraintsOn) -> None:
         """Traces that begin later follow these constraints.
@@ -167,6 +178,8 @@ class JoinInputHost:
             return MergedOutput(self.declaration.name)
         times_us = batch.time_us if self.newest_us is None else np.maximum(batch.time_us, self.newest_us)
         now_us = np.maximum.accumulate(times_us)
+        if self.idle is not None and len(ended := self._ended(self.idle, batch, times_us)):
+            batch, now_us = _with_ended(batch, now_us, ended)
         self.newest_us = int(now_us[-1])
         finished = self._finished(batch, now_us)
         return MergedOutput(
@@ -178,12 +191,17 @@ class JoinInputHost:
         self.newest_us = watermark_us if self.newest_us is None else max(self.newest_us, watermark_us)
         if self.ruled_out is not None and (idle_us := self.declaration.idle_timeout_us) is not None:
             self.ruled_out.pass_time(self.newest_us - idle_us)
-        return MergedOutput(self.declaration.name)
+        if self.idle is None or not len(ended := self.idle.pass_time(self.newest_us)):
+            return MergedOutput(self.declaration.name)
+        batch = EventBatch.of_ended(ended.keys, ended.times_us)
+        return MergedOutput(self.declaration.name, tuple(self._merged(name, batch, ()) for name in self.running))
 
     def end_trace(self, key: str, time_us: int | None) -> MergedOutput:
         """The trace of a key ends, and with it the key in the inputs that say so, where it is that of the stream."""
         if self.ruled_out is not None:
             self.ruled_out.end(key)
+        if self.idle is not None:
+            self.idle.forget(np.array([key_hash(key)], np.uint64))
         when = self.newest_us if time_us is None else time_us
         if when is None:
             return MergedOutput(self.declaration.name)
@@ -208,6 +226,9 @@ class JoinInputHost:
         """Forget the traces of other keys."""
         if self.ruled_out is not None:
             self.ruled_out.keep(is_kept)
+        if self.idle is not None:
+            keys = self.idle.keys()
+            self.idle.forget(keys[~is_kept(keys)])
 
     def measures(self) -> Mapping[str, int]:
         """How many events were handed on."""
@@ -219,7 +240,28 @@ class JoinInputHost:
         head: dict[str, Any] = {"running": running, "counts": self.counts, "newest_us": self.newest_us}
         if self.ruled_out is not None:
             head["ruled_out"] = self.ruled_out.dump()
-        return SavedHost(head=head, sections={})
+        arrays = {} if self.idle is None else self.idle.dump_arrays()
+        return SavedHost(head=head, sections={name: array.tobytes() for name, array in arrays.items()})
+
+    def _follow_idle(self, arrays: Mapping[str, NDArray[Any]] | None = None) -> None:
+        """Know when traces had their newest event, where an input is finished with its trace and traces may be idle.
+
+        Args:
+            arrays: What was saved of them; None: what is known.
+        """
+        idle_us = self.declaration.idle_timeout_us
+        ends = any(body["ends"] and body["path"] is None for _, body in self.running.values())
+        if arrays is None:
+            arrays = {} if self.idle is None else self.idle.dump_arrays()
+        self.idle = None if idle_us is None or not ends else IdleTraces(idle_us)
+        if self.idle is not None and arrays:
+            self.idle.load_arrays(arrays)
+
+    def _ended(self, idle: IdleTraces, batch: EventBatch, times_us: NDArray[np.int64]) -> EndedTraces:
+        """The traces that are idle for too long before some events."""
+        ends = (*self.declaration.end_events, ENDED)
+        is_last = np.array([name in ends for name in batch.type_names], np.bool_)[batch.type_codes]
+        return idle.advance(batch.key_hashes, times_us, is_last, NEVER_US if self.newest_us is None else self.newest_us)
 
     @property
     def _by_constraints(self) -> dict[str, tuple[str, ...]]:
@@ -301,6 +343,15 @@ class JoinInputHost:
         return Merged(
             operator=(name, version), into=body["into"], is_rekeyed=not is_here, events=events, sources=sources
         )
+
+
+def _with_ended(
+    batch: EventBatch, now_us: NDArray[np.int64], ended: EndedTraces
+) -> tuple[EventBatch, NDArray[np.int64]]:
+    """Events, and before some of them the ends of traces; and how far time has come with each."""
+    order = np.argsort(np.concatenate([2 * np.arange(len(batch)) + 1, 2 * ended.rows]), kind="stable")
+    mixed = EventBatch.joined([batch, EventBatch.of_ended(ended.keys, ended.times_us)]).take(order)
+    return mixed, np.concatenate([now_us, ended.times_us])[order]
 
 
 def _replaced(pieces: pa.Array, is_other: NDArray[np.bool_], by: bytes) -> pa.Array:
