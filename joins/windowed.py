@@ -282,7 +282,7 @@ def _room(inputs: int, results: int, items: int) -> Found:
         closing_items=np.zeros(results, np.int32),
         closing_places=np.zeros(results, np.int64),
         violations=np.zeros(items, np.int32),
-        filled=np.zeros(3, np.int64),
+        filled=np.zeros(4, np.int64),
         cursors=np.zeros(inputs, np.int32),
     )
 
@@ -297,7 +297,7 @@ def _enlarged(found: Found, needed: int) -> Found:
 
 
 def _columns(found: Found) -> JoinedColumns:
-    results, closings, violations = (int(number) for number in found.filled)
+    results, closings, violations = (int(number) for number in found.filled[:3])
     return JoinedColumns(
         members=found.members[:results].copy(),
         result_times_us=found.result_times[:results].copy(),

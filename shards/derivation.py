@@ -30,7 +30,7 @@ class Derivation:
         self.feeds = feeds
         for (stream, _), place in places.items():
             if isinstance(place, DerivedPlace):
-                place.order(feeds.is_ordered(stream))
+                place.order(is_ordered=feeds.is_ordered(stream), is_merged=feeds.is_merged(stream))
 
     def promises(self) -> dict[str, int | None]:
         """For each stream that is fed through the log: the time before which nothing more is added to it from here."""

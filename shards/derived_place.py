@@ -31,7 +31,7 @@ class DerivedPlace(Place):
 
     def __init__(self, declaration: StreamDeclaration, kinds: Mapping[str, Kind], hosts: Mapping[str, Host]) -> None:
         super().__init__(declaration, "", kinds, hosts)
-        self._is_ordered = False
+        self._is_ordered = self._is_merged = False
         self._watermark_us: int | None = None
         self._logged_us: int | None = None
         self._waiting = EventBatch.from_events([])
@@ -51,9 +51,15 @@ class DerivedPlace(Place):
         """Whether it matters when time passes: an event may be late, or an operator is decided by it."""
         return self._is_ordered or super().is_timed
 
-    def order(self, is_ordered: bool) -> None:
-        """Whether events come from several places from here on."""
-        self._is_ordered = is_ordered
+    def order(self, *, is_ordered: bool, is_merged: bool) -> None:
+        """How events come from here on.
+
+        Args:
+            is_ordered: Whether they come from several places.
+            is_merged: Whether they are merged events of a join. They have no traces that end, so only hosts with
+                operators get them: others would know each key for ever.
+        """
+        self._is_ordered, self._is_merged = is_ordered, is_merged
 
     def measures(self) -> dict[str, int | None]:
         """As those of any place; the watermark is that of the stream."""
@@ -119,7 +125,8 @@ class DerivedPlace(Place):
     def _taken(self, entry: Entry, batch: EventBatch) -> Iterator[Step]:
         if len(batch):
             for host in self._hosts.values():
-                yield entry, host.process(batch)
+                if host.names or not self._is_merged:
+                    yield entry, host.process(batch)
 
     def _let_go(self, watermark_us: int | None) -> EventBatch:
         """Events that need not wait any more, by time and id: those before a time, or all of them."""

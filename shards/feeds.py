@@ -93,7 +93,11 @@ class Feeds:
 
     def is_ordered(self, stream: str) -> bool:
         """Whether its events come from more than one place, or are merged, so that they have to be put into order."""
-        return stream in self.logged or len(self.direct.get(stream, ())) > 1 or stream in self._merged
+        return stream in self.logged or len(self.direct.get(stream, ())) > 1 or self.is_merged(stream)
+
+    def is_merged(self, stream: str) -> bool:
+        """Whether its events are the merged events of a join."""
+        return stream in self._merged
 
     @cached_property
     def _merged(self) -> frozenset[str]:

@@ -148,5 +148,5 @@ class Found(NamedTuple):
     closing_items: NDArray[np.int32]
     closing_places: NDArray[np.int64]  # results before it
     violations: NDArray[np.int32]  # items
-    filled: NDArray[np.int64]  # (3,) results, closings, violations
+    filled: NDArray[np.int64]  # (4,) results, closings, violations; the last means nothing (look_ahead)
     cursors: NDArray[np.int32]  # (inputs,) scratch

@@ -68,10 +68,11 @@ from joins.kernels.tables import (
 )
 from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import inlined, kernel, routine
+from streams.kernels.slots import HOME_BITS, find_slot
 from streams.kernels.slots import fill_slots as fill_slots  # noqa: PLC0414 - Python code of this package calls it, too
-from streams.kernels.slots import find_slot
 
 _FOREVER = np.int64(2**62)
+_AHEAD = 32  # items
 
 
 @inlined
@@ -353,11 +354,31 @@ def take_item(lent: JoinState, rules: Rules, found: Found, items: Items, item: n
     return True
 
 
+@routine
+def look_ahead(lent: JoinState, items: Items, first: np.int64) -> np.int64:
+    """Read what the next items will need, so that the processor fetches it for all of them at once.
+
+    Returns:
+        Something that depends on what was read; else the compiler would leave the reading out.
+    """
+    last = min(first + _AHEAD, items.times.shape[0])
+    mask, seen = np.uint64(lent.slots.shape[0] - 1), np.uint64(0)
+    for item in range(first, last):
+        seen ^= lent.slots[(items.keys[item] >> HOME_BITS) & mask, 1]
+    for item in range(first, last):
+        cluster = np.int64(lent.slots[(items.keys[item] >> HOME_BITS) & mask, 1]) - 1
+        if cluster >= 0:
+            seen ^= lent.keyed[cluster]["closed"] ^ np.uint64(lent.lists[cluster, 0]["head"])
+    return np.int64(seen)
+
+
 @kernel
 def join_batch(rules: Rules, state: JoinState, items: Items, found: Found, first: int) -> tuple[int, int]:
     """Take items in from a place on; returns a status and the place before which it stopped."""
     lent, law, written, batch = borrowed(state), borrowed(rules), borrowed(found), borrowed(items)
     for item in range(first, batch.times.shape[0]):
+        if (item - first) % _AHEAD == 0:
+            written.filled[3] = look_ahead(lent, batch, np.int64(item))
         if lent.counters[CLUSTERS] >= lent.keyed.shape[0]:
             return CLUSTERS_FULL, item
         if lent.counters[FREE_NODES] == 0 and lent.counters[FRESH_NODES] >= lent.nodes.shape[0]:

@@ -194,6 +194,7 @@ def test_the_state_of_a_join_is_empty_once_all_keys_are_finished():
     place = state._places[merged_stream("totals"), ""]
     measured = place.measures()
     assert (measured["join_stored"], measured["join_keys"], measured["join_open_totals"]) == (0, 0, 0)
+    assert measured["open_traces"] == 0
     assert len(place.host("join").dump().sections["0/join/counters"]) > 0
     assert len(state.dump()) > empty  # traces of the streams themselves stay open
 

@@ -45,6 +45,8 @@ def test_room_is_made_seldom(size):
     grown, rooms = GrowingNumbers(np.zeros(0, np.int64)), set()
     for _ in range(1_000):
         grown.add(np.zeros(size, np.int64))
-        rooms.add(len(grown.values.base))
+        room = grown.values.base
+        assert room is not None
+        rooms.add(len(room))
     assert len(rooms) <= 1 + np.log2(1_000 * size)
     assert max(rooms) <= 2 * len(grown) + size
