@@ -18,6 +18,7 @@ from joins.punctuations.patterns import (
     is_missing,
     key_pattern,
     matches,
+    pattern_form,
     read_pattern,
     require_domain,
 )
@@ -37,6 +38,7 @@ __all__ = [
     "is_missing",
     "key_pattern",
     "matches",
+    "pattern_form",
     "read_pattern",
     "require_domain",
 ]

@@ -77,6 +77,16 @@ class ClosedSet:
         place = bisect_right(self._starts, (0, value, 0)) - 1
         return place >= 0 and (0, value, 1) <= self._ends[place]
 
+    def covers_all(self, pattern: Pattern) -> bool:
+        """Whether all keys of a pattern are closed; of a range, by one interval."""
+        if isinstance(pattern, OneOf):
+            return all(map(self.covers, pattern.values))
+        if isinstance(pattern, Nothing):
+            return True
+        start, end = self._cuts(pattern)
+        place = bisect_right(self._starts, start) - 1
+        return start >= end or (place >= 0 and end <= self._ends[place])
+
     def discard(self, value: Value) -> bool:
         """Forget a single key; one in an interval stays closed. Returns whether it was forgotten."""
         if value not in self.singles:
@@ -132,7 +142,7 @@ class ClosedSet:
             return False
         if self.domain == "integer":
             start, end = self._with_neighbours(start, end)
-        self.singles = {one for one in self.singles if not start <= (0, one, 0) < end}
+        self._drop_singles(start, end)
         reach_start, reach_end = self._reach(start, end)
         first = bisect_left(self._ends, reach_start)
         last = bisect_right(self._starts, reach_end)
@@ -141,6 +151,15 @@ class ClosedSet:
         self._starts[first:last] = [start]
         self._ends[first:last] = [end]
         return True
+
+    def _drop_singles(self, start: _Cut, end: _Cut) -> None:
+        """Single keys that an interval contains are no longer kept by themselves."""
+        low, high = start[1], end[1]
+        is_finite = start[0] == end[0] == 0 and isinstance(low, int) and isinstance(high, int)
+        if is_finite and self.domain == "integer" and high - low < len(self.singles):  # type: ignore[operator]
+            self.singles.difference_update(range(low, high + 1))  # type: ignore[arg-type, operator]
+        else:
+            self.singles = {one for one in self.singles if not start <= (0, one, 0) < end}
 
     def _with_neighbours(self, start: _Cut, end: _Cut) -> tuple[_Cut, _Cut]:
         """An interval of integers with the single keys right before and behind it."""

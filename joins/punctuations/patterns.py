@@ -155,6 +155,19 @@ def _read_range(said: Mapping[str, object]) -> Pattern:
     return Range(low=low, high=high, has_low="gt" not in said, has_high="lt" not in said)  # type: ignore[arg-type]
 
 
+def pattern_form(pattern: Pattern) -> dict[str, object]:
+    """The JSON value that ``read_pattern`` reads."""
+    if isinstance(pattern, Anything) or (isinstance(pattern, Range) and pattern.low is None and pattern.high is None):
+        return {"any": True}
+    if isinstance(pattern, Nothing):
+        return {"none": True}
+    if isinstance(pattern, OneOf):
+        return {"in": sorted(pattern.values)}
+    low = {} if pattern.low is None else {"ge" if pattern.has_low else "gt": pattern.low}
+    high = {} if pattern.high is None else {"le" if pattern.has_high else "lt": pattern.high}
+    return {"range": {**low, **high}}
+
+
 def key_pattern(patterns: Mapping[str, Pattern], key: str) -> Pattern | None:
     """What a punctuation over attributes closes of a key: ``Nothing`` where a pattern is empty; None where it restricts
     other attributes, too, so that it closes no key.
