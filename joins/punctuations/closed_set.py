@@ -78,14 +78,16 @@ class ClosedSet:
         return place >= 0 and (0, value, 1) <= self._ends[place]
 
     def covers_all(self, pattern: Pattern) -> bool:
-        """Whether all keys of a pattern are closed; of a range, by one interval."""
+        """Whether all keys of a pattern are closed; of a range of numbers or texts, by one interval."""
         if isinstance(pattern, OneOf):
             return all(map(self.covers, pattern.values))
         if isinstance(pattern, Nothing):
             return True
         start, end = self._cuts(pattern)
+        if start >= end or (start[:2] == end[:2] and start[1] in self.singles):  # integers that touch are an interval
+            return True
         place = bisect_right(self._starts, start) - 1
-        return start >= end or (place >= 0 and end <= self._ends[place])
+        return place >= 0 and end <= self._ends[place]
 
     def discard(self, value: Value) -> bool:
         """Forget a single key; one in an interval stays closed. Returns whether it was forgotten."""

@@ -88,6 +88,14 @@ def test_nothing_and_crossed_ranges_close_nothing():
     assert len(closed) == 0
 
 
+@settings(max_examples=200)
+@given(st.lists(patterns_of(DOMAINS["integer"]), max_size=6), patterns_of(DOMAINS["integer"]))
+def test_whether_all_keys_of_a_pattern_are_closed(patterns, pattern):
+    closed = closed_of(patterns, "integer")
+    values = range(-4, 11)  # one behind each bound stands for what is beyond it
+    assert closed.covers_all(pattern) == all(closed.covers(value) for value in values if matches(pattern, value))
+
+
 def test_null_and_nan_are_never_closed():
     closed = closed_of([Anything()], "number")
     assert closed.covers(1.5)
