@@ -1,6 +1,7 @@
 """PJoin and XJoin against brute force: each pair once, and nothing of a key after its punctuation was propagated."""
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins import Cause, Item, ItemColumns
+from joins import Cause, Item, ItemColumns, Window, WindowJoin
 from joins.errors import PunctuationRefused
 from joins.punctuations import Anything, Nothing, OneOf, Range, constant, matches
 from joins.spilling import PROPAGATIONS, UNLIMITED, SpillingJoin, SpillingRules, Thresholds, default_rows
 from joins.spilling.reference import ReferencePairJoin
+from joins.testing import GeneratedStream, generated
 
 KEYS = range(-1, 5)
 values = st.integers(-1, 4)
@@ -300,3 +302,54 @@ def test_many_results_and_keys_find_room(tmp_path):
     assert join.stats.disk_results > 0
     assert join.written_bytes > 0
     assert np.all(np.array(found)[:, 2] == 0)
+
+
+@settings(max_examples=200)
+@given(workloads(), st.sampled_from([1, 4]))
+def test_in_memory_it_is_the_windowed_join_without_windows(items, buckets):
+    """Section 6.2: the same pairs and the same finished keys at every item, if counts that become zero propagate."""
+    only = [
+        (kind, number, key, time, constant(each))
+        for kind, number, key, time, pattern in items
+        if kind is not Item.CLOSING or isinstance(pattern, OneOf)
+        for each in (sorted(pattern.values) if kind is Item.CLOSING else [key])
+    ]
+    windowed, odd = WindowJoin([Window(), Window()]), 0x9E3779B97F4A7C15
+    with tempfile.TemporaryDirectory() as folder:
+        join = SpillingJoin(Path(folder), rules=SpillingRules(buckets=buckets), rows=default_rows("on-zero"))
+        for kind, number, key, time, pattern in only:
+            found = join.push(*columns([(kind, number, key, time, pattern)]))
+            one = int(min(pattern.values)) if kind is Item.CLOSING else key
+            expected = windowed.push(ItemColumns.of([(kind, number, (one * odd) % (1 << 64), time)]))
+            assert sorted(found.members.tolist()) == sorted(expected.members.tolist())
+            over = {(one * odd) % (1 << 64) for said in found.propagated for one in key_of(said.pattern)}
+            assert over == set(expected.closing_keys.tolist())
+            assert join.stats.in_memory == windowed.stored
+
+
+@pytest.mark.parametrize("memory", [40, 300, UNLIMITED])
+@pytest.mark.parametrize("purge", [1, 25])
+def test_generated_streams_give_the_same_pairs_with_and_without_disk(memory, purge, tmp_path):
+    items = generated([GeneratedStream(spacing=20), GeneratedStream(spacing=30)], 8, seed=3)
+    is_closing = items.kinds == Item.CLOSING
+    said = [constant(key) for key in items.keys[is_closing].tolist()]
+    hashed = replace(items, keys=items.keys * np.uint64(0x9E3779B97F4A7C15))
+    expected = WindowJoin([Window(), Window()]).push(hashed)
+    items.keys[is_closing] = np.arange(len(said), dtype=np.uint64)
+    join = SpillingJoin(
+        tmp_path,
+        rules=SpillingRules(buckets=16),
+        thresholds=Thresholds(memory_events=memory, purge_punctuations=purge, activation_events=50),
+    )
+    found, seen = [], 0
+    for start in range(0, len(items), 500):
+        part = items.slice(start, start + 500)
+        closings = int(np.count_nonzero(part.kinds == Item.CLOSING))
+        part.keys[part.kinds == Item.CLOSING] -= np.uint64(seen)
+        found += [join.push(part, said[seen : seen + closings]), join.idle(0)]
+        seen += closings
+    found.append(join.finish())
+    pairs = np.concatenate([part.members for part in found])
+    assert len(pairs) == len(expected.members) > 10_000
+    assert np.array_equal(pairs[np.lexsort(pairs.T)], expected.members[np.lexsort(expected.members.T)])
+    assert (join.stats.disk_results > 0) == (memory < UNLIMITED)
