@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from joins.kernels.tables import DONE, EVENT, NIL, NODES_FULL, OUTPUT_FULL, PLACE, TIME
 from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import inlined, kernel, routine
+from streams.kernels.slots import fill_slots as fill_slots  # noqa: PLC0414 - Python code of this package calls it, too
 from streams.kernels.slots import find_slot, remove_slot
 
 # What the kernel returns besides: it stopped before an item, or (STATE_FULL) behind one.

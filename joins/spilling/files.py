@@ -1,9 +1,9 @@
 """Buckets on disk: files of Arrow blocks with checksums, and the position that a saved state names.
 
 A block is a header (magic, length, BLAKE2b of the content) and an Arrow stream with the columns key, hash, arrived,
-time, flushed. Blocks are appended only. A bucket some of whose events went is written to a new file; the old one stays
-until ``release``, as the last saved state may still name it. So a position (names and lengths) stays readable, whatever
-was appended behind it.
+time, flushed and payload. Blocks are appended only. A bucket some of whose events went is written to a new file; the
+old one stays until ``release``, as the last saved state may still name it. So a position (names and lengths) stays
+readable, whatever was appended behind it.
 """
 
 from __future__ import annotations
@@ -45,6 +45,31 @@ class FilePosition:
     events: int
 
 
+@dataclass(frozen=True, slots=True)
+class BucketRows:
+    """Events of a bucket.
+
+    Attributes:
+        rows: ``ON_DISK``.
+        payloads: What each carries; empty where the join has no payloads.
+    """
+
+    rows: NDArray[np.void]
+    payloads: pa.BinaryArray
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def where(self, flags: NDArray[np.bool_]) -> BucketRows:
+        """Those with a flag."""
+        return BucketRows(self.rows[flags], self.payloads.filter(pa.array(flags)))
+
+    @classmethod
+    def of(cls, rows: NDArray[np.void], payloads: pa.BinaryArray | None = None) -> BucketRows:
+        """Events, whose payloads are empty unless they are given."""
+        return cls(rows, pa.array([b""] * len(rows), pa.binary()) if payloads is None else payloads)
+
+
 class BucketFiles:
     """The files of a join's buckets, in a folder of their own.
 
@@ -67,8 +92,8 @@ class BucketFiles:
         position = self._current.get(bucket)
         return position.events if position else 0
 
-    def append(self, bucket: _Bucket, rows: NDArray[np.void]) -> None:
-        """Append a block of ``ON_DISK`` events to a bucket."""
+    def append(self, bucket: _Bucket, rows: BucketRows) -> None:
+        """Append a block of events to a bucket."""
         position = self._current.get(bucket) or self._fresh(bucket)
         block = _block(rows)
         with (self._folder / position.name).open("ab") as file:
@@ -77,7 +102,7 @@ class BucketFiles:
         self._unsynced.add(position.name)
         self._current[bucket] = FilePosition(position.name, position.length + len(block), position.events + len(rows))
 
-    def read(self, bucket: _Bucket) -> NDArray[np.void]:
+    def read(self, bucket: _Bucket) -> BucketRows:
         """All events of a bucket, in the order of their flushes.
 
         Raises:
@@ -85,13 +110,13 @@ class BucketFiles:
         """
         position = self._current.get(bucket)
         if position is None:
-            return np.zeros(0, ON_DISK)
+            return BucketRows.of(np.zeros(0, ON_DISK))
         with (self._folder / position.name).open("rb") as file:
             content = file.read(position.length)
         self.read_bytes += len(content)
         return _rows(content, position)
 
-    def replace(self, bucket: _Bucket, rows: NDArray[np.void]) -> None:
+    def replace(self, bucket: _Bucket, rows: BucketRows) -> None:
         """Let a bucket have other events; its old file stays until ``release``."""
         old = self._current.pop(bucket, None)
         if len(rows):
@@ -173,9 +198,9 @@ def _parts(position: FilePosition) -> tuple[str, int, int]:
     return position.name, position.length, position.events
 
 
-def _block(rows: NDArray[np.void]) -> bytes:
-    columns = {name: np.ascontiguousarray(rows[name]) for name in ON_DISK.names or ()}
-    batch = pa.RecordBatch.from_pydict({name: pa.array(column) for name, column in columns.items()})
+def _block(events: BucketRows) -> bytes:
+    columns = {name: pa.array(np.ascontiguousarray(events.rows[name])) for name in ON_DISK.names or ()}
+    batch = pa.RecordBatch.from_pydict({**columns, "payload": events.payloads})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
@@ -183,8 +208,8 @@ def _block(rows: NDArray[np.void]) -> bytes:
     return _HEADER.pack(_MAGIC, len(content), blake2b(content, digest_size=16).digest()) + content
 
 
-def _rows(content: bytes, position: FilePosition) -> NDArray[np.void]:
-    parts, place = [], 0
+def _rows(content: bytes, position: FilePosition) -> BucketRows:
+    parts, place = [BucketRows.of(np.zeros(0, ON_DISK))], 0
     while place < len(content):
         if place + _HEADER.size > len(content):
             raise JoinStateError(f"the bucket file {position.name} is cut inside a header at byte {place}")
@@ -195,18 +220,19 @@ def _rows(content: bytes, position: FilePosition) -> NDArray[np.void]:
             raise JoinStateError(f"the bucket file {position.name} has a damaged block before byte {place}")
         place += length
         parts.append(_block_rows(block))
-    rows = np.concatenate(parts) if parts else np.zeros(0, ON_DISK)
+    rows = np.concatenate([part.rows for part in parts])
     if len(rows) != position.events:
         raise JoinStateError(
             f"the bucket file {position.name} has {len(rows)} events in {len(content)} bytes, not {position.events}"
         )
-    return rows
+    return BucketRows(rows, pa.concat_arrays([part.payloads for part in parts]))
 
 
-def _block_rows(block: bytes) -> NDArray[np.void]:
+def _block_rows(block: bytes) -> BucketRows:
     with pa.ipc.open_stream(block) as reader:
-        table = reader.read_all()
+        table = reader.read_all().combine_chunks()
     rows = np.zeros(table.num_rows, ON_DISK)
     for name in ON_DISK.names or ():
         rows[name] = table.column(name).to_numpy()
-    return rows
+    payloads = table.column("payload").chunks
+    return BucketRows.of(rows, payloads[0] if payloads else None)

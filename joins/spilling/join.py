@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from joins.errors import JoinStateError
@@ -21,10 +22,11 @@ from joins.kernels.buckets import Arriving, drop_resident, purge_parts
 from joins.kernels.tables import DONE, NEVER
 from joins.punctuations import Anything, OneOf, Pattern, is_empty, pattern_form, read_pattern, require_domain
 from joins.spilling.closed_keys import ClosedKeys, hashes_of
-from joins.spilling.files import BucketFiles
+from joins.spilling.files import BucketFiles, BucketRows
 from joins.spilling.leftovers import BucketSide, leftover_pairs
 from joins.spilling.memory import BucketMemory
 from joins.spilling.monitor import UNLIMITED, Monitor, Thresholds
+from joins.spilling.payloads import PayloadStore
 from joins.spilling.punctuation_sets import PunctuationSets
 from joins.spilling.registry import Component, Condition, Happening, Row, default_rows, require_usable
 
@@ -42,12 +44,14 @@ class SpillingRules:
         purge: ``indexed``: a closing of single keys goes to their buckets. ``scan``: it compares the whole memory part.
         placement: ``scattered``: buckets are chosen by a hash of the key. ``modulo``: by its low bits.
         uses_punctuations: False: XJoin; punctuations only let time advance.
+        carries_payloads: Whether events carry bytes, which go to disk with them and come back with results.
     """
 
     buckets: int = 64
     purge: Literal["indexed", "scan"] = "indexed"
     placement: Literal["scattered", "modulo"] = "scattered"
     uses_punctuations: bool = True
+    carries_payloads: bool = False
 
     def __post_init__(self) -> None:
         if self.buckets < 1 or self.buckets & (self.buckets - 1):
@@ -81,6 +85,7 @@ class SpilledColumns:
         result_items: int32: the item that led to it; -1 outside of a batch.
         violations: int32: items that are events of keys that their own input had closed. They joined nothing.
         propagated: Keys of which no result comes any more.
+        payloads: What both members of each pair carry; None where the join has no payloads.
     """
 
     members: NDArray[np.int64]
@@ -88,6 +93,7 @@ class SpilledColumns:
     result_items: NDArray[np.int32]
     violations: NDArray[np.int32]
     propagated: list[Propagated]
+    payloads: tuple[pa.BinaryArray, pa.BinaryArray] | None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -185,6 +191,7 @@ class SpillingJoin:
         self._memory = BucketMemory(self._rules.buckets, is_tracking=uses)
         self._closed = ClosedKeys()
         self._sets = PunctuationSets()
+        self._payloads = PayloadStore()
         self._monitor = Monitor()
         self._fresh: tuple[list[Pattern], list[Pattern]] = ([], [])  # punctuations not used for purging yet
         self._covered = np.zeros(self._rules.buckets, np.int64)  # sequence number of the last disk join
@@ -226,20 +233,31 @@ class SpillingJoin:
             self._rows = tuple(rows)
         self._thresholds = thresholds or self._thresholds
 
-    def push(self, items: ItemColumns, patterns: Sequence[Pattern] = ()) -> SpilledColumns:
+    def push(
+        self,
+        items: ItemColumns,
+        patterns: Sequence[Pattern] = (),
+        payloads: Sequence[bytes | None] | None = None,
+    ) -> SpilledColumns:
         """Take items in, in their order; any cut into calls gives the same.
 
         Args:
             items: Their keys are integers in two's complement; those of closings are places in ``patterns``.
             patterns: What closings close.
+            payloads: What each item carries, if the join has payloads.
 
         Raises:
             PunctuationRefused: A pattern has values that are no integers; nothing was taken in.
+            ValueError: The join has payloads and there are none, or the other way round.
         """
         for pattern in patterns:
             require_domain(pattern, "integer")
+        if (payloads is None) == self._rules.carries_payloads:
+            raise ValueError("payloads are given if and only if the join was declared to carry some")
         arriving = self._arriving(items)
         self._begin(len(items))
+        if payloads is not None:
+            self._payloads.add(self._memory.counter(kernel.SEQUENCE), items.kinds, payloads)
         item, status = 0, DONE
         while item < len(items) or status == kernel.STATE_FULL:
             limits = np.array([self._thresholds.memory_events, self._due(arriving, item)], np.int64)
@@ -297,7 +315,9 @@ class SpillingJoin:
             "files": self._files.save(),
         }
         arrays = {"covered": self._covered.tobytes(), "uncovered": self._uncovered.tobytes()}
-        return head, {**self._memory.dump(), **arrays}
+        if self._rules.carries_payloads:
+            self._payloads.prune(self._memory.sequences())
+        return head, {**self._memory.dump(), **self._payloads.dump(), **arrays}
 
     def load(self, head: Mapping[str, Any], arrays: Mapping[str, bytes]) -> None:
         """Take what ``dump`` gave of a join with the same rules and folder; its files are cut to what it names.
@@ -325,6 +345,7 @@ class SpillingJoin:
 
     def _load(self, head: Mapping[str, Any], arrays: Mapping[str, bytes]) -> None:
         self._memory.load(arrays)
+        self._payloads.load(arrays)
         self._covered = np.frombuffer(arrays["covered"], np.int64).copy()
         self._uncovered = np.frombuffer(arrays["uncovered"], np.int64).copy()
         self._thresholds = Thresholds(**head["thresholds"])
@@ -371,13 +392,25 @@ class SpillingJoin:
     def _columns(self) -> SpilledColumns:
         pairs = self._memory.pairs
         results, violations = (int(number) for number in pairs.filled)
+        members = pairs.members[:results].copy()
         return SpilledColumns(
-            members=pairs.members[:results].copy(),
+            members=members,
+            payloads=self._carried(members),
             result_times_us=pairs.times[:results].copy(),
             result_items=pairs.items[:results].copy(),
             violations=pairs.violations[:violations].copy(),
             propagated=self._propagated,
         )
+
+    def _carried(self, members: NDArray[np.int64]) -> tuple[pa.BinaryArray, pa.BinaryArray] | None:
+        """The payloads of pairs; those of events that have left are forgotten then."""
+        if not self._rules.carries_payloads:
+            return None
+        carried = self._payloads.of(members[:, 0]), self._payloads.of(members[:, 1])
+        self._payloads.end()
+        if self._payloads.is_crowded(self._memory.counter(kernel.IN_MEMORY)):
+            self._payloads.prune(self._memory.sequences())
+        return carried
 
     def _take_punctuation(self, number: int, pattern: Pattern) -> None:
         if is_empty(pattern):
@@ -386,6 +419,8 @@ class SpillingJoin:
         self._counts.wildcards += isinstance(pattern, Anything)
         if not self._rules.uses_punctuations:
             return
+        if isinstance(pattern, OneOf):  # what earlier ones named is theirs
+            pattern = OneOf(frozenset(key for key in pattern.values if not self._closed.sets[number].covers(key)))
         if not self._closed.add(number, pattern):
             self._counts.duplicates += 1
             return
@@ -481,7 +516,9 @@ class SpillingJoin:
             number, bucket = self._memory.victim()
             clock = self._memory.counter(kernel.SEQUENCE)
             rows = self._events_in(number, bucket, clock)
-            self._files.append((number, bucket), rows)
+            carried = self._payloads.of(rows["arrived"]) if self._rules.carries_payloads else None
+            self._payloads.note_flushed(rows["arrived"])
+            self._files.append((number, bucket), BucketRows.of(rows, carried))
             for part in (kernel.MEMORY, kernel.BUFFER):
                 self._memory.clear(part, number, bucket, is_gone=False)
             self._memory.state.on_disk[number, bucket] += len(rows)
@@ -499,18 +536,22 @@ class SpillingJoin:
         if not on_disk[:, bucket].any():
             return
         stored = [self._files.read((number, bucket)) for number in (0, 1)]
-        first, second = (BucketSide(stored[number], self._events_in(number, bucket)) for number in (0, 1))
+        first, second = (BucketSide(stored[number].rows, self._events_in(number, bucket)) for number in (0, 1))
         found = leftover_pairs(first, second, int(self._covered[bucket]))
         self._memory.emit(found.members, found.times, self._item)
         self._counts.disk_results += len(found.times)
         self._counts.disk_joins += 1
         self._covered[bucket], self._uncovered[bucket] = clock, 0
         for number in (0, 1):
+            if self._rules.carries_payloads:
+                joined = stored[number].where(np.isin(stored[number].rows["arrived"], found.members[:, number]))
+                self._payloads.note_read(joined.rows["arrived"], joined.payloads)
             self._memory.clear(kernel.BUFFER, number, bucket, is_gone=True)
-            is_over = self._closed.covers(1 - number, stored[number]["key"])
+            is_over = self._closed.covers(1 - number, stored[number].rows["key"])
             if is_over.any():
-                drop_resident(self._memory.state, number, np.ascontiguousarray(stored[number]["hash"][is_over]))
-                self._files.replace((number, bucket), stored[number][~is_over])
+                gone = np.ascontiguousarray(stored[number].rows["hash"][is_over])
+                drop_resident(self._memory.state, number, gone)
+                self._files.replace((number, bucket), stored[number].where(~is_over))
                 on_disk[number, bucket] -= np.count_nonzero(is_over)
 
     def _propagate(self) -> None:

@@ -9,12 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joins.kernels import buckets as kernel
-from joins.kernels.buckets import Arriving, BucketState, ClosedTable, Pairs, clear_part, copy_part, has_key, join_events
+from joins.kernels.buckets import (
+    Arriving,
+    BucketState,
+    ClosedTable,
+    Pairs,
+    clear_part,
+    copy_part,
+    fill_slots,
+    has_key,
+    join_events,
+)
 from joins.kernels.tables import NEVER, NIL, NODES_FULL, OUTPUT_FULL
 from joins.spilling.closed_keys import hashes_of
 from joins.spilling.files import ON_DISK
 from joins.spilling.monitor import UNLIMITED
-from streams.kernels.slots import fill_slots
 
 _FIRST_ROOM = 64
 _SIZED = {"nodes": kernel.FRESH_NODES, "free_nodes": kernel.FREE_NODES, "free_keys": kernel.FREE_KEYS}
@@ -84,6 +93,13 @@ class BucketMemory:
     def clear(self, part: int, number: int, bucket: int, *, is_gone: bool) -> None:
         """Empty a part; its events are gone, or on disk from now on."""
         clear_part(self.state, part, number, bucket, is_gone)
+
+    def sequences(self) -> NDArray[np.int64]:
+        """The sequence numbers of the events in memory, in any order."""
+        is_used = np.ones(self.counter(kernel.FRESH_NODES), np.bool_)
+        is_used[self.state.free_nodes[: self.counter(kernel.FREE_NODES)]] = False
+        sequences: NDArray[np.int64] = self.state.nodes["arrived"][: len(is_used)][is_used]
+        return sequences
 
     def victim(self) -> tuple[int, int]:
         """The input and bucket with the largest memory part, or else purge buffer; of several, the lowest bucket."""

@@ -2,7 +2,7 @@
 
 Source: components 5 and 6 of PJoin (section 3.2 of the specification of punctuation-aware joins), in counted mode: the
 first punctuation of an input that names a key counts the resident events of it, in memory and on disk, so no event is
-read for that.
+read for that. A range may contain keys that an earlier punctuation counts; it waits for that one.
 """
 
 from __future__ import annotations
@@ -83,9 +83,9 @@ class PunctuationSets:
         """
         ready: list[tuple[Pattern, Cause]] = []
         for number, waiting in enumerate(self.waiting):
-            kept = []
+            kept: list[Waiting] = []
             for each in waiting:
-                if each.owner == NIL or memory.state.counts[each.owner] > 0:
+                if each.owner == NIL or memory.state.counts[each.owner] > 0 or _overlaps(each.pattern, kept):
                     kept.append(each)
                     continue
                 memory.state.counts[each.owner] = NIL
@@ -155,6 +155,15 @@ class PunctuationSets:
                 self._leaving.discard(key)
                 if closed.forget(key):
                     self._emitted.discard(key)
+
+
+def _overlaps(pattern: Pattern, earlier: list[Waiting]) -> bool:
+    """Whether earlier punctuations may count keys of one; a list has none of theirs from the beginning."""
+    if isinstance(pattern, OneOf) or not earlier:
+        return False
+    inside = ClosedSet("integer")
+    inside.add(pattern)
+    return any(not isinstance(one.pattern, OneOf) or any(map(inside.covers, one.pattern.values)) for one in earlier)
 
 
 def _values(pattern: Pattern) -> list[int]:
