@@ -13,7 +13,7 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from itertools import chain
 
-from benchmarks.join_tables import unwindowed, windows
+from benchmarks.join_tables import tombstones, unwindowed, windows
 
 
 def main() -> None:
@@ -22,7 +22,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", default="JW", help="J: without windows; W: with windows, W and M")
+    parser.add_argument("--only", default="JW7", help="J: without windows; W: with windows, W and M; 7: forgotten keys")
     parser.add_argument("--quick", action="store_true")
     wanted = parser.parse_args()
     seconds, seeds, rounds = (25.0, 1, 1) if wanted.quick else (wanted.seconds, wanted.seeds, wanted.rounds)
@@ -31,6 +31,8 @@ def main() -> None:
         parts.append(unwindowed.tables(seconds, seeds))
     if "W" in wanted.only:
         parts.append(windows.tables(seconds, seeds, rounds))
+    if "7" in wanted.only:
+        parts.append(tombstones.tables(200_000 if wanted.quick else 10_000_000))
     print(f"{seconds:.0f} s of events, {seeds} seeds, {rounds} rounds")
     print("| | | measured | expected |\n|---|---|---|---|", flush=True)
     for table, what, measured, expected in chain.from_iterable(parts):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from benchmarks.join_tables import tombstones
 from benchmarks.join_tables.runs import SpillingCase, comparisons_of_look_ups, run_spilling, run_windowed, two
 from benchmarks.join_tables.unwindowed import XJOIN, mean_state, mean_work, runs_of
 from benchmarks.join_tables.windows import droppable_items, of_seconds
@@ -101,3 +102,10 @@ def test_without_punctuations_keys_stay_within_the_window(inputs):
     assert aware.aware.lookups == aware.aware.events
     assert aware.aware.keys <= np.unique(items.keys[-700 * inputs :]).size
     assert np.unique(items.keys).size > 5 * aware.aware.keys
+
+
+def test_finished_keys_are_forgotten_beyond_a_number_and_results_stay_exact():
+    shown = {what: (measured, expected) for _, what, measured, expected in tombstones.tables(120_000)}
+    assert shown["results"] == ("119,500", "119,500")
+    assert shown["most keys remembered of 120,000"] == ("1,500", "at most 1,500")
+    assert int(shown["most keys known"][0].replace(",", "")) < 6_000
