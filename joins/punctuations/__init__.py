@@ -22,6 +22,7 @@ from joins.punctuations.patterns import (
     read_pattern,
     require_domain,
 )
+from joins.punctuations.punctuated import OverRange, PunctuatedColumns, PunctuatedJoin, PunctuationStats
 
 __all__ = [
     "Anything",
@@ -29,7 +30,11 @@ __all__ = [
     "Domain",
     "Nothing",
     "OneOf",
+    "OverRange",
     "Pattern",
+    "PunctuatedColumns",
+    "PunctuatedJoin",
+    "PunctuationStats",
     "Range",
     "Value",
     "closed_of",

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from joins import Item, ItemColumns, JoinStateError, Window, WindowJoin
 from joins.errors import PunctuationBroken, PunctuationRefused
-from joins.punctuations import Anything, Nothing, OneOf, Range, constant, matches
-from joins.punctuations.punctuated import PunctuatedJoin
+from joins.punctuations import Anything, Nothing, OneOf, PunctuatedJoin, Range, constant, matches
 
 DOMAIN = range(-1, 7)
 
