@@ -1,5 +1,6 @@
 """The windowed join with punctuations of ranges, against their expansion into constants; and odd input."""
 
+import json
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -172,3 +173,12 @@ def test_patterns_of_other_types_and_damaged_states_are_refused():
     head, arrays = join.dump()
     with pytest.raises(JoinStateError, match="ranges"):
         join.load(head, {**arrays, "ranges": b"{}"})
+
+
+def test_what_was_reported_is_forgotten_with_its_key():
+    join = PunctuatedJoin(WindowJoin([Window(), Window()], most_remembered=10))
+    for start in range(0, 3_000, 100):
+        found = pushed(join, *((Item.CLOSING, 0, 0, start, constant(key)) for key in range(start, start + 100)))
+        assert len(found.joined.closing_keys) == 100
+    assert join.join.stats.remembered == 10
+    assert len(json.loads(join.dump()[1]["ranges"])["said"]) <= 1_124

@@ -136,15 +136,15 @@ def test_each_pair_is_found_once_and_none_after_its_key_was_propagated(items, co
 
 @settings(max_examples=150)
 @given(workloads(), st.sampled_from([2, 5, UNLIMITED]), st.sampled_from([1, 4]))
-def test_without_punctuations_it_is_xjoin(items, memory, buckets):
-    items = [item for item in items if item[0] is not Item.CLOSING]
+def test_with_punctuations_ignored_it_is_xjoin(items, memory, buckets):
     meaning = ReferencePairJoin()
     with tempfile.TemporaryDirectory() as folder:
         rules = SpillingRules(buckets=buckets, uses_punctuations=False)
         join = SpillingJoin(Path(folder), rules=rules, thresholds=Thresholds(memory_events=memory))
         found = pairs_of(join.push(*columns(items)))
         for item in items:
-            taken(meaning, item)
+            if item[0] is not Item.CLOSING:
+                taken(meaning, item)
         found += pairs_of(join.idle(10**6)) + pairs_of(join.finish())
         assert sorted(found) == sorted(meaning.pairs)
         assert sum(join.held) == sum(item[0] is Item.EVENT for item in items)
@@ -327,6 +327,7 @@ def test_in_memory_it_is_the_windowed_join_without_windows(items, buckets):
         for each in (sorted(pattern.values) if kind is Item.CLOSING else [key])
     ]
     windowed, odd = WindowJoin([Window(), Window()]), 0x9E3779B97F4A7C15
+    meaning = ReferencePairJoin()
     with tempfile.TemporaryDirectory() as folder:
         join = SpillingJoin(Path(folder), rules=SpillingRules(buckets=buckets), rows=default_rows("on-zero"))
         for kind, number, key, time, pattern in only:
@@ -337,6 +338,8 @@ def test_in_memory_it_is_the_windowed_join_without_windows(items, buckets):
             over = {(one * odd) % (1 << 64) for said in found.propagated for one in key_of(said.pattern)}
             assert over == set(expected.closing_keys.tolist())
             assert join.stats.in_memory == windowed.stored
+            taken(meaning, (kind, number, key, time, pattern))
+            assert join.held == (meaning.useful(0), meaning.useful(1))
 
 
 @pytest.mark.parametrize("memory", [40, 300, UNLIMITED])
