@@ -188,7 +188,11 @@ def emit_all(
     """Write each combination of the event that comes with one event of every other input; there is room."""
     inputs, cursors = lent.lists.shape[1], found.cursors
     for other in range(inputs):
-        cursors[other] = lent.lists[cluster, other]["head"]
+        node = np.int64(lent.lists[cluster, other]["head"])
+        cursors[other] = node
+        while other != number and node != NIL:
+            lent.nodes[node]["flags"] |= JOINED
+            node = np.int64(lent.nodes[node]["of_key"])
     last = 0
     while last >= 0:
         place = found.filled[0]
@@ -197,7 +201,6 @@ def emit_all(
                 found.members[place, other] = lent.counters[SEQUENCE]
             else:
                 found.members[place, other] = lent.nodes[cursors[other]]["sequence"]
-                lent.nodes[cursors[other]]["flags"] |= JOINED
         found.result_times[place] = time_us
         found.result_items[place] = item
         found.result_whys[place] = LAST_EVENT

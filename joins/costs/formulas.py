@@ -1,0 +1,155 @@
+"""Cost functions of windowed joins with and without punctuations.
+
+Source: section 4 of the specification of punctuation-aware joins: Eq. 6.1 with its two corrected cases, the costs of
+PWJoin, MPWJoin and the hash window join for each unit of time, and the purge threshold of least cost.
+
+For an input, a key *lives* from its first event to the input's own punctuation, ``life``. The *lag* is the time from
+the first event to the punctuation of the other input, in lives; it may be negative. Events come evenly over the life.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputRates:
+    """What an input is like; times in any one unit.
+
+    Attributes:
+        events: In a unit of time.
+        punctuations: In a unit of time.
+        window: Its length; infinite: none.
+        life: Mean life of its keys.
+        lag: How many lives after the first event of a key the other input closes it; infinite: never.
+        scheduled: Share of its punctuations that have to wait for the window (beta), 0 to 1.
+    """
+
+    events: float
+    punctuations: float = 0.0
+    window: float = math.inf
+    life: float = 1.0
+    lag: float = math.inf
+    scheduled: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitCosts:
+    """What one step costs, in any one unit.
+
+    Attributes:
+        comparison: Of two keys.
+        insert: Of an event into a list.
+        delete: Of an event from a list.
+        schedule: Of a punctuation into the schedule and out of it.
+        results: Of forming the results of an event.
+    """
+
+    comparison: float = 1.0
+    insert: float = 1.0
+    delete: float = 1.0
+    schedule: float = 2.0
+    results: float = 1.0
+
+
+def stay_case(life: float, lag: float, window: float) -> int:
+    """Which of the six cases of Eq. 6.1 holds; at a border, where two give the same, the one listed first."""
+    if lag <= 0:
+        return 2
+    if lag > 1 and (lag - 1) * life >= window:
+        return 1
+    if lag <= 1:
+        return 3 if window <= lag * life else 4
+    return 5 if window <= lag * life else 6
+
+
+def mean_stay_us(life: float, lag: float, window: float) -> float:
+    """Eq. 6.1: how long an event stays on average, those that are never stored included, in the unit of the arguments.
+
+    Raises:
+        ValueError: A life or window is negative, or both lag and window are infinite, so that events stay for ever.
+    """
+    if life < 0 or window < 0:
+        raise ValueError(f"a life and a window are not negative, got {life} and {window}")
+    if math.isinf(lag) and lag > 0:
+        if math.isinf(window):
+            raise ValueError("without a window and without punctuations of the other input, events stay for ever")
+        return window
+    formulas = {
+        1: lambda: window,
+        2: lambda: 0.0,
+        3: lambda: lag * window - window * window / (2 * life),
+        4: lambda: lag * lag * life / 2,
+        5: lambda: lag * window - (window * window / life + (lag - 1) ** 2 * life) / 2,
+        6: lambda: (lag - 0.5) * life,
+    }
+    return formulas[stay_case(life, lag, window)]() if life > 0 else 0.0
+
+
+def on_the_fly_share(lag: float) -> float:
+    """The share of events (alpha) that come after the other input closed their key, and are not stored."""
+    return 1.0 if lag < 0 else max(0.0, 1 - lag)
+
+
+def state_size(rates: InputRates) -> float:
+    """The mean number of events of an input that are stored (Little's law)."""
+    return rates.events * mean_stay_us(rates.life, rates.lag, rates.window)
+
+
+def punctuated_cost(
+    inputs: Sequence[InputRates], number: int, costs: UnitCosts, *, buckets: int, sharing: float
+) -> float:
+    """What an input of a PWJoin or MPWJoin costs in a unit of time.
+
+    Args:
+        inputs: All of them.
+        number: The input.
+        costs: Of one step.
+        buckets: Of the index of keys.
+        sharing: The mean number of stored events, of all inputs, that share a key.
+    """
+    mine = inputs[number]
+    chain = sum(map(state_size, inputs)) / (2 * buckets * sharing) * costs.comparison
+    stored = 1 - on_the_fly_share(mine.lag)
+    each_event = chain + 2 * stored * (costs.insert + costs.delete) + costs.results
+    each_punctuation = chain + mine.scheduled * costs.schedule
+    return mine.events * each_event + mine.punctuations * each_punctuation
+
+
+def hash_window_cost(mine: InputRates, other: InputRates, costs: UnitCosts, *, buckets: int) -> float:
+    """What an input of a hash window join of two costs in a unit of time."""
+    chain = other.events * other.window / buckets * costs.comparison
+    return mine.events * (chain + costs.insert + costs.delete + costs.results)
+
+
+def purge_time_us(closings: Sequence[float], expiries: Sequence[float]) -> float:
+    """When an event becomes useless, by what the other inputs do: the time T_p for any number of inputs.
+
+    Args:
+        closings: When each other input closes the key; infinite: never.
+        expiries: When the last event of the key leaves the window of each other input; minus infinite: it has none.
+    """
+    assisted = min(max(closing, expiry) for closing, expiry in zip(closings, expiries, strict=True))
+    return min(max(closings), assisted)
+
+
+def purge_cost(threshold: float, state: float, garbage: float, spacing: float, buckets: int) -> float:
+    """What an event costs if the state is scanned every ``threshold`` punctuations, in comparisons.
+
+    Args:
+        threshold: Punctuations of both inputs from purge to purge.
+        state: Events that are useful.
+        garbage: Events that each punctuation makes useless.
+        spacing: Events from punctuation to punctuation, of both inputs.
+        buckets: Of each input.
+    """
+    probing = (state + garbage * threshold / 2) / (2 * buckets)
+    scanning = (state + garbage * threshold) / (threshold * spacing)
+    return probing + scanning
+
+
+def best_purge_threshold(state: float, garbage: float, spacing: float, buckets: int) -> float:
+    """The threshold at which ``purge_cost`` is least, at least 1."""
+    return max(1.0, math.sqrt(4 * buckets * state / (spacing * garbage)))

@@ -1,0 +1,38 @@
+"""PJoin and XJoin: exact joins of two inputs without windows, whose state goes to files when memory is full.
+
+Purpose: join events by integer keys, purge what closed keys make useless, spill what does not fit, and propagate closed
+keys once no result of them can come. Promises: each pair once, whatever the thresholds, the registry, the number of
+buckets and the cuts into batches; no result of a key after its punctuation was propagated; a saved state names files
+and lengths, and is readable as long as it is the last one or was not released.
+"""
+
+from joins.spilling.join import Propagated, SpilledColumns, SpillingJoin, SpillingRules, SpillingStats
+from joins.spilling.monitor import UNLIMITED, Thresholds
+from joins.spilling.registry import (
+    PROPAGATIONS,
+    Component,
+    Condition,
+    Happening,
+    Propagation,
+    Row,
+    default_rows,
+    require_usable,
+)
+
+__all__ = [
+    "PROPAGATIONS",
+    "UNLIMITED",
+    "Component",
+    "Condition",
+    "Happening",
+    "Propagated",
+    "Propagation",
+    "Row",
+    "SpilledColumns",
+    "SpillingJoin",
+    "SpillingRules",
+    "SpillingStats",
+    "Thresholds",
+    "default_rows",
+    "require_usable",
+]

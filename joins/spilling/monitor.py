@@ -1,0 +1,52 @@
+"""The thresholds of a join that spills, and what it counts between events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from joins.errors import JoinRefused
+
+UNLIMITED = 2**62
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thresholds:
+    """What can be changed while a join runs; in effect from the next item.
+
+    Attributes:
+        purge_punctuations: New punctuations of both inputs after which the state is purged; 1: eagerly.
+        memory_events: Events in memory at which some go to disk, those in purge buffers included.
+        propagate_punctuations: New punctuations of both inputs after which they may be propagated.
+        propagate_us: Event time after which they may be; ``UNLIMITED``: never for that reason.
+        activation_events: Events of a bucket on disk, not covered by a disk join, at which an idle join covers them.
+        activation_us: How long a join must be idle to cover buckets with fewer.
+    """
+
+    purge_punctuations: int = 1
+    memory_events: int = UNLIMITED
+    propagate_punctuations: int = 1
+    propagate_us: int = UNLIMITED
+    activation_events: int = 1000
+    activation_us: int = 200_000
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            if getattr(self, each.name) < 1:
+                raise JoinRefused(f"the threshold {each.name} is at least 1, not {getattr(self, each.name)}")
+
+
+@dataclass(slots=True)
+class Monitor:
+    """Counts since a component ran; all are part of the saved state.
+
+    Attributes:
+        since_purge: Punctuations since the state was purged.
+        since_propagation: Punctuations since they were propagated.
+        propagated_us: Event time of the last propagation, or of the first item.
+        zeroed: Punctuations whose count had become zero when ``on-zero`` ran last.
+    """
+
+    since_purge: int = 0
+    since_propagation: int = 0
+    propagated_us: int = -UNLIMITED
+    zeroed: int = 0

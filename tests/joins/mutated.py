@@ -1,0 +1,45 @@
+"""Kernels with a line changed, run as Python: what tests must notice."""
+
+import inspect
+import re
+import sys
+from types import ModuleType
+
+from joins.kernels import buckets, clusters, windowed
+from streams.kernels import slots
+
+_DECORATOR = re.compile(r"^@(kernel|routine|inlined|apart)$", re.MULTILINE)
+_BORROWING = "from streams.kernels.borrowing import borrowed"
+
+
+def interpreted(top, changes=()):
+    """The functions of a kernel module as plain Python, with changes (old text, new text), each made once.
+
+    Kernel modules that it imports are interpreted, too.
+    """
+    chain = {"windowed": [slots, clusters, windowed], "buckets": [slots, buckets]}[top]
+    made: dict[str, ModuleType] = {}
+    left = list(changes)
+    for module in chain:
+        text = _DECORATOR.sub("", inspect.getsource(module))
+        text = text.replace(_BORROWING, "borrowed = lambda held: held")
+        for old, new in list(left):
+            if old in text:
+                assert text.count(old) == 1
+                text = text.replace(old, new)
+                left.remove((old, new))
+        made[module.__name__] = _run(module.__name__, text, made)
+    assert not left
+    return made[chain[-1].__name__]
+
+
+def _run(name, text, made):
+    """Execute a module's text while its interpreted dependencies are in place of the compiled ones."""
+    fresh = ModuleType(name)
+    before = {other: sys.modules[other] for other in made}
+    sys.modules.update(made)
+    try:
+        exec(compile(text, name, "exec"), vars(fresh))
+    finally:
+        sys.modules.update(before)
+    return fresh

@@ -1,0 +1,119 @@
+"""The mistakes of section 6.5 of the specification, made on purpose: random workloads show each of them."""
+
+import tempfile
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from joins import Item, ItemColumns, Window, WindowJoin, windowed
+from joins.punctuations import Pattern, constant
+from joins.reference import ReferenceJoin
+from joins.spilling import SpillingJoin, SpillingRules, Thresholds
+from joins.spilling import join as spilling_join
+from joins.spilling import memory as spilling_memory
+from joins.spilling.reference import ReferencePairJoin
+
+WORKLOADS = 60
+EARLY = 'if lent.keyed[cluster]["filled"] - (lent.lists[cluster, number]["live"] > 0) != lent.lists.shape[1] - 1:'
+ON_THE_FLY = "counters[SEQUENCE], time_us, item)\n        hold_place("
+DROPPED = "counters[SEQUENCE], time_us, item)\n    hold_place("
+WINDOW_MUTATIONS = {
+    "probing before the event is inserted": (
+        "time",
+        [(EARLY, 'if lent.keyed[cluster]["filled"] != lent.lists.shape[1]:')],
+    ),
+    "no place for an event that need not be stored": (
+        "events",
+        [(ON_THE_FLY, ON_THE_FLY.replace("hold_place", "0 and hold_place"))],
+    ),
+    "no place for an event of a closed key": (
+        "events",
+        [(DROPPED, DROPPED.replace("hold_place", "0 and hold_place"))],
+    ),
+}
+BUFFERED = [
+    ("elif lent.on_disk[1 - number, bucket] > 0:", "elif False:"),
+    ("            if lent.on_disk[other, bucket] > 0:", "            if False:"),
+]
+
+
+@pytest.fixture
+def mutated():
+    """The module beside this one, which no test imports by name."""
+    spec = spec_from_file_location("mutated", Path(__file__).with_name("mutated.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def workload(seed, inputs):
+    """Items of few keys; nothing comes of a key that an input has closed, on that input."""
+    chance = np.random.default_rng(seed)
+    time, items, closed = 0, [], set()
+    for _ in range(60):
+        time += int(chance.integers(0, 3))
+        number, key = int(chance.integers(inputs)), int(chance.integers(1, 7))
+        if (number, key) in closed:
+            continue
+        is_closing = chance.random() < 0.15
+        if is_closing:
+            closed.add((number, key))
+        items.append((Item.CLOSING if is_closing else Item.EVENT, number, key, time))
+    return items
+
+
+def wrong_windowed(monkeypatch, module, kind):
+    """In how many random workloads a windowed join differs from its meaning."""
+    monkeypatch.setattr(windowed, "join_batch", module.join_batch)
+    monkeypatch.setattr(windowed, "fill_slots", module.fill_slots)
+    wrong = 0
+    for seed in range(WORKLOADS):
+        inputs = 2 + seed % 2
+        declared = [Window(kind, 3 + seed % 5)] * inputs
+        join, meaning = WindowJoin(declared), ReferenceJoin(declared)
+        found = join.push(ItemColumns.of(workload(seed, inputs)))
+        for item in workload(seed, inputs):
+            meaning.push(*item)
+        wrong += sorted(map(tuple, found.members.tolist())) != sorted(members for _, members in meaning.results)
+    return wrong
+
+
+@pytest.mark.parametrize("name", WINDOW_MUTATIONS)
+def test_a_mistake_in_a_windowed_join_is_seen(name, mutated, monkeypatch):
+    kind, changes = WINDOW_MUTATIONS[name]
+    assert wrong_windowed(monkeypatch, mutated.interpreted("windowed"), kind) == 0
+    assert wrong_windowed(monkeypatch, mutated.interpreted("windowed", changes), kind) > 2
+
+
+def wrong_spilling(monkeypatch, module):
+    """In how many random workloads a join that spills misses a pair or has one twice."""
+    for name in ("join_events", "copy_part", "clear_part", "has_key"):
+        monkeypatch.setattr(spilling_memory, name, getattr(module, name))
+    for name in ("purge_parts", "drop_resident"):
+        monkeypatch.setattr(spilling_join, name, getattr(module, name))
+    wrong = 0
+    for seed in range(WORKLOADS):
+        rows, meaning = [], ReferencePairJoin()
+        patterns: list[Pattern] = []
+        for kind, number, key, time in workload(seed, 2):
+            rows.append((kind, number, len(patterns) if kind is Item.CLOSING else key, time))
+            if kind is Item.CLOSING:
+                patterns.append(constant(key))
+                meaning.take_punctuation(number, patterns[-1], time)
+            else:
+                meaning.take_event(number, key, time)
+        with tempfile.TemporaryDirectory() as folder:
+            rules = SpillingRules(buckets=1 + seed % 2)
+            join = SpillingJoin(Path(folder), rules=rules, thresholds=Thresholds(memory_events=3 + seed % 4))
+            found = [*join.push(ItemColumns.of(rows), patterns).members.tolist(), *join.finish().members.tolist()]
+        wrong += sorted(map(tuple, found)) != sorted(pair[:2] for pair in meaning.pairs)
+    return wrong
+
+
+def test_a_join_that_spills_needs_purge_buffers(mutated, monkeypatch):
+    assert wrong_spilling(monkeypatch, mutated.interpreted("buckets")) == 0
+    assert wrong_spilling(monkeypatch, mutated.interpreted("buckets", BUFFERED)) > 10
