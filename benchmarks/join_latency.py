@@ -56,7 +56,8 @@ _LAST_US = 500_000  # longest from one event of an order to the next
 
 def made(seconds: float, rate: int, seed: int = 7) -> dict[str, list[Event]]:
     """Events of each stream by time, a third of the rate in each; those at one place have about the same time."""
-    chance, found = random.Random(seed), {stream: [] for stream in STREAMS}
+    chance = random.Random(seed)
+    found: dict[str, list[Event]] = {stream: [] for stream in STREAMS}
     for number in range(round((seconds + 2.0) * rate / len(STREAMS))):
         time_us = _START_US + number * 1_000_000 * len(STREAMS) // rate
         for stream in STREAMS:

@@ -11,7 +11,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from service.client import ForestallClient
 from service.projects import LocalProject, Results, apply_plan, plan_project, read_project
@@ -120,6 +120,8 @@ _STEP_US = 3_000  # between orders
 _FAR_US = 3_600_000_000
 _CUSTOMERS = 40
 
+_Row: TypeAlias = tuple[int, str, str, str, Mapping[str, Any]]  # time, stream, type, key, data
+
 
 @dataclass(frozen=True, slots=True)
 class Told:
@@ -134,20 +136,18 @@ def join_events(orders: int, seed: int = 7) -> list[Told]:
 
     The first event of each stream begins its time, and the last one is so late that every window is over.
     """
-    chance, rows = random.Random(seed), []
+    chance = random.Random(seed)
+    rows: list[_Row] = []
     for number in range(orders):
         at_us = number * _STEP_US + chance.randrange(_STEP_US)
         rows += [*_order(number, at_us, chance), *(_auction(number // 2, at_us, chance) if number % 2 else ())]
     rows.sort(key=lambda row: row[0])
-    ends = [(_FAR_US, stream, "Time", "end", {}) for stream in STREAMS]
-    begins = [(-_STEP_US, stream, "Time", "begin", {}) for stream in STREAMS]
+    ends: list[_Row] = [(_FAR_US, stream, "Time", "end", {}) for stream in STREAMS]
+    begins: list[_Row] = [(-_STEP_US, stream, "Time", "begin", {}) for stream in STREAMS]
     return [
         Told(stream, Event(id=f"e{place}", type=kind, time_us=_START_US + at_us + place, key=key, data=data))
         for place, (at_us, stream, kind, key, data) in enumerate([*begins, *rows, *ends])
     ]
-
-
-_Row = tuple[int, str, str, str, Mapping[str, Any]]
 
 
 def _order(number: int, at_us: int, chance: random.Random) -> Iterator[_Row]:

@@ -143,6 +143,7 @@ CASES: tuple[Case, ...] = (
         query="join",
         events=1_000_000,
         quick=20_000,
+        expected={20_000: 11_944, 200_000: 115_780, 1_000_000: 573_449},
         is_main=True,
         is_join=True,
     ),
