@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from threading import Event as Flag
 
 from benchmarks.chain_workload import chain_events, chain_rows, declare_chain
-from benchmarks.pipeline_chaos import Outcome, Plan, main
+from benchmarks.pipeline_chaos import STREAM, Outcome, Plan, main
 from service.processes.temporary import TemporaryService
 from streams import Event
 
@@ -25,6 +25,10 @@ class Chain:
     def events(self, plan: Plan) -> list[Event]:
         """Two of an order."""
         return chain_events(max(1, plan.events // 2), plan.seed)
+
+    def stream_of(self, event: Event) -> str:
+        """There is one."""
+        return STREAM
 
     def expected(self, events: Sequence[Event], request: int) -> Outcome:
         """Alerts and derived events."""

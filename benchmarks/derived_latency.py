@@ -105,7 +105,7 @@ def _measured(url: str, server: str, wanted: Namespace) -> None:
     thread = Thread(target=results.run, name="results")
     thread.start()
     wanted.url = url
-    answered, _, _, behind_s = post_at_rate(bodies, wanted, STREAM)
+    answered, _, _, behind_s = post_at_rate(bodies, wanted, (STREAM,))
     Flag().wait(GRACE_S)
     results.stop.set()
     thread.join()

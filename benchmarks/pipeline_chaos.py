@@ -88,6 +88,7 @@ class Outcome:
         found: Ids of the alerts in the log.
         expected_endings: Ids of the early endings that the events have.
         found_endings: Ids of those that are listed.
+        others: Further results by what they are: the ids that the events have, and those found.
         dead_letters: All of them.
         killed: How often each kind of process was killed.
         spared: Kinds of process that were to be killed and did not run in all that time.
@@ -99,6 +100,7 @@ class Outcome:
     found: list[str] = field(default_factory=list)
     expected_endings: list[str] = field(default_factory=list)
     found_endings: list[str] = field(default_factory=list)
+    others: dict[str, tuple[list[str], list[str]]] = field(default_factory=dict)
     dead_letters: list[str] = field(default_factory=list)
     killed: Counter[str] = field(default_factory=Counter)
     spared: list[str] = field(default_factory=list)
@@ -111,6 +113,11 @@ class Outcome:
         counts = {
             **_differences("alerts", self.expected, self.found),
             **_differences("early endings", self.expected_endings, self.found_endings),
+            **{
+                name: count
+                for what, (expected, found) in self.others.items()
+                for name, count in _differences(what, expected, found).items()
+            },
             "dead letters": len(self.dead_letters),
             "kills that found no process": len(self.spared),
             "starts of the pipeline, though only workers were killed": self._needless_starts,
@@ -141,6 +148,10 @@ class Case(Protocol):
         """All events, in the order in which they are posted."""
         ...
 
+    def stream_of(self, event: Event) -> str:
+        """The stream of an event."""
+        ...
+
     def expected(self, events: Sequence[Event], request: int) -> Outcome:
         """What they have, by shards in this process."""
         ...
@@ -160,6 +171,10 @@ class Orders:
     def events(self, plan: Plan) -> list[Event]:
         """Seventeen or so of an order."""
         return orders(max(1, plan.events // 17), concurrent=50, seed=plan.seed, settings=OrderSettings(cancel=0.3))
+
+    def stream_of(self, event: Event) -> str:
+        """There is one."""
+        return STREAM
 
     def expected(self, events: Sequence[Event], request: int) -> Outcome:
         """Alerts and early endings."""
@@ -199,8 +214,12 @@ def disturbed(
         for start in range(0, len(events), plan.request):
             while killer.strikes < plan.kills * start // len(events) and thread.is_alive():
                 Flag().wait(0.05)
-            answer = service.client.send_events(STREAM, events[start : start + plan.request], f"batch-{start}")
-            outcome.dead_letters += [f"rejected: {one}" for one in answer["rejected"]]
+            parts: dict[str, list[Event]] = {}
+            for event in events[start : start + plan.request]:
+                parts.setdefault(case.stream_of(event), []).append(event)
+            for stream, part in parts.items():
+                answer = service.client.send_events(stream, part, f"batch-{stream}-{start}")
+                outcome.dead_letters += [f"rejected: {one}" for one in answer["rejected"]]
     finally:
         posted.set()
         thread.join()
@@ -384,6 +403,8 @@ def main(case: Case = ORDERS, description: str | None = __doc__) -> None:
     print(f"at least {plan.events:,} events, {outcome.killed.total()} kills ({killed}) in {outcome.seconds:.0f} s")
     print(f"  alerts: {len(outcome.expected):,} expected, {len(outcome.found):,} found; starts: {outcome.starts}")
     print(f"  early endings: {len(outcome.expected_endings):,} expected, {len(outcome.found_endings):,} found")
+    for what, (expected, found) in outcome.others.items():
+        print(f"  {what}: {len(expected):,} expected, {len(found):,} found")
     if outcome.faults:
         raise SystemExit("faults: " + "; ".join(outcome.faults))
     print("  nothing lost, nothing twice, no dead letters")

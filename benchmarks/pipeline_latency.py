@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event as Flag
@@ -60,7 +60,7 @@ def main() -> None:
             subprocess.run(words, env=environment, check=True)
             spent = {part: seconds - cpu[part] for part, seconds in _cpu_s(service).items()}
             _tell(orjson.loads((folder / "latencies.json").read_bytes()), wanted)
-            _tell_batches(before, service.client.get("/pipeline"))
+            tell_batches(before, service.client.get("/pipeline"))
             print("  CPU seconds: " + ", ".join(f"{part} {seconds:.1f}" for part, seconds in spent.items()))
 
 
@@ -138,9 +138,13 @@ def _bodies(request: int) -> tuple[list[bytes], dict[str, int]]:
 
 
 def post_at_rate(
-    bodies: list[bytes], wanted: Namespace, stream: str = STREAM
+    bodies: list[bytes], wanted: Namespace, streams: Sequence[str] = (STREAM,)
 ) -> tuple[dict[int, float], list[float], float, float]:
-    """Of requests: when each was acknowledged, how long each took, when the first was due, how late the last was."""
+    """Post to streams in turns.
+
+    Returns:
+        Of requests: when each was acknowledged, how long each took, when the first was due, how late the last was.
+    """
     headers = {"Authorization": f"Bearer {os.environ['FORESTALL_API_KEY']}", "Content-Type": "application/json"}
     acknowledged: dict[int, float] = {}
     answers_s: list[float] = []
@@ -155,6 +159,7 @@ def post_at_rate(
             if time.time() > begun + 1.5 * wanted.seconds:
                 break  # the rate cannot be reached
             sent = time.time()
+            stream = streams[number % len(streams)]
             http.post("/events", params={"stream": stream}, content=body).raise_for_status()
             acknowledged[number] = time.time()
             answers_s.append(acknowledged[number] - sent)
@@ -210,7 +215,8 @@ def _tell(found: Mapping[str, Any], wanted: Namespace) -> None:
     )
 
 
-def _tell_batches(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+def tell_batches(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    """Print what the micro-batches between two looks at the pipeline spent their time on."""
     batches = max(1, after["batches"] - before["batches"])
     parts = {
         part: 1_000 * (seconds - before["batch_seconds"].get(part, 0.0)) / batches

@@ -57,6 +57,7 @@ class Case:
         patterns: What is put into the template, once for each pattern.
         expected: Agreed numbers of matches, by number of events.
         is_main: Whether it is run in every mode of every engine.
+        is_join: Whether the query is a join; ours is then the document of one.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Case:
     patterns: Sequence[Mapping[str, str]] = ({},)
     expected: Mapping[int, int] = field(default_factory=dict)
     is_main: bool = False
+    is_join: bool = False
 
     @property
     def title(self) -> str:
@@ -135,4 +137,14 @@ CASES: tuple[Case, ...] = (
     Case(name="clicks, 1 pattern", workload="clicks", query="clicks", events=200_000, patterns=_three_pages(1)),
     Case(name="clicks, 10 patterns", workload="clicks", query="clicks", events=200_000, patterns=_three_pages(10)),
     Case(name="log", workload="log", query="log", events=65_533),
+    Case(
+        name="join",
+        workload="payments",
+        query="join",
+        events=1_000_000,
+        quick=20_000,
+        expected={20_000: 11_944, 200_000: 115_780, 1_000_000: 573_449},
+        is_main=True,
+        is_join=True,
+    ),
 )

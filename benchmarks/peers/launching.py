@@ -133,7 +133,9 @@ class Bench:
 def _library(case: Case, mode: Mode, files: Files) -> Launch:
     queries = _written(files.folder / "queries.json", json.dumps(case.texts("forestall")))
     words = [*files.words, "--source", mode.source, "--queries", queries]
-    command = (sys.executable, "-m", "benchmarks.peers.drivers.library_driver", *words)
+    driver = "join_driver" if case.is_join else "library_driver"
+    words += ["--variant", mode.variant] if case.is_join else []
+    command = (sys.executable, "-m", f"benchmarks.peers.drivers.{driver}", *words)
     return Launch(command=command, environment={"PYTHONPATH": str(ROOT)})
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from benchmarks.peers.cases import Case
 from benchmarks.peers.running import Run
-from benchmarks.peers.systems import SYSTEMS, UNFILTERED, Mode, System
+from benchmarks.peers.systems import SHARDS, SYSTEMS, UNFILTERED, Mode, System
 
 
 def plan(
@@ -36,7 +36,7 @@ def plan(
             continue
         own = [run for system in systems for run in _runs(case, system, full)]
         library = next(system for system in SYSTEMS if system.name == "library")
-        had = {run.events for run in own if run.system is library}
+        had = {run.events for run in own if run.system is library and run.mode == library.modes[0]}
         own += [
             Run(case=case, system=library, mode=library.modes[0], events=size)
             for size in sorted({run.events for run in own} - had)
@@ -47,9 +47,9 @@ def plan(
 
 def _runs(case: Case, system: System, full: int) -> list[Run]:
     wording = case.wording(system.wording)
-    if wording.cannot:
+    if wording.cannot or (case.is_join and system.is_command):
         return []
-    modes = [mode for mode in system.modes if (case.is_main or mode.is_usual) and _is_told(mode, wording.types)]
+    modes = [mode for mode in system.modes if (case.is_main or mode.is_usual) and _is_told(mode, case, wording.types)]
     return [
         Run(
             case=case,
@@ -61,6 +61,6 @@ def _runs(case: Case, system: System, full: int) -> list[Run]:
     ]
 
 
-def _is_told(mode: Mode, types: Sequence[str]) -> bool:
-    """Without a filter there is nothing to leave out."""
-    return mode.variant != UNFILTERED or bool(types)
+def _is_told(mode: Mode, case: Case, types: Sequence[str]) -> bool:
+    """Without a filter there is nothing to leave out; shards are told of joins."""
+    return case.is_join if mode.variant == SHARDS else mode.variant != UNFILTERED or bool(types)

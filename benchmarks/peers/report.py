@@ -69,7 +69,7 @@ def _ratios(records: Sequence[Record]) -> str:
     lines = []
     for case in dict.fromkeys(record.case for record in records):
         done = [record for record in records if record.case == case and record.status == "done"]
-        lines += [line for line in (_best(case, done), *_whole(case, done)) if line]
+        lines += [line for line in (_best(case, done), _per_cpu(case, done), *_whole(case, done)) if line]
     return "### Ratios\n\n" + "\n".join(lines) + "\n" if lines else ""
 
 
@@ -83,6 +83,18 @@ def _best(case: str, done: Sequence[Record]) -> str:
     return (
         f"- {case}: library {right.rate / best.rate:.1f} x {best.label} ({best.source}), the fastest peer of one thread"
     )
+
+
+def _per_cpu(case: str, done: Sequence[Record]) -> str:
+    """The same per CPU second of all threads, to every peer whose driver tells it."""
+    told = [one for one in done if one.source == "memory" and one.cpu_rate]
+    ours = [one for one in told if one.system == "library" and not one.variant]
+    peers = [one for one in told if one.system not in OURS]
+    if not ours or not peers:
+        return ""
+    right = max(ours, key=lambda one: one.events)
+    ratios = (f"{right.cpu_rate / one.cpu_rate:.1f} x {one.label}" for one in peers)
+    return f"- {case}, per CPU second in memory: library {', '.join(ratios)}"
 
 
 def _whole(case: str, done: Sequence[Record]) -> list[str]:

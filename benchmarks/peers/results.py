@@ -29,6 +29,7 @@ class Record:
         start_up_s: From the start of the process until the engine is ready.
         warm_up_s: What ran before the clock started.
         seconds: What is measured, without start-up; 0: start-up was most of it and hides it.
+        cpu_s: CPU seconds of all threads in what is measured; 0: the driver does not tell.
         whole_s: From the start of the process to the end of what is measured, without what warmed up.
         matches: How many.
         digest: Of the matches, whatever their order.
@@ -49,6 +50,7 @@ class Record:
     start_up_s: float = 0.0
     warm_up_s: float = 0.0
     seconds: float = 0.0
+    cpu_s: float = 0.0
     whole_s: float = 0.0
     matches: int = 0
     digest: str = ""
@@ -71,6 +73,11 @@ class Record:
     def rate(self) -> float:
         """Events/s without start-up."""
         return self.events / self.seconds if self.seconds else 0.0
+
+    @property
+    def cpu_rate(self) -> float:
+        """Events per CPU second without start-up: other work on the machine changes it little."""
+        return self.events / self.cpu_s if self.cpu_s else 0.0
 
     @property
     def cold_rate(self) -> float:
@@ -177,6 +184,7 @@ _COLUMNS = (
     "engine",
     "events",
     "in memory, events/s",
+    "per CPU second",
     "whole job, events/s",
     "with start-up",
     "start-up, s",
@@ -206,6 +214,7 @@ def _row(label: str, events: int, by_source: Mapping[str, Record]) -> tuple[str,
         label,
         f"{events:,}",
         _number(done["memory"].rate) if "memory" in done else "",
+        _number(done["memory"].cpu_rate) if "memory" in done and done["memory"].cpu_s else "",
         _number(done["file"].rate) if "file" in done else "",
         _number(done["file"].cold_rate) if "file" in done else "",
         f"{max(record.start_up_s for record in done.values()):.1f}",

@@ -96,6 +96,7 @@ class Runner:
             start_up_s=(start_up := told["ready_at"] - done.began_at),
             warm_up_s=told["warm_up_s"],
             seconds=told["seconds"],
+            cpu_s=told.get("cpu_s", 0.0),
             whole_s=start_up + told["seconds"],
             matches=told["matches"],
             digest=told["digest"],

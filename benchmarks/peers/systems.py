@@ -48,8 +48,17 @@ class System:
 
 
 UNFILTERED = "unfiltered"
+SHARDS = "in shards"
+"""Only of joins: with all that the service does for each event, down to the rows of derived events."""
+
 SYSTEMS: tuple[System, ...] = (
-    System(name="library", wording="forestall", peer=None, modes=(Mode(source="memory", is_usual=True),), most={}),
+    System(
+        name="library",
+        wording="forestall",
+        peer=None,
+        modes=(Mode(source="memory", is_usual=True), Mode(source="memory", variant=SHARDS)),
+        most={SHARDS: 200_000},
+    ),
     System(
         name="forestall match",
         wording="forestall",
@@ -77,7 +86,7 @@ SYSTEMS: tuple[System, ...] = (
         name="flink-sql",
         wording="flink-sql",
         peer="flink",
-        modes=(Mode(source="file", is_usual=True), Mode(source="file", variant=UNFILTERED)),
+        modes=(Mode(source="file", is_usual=True), Mode(source="file", variant=UNFILTERED), Mode(source="memory")),
         most={UNFILTERED: 200_000},
     ),
     System(

@@ -87,6 +87,21 @@ def clicks() -> Iterator[Row]:
         number += 1
 
 
+def payments() -> Iterator[Row]:
+    """Orders and their payments, one event a millisecond: most within a minute, some later, some before the order."""
+    rng = random.Random(5)
+    number = orders = 0
+    while True:
+        if rng.random() < 0.4:
+            kind, order, orders = "Order", orders, orders + 1
+        elif rng.random() < 0.05:
+            kind, order = "Payment", orders + rng.randrange(1_000)
+        else:
+            kind, order = "Payment", max(0, orders - 1 - int(rng.expovariate(1 / 8_000)))
+        yield Row(kind, (START_MS + number) * 1_000, f"o{order}", float(rng.randrange(500)))
+        number += 1
+
+
 def log() -> Iterator[Row]:
     """The incident log of BPI Challenge 2013, where it is; types are made words.
 
@@ -108,6 +123,7 @@ WORKLOADS: Mapping[str, Callable[[], Iterator[Row]]] = {
     "orders-90": orders(90),
     "stocks": stocks,
     "clicks": clicks,
+    "payments": payments,
     "log": log,
 }
 

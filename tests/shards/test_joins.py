@@ -8,7 +8,7 @@ import orjson
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shards import DERIVED
+from shards import DERIVED, ShardState
 from shards.inline import InlineShards
 from shards.kinds.joins import JoinKind, merged_stream
 from streams import Event, EventBatch, Input, OperatorOn, StreamDeclaration, StreamOn, Tick
@@ -176,6 +176,34 @@ def test_a_join_behind_a_join_knows_which_keys_are_finished(cuts, shards):
     assert ("000003", {"order": 7, "payment": 0}) in told
     assert ("000005", {"order": None, "payment": 1}) in told  # the last parcel of b has left its window
     assert [one for one in told if one[1]["payment"] == 2] == [("000009", {"order": None, "payment": 2})]
+
+
+def test_columns_keep_their_order_when_a_state_is_saved():
+    columns = {"sum": "sum(p.n)", "payments": "count(p)", "order": "o.n", "most": "max(p.n)"}  # not by the alphabet
+    run = started(1, {**TOTALS, "return": columns})
+    made = [
+        ("orders", Event(id="o1", type="Order", time_us=1, key="a", data={"n": 7})),
+        ("payments", Event(id="p1", type="Part", time_us=2, key="a", data={"n": 20})),
+        ("payments", Event(id="p2", type="Part", time_us=3, key="a", data={"n": 30})),
+        ("orders", Event(id="o2", type="Order", time_us=4, key="b", data={"n": 8})),
+        ("payments", Event(id="p3", type="Last", time_us=5, key="a", data={"n": 4})),
+    ]
+    rows = []
+    for one in made:
+        rows += pushed_on(run, one)
+        run.states = [ShardState.load(state.dump()) for state in run.states]
+    totals = [data for _, data in found([*rows, *run.finish()], "totals")]
+    assert totals == [
+        b'{"sum":54,"payments":3,"order":7,"most":30}',
+        b'{"sum":null,"payments":0,"order":8,"most":null}',
+    ]
+
+
+def pushed_on(run, one):
+    """Rows of one more event."""
+    stream, event = one
+    run.feed(stream, EventBatch.from_events([event]))
+    return run.settle()
 
 
 def test_the_state_of_a_join_is_empty_once_all_keys_are_finished():

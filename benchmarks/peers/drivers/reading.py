@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import orjson
@@ -33,7 +34,10 @@ def number_of(event_id: str) -> int:
 
 
 def tell(
-    ready_at: float, options: Namespace, measure: Callable[[str], tuple[float, int, str]], **more: str | float
+    ready_at: float,
+    options: Namespace,
+    measure: Callable[[str], tuple[float, int, str]],
+    more: Mapping[str, float] = MappingProxyType({}),
 ) -> None:
     """Warm up, measure, and print the line of the result.
 
@@ -41,7 +45,7 @@ def tell(
         ready_at: When the engine was loaded, seconds since 1970.
         options: Those of ``options_of``.
         measure: Runs the events of a file and returns seconds, matches and their digest.
-        more: Told as it is.
+        more: Told as it is once all is measured.
     """
     warm_up = measure(options.warm)[0] if options.warm else 0.0
     seconds, matches, digest = measure(options.events)

@@ -62,7 +62,8 @@ class JoinHost:
         """
         host = cls(declaration.name)
         if saved is not None:
-            for number, (name, version, body, head) in enumerate(saved.head["joins"]):
+            for number, (name, version, text, head) in enumerate(saved.head["joins"]):
+                body = orjson.loads(text)
                 run = JoinRun(read_join(body), name, version)
                 prefix = f"{number}/"
                 parts = saved.sections.items()
@@ -142,12 +143,12 @@ class JoinHost:
         return found
 
     def dump(self) -> SavedHost:
-        """The documents and states."""
+        """The documents and states; documents as text, as the order of the members of ``return`` counts."""
         joins: list[Any] = []
         sections: dict[str, bytes] = {}
         for number, (name, (run, body)) in enumerate(self.runs.items()):
             head, own = run.dump()
-            joins.append([name, run.version, body, head])
+            joins.append([name, run.version, orjson.dumps(body).decode(), head])
             sections |= {f"{number}/{part}": one for part, one in own.items()}
         return SavedHost(head={"joins": joins, "newest_us": self.newest_us}, sections=sections)
 

@@ -61,10 +61,12 @@ def test_what_is_not_done_is_told_and_not_compared():
 
 
 def test_table_has_both_ways_of_an_engine_in_one_row():
-    text = table([FLINK, replace(FLINK, source="memory", seconds=8.0), COMMAND], {"W next": "title", "W all": "none"})
+    text = table(
+        [FLINK, replace(FLINK, source="memory", seconds=8.0, cpu_s=10.0), COMMAND], {"W next": "title", "W all": "none"}
+    )
     assert "### W all" not in text
-    assert "| flink-cep | 1,000,000 | 125.0 k | 100.0 k | 66.7 k | 5.0 | 300 | 4 | 38,821 |" in text
-    assert "| forestall match | 1,000,000 |  | 1.25 M | 357.1 k | 2.0 | 300 | 1 | 38,821 |" in text
+    assert "| flink-cep | 1,000,000 | 125.0 k | 100.0 k | 100.0 k | 66.7 k | 5.0 | 300 | 4 | 38,821 |" in text
+    assert "| forestall match | 1,000,000 |  |  | 1.25 M | 357.1 k | 2.0 | 300 | 1 | 38,821 |" in text
 
 
 def test_start_up_that_hides_the_job_is_told_as_such():

@@ -1,0 +1,111 @@
+"""Kills at random while events of several streams are joined: nothing that joins find is lost or comes twice.
+
+As ``pipeline_chaos``, with the project of ``join_workload``: joins of two and three streams, by declared keys and
+through the log, patterns behind joins, and auctions that report their bids by webhook once they are over. In the end
+the derived events, the alerts and the webhooks must be those that ``forestall run`` has of the same events: the same
+ids, each once. A webhook may come again after a kill, under the same id, as it is promised at least once.
+
+    scripts/bench join_chaos --kills=30 --events=60000
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event as Flag
+from typing import Any
+
+from benchmarks.join_workload import COUNTED, Told, declare, join_events, run
+from benchmarks.pipeline_chaos import Outcome, Plan, main
+from service.processes.temporary import TemporaryService
+from service.testing import HandReceiver, receiving
+from streams import Event
+
+DERIVED, WEBHOOKS = "derived events", "webhooks"
+_EVENTS_OF_AN_ORDER = 6.9
+_QUIET_S = 3.0  # in which nothing more may come
+
+
+class Joins:
+    """Orders, payments, couriers, auctions and bids.
+
+    Args:
+        folder: For the project.
+        receiver: Of the webhooks of auctions.
+    """
+
+    def __init__(self, folder: Path, receiver: HandReceiver) -> None:
+        self._folder = folder
+        self._receiver = receiver
+        self._streams: dict[str, str] = {}
+
+    def events(self, plan: Plan) -> list[Event]:
+        """About seven of an order."""
+        told: list[Told] = join_events(max(1, round(plan.events / _EVENTS_OF_AN_ORDER)), plan.seed)
+        self._streams = {one.event.id: one.stream for one in told}
+        return [one.event for one in told]
+
+    def stream_of(self, event: Event) -> str:
+        """The stream of an event."""
+        return self._streams[event.id]
+
+    def expected(self, events: Sequence[Event], request: int) -> Outcome:
+        """What ``forestall run`` finds."""
+        results = run([Told(self.stream_of(event), event) for event in events], self._folder)
+        found = results["events"]
+        return Outcome(
+            expected=[_identity(alert) for alert in results["alerts"]],
+            others={
+                DERIVED: ([_text(one["stream"], one) for one in found], []),
+                WEBHOOKS: ([one["id"] for one in found if one["stream"] == COUNTED], []),
+            },
+            dead_letters=[f"expected: {letter['reason']}" for letter in results["dead_letters"]],
+        )
+
+    def declare(self, service: TemporaryService) -> None:
+        """The project, and a webhook for auctions that are over."""
+        declare(service.client, self._folder)
+        service.client.post("/webhooks", {"url": self._receiver.url, "kinds": ["derived"], "pattern": COUNTED})
+
+    def look(self, service: TemporaryService, outcome: Outcome, patience_s: float) -> None:
+        """Wait until as much has come as is expected, and a little more, and look."""
+        deadline = time.monotonic() + patience_s
+        self._see(service, outcome)
+        while time.monotonic() < deadline and not _is_complete(outcome):
+            Flag().wait(0.5)
+            self._see(service, outcome)
+        Flag().wait(_QUIET_S)
+        self._see(service, outcome)
+        outcome.dead_letters += [letter["reason"] for letter in service.client.pages("/dead-letters")]
+
+    def _see(self, service: TemporaryService, outcome: Outcome) -> None:
+        outcome.found = [_identity(alert) for alert in service.client.pages("/alerts")]
+        events = [_text(one["into"], one) for one in service.client.pages("/derived-events")]
+        for what, found in ((DERIVED, events), (WEBHOOKS, list(dict.fromkeys(self._receiver.ids())))):
+            outcome.others[what] = outcome.others[what][0], found
+
+
+def _is_complete(outcome: Outcome) -> bool:
+    pairs = [(outcome.expected, outcome.found), *outcome.others.values()]
+    return all(len(found) >= len(expected) for expected, found in pairs)
+
+
+def _identity(alert: Mapping[str, Any]) -> str:
+    """An alert in words: its events have ids that depend on what they are of only."""
+    return f"{alert['pattern']} {alert['key']} {_sorted(alert['bindings'].items())} {alert['end']}"
+
+
+def _text(stream: str, event: Mapping[str, Any]) -> str:
+    """All of a derived event."""
+    return f"{stream} {event['id']} {event['type']} {event['time']} {event['key']} {_sorted(event['data'].items())}"
+
+
+def _sorted(items: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    return sorted(items, key=lambda item: item[0])
+
+
+if __name__ == "__main__":
+    with TemporaryDirectory(prefix="forestall-joins-") as name, receiving() as receiver:
+        main(Joins(Path(name), receiver), __doc__)
