@@ -71,9 +71,7 @@ def environment_reads(source: Source) -> Iterator[Violation]:
     if source.package is None or is_entry_point:
         return
     written = {
-        id(node.value)
-        for node in source.nodes
-        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
+        id(node.value) for node in source.nodes if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
     }
     for node in source.nodes:
         if not isinstance(node, ast.Attribute | ast.Name) or id(node) in written:
