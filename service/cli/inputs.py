@@ -1,6 +1,7 @@
 """What several commands read: pattern files, constraint files, event files, each with a bar on long work.
 
-What reads patterns and event files brings numba, half of what a small command would import: it comes with the first file.
+What reads patterns and event files brings numba, half of what a small command would import: it comes with the first
+file.
 """
 
 from __future__ import annotations
