@@ -27,7 +27,8 @@ def run(tmp_path):
 
     def run(text, *options):
         (tmp_path / "test_planted.py").write_text(text)
-        words = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options, str(tmp_path)]
+        plugins = ["-p", "no:cacheprovider", "-p", "no:schemathesis"]  # the second takes a second to load
+        words = [sys.executable, "-m", "pytest", *plugins, *options, str(tmp_path)]
         done = subprocess.run(words, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
         return done.returncode, done.stdout + done.stderr
 

@@ -250,12 +250,17 @@ class Reasoner:
             for name in _bits(node.shows):
                 showing[name] = showing.get(name, 0) | 1 << place
         found = []
+        named = before = 0  # names, and the nodes that show them; often, the next node has the same ones and some more
         for place, node in enumerate(nodes):
-            earlier = before = 0
+            earlier = 0
             for name in _bits(node.shows):
                 earlier |= self._earlier.get(name, 0)
-            for name in _bits(earlier & present):
+            earlier &= present
+            if named & ~earlier:
+                named = before = 0
+            for name in _bits(earlier & ~named):
                 before |= showing[name]
+            named = earlier
             maybe_same = of_type[node.type] & ~(served if node.atom else 0) | 1 << place
             found.append(before & ~maybe_same)
         return found

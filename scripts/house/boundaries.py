@@ -60,7 +60,7 @@ def wall_clock(source: Source) -> Iterator[Violation]:
     """The core is handed a clock and reads none."""
     if source.package not in CORE or source.path == _CLOCK_HOME:
         return
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Attribute | ast.Name) and source.resolve(node) in _CLOCKS:
             yield Violation(source.path, node.lineno, f"{source.resolve(node)}: take the time from a streams.Clock")
 
@@ -71,11 +71,9 @@ def environment_reads(source: Source) -> Iterator[Violation]:
     if source.package is None or is_entry_point:
         return
     written = {
-        id(node.value)
-        for node in ast.walk(source.tree)
-        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
+        id(node.value) for node in source.nodes if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
     }
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if not isinstance(node, ast.Attribute | ast.Name) or id(node) in written:
             continue
         if source.resolve(node) in _ENVIRONMENT:
@@ -117,7 +115,7 @@ def inner_imports(source: Source) -> Iterator[Violation]:
     """Another package is imported by its front, or by the front of one of its parts, not by its inner modules."""
     if source.package is None:
         return
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -149,7 +147,7 @@ def _changes_of_constants(source: Source) -> Iterator[Violation]:
         for target in (statement.targets if isinstance(statement, ast.Assign) else [statement.target])
         if isinstance(target, ast.Name) and _CONSTANT.fullmatch(target.id) and target.id != "__all__"
     }
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         changed: ast.expr | None
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store | ast.Del):
             changed = node.value

@@ -17,7 +17,7 @@ _ISSUE = re.compile(r"#\d+")
 
 def broad_except(source: Source) -> Iterator[Violation]:
     """Only an outermost loop may catch everything."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if not isinstance(node, ast.ExceptHandler):
             continue
         caught = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
@@ -27,6 +27,8 @@ def broad_except(source: Source) -> Iterator[Violation]:
 
 def unissued_todo(source: Source) -> Iterator[Violation]:
     """Unfinished work names its issue."""
+    if not _MARK.search(source.text):
+        return
     for token in tokenize.generate_tokens(io.StringIO(source.text).readline):
         if token.type == tokenize.COMMENT and _MARK.search(token.string) and not _ISSUE.search(token.string):
             yield Violation(source.path, token.start[0], "unfinished work names an issue, as #12")

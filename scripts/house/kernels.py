@@ -23,7 +23,7 @@ def kernel_imports(source: Source) -> Iterator[Violation]:
     """Kernels import numpy, numba and one another only."""
     if not source.is_kernel or source.path in _WITHOUT_KERNELS:
         return
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):

@@ -62,10 +62,15 @@ class Source:
         return ast.parse(self.text, self.path)
 
     @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """All nodes of the tree; the rules go through them many times."""
+        return tuple(ast.walk(self.tree))
+
+    @cached_property
     def names(self) -> dict[str, str]:
         """Every imported name with what it stands for: ``{"np": "numpy", "now": "datetime.datetime.now"}``."""
         found: dict[str, str] = {}
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     top = alias.name.partition(".")[0]
@@ -114,7 +119,7 @@ class Source:
 
     def functions(self) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
         """Every function, methods and inner ones included."""
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 yield node
 

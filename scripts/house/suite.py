@@ -36,8 +36,8 @@ def skipped_tests(source: Source) -> Iterator[Violation]:
     """A test that does not run, or may fail, names an issue."""
     if not source.path.startswith("tests/"):
         return
-    reasoned = {id(node.func) for node in ast.walk(source.tree) if isinstance(node, ast.Call) and _names_issue(node)}
-    for node in ast.walk(source.tree):
+    reasoned = {id(node.func) for node in source.nodes if isinstance(node, ast.Call) and _names_issue(node)}
+    for node in source.nodes:
         if isinstance(node, ast.Attribute) and source.resolve(node) in _SKIPS and id(node) not in reasoned:
             yield Violation(source.path, node.lineno, "a skipped or failing test names an issue, as #12")
 

@@ -74,8 +74,8 @@ def plain_words(source: Source) -> Iterator[Violation]:
     if source.package is None or _is_one_of(source.path, _NOT_READ):
         return
     is_for_users = _is_one_of(source.path, _FOR_USERS)
-    raised = {id(part) for node in ast.walk(source.tree) if isinstance(node, ast.Raise) for part in ast.walk(node)}
-    for node in ast.walk(source.tree):
+    raised = {id(part) for node in source.nodes if isinstance(node, ast.Raise) for part in ast.walk(node)}
+    for node in source.nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value.strip():
             words = WORDS + WORDS_FOR_USERS if is_for_users or id(node) in raised else WORDS
             yield from _refused(source.path, node.value, node.lineno, words)

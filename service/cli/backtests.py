@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from nfa import describe_pattern
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, show
 from service.cli.inputs import progress_bar
 from service.cli.patterns import is_pattern, one_pattern
@@ -102,6 +101,8 @@ def _choice(argument: str) -> str | dict[str, Any]:
     """
     if not is_pattern(argument):
         return {"name": argument}
+    from nfa import describe_pattern  # noqa: PLC0415 - as in service.cli.inputs
+
     pattern = one_pattern(argument)
     return pattern.text or describe_pattern(pattern)
 

@@ -1,4 +1,8 @@
-"""What several commands read: pattern files, constraint files, event files, each with a bar on long work."""
+"""What several commands read: pattern files, constraint files, event files, each with a bar on long work.
+
+What reads patterns and event files brings numba, half of what a small command would import: it comes with the first
+file.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +17,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 import orjson
 import typer
 
-from nfa import Pattern, PatternRefused, parse_patterns, pattern_from_json, require_key
 from service.errors import FileUnreadable, PatternNameTaken
 from streams import Event, EventBatch, KeyForm, key_names
-from streams.readers import ReaderOptions, read_batch, read_events
 
 if TYPE_CHECKING:
     from constraints import ParsedConstraints
+    from nfa import Pattern
+    from streams.readers import ReaderOptions
 
 
 Key = Annotated[
@@ -148,6 +152,8 @@ def read_pattern_files(paths: list[Path]) -> list[Pattern]:
         FileUnreadable: A file cannot be read, or is not JSON.
         PatternNameTaken: Two patterns have the same name.
     """
+    from nfa import PatternRefused  # noqa: PLC0415
+
     found: dict[str, Pattern] = {}
     for path in paths:
         try:
@@ -174,12 +180,16 @@ def read_constraint_file(path: Path) -> ParsedConstraints:
 
 def read_event_file(path: Path, options: ReaderOptions) -> list[Event]:
     """The events of a file, with a bar."""
+    from streams.readers import read_events  # noqa: PLC0415
+
     with progress_bar(f"reading {path.name}") as (progress, task):
         return read_events(path, _telling(options), lambda share: progress.update(task, completed=share))
 
 
 def read_event_batch(path: Path, options: ReaderOptions) -> EventBatch:
     """The events of a file as columns, with a bar."""
+    from streams.readers import read_batch  # noqa: PLC0415
+
     with progress_bar(f"reading {path.name}") as (progress, task):
         return read_batch(path, _telling(options), lambda share: progress.update(task, completed=share))
 
@@ -217,6 +227,8 @@ def require_keys(patterns: Sequence[Pattern], key: KeyForm | None) -> None:
     Raises:
         KeyMismatch: It is not; the message says which option would do.
     """
+    from nfa import require_key  # noqa: PLC0415
+
     for pattern in patterns:
         asked = ".".join(pattern.keys[0]) if pattern.keys else ""
         require_key(pattern, () if key is None else key_names(key), f", or use --key data.{asked}")
@@ -252,6 +264,8 @@ def _pairs(options: Sequence[str], fault: str, what: str, option: str) -> Iterat
 
 
 def _patterns_of(path: Path) -> tuple[Pattern, ...]:
+    from nfa import parse_patterns, pattern_from_json  # noqa: PLC0415
+
     if path.suffix.lower() != ".json":
         return parse_patterns(read_text(path))
     return (pattern_from_json(read_json(path)),)

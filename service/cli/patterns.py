@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nfa import Pattern, parse_patterns, pattern_to_json
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, show
 from service.cli.inputs import read_pattern_files
 from service.cli.operators import add_moves, tell_operator
 from service.cli.resources import Resource, Table, add_delete, add_list_of_stream, add_show
 from service.client import part
 from service.errors import FileUnreadable
+
+if TYPE_CHECKING:
+    from nfa import Pattern
 
 patterns = typer.Typer(help="Patterns of the running service.", no_args_is_help=True)
 
@@ -160,6 +162,8 @@ def one_pattern(argument: str) -> Pattern:
             f"{argument!r} is neither a file nor a pattern; the text of a pattern begins with PATTERN name EVENT",
             file=argument,
         )
+    from nfa import parse_patterns  # noqa: PLC0415 - as in service.cli.inputs
+
     is_text = _is_text(argument)
     found = parse_patterns(argument) if is_text else tuple(read_pattern_files([Path(argument)]))
     if len(found) != 1:
@@ -176,5 +180,7 @@ def _is_text(argument: str) -> bool:
 
 def _form(argument: str) -> dict[str, Any]:
     """A pattern in the form of the API, from a file or from a text."""
+    from nfa import pattern_to_json  # noqa: PLC0415 - as in service.cli.inputs
+
     pattern = one_pattern(argument)
     return {"text": pattern.text} if pattern.text else {"definition": pattern_to_json(pattern)}

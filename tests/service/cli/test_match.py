@@ -248,6 +248,15 @@ finally:
         assert not {"workflows", "constraints", "rich", "pyarrow.parquet"} & modules
 
 
+def test_commands_that_ask_the_running_service_do_not_wait_for_kernels() -> None:
+    asking = ["alerts", "backtests", "endings", "joins", "keys", "patterns", "status", "streams", "webhooks"]
+    script = f"import sys; {'; '.join(f'import service.cli.{name}' for name in asking)}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    modules = set(done.stdout.split())
+    assert "service.cli.inputs" in modules
+    assert not {"numba", "nfa", "constraints", "workflows"} & modules
+
+
 def test_lateness_and_idle_timeouts_mean_what_they_mean_in_a_stream(call, tmp_path: Path) -> None:
     (tmp_path / "p.txt").write_text("PATTERN p EVENT SEQ(A a, B b)\nPATTERN n EVENT SEQ(A a, NOT B)")
     lines = [

@@ -1,0 +1,45 @@
+"""For tests: the archive of Java classes is written before many processes start Spark at once.
+
+python -m pipeline.spark.testing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+
+from pipeline.spark.session import SessionOptions, build_session, end_session
+
+
+def main() -> None:
+    """Let a query load what the job, feeds and backtests use of Spark; its Java process keeps that when it ends.
+
+    Without it, each of the first processes reads all classes for itself, and each of the first backtests writes the
+    archive. Nothing is written where there is one.
+    """
+    with TemporaryDirectory(prefix="forestall-classes-") as scratch:
+        session = build_session(SessionOptions(data_folder=Path(scratch), master="local[2]", writes_archive=True))
+        try:
+            session.sparkContext.parallelize(range(2), 2).map(str).collect()
+            rows = session.readStream.format("rate").load()
+            writer = rows.mapInArrow(_same, rows.schema).writeStream.option("checkpointLocation", f"{scratch}/points")
+            query = writer.trigger(availableNow=True).foreachBatch(lambda batch, _: batch.toArrow()).start()
+            query.awaitTermination()
+        finally:
+            gateway = session.sparkContext._gateway
+            assert gateway is not None
+            java = gateway.proc
+            end_session(session)
+            java.stdin.close()  # it ends, and writes
+            java.wait()
+
+
+def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches
+
+
+if __name__ == "__main__":
+    main()
