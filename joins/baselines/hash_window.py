@@ -151,9 +151,11 @@ def _columns(written: Combined) -> JoinedColumns:
         members=written.members[:results].copy(),
         result_times_us=written.times[:results].copy(),
         result_items=written.items[:results].copy(),
+        result_whys=np.zeros(results, np.uint8),
         closing_keys=np.zeros(0, np.uint64),
         closing_causes=np.zeros(0, np.uint8),
         closing_times_us=np.zeros(0, np.int64),
         closing_items=np.zeros(0, np.int32),
+        closing_places=np.zeros(0, np.int64),
         violations=np.zeros(0, np.int32),
     )
