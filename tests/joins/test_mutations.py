@@ -17,8 +17,8 @@ from joins.spilling.reference import ReferencePairJoin
 
 WORKLOADS = 60
 EARLY = 'if lent.keyed[cluster]["filled"] - (lent.lists[cluster, number]["live"] > 0) != lent.lists.shape[1] - 1:'
-ON_THE_FLY = "counters[SEQUENCE], time_us, item)\n        hold_place("
-DROPPED = "counters[SEQUENCE], time_us, item)\n    hold_place("
+ON_THE_FLY = "item, why)\n        hold_place("
+DROPPED = "np.uint8(BY_CLOSING))\n    hold_place("
 WINDOW_MUTATIONS = {
     "probing before the event is inserted": (
         "time",
