@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from joins import merged_id
 from shards.kinds import KINDS, KINDS_BY_NAME, result_table
+from shards.kinds.joins import JoinKind
 from shards.operators import Kind
 from shards.rows import OutputRow
 from shards.state import ShardState
@@ -74,6 +75,19 @@ BODIES: Mapping[str, Sequence[Mapping[str, Any]]] = {
     "tally": [{"every": 1}, {"every": 2}, {"every": 3}],
 }
 FED = ("made", "o0", "o1")  # what joins and their inputs make events of
+TOTALS: Sequence[Mapping[str, Any]] = [
+    {
+        "inputs": [
+            {"stream": "x", "as": "A", "closed_by": "unique", "window": "6 s"},
+            {"stream": "y", "as": "B", "window": "9 s", "closed_by": ["clustered"] if is_clustered else []},
+        ],
+        "emit": "on_close",
+        "outer": ["B"],
+        "return": {"sum": "sum(B.v)", "a": "id(A)", "b": "count(B)"},  # not in the order of the alphabet
+        "late": "drop",
+    }
+    for is_clustered in (False, True)
+]
 
 
 @dataclass(frozen=True)
@@ -135,8 +149,12 @@ def _entry(position: str, stream: str, record: ControlRecord) -> LogEntry:
 
 
 CONTRACTS = [Contract(kind, BODIES[kind.name]) for kind in (*KINDS, TallyKind())]
+OF_TOTALS = [Contract(JoinKind(), [body]) for body in TOTALS]  # these remember finished keys, so something is left
 RESULTS = result_table(contract.kind for contract in CONTRACTS)
 EVERY_KIND = pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract.kind.name)
+TOTALS_TOO = pytest.mark.parametrize(
+    "contract", [*CONTRACTS, *OF_TOTALS], ids=[*(one.kind.name for one in CONTRACTS), "totals", "clustered totals"]
+)
 
 
 @st.composite
@@ -185,7 +203,7 @@ def applied(state: ShardState, log: Sequence[LogEntry]) -> list[tuple[str, str, 
     return said(rows)
 
 
-@EVERY_KIND
+@TOTALS_TOO
 @settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_cuts_and_reloads_change_nothing(contract: Contract, data: st.DataObject) -> None:
@@ -231,7 +249,7 @@ def test_a_shard_that_is_divided_goes_on(contract: Contract, data: st.DataObject
     assert sorted(before + after) == applied(contract.state(), few)
 
 
-@EVERY_KIND
+@TOTALS_TOO
 @settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_streams_do_not_disturb_each_other(contract: Contract, data: st.DataObject) -> None:
