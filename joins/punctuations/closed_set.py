@@ -26,6 +26,7 @@ from joins.punctuations.patterns import (
 _Cut: TypeAlias = tuple[
     int, Value, int
 ]  # -1, 0 or 1: below all, at a value, above all; the value; 0 before, 1 behind it
+_LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
 _BELOW_ALL: _Cut = (-1, 0, 0)
 _ABOVE_ALL: _Cut = (1, 0, 0)
 
@@ -122,9 +123,11 @@ class ClosedSet:
 
     def _cut(self, value: Value, side: int, *, is_end: bool) -> _Cut:
         """A cut; on integers starts lie before, and ends behind a value."""
-        if self.domain == "integer" and isinstance(value, int) and side != is_end:
-            return (0, value - 1, 1) if is_end else (0, value + 1, 0)
-        return (0, value, side)
+        if self.domain != "integer" or not isinstance(value, int) or side == is_end:
+            return (0, value, side)
+        if is_end:
+            return (0, value - 1, 1) if value > _LEAST else _BELOW_ALL
+        return (0, value + 1, 0) if value < _GREATEST else _ABOVE_ALL
 
     def _add_single(self, value: Value) -> bool:
         if self.covers(value):

@@ -15,7 +15,7 @@ from streams import shown
 
 Value: TypeAlias = int | float | str
 Domain: TypeAlias = Literal["integer", "number", "text"]
-"""Which values an attribute has; texts are in the order of their code points."""
+"""Which values an attribute has; integers have 64 bits, texts are in the order of their code points."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,9 @@ def _is_of(value: object, domain: Domain) -> bool:
         return isinstance(value, str)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    return isinstance(value, int) if domain == "integer" else not math.isnan(value)
+    if domain == "integer":
+        return isinstance(value, int) and -(1 << 63) <= value < 1 << 63
+    return not math.isnan(value)
 
 
 def read_pattern(form: object) -> Pattern:

@@ -86,17 +86,15 @@ class ClosedKeys:
         self._filled = 0
         for number, keys in enumerate(singles):
             self._filled += close_hashes(slots, hashes_of(keys), np.uint64(1 << number))
-        intervals = [closed.intervals() for closed in self.sets]
+        intervals = [[_bounds(one) for one in closed.intervals()] for closed in self.sets]
         bounds = np.zeros((2, 2, max(map(len, intervals))), np.int64)
         for number, ranges in enumerate(intervals):
-            for place, one in enumerate(ranges):
-                bounds[:, number, place] = _bounds(one)
+            for place, pair in enumerate(ranges):
+                bounds[:, number, place] = pair
         sizes = np.array([len(ranges) for ranges in intervals], np.int64)
         return ClosedTable(slots, bounds[0].copy(), bounds[1].copy(), sizes)
 
 
 def _bounds(one: Range) -> tuple[int, int]:
-    """Least and greatest key of an interval of integers, as far as 64 bits reach."""
-    low = _LEAST if one.low is None else int(one.low)
-    high = _GREATEST if one.high is None else int(one.high)
-    return max(low, _LEAST), min(high, _GREATEST)
+    """Least and greatest key of an interval of integers."""
+    return _LEAST if one.low is None else int(one.low), _GREATEST if one.high is None else int(one.high)

@@ -118,6 +118,8 @@ def test_values_of_another_type_are_refused():
         ("integer", constant("a")),
         ("integer", constant(1.5)),
         ("integer", constant(True)),
+        ("integer", constant(1 << 63)),
+        ("integer", Range(low=-(1 << 63) - 1)),
         ("text", Range(low=1)),
         ("number", constant(math.nan)),
     ]
