@@ -1,17 +1,42 @@
 """Joins of streams that are late, lag behind one another and are out of order, without a window to guess.
 
-Keys rise roughly (sequence numbers, epochs, times). How far each input is out of order is measured as it arrives (its
-*scrambling factor*); from that follows a *closing key*, up to which nothing more comes on the input.
+Keys are 64-bit integers that rise roughly: sequence numbers, epochs, times. How far each input is out of order is
+measured as it arrives, or known (its *scrambling factor*); from that follows a *closing key*, up to which nothing more
+comes on the input, and from the closing keys of the others what the buffer of an input can forget.
 
-Source: data-driven memory management for stream joins (window-oblivious joins).
+Promises: with true factors every combination is found, once, at its last arrival, in bounded memory; with monitored or
+too small factors no combination is wrong or emitted twice, and arrivals that came too late are counted; any cut of
+arrivals into batches, and saving and loading in between, changes nothing. Arrivals are known by their sequence numbers;
+what they carry is the caller's to keep, for as long as ``held_sequences`` names them.
+
+Keys that begin again (beyond a declared bound of disorder) empty all buffers: what was to join across that moment is
+lost, and counted.
+
+Source: data-driven memory management for stream joins (window-oblivious joins, WO-Join).
 """
 
+from joins.unsynchronised.arrivals import Arrivals, Combinations, integer_keys, items_of
+from joins.unsynchronised.buffers import BufferOfInput, BufferOptions, BufferStats, JoinBuffers
 from joins.unsynchronised.monitors import Disorder, DisorderMonitor, DisorderOptions, rate_at, scrambling_factor
+from joins.unsynchronised.oblivious import ObliviousJoin, ObliviousStats
+from joins.unsynchronised.partitions import divided, part_of
 
 __all__ = [
+    "Arrivals",
+    "BufferOfInput",
+    "BufferOptions",
+    "BufferStats",
+    "Combinations",
     "Disorder",
     "DisorderMonitor",
     "DisorderOptions",
+    "JoinBuffers",
+    "ObliviousJoin",
+    "ObliviousStats",
+    "divided",
+    "integer_keys",
+    "items_of",
+    "part_of",
     "rate_at",
     "scrambling_factor",
 ]

@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 
 from joins.errors import JoinStateError
 from joins.kernels.unsynchronised import tables as kernel
-from joins.kernels.unsynchronised.disorder import fill_slots, observe
+from joins.kernels.unsynchronised.disorder import fill_slots, observe, unscrambled
 from joins.kernels.unsynchronised.tables import DisorderRules, DisorderState
 
 _FIRST_RECORDS = 64
 _FIRST_COUNTS = 64
-_UNSCRAMBLE = np.uint64(pow(0x9E3779B97F4A7C15, -1, 2**64))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +183,8 @@ class DisorderMonitor:
     def _open_counts(self, number: int) -> NDArray[np.uint64]:
         counts = self._state.counts[number]
         used = counts[counts[:, 1] != 0]
-        keys = (used[:, 0] * _UNSCRAMBLE).astype(np.int64)
+        keys = np.zeros(len(used), np.int64)
+        unscrambled(np.ascontiguousarray(used[:, 0]), keys)
         open_rows: NDArray[np.uint64] = used[keys > self._state.numbers[number, kernel.CLOSED]]
         return open_rows
 

@@ -42,7 +42,8 @@ from streams.kernels.compiling import inlined, kernel, routine
 from streams.kernels.slots import fill_slots as fill_slots  # noqa: PLC0414 - Python code of this package calls it, too
 from streams.kernels.slots import find_slot
 
-_SCRAMBLE = np.uint64(0x9E3779B97F4A7C15)  # odd, so that distinct keys stay distinct
+_SPREAD = np.uint64(0x9E3779B1)
+_LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 _RETAINED_FACTORS = 16
 _RETAINED = 1024
 _THOUSAND = 1000
@@ -50,8 +51,10 @@ _THOUSAND = 1000
 
 @inlined
 def scrambled(key: np.int64) -> np.uint64:
-    """A key for a hash table; of each key another one."""
-    return np.uint64(key) * _SCRAMBLE
+    """A key for a hash table: its high half is mixed with the low one, so distinct keys stay distinct."""
+    bits = np.uint64(key)
+    product = (bits & _LOW) * _SPREAD  # 32 bits each: does not wrap
+    return bits ^ (((product ^ (product >> _HALF)) & _LOW) << _HALF)
 
 
 @inlined
@@ -109,13 +112,12 @@ def drop_records(lent: DisorderState, rules: DisorderRules, number: np.int64) ->
 def used_factor(lent: DisorderState, rules: DisorderRules, number: np.int64) -> np.int64:
     """The scrambling factor to reckon with: what is known, or the largest of the newest blocks with headroom."""
     if rules.numbers[number, GIVEN] >= 0:
-        given: np.int64 = rules.numbers[number, GIVEN]
-        return given
+        return np.int64(rules.numbers[number, GIVEN])
     largest = np.int64(0)
     for block in range(lent.blocks.shape[1]):
         largest = max(largest, lent.blocks[number, block])
     with_headroom = (largest * rules.numbers[number, HEADROOM] + _THOUSAND - 1) // _THOUSAND
-    return max(with_headroom, lent.numbers[number, MULTIPLICITY] - 1)
+    return np.int64(max(with_headroom, lent.numbers[number, MULTIPLICITY] - 1))
 
 
 @routine
@@ -123,11 +125,11 @@ def closing_key(lent: DisorderState, rules: DisorderRules, number: np.int64, fac
     """The highest key of all arrivals but the newest ``factor``: every later arrival is above it (lemma C)."""
     own, records = lent.numbers[number], lent.records[number]
     if rules.numbers[number, GIVEN] < 0 and own[ARRIVALS] <= rules.numbers[number, WARM_UP]:
-        return own[CLOSED]
+        return np.int64(own[CLOSED])
     place = last_up_to(records, own[FIRST_RECORD], own[END_OF_RECORDS], own[ARRIVALS] - factor)
     if place >= own[FIRST_RECORD]:
         own[CLOSED] = max(own[CLOSED], records[place]["key"])
-    return own[CLOSED]
+    return np.int64(own[CLOSED])
 
 
 @routine
@@ -158,6 +160,13 @@ def take(
     own[MULTIPLICITY] = max(own[MULTIPLICITY], np.int64(counts[slot, 1]))
     own[USED_FACTOR] = used_factor(lent, rules, number)
     drop_records(lent, rules, number)
+
+
+@kernel
+def unscrambled(keys: NDArray[np.uint64], found: NDArray[np.int64]) -> None:
+    """What ``scrambled`` was given, which undoes itself."""
+    for place in range(keys.shape[0]):
+        found[place] = np.int64(scrambled(np.int64(keys[place])))
 
 
 @kernel

@@ -47,6 +47,7 @@ def random_streams(count, seed):
         yield keys
 
 
+@pytest.mark.compiled
 def test_the_record_stack_gives_the_factor_of_the_definition_on_ten_thousand_streams():
     for keys in random_streams(10_000, 1):
         found, _ = observed(keys, is_exact=True)
@@ -71,6 +72,7 @@ def test_the_golden_example_gives_lags_of_0_and_3_and_factors_of_3():
     assert observed(SECOND)[0].factor == 3
 
 
+@pytest.mark.compiled
 def test_every_later_key_is_above_the_closing_key_at_every_prefix_of_a_thousand_streams():
     for keys in random_streams(1_000, 2):
         factor = scrambling_factor(keys)
@@ -126,6 +128,7 @@ def test_a_monitored_factor_forgets_what_was_long_ago():
     assert observed(keys, **options, headroom=1.25)[1]["factor"][10] == 10
 
 
+@pytest.mark.compiled
 def test_records_of_a_rising_stream_are_dropped_and_late_keys_counted():
     keys = np.arange(100_000)
     found, _ = observed(keys)
@@ -136,6 +139,7 @@ def test_records_of_a_rising_stream_are_dropped_and_late_keys_counted():
     assert (exact.underflows, exact.factor, exact.records) == (0, 100_000 - 5, 100_000)
 
 
+@pytest.mark.compiled
 def test_counts_of_closed_keys_make_room():
     monitor = DisorderMonitor([DisorderOptions(factor=1)])
     monitor.observe(items_of(np.repeat(np.arange(50_000), 2)))
