@@ -17,11 +17,29 @@ Source: data-driven memory management for stream joins (window-oblivious joins, 
 
 from joins.unsynchronised.arrivals import Arrivals, Combinations, integer_keys, items_of
 from joins.unsynchronised.buffers import BufferOfInput, BufferOptions, BufferStats, JoinBuffers
+from joins.unsynchronised.memory_model import (
+    STRATEGIES,
+    InputEstimate,
+    Slots,
+    Strategy,
+    predicted_slots,
+    slots_by_form,
+    whole_sizes,
+)
 from joins.unsynchronised.monitors import Disorder, DisorderMonitor, DisorderOptions, rate_at, scrambling_factor
 from joins.unsynchronised.oblivious import ObliviousJoin, ObliviousStats
 from joins.unsynchronised.partitions import divided, part_of
+from joins.unsynchronised.plans import (
+    OtherKey,
+    PlannedJoin,
+    dependent_factor,
+    derived,
+    joined_estimate,
+    scaled_dependent_factor,
+)
 
 __all__ = [
+    "STRATEGIES",
     "Arrivals",
     "BufferOfInput",
     "BufferOptions",
@@ -30,13 +48,25 @@ __all__ = [
     "Disorder",
     "DisorderMonitor",
     "DisorderOptions",
+    "InputEstimate",
     "JoinBuffers",
     "ObliviousJoin",
     "ObliviousStats",
+    "OtherKey",
+    "PlannedJoin",
+    "Slots",
+    "Strategy",
+    "dependent_factor",
+    "derived",
     "divided",
     "integer_keys",
     "items_of",
+    "joined_estimate",
     "part_of",
+    "predicted_slots",
     "rate_at",
+    "scaled_dependent_factor",
     "scrambling_factor",
+    "slots_by_form",
+    "whole_sizes",
 ]
