@@ -9,6 +9,10 @@ too small factors no combination is wrong or emitted twice, and arrivals that ca
 arrivals into batches, and saving and loading in between, changes nothing. Arrivals are known by their sequence numbers;
 what they carry is the caller's to keep, for as long as ``held_sequences`` names them.
 
+Where memory is short, arrivals wait in the order of their keys (*memory-sort first*), on disk while nothing can match
+them (*disk-buffer first*), or both (*hybrid*); ``choose`` picks one for a budget, or refuses and names the figures.
+Arrivals on disk are keys and sequence numbers: what they carry is not written by this package.
+
 Keys that begin again (beyond a declared bound of disorder) empty all buffers: what was to join across that moment is
 lost, and counted.
 
@@ -17,6 +21,8 @@ Source: data-driven memory management for stream joins (window-oblivious joins, 
 
 from joins.unsynchronised.arrivals import Arrivals, Combinations, integer_keys, items_of
 from joins.unsynchronised.buffers import BufferOfInput, BufferOptions, BufferStats, JoinBuffers
+from joins.unsynchronised.choice import Budget, Choice, choose
+from joins.unsynchronised.disk_buffers import DiskBuffers, SpillOptions
 from joins.unsynchronised.memory_model import (
     STRATEGIES,
     InputEstimate,
@@ -37,14 +43,18 @@ from joins.unsynchronised.plans import (
     joined_estimate,
     scaled_dependent_factor,
 )
+from joins.unsynchronised.sorting import SortBuffers
 
 __all__ = [
     "STRATEGIES",
     "Arrivals",
+    "Budget",
     "BufferOfInput",
     "BufferOptions",
     "BufferStats",
+    "Choice",
     "Combinations",
+    "DiskBuffers",
     "Disorder",
     "DisorderMonitor",
     "DisorderOptions",
@@ -55,7 +65,10 @@ __all__ = [
     "OtherKey",
     "PlannedJoin",
     "Slots",
+    "SortBuffers",
+    "SpillOptions",
     "Strategy",
+    "choose",
     "dependent_factor",
     "derived",
     "divided",

@@ -10,12 +10,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from joins.errors import JoinStateError
 from joins.kernels.unsynchronised import tables as kernel
 from joins.unsynchronised.arrivals import Arrivals, Combinations, closing_item, items_of
 from joins.unsynchronised.buffers import BufferOfInput, BufferOptions, BufferStats, JoinBuffers
+from joins.unsynchronised.disk_buffers import DiskBuffers, SpillOptions
+from joins.unsynchronised.memory_model import STRATEGIES, Slots, Strategy
 from joins.unsynchronised.monitors import Disorder, DisorderMonitor, DisorderOptions
+from joins.unsynchronised.sorting import SortBuffers
 
 _FORMAT = 1
 
@@ -53,9 +57,27 @@ class ObliviousJoin:
     Args:
         inputs: How the disorder of each is known.
         options: How buffers forget.
+        strategy: How memory is saved: ``sort`` (memory-sort first), ``disk`` (disk-buffer first), ``hybrid`` (both).
+        spill: Where arrivals wait on disk; with ``disk`` and ``hybrid``, whose policy is ``keys``.
     """
 
-    def __init__(self, inputs: Sequence[DisorderOptions], options: BufferOptions | None = None) -> None:
+    def __init__(
+        self,
+        inputs: Sequence[DisorderOptions],
+        options: BufferOptions | None = None,
+        *,
+        strategy: Strategy = "plain",
+        spill: SpillOptions | None = None,
+    ) -> None:
+        if strategy not in STRATEGIES:
+            raise ValueError(f"a strategy is one of {', '.join(STRATEGIES)}, not {strategy!r}")
+        spills = strategy in ("disk", "hybrid")
+        if spills != (spill is not None) or (spills and options is not None and options.policy != "keys"):
+            raise ValueError(
+                f"the strategy {strategy!r} goes with a folder to spill to, and the policy of keys, or neither"
+            )
+        self._sorting = SortBuffers(len(inputs)) if strategy in ("sort", "hybrid") else None
+        self._disk = DiskBuffers(len(inputs), spill) if spill else None
         self._buffers = JoinBuffers(len(inputs), options)
         self._monitor = DisorderMonitor(inputs)
         self._sequence = self._keyless = self._epochs = self._drained = 0
@@ -94,9 +116,28 @@ class ObliviousJoin:
         """The buffer of an input."""
         return self._buffers.of_input(number)
 
-    def held_sequences(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Sequence numbers of the arrivals that may still join, ascending: what a host has to keep."""
-        return self._buffers.held_sequences()
+    def held_of(self, number: int) -> Slots:
+        """What is kept of an input: in the buffer of the join and not yet on disk, to be sorted, and on disk."""
+        join = self.buffer_of(number).resident
+        sort = int(self._sorting.sizes()[number]) if self._sorting else 0
+        gathered, disk = (self._disk.in_memory()[number], self._disk.on_disk()[number]) if self._disk else (0, 0)
+        return Slots(join=join + gathered, sort=sort, disk=disk)
+
+    def spilled_of(self, number: int) -> int:
+        """How many arrivals of an input have waited on disk, so far."""
+        return self._disk.spilled()[number] if self._disk else 0
+
+    def held_sequences(self) -> NDArray[np.int64]:
+        """Sequence numbers of the arrivals that may still join, ascending: what a host has to keep.
+
+        With arrivals on disk, it reads them.
+        """
+        parts = [self._buffers.held_sequences()]
+        if self._sorting:
+            parts.append(self._sorting.held["sequence"])
+        if self._disk:
+            parts.append(self._disk.waiting_sequences())
+        return np.sort(np.concatenate(parts))
 
     def push(self, arrivals: Arrivals) -> Combinations:
         """Take arrivals in their order; any cut into calls gives the same."""
@@ -107,11 +148,9 @@ class ObliviousJoin:
         parts, first = [], 0
         while first < len(items):
             last = self._monitor.observe(items, first)
-            parts.append(self._buffers.push(items[first:last]))
+            parts.append(self._join(items[first:last]))
             if last < len(items):
-                self._monitor.begin_epoch()
-                self._drained += self._buffers.drain()
-                self._epochs += 1
+                self._begin_epoch()
             first = last
         self._sequence += len(arrivals)
         self._keyless += len(keyless)
@@ -126,12 +165,12 @@ class ObliviousJoin:
         """An input has said that no more of it comes up to a key."""
         item = closing_item(number, key, 0, self._now_us)
         self._monitor.observe(item)
-        return self._buffers.push(item)
+        return self._join(item)
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """The state as a JSON object and arrays by name."""
         own = {name: getattr(self, f"_{name}") for name in ("sequence", "keyless", "epochs", "drained", "now_us")}
-        parts = {"monitor": self._monitor.dump(), "buffers": self._buffers.dump()}
+        parts = {name: one.dump() for name, one in self._stages().items()}
         heads = {name: head for name, (head, _) in parts.items()}
         arrays = {f"{name}/{one}": array for name, (_, some) in parts.items() for one, array in some.items()}
         return {"format": _FORMAT, **own, **heads}, arrays
@@ -146,11 +185,29 @@ class ObliviousJoin:
             raise JoinStateError(f"the saved join has the format {head.get('format')}, not {_FORMAT}")
         try:
             own = [int(head[name]) for name in ("sequence", "keyless", "epochs", "drained", "now_us")]
-            self._monitor.load(head["monitor"], _part(arrays, "monitor/"))
-            self._buffers.load(head["buffers"], _part(arrays, "buffers/"))
+            for name, one in self._stages().items():
+                one.load(head[name], _part(arrays, f"{name}/"))
         except (KeyError, ValueError, TypeError) as error:
             raise JoinStateError(f"a saved join cannot be read: {error}") from error
         self._sequence, self._keyless, self._epochs, self._drained, self._now_us = own
+
+    def _stages(self) -> dict[str, DisorderMonitor | SortBuffers | DiskBuffers | JoinBuffers]:
+        """What arrivals pass through, in this order."""
+        stages = {"monitor": self._monitor, "sorting": self._sorting, "disk": self._disk, "buffers": self._buffers}
+        return {name: one for name, one in stages.items() if one is not None}
+
+    def _join(self, items: NDArray[np.void]) -> Combinations:
+        if self._sorting:
+            items = self._sorting.push(items)
+        if self._disk:
+            items = self._disk.push(items)
+        return self._buffers.push(items)
+
+    def _begin_epoch(self) -> None:
+        self._monitor.begin_epoch()
+        for one in (self._sorting, self._disk, self._buffers):
+            self._drained += one.drain() if one else 0
+        self._epochs += 1
 
 
 def _part(arrays: Mapping[str, bytes], prefix: str) -> dict[str, bytes]:
