@@ -23,6 +23,7 @@ from joins.unsynchronised.arrivals import Arrivals, Combinations, integer_keys, 
 from joins.unsynchronised.buffers import BufferOfInput, BufferOptions, BufferStats, JoinBuffers
 from joins.unsynchronised.choice import Budget, Choice, choose
 from joins.unsynchronised.disk_buffers import DiskBuffers, SpillOptions
+from joins.unsynchronised.lags import LagMonitor
 from joins.unsynchronised.memory_model import (
     STRATEGIES,
     InputEstimate,
@@ -60,6 +61,7 @@ __all__ = [
     "DisorderOptions",
     "InputEstimate",
     "JoinBuffers",
+    "LagMonitor",
     "ObliviousJoin",
     "ObliviousStats",
     "OtherKey",

@@ -65,21 +65,21 @@ class _Input:
     gathered: list[Any] = field(default_factory=list)  # items of the block that is not written yet
     times: deque[int] = field(default_factory=deque)
     spilled: int = 0  # arrivals so far
+    lowest: int = FOREVER  # key that waits
 
     @property
     def waiting(self) -> int:
         return len(self.gathered) + self.segments.rows
 
     @property
-    def lowest_waiting(self) -> int:
-        keys = [int(item["key"]) for item in self.gathered]
-        return min([*keys, *(block.lowest for block in self.segments.blocks)], default=FOREVER)
-
-    @property
     def usable_closing(self) -> int:
         """Up to which key nothing more is handed on."""
-        lowest = self.lowest_waiting
-        return self.closing if lowest == FOREVER else min(self.closing, lowest - 1)
+        return self.closing if self.lowest == FOREVER else min(self.closing, self.lowest - 1)
+
+    def note_lowest(self) -> None:
+        """Find the lowest key that waits, after some have been read back."""
+        keys = [int(item["key"]) for item in self.gathered]
+        self.lowest = min([*keys, *(block.lowest for block in self.segments.blocks)], default=FOREVER)
 
 
 class DiskBuffers:
@@ -134,7 +134,11 @@ class DiskBuffers:
         out: list[NDArray[np.void]] = []
         for place in range(len(items)):
             self._take(items[place : place + 1], out)
-        return np.concatenate([np.zeros(0, ITEM), *out])
+        handed_on, first = np.zeros(sum(map(len, out)), ITEM), 0
+        for part in out:
+            handed_on[first : first + len(part)] = part
+            first += len(part)
+        return handed_on
 
     def drain(self) -> int:
         """Drop everything, as keys begin again.
@@ -179,6 +183,7 @@ class DiskBuffers:
                 one.gathered = list(np.frombuffer(arrays[f"{number}/gathered"], ITEM).copy())
                 for place, (rows, lowest, highest) in enumerate(saved["blocks"]):
                     one.segments.write_bytes(arrays[f"{number}/block/{place}"], rows, lowest, highest)
+                one.note_lowest()
                 one.segments.written, one.segments.read = saved["written"], saved["read"]
             self._io_us = head["io_us"]
         except (KeyError, ValueError, TypeError) as error:
@@ -197,6 +202,7 @@ class DiskBuffers:
                     self._read_back(other, time_us, out)
         if is_arrival and self._waits(number, key, time_us):
             own.spilled += 1
+            own.lowest = min(own.lowest, key)
             own.gathered.append(item[0].copy())
             if len(own.gathered) >= self._share:
                 self._write(own)
@@ -227,7 +233,7 @@ class DiskBuffers:
         own, reach = self._inputs[number], self._reach(number)
         while own.ahead and own.ahead[0] <= reach:
             heappop(own.ahead)
-        if not own.waiting:
+        if own.lowest > reach and (own.lowest == FOREVER or len(own.ahead) >= self._share):
             return
         found = list(self._read(own, lambda block: block.lowest <= reach))
         if any(item["key"] <= reach for item in own.gathered):
@@ -242,8 +248,9 @@ class DiskBuffers:
             own.ahead += items["key"][items["key"] > reach].tolist()
             items["time"], items["closing"] = time_us, NEVER
             out.append(items)
-        heapify(own.ahead)
         if found:
+            heapify(own.ahead)
+            own.note_lowest()
             out.append(self._closing(number, time_us))
 
     def _next(self, own: _Input) -> NDArray[np.void]:

@@ -17,6 +17,7 @@ from joins.kernels.unsynchronised import tables as kernel
 from joins.kernels.unsynchronised.disorder import fill_slots, observe, unscrambled
 from joins.kernels.unsynchronised.tables import DisorderRules, DisorderState
 
+WARM_UP = 1024
 _FIRST_RECORDS = 64
 _FIRST_COUNTS = 64
 
@@ -41,7 +42,7 @@ class DisorderOptions:
     block_rows: int = 4096
     is_exact: bool = False
     most: int | None = None
-    warm_up: int = 0
+    warm_up: int = WARM_UP
 
     def __post_init__(self) -> None:
         given = self.factor is None or self.factor >= 0

@@ -54,6 +54,7 @@ class Segments:
         name: What the names of the files begin with.
         segment_rows: Items after which another file is begun.
         blocks: Those that have not been read.
+        rows: Items on disk.
         written: Blocks so far.
         read: Blocks so far.
     """
@@ -62,15 +63,11 @@ class Segments:
     name: str
     segment_rows: int = 4096
     blocks: list[Block] = field(default_factory=list)
+    rows: int = 0
     written: int = 0
     read: int = 0
     _segment: int = 0
     _rows_of_segment: int = 0
-
-    @property
-    def rows(self) -> int:
-        """Items on disk."""
-        return sum(block.rows for block in self.blocks)
 
     def write(self, items: NDArray[np.void]) -> None:
         """Append a block of items, which are sorted by key here."""
@@ -96,6 +93,7 @@ class Segments:
             checksum=crc32(content),
         )
         self.blocks.append(block)
+        self.rows += rows
         self.written += 1
         self._rows_of_segment += rows
         if self._rows_of_segment >= self.segment_rows:
@@ -110,6 +108,7 @@ class Segments:
         for block in sorted(filter(is_wanted, self.blocks), key=lambda one: one.lowest):
             items = items_in(block_bytes(block), block.rows)
             self.blocks.remove(block)
+            self.rows -= block.rows
             self.read += 1
             if not any(other.path == block.path for other in self.blocks) and self._is_full(block.path):
                 block.path.unlink()
@@ -120,6 +119,7 @@ class Segments:
         for path in {block.path for block in self.blocks} | set(self.folder.glob(f"{self.name}-*.arrows")):
             path.unlink(missing_ok=True)
         self.blocks.clear()
+        self.rows = 0
         self._rows_of_segment, self._segment = 0, self._segment + 1
 
     def _is_full(self, path: Path) -> bool:

@@ -30,7 +30,7 @@ def items_of(keys, number=0):
 
 
 def observed(keys, **options):
-    monitor = DisorderMonitor([DisorderOptions(**options)])
+    monitor = DisorderMonitor([DisorderOptions(**{"warm_up": 0, **options})])
     items = items_of(keys)
     assert monitor.observe(items) == len(items)
     return monitor.of_input(0), items
@@ -104,7 +104,7 @@ def test_a_sorted_stream_has_its_multiplicity_less_1_as_factor(keys):
 @settings(max_examples=50)
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 9)), max_size=40), st.data())
 def test_neither_cuts_nor_reloads_change_what_monitors_say(rows, data):
-    options = [DisorderOptions(block_rows=4, blocks=2), DisorderOptions(factor=3)]
+    options = [DisorderOptions(block_rows=4, blocks=2, warm_up=0), DisorderOptions(factor=3)]
     whole, parts = DisorderMonitor(options), DisorderMonitor(options)
     items = items_of([key for _, key in rows], [number for number, _ in rows])
     again = items.copy()

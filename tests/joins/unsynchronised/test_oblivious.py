@@ -131,7 +131,7 @@ def test_accuracy_falls_as_factors_are_understated():
 @given(workloads(), st.sampled_from([*POLICIES, BufferOptions(idle_us=4), BufferOptions(most_results=2)]), st.data())
 def test_neither_cuts_nor_reloads_change_anything(workload, options, data):
     inputs, arrivals = workload
-    declared = [DisorderOptions(block_rows=5, blocks=2, most=9), *known(arrivals, inputs)[1:]]
+    declared = [DisorderOptions(block_rows=5, blocks=2, most=9, warm_up=0), *known(arrivals, inputs)[1:]]
     whole, parts = ObliviousJoin(declared, options), ObliviousJoin(declared, options)
     expected = whole.push(arrivals)
     border = data.draw(st.integers(0, len(arrivals)))
@@ -149,7 +149,7 @@ def test_neither_cuts_nor_reloads_change_anything(workload, options, data):
 @pytest.mark.parametrize("options", POLICIES)
 def test_a_join_restored_many_times_in_a_long_run_has_the_same_output(options):
     arrivals = long_workload(5)
-    declared = [DisorderOptions(), DisorderOptions(headroom=1.25), DisorderOptions(factor=90)]
+    declared = [DisorderOptions(warm_up=0), DisorderOptions(warm_up=90, headroom=1.25), DisorderOptions(factor=90)]
     expected = tuples(ObliviousJoin(declared, options).push(arrivals))
     join, found = ObliviousJoin(declared, options), []
     for start in range(0, len(arrivals), 97):
@@ -185,7 +185,7 @@ def test_keys_that_begin_again_empty_the_buffers_and_are_counted(between, epochs
     lagging = [(1, 50 + key, 1) for key in range(between)]
     again = [(number, key, 2) for key in range(len(ahead), 20) for number in (1, 0)]
     late = [(1, key, 2) for key in range(len(ahead))]
-    join = ObliviousJoin([DisorderOptions(most=2), DisorderOptions(most=2)])
+    join = ObliviousJoin([DisorderOptions(most=2, warm_up=0), DisorderOptions(most=2, warm_up=0)])
     found = join.push(Arrivals.of([*old, *ahead, *lagging, *late, *again]))
     assert join.stats.epochs == epochs
     assert join.stats.drained == 1 + between

@@ -79,7 +79,7 @@ def test_each_strategy_finds_the_full_join(workload, strategy, drops_dead):
 @given(workloads(), st.sampled_from(STRATEGIES[1:]), st.data())
 def test_neither_cuts_nor_reloads_change_what_a_strategy_does(workload, strategy, data):
     inputs, arrivals = workload
-    declared = [DisorderOptions(block_rows=5, blocks=2, most=9), *known(arrivals, inputs)[1:]]
+    declared = [DisorderOptions(block_rows=5, blocks=2, most=9, warm_up=0), *known(arrivals, inputs)[1:]]
     with TemporaryDirectory() as one, TemporaryDirectory() as two, TemporaryDirectory() as three:
         whole, parts = join_of(strategy, declared, one), join_of(strategy, declared, two)
         expected = whole.push(arrivals)
@@ -101,7 +101,7 @@ def test_neither_cuts_nor_reloads_change_what_a_strategy_does(workload, strategy
 def test_monitored_factors_invent_nothing_whatever_the_strategy(workload, strategy):
     inputs, arrivals = workload
     with TemporaryDirectory() as folder:
-        found = tuples(join_of(strategy, [DisorderOptions()] * inputs, folder).push(arrivals))
+        found = tuples(join_of(strategy, [DisorderOptions(warm_up=0)] * inputs, folder).push(arrivals))
     assert len(set(found)) == len(found)
     assert set(found) <= set(full(arrivals, inputs))
 
@@ -262,7 +262,7 @@ def test_the_time_of_an_operation_is_measured(tmp_path):
 
 def test_keys_that_begin_again_empty_what_waits(tmp_path):
     rows = [(0, key, key) for key in range(60)] + [(1, 0, 60)]
-    declared = [DisorderOptions(most=5), DisorderOptions(most=5)]
+    declared = [DisorderOptions(most=5, warm_up=0)] * 2
     for strategy in ("sort", "disk", "hybrid"):
         (tmp_path / strategy).mkdir()
         join = join_of(strategy, declared, tmp_path / strategy)
