@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joins.errors import JoinRefused
-from joins.kernels.unsynchronised.tables import ARRIVAL, CLOSING, ITEM, NEVER
+from joins.kernels.unsynchronised.tables import ARRIVAL, CLOSING, FOREVER, ITEM, NEVER
 
 _LARGEST_EXACT = 2.0**53
 
@@ -21,7 +21,7 @@ class Arrivals:
 
     Attributes:
         inputs: uint8: which input each is of.
-        keys: int64; what is in rows without a key means nothing.
+        keys: int64; what is in rows without a key means nothing. The lowest and the highest 64-bit integer are no keys.
         times_us: int64: when each arrived.
         has_key: bool; None: each has one.
     """
@@ -44,6 +44,11 @@ class Arrivals:
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    def keyed_rows(self) -> NDArray[np.bool_]:
+        """Which rows have a key."""
+        has_key: NDArray[np.bool_] = (self.keys != NEVER) & (self.keys != FOREVER)
+        return has_key if self.has_key is None else has_key & self.has_key
 
     def slice(self, first: int, last: int) -> Arrivals:
         """Arrivals from a place up to another."""
@@ -115,7 +120,7 @@ def items_of(arrivals: Arrivals, first: int) -> NDArray[np.void]:
         arrivals: Any.
         first: Sequence number of the first.
     """
-    rows = np.arange(len(arrivals)) if arrivals.has_key is None else np.flatnonzero(arrivals.has_key)
+    rows = np.flatnonzero(arrivals.keyed_rows())
     items = np.zeros(len(rows), ITEM)
     items["kind"] = ARRIVAL
     items["input"] = arrivals.inputs[rows]

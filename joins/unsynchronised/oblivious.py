@@ -17,6 +17,7 @@ from joins.kernels.unsynchronised import tables as kernel
 from joins.unsynchronised.arrivals import Arrivals, Combinations, closing_item, items_of
 from joins.unsynchronised.buffers import BufferOfInput, BufferOptions, BufferStats, JoinBuffers
 from joins.unsynchronised.disk_buffers import DiskBuffers, SpillOptions
+from joins.unsynchronised.lags import LagMonitor
 from joins.unsynchronised.memory_model import STRATEGIES, Slots, Strategy
 from joins.unsynchronised.monitors import Disorder, DisorderMonitor, DisorderOptions
 from joins.unsynchronised.sorting import SortBuffers
@@ -59,6 +60,7 @@ class ObliviousJoin:
         options: How buffers forget.
         strategy: How memory is saved: ``sort`` (memory-sort first), ``disk`` (disk-buffer first), ``hybrid`` (both).
         spill: Where arrivals wait on disk; with ``disk`` and ``hybrid``, whose policy is ``keys``.
+        measures_lags: Measures by how much inputs lead one another, for predictions.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class ObliviousJoin:
         *,
         strategy: Strategy = "plain",
         spill: SpillOptions | None = None,
+        measures_lags: bool = False,
     ) -> None:
         if strategy not in STRATEGIES:
             raise ValueError(f"a strategy is one of {', '.join(STRATEGIES)}, not {strategy!r}")
@@ -76,6 +79,7 @@ class ObliviousJoin:
             raise ValueError(
                 f"the strategy {strategy!r} goes with a folder to spill to, and the policy of keys, or neither"
             )
+        self._lags = LagMonitor(len(inputs)) if measures_lags else None
         self._sorting = SortBuffers(len(inputs)) if strategy in ("sort", "hybrid") else None
         self._disk = DiskBuffers(len(inputs), spill) if spill else None
         self._buffers = JoinBuffers(len(inputs), options)
@@ -116,6 +120,10 @@ class ObliviousJoin:
         """The buffer of an input."""
         return self._buffers.of_input(number)
 
+    def lags(self) -> NDArray[np.float64] | None:
+        """By how many arrivals each input leads each other one, before sorting; None unless they are measured."""
+        return self._lags.lags() if self._lags else None
+
     def held_of(self, number: int) -> Slots:
         """What is kept of an input: in the buffer of the join and not yet on disk, to be sorted, and on disk."""
         join = self.buffer_of(number).resident
@@ -142,9 +150,7 @@ class ObliviousJoin:
     def push(self, arrivals: Arrivals) -> Combinations:
         """Take arrivals in their order; any cut into calls gives the same."""
         items = items_of(arrivals, self._sequence)
-        keyless = np.zeros(0, np.int64)
-        if arrivals.has_key is not None:
-            keyless = self._sequence + np.flatnonzero(~arrivals.has_key)
+        keyless = self._sequence + np.flatnonzero(~arrivals.keyed_rows())
         parts, first = [], 0
         while first < len(items):
             last = self._monitor.observe(items, first)
@@ -191,12 +197,20 @@ class ObliviousJoin:
             raise JoinStateError(f"a saved join cannot be read: {error}") from error
         self._sequence, self._keyless, self._epochs, self._drained, self._now_us = own
 
-    def _stages(self) -> dict[str, DisorderMonitor | SortBuffers | DiskBuffers | JoinBuffers]:
+    def _stages(self) -> dict[str, DisorderMonitor | LagMonitor | SortBuffers | DiskBuffers | JoinBuffers]:
         """What arrivals pass through, in this order."""
-        stages = {"monitor": self._monitor, "sorting": self._sorting, "disk": self._disk, "buffers": self._buffers}
+        stages = {
+            "monitor": self._monitor,
+            "lags": self._lags,
+            "sorting": self._sorting,
+            "disk": self._disk,
+            "buffers": self._buffers,
+        }
         return {name: one for name, one in stages.items() if one is not None}
 
     def _join(self, items: NDArray[np.void]) -> Combinations:
+        if self._lags:
+            self._lags.observe(items)
         if self._sorting:
             items = self._sorting.push(items)
         if self._disk:
@@ -205,6 +219,7 @@ class ObliviousJoin:
 
     def _begin_epoch(self) -> None:
         self._monitor.begin_epoch()
+        self._lags = LagMonitor(self.inputs) if self._lags else None
         for one in (self._sorting, self._disk, self._buffers):
             self._drained += one.drain() if one else 0
         self._epochs += 1

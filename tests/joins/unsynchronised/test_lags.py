@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins import JoinStateError
-from joins.unsynchronised import Arrivals, DisorderMonitor, DisorderOptions, LagMonitor, items_of
+from joins.unsynchronised import Arrivals, DisorderMonitor, DisorderOptions, LagMonitor, ObliviousJoin, items_of
 from joins.unsynchronised.reference import closing_key, lag
 from joins.unsynchronised.testing import factors_of, interleaved, scrambled_keys, workloads
 
@@ -66,6 +66,7 @@ def test_neither_cuts_nor_reloads_change_lags(workload, data):
         assert np.array_equal(lags.lags(), whole.lags(), equal_nan=True)
 
 
+@pytest.mark.compiled
 def test_cuts_change_no_lag_where_keys_are_forgotten_and_factors_grow():
     chosen = np.random.default_rng(3)
     streams = [scrambled_keys(chosen, 6_000, 10 + 90 * number, 2) for number in range(2)]
@@ -77,11 +78,29 @@ def test_cuts_change_no_lag_where_keys_are_forgotten_and_factors_grow():
     assert max(len(keys) for keys in whole._keys) < 2_000
 
 
+@pytest.mark.compiled
 def test_what_every_input_has_passed_is_counted_and_not_kept():
     rows = [(number, key, 0) for key in range(20_000) for number in (0, 1)]
     lags = observed(Arrivals.of(rows), [DisorderOptions(factor=5)] * 2, range(1_000, 40_000, 1_000))
     assert sum(len(one) for one in (*lags._keys, *lags._rows)) < 1_200
     assert abs(lags.lags()[0, 1]) <= 1
+
+
+def test_a_join_measures_lags_if_it_is_asked_to_and_saves_them():
+    rows = [(0, key, 0) for key in range(40)] + [(1, key, 1) for key in range(10)]
+    options = [DisorderOptions(factor=0, most=30)] * 2
+    join, again = ObliviousJoin(options, measures_lags=True), ObliviousJoin(options, measures_lags=True)
+    join.push(Arrivals.of(rows))
+    again.load(*join.dump())
+    for one in (join, again):
+        found = one.lags()
+        assert found is not None
+        assert found[0, 1] == 30
+    join.push(Arrivals.of([(0, 0, 2)]))  # keys begin again
+    found = join.lags()
+    assert found is not None
+    assert np.isnan(found[0, 1])
+    assert ObliviousJoin(options).lags() is None
 
 
 def test_a_damaged_state_is_refused():

@@ -115,6 +115,7 @@ def test_factors_that_are_too_small_lose_results_and_invent_none(workload, optio
     assert set(found) <= {members for _, members in full_join(pairs_of(arrivals), inputs)}
 
 
+@pytest.mark.compiled
 def test_accuracy_falls_as_factors_are_understated():
     found = []
     for less in (0, 10, 25, 60):
@@ -198,6 +199,14 @@ def test_arrivals_without_a_key_join_nothing_and_are_named():
     found = join.push(Arrivals.of([(0, 5, 1), (0, None, 2), (1, None, 3), (1, 5, 4)]))
     assert (tuples(found), found.keyless.tolist()) == ([(0, 3)], [1, 2])
     assert (join.stats.arrivals, join.stats.keyless, join.next_sequence) == (4, 2, 4)
+
+
+def test_the_lowest_and_the_highest_integer_are_no_keys_and_their_neighbours_are():
+    join = ObliviousJoin([DisorderOptions(factor=9)] * 2)
+    limits = [-(2**63), 2**63 - 1, -(2**63) + 1, 2**63 - 2]
+    found = join.push(Arrivals.of([(number, key, 0) for number in (0, 1) for key in limits]))
+    assert found.keyless.tolist() == [0, 1, 4, 5]
+    assert tuples(found) == [(2, 6), (3, 7)]
 
 
 def test_columns_with_other_keys_than_integers_are_refused():

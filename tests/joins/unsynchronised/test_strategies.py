@@ -166,6 +166,7 @@ def most_during(arrivals, factor):
     return int((counts[factor:] - counts[:-factor]).max())
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("strategy", ["disk", "hybrid"])
 def test_memory_of_the_leader_does_not_depend_on_its_lead(strategy, tmp_path):
     reserve, held = 64, []
@@ -205,6 +206,7 @@ def test_files_are_removed_once_they_are_read(tmp_path):
     assert join.spilled_of(1) < 40
 
 
+@pytest.mark.compiled
 def test_a_damaged_or_missing_file_is_noticed(tmp_path):
     arrivals = leading(10)
     join = join_of("disk", known(arrivals, 2), tmp_path, reserve=32, segment_rows=40)
@@ -284,6 +286,7 @@ def delays(strategy, folder):
     return float(waited.mean()), int(waited.max()), max(factors_of(arrivals, 2))
 
 
+@pytest.mark.compiled
 def test_sorting_delays_results_by_the_factor_and_disks_by_nothing_in_events(tmp_path):
     mean = {}
     for strategy in STRATEGIES:
