@@ -8,10 +8,8 @@ block that is being gathered, and the one read last; so the whole stays below C.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joins.errors import JoinStateError
-from joins.kernels.unsynchronised.tables import ARRIVAL, CLOSING, FOREVER, ITEM, NEVER
+from joins.kernels.unsynchronised import diverting as kernel
+from joins.kernels.unsynchronised.diverting import WaitingState, divert
+from joins.kernels.unsynchronised.tables import CLOSING, FOREVER, HEAP, ITEM, NEVER
 from joins.unsynchronised.memory_model import RESERVE
 from joins.unsynchronised.spilling import Block, Segments, block_bytes, items_in
 from streams import Clock
 
-_ON, _OFF = 3.0, 1.5  # times an input-output, in the lead
-_RATE_SPAN_US = 2_000_000
 _LATEST = 0.25  # weight of the latest input-output in the moving average
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpillOptions:
-    """How arrivals wait on disk.
+    """How arrivals wait on disk: while an input leads by at least three times the time of an input-output.
 
     Attributes:
         folder: An existing one, for this join alone.
@@ -52,36 +50,6 @@ class SpillOptions:
             raise ValueError(f"the reserve of a disk buffer is at least 8, not {self.reserve}")
 
 
-@dataclass(slots=True)
-class _Input:
-    """What is known of one input."""
-
-    segments: Segments
-    highest: int = NEVER  # key that has arrived
-    closing: int = NEVER
-    factor: int = 0
-    is_on: bool = False
-    ahead: list[int] = field(default_factory=list)  # heap: keys handed on that are above all of some other input
-    gathered: list[Any] = field(default_factory=list)  # items of the block that is not written yet
-    times: deque[int] = field(default_factory=deque)
-    spilled: int = 0  # arrivals so far
-    lowest: int = FOREVER  # key that waits
-
-    @property
-    def waiting(self) -> int:
-        return len(self.gathered) + self.segments.rows
-
-    @property
-    def usable_closing(self) -> int:
-        """Up to which key nothing more is handed on."""
-        return self.closing if self.lowest == FOREVER else min(self.closing, self.lowest - 1)
-
-    def note_lowest(self) -> None:
-        """Find the lowest key that waits, after some have been read back."""
-        keys = [int(item["key"]) for item in self.gathered]
-        self.lowest = min([*keys, *(block.lowest for block in self.segments.blocks)], default=FOREVER)
-
-
 class DiskBuffers:
     """Arrivals of each input that wait on disk.
 
@@ -91,12 +59,10 @@ class DiskBuffers:
     """
 
     def __init__(self, inputs: int, options: SpillOptions) -> None:
-        self._options = options
+        self._options, self._share = options, options.reserve // 4
         self._io_us = options.io_us
-        self._share = options.reserve // 4
-        self._inputs = [
-            _Input(Segments(options.folder, f"input-{number}", options.segment_rows)) for number in range(inputs)
-        ]
+        self._state = self._empty(inputs)
+        self._segments = [Segments(options.folder, f"input-{number}", options.segment_rows) for number in range(inputs)]
 
     @property
     def io_us(self) -> float:
@@ -105,25 +71,21 @@ class DiskBuffers:
 
     def in_memory(self) -> list[int]:
         """Of each input, arrivals of the block that is not written yet."""
-        return [len(one.gathered) for one in self._inputs]
+        return [int(size) for size in self._state.numbers[:, kernel.GATHERED]]
 
     def on_disk(self) -> list[int]:
         """Of each input, arrivals in files."""
-        return [one.segments.rows for one in self._inputs]
+        return [one.rows for one in self._segments]
 
     def spilled(self) -> list[int]:
         """Of each input, arrivals that waited, so far."""
-        return [one.spilled for one in self._inputs]
+        return [int(size) for size in self._state.numbers[:, kernel.SPILLED]]
 
     def waiting_sequences(self) -> NDArray[np.int64]:
         """Sequence numbers of all that wait, ascending; reads the files."""
-        found = [item["sequence"] for one in self._inputs for item in one.gathered]
-        blocks = [
-            items_in(block_bytes(block), block.rows)["sequence"]
-            for one in self._inputs
-            for block in one.segments.blocks
-        ]
-        return np.sort(np.concatenate([np.array(found, np.int64), *blocks]))
+        gathered = [self._gathered(number)["sequence"] for number in range(len(self._segments))]
+        blocks = [items_in(block_bytes(block), block.rows) for one in self._segments for block in one.blocks]
+        return np.sort(np.concatenate([*gathered, *(block["sequence"] for block in blocks)]))
 
     def push(self, items: NDArray[np.void]) -> NDArray[np.void]:
         """What is handed on: items, those read back in front of the item that needs them.
@@ -131,14 +93,23 @@ class DiskBuffers:
         Raises:
             JoinStateError: A file is missing or damaged.
         """
-        out: list[NDArray[np.void]] = []
-        for place in range(len(items)):
-            self._take(items[place : place + 1], out)
-        handed_on, first = np.zeros(sum(map(len, out)), ITEM), 0
-        for part in out:
-            handed_on[first : first + len(part)] = part
-            first += len(part)
-        return handed_on
+        items, item, parts = np.ascontiguousarray(items), np.int64(0), []
+        out, first = np.zeros(len(items), ITEM), 0
+        self._state.counters[kernel.OUT] = 0
+        while True:
+            self._make_room(len(items) - int(item))
+            self._state.counters[kernel.IO_NS] = round(self._io_us * 1_000)
+            status, item = divert(self._state, items, out, item)
+            last = int(self._state.counters[kernel.OUT])
+            parts.append(out[first:last])
+            first = last
+            number = int(self._state.counters[kernel.INPUT])
+            if status == kernel.DONE:
+                return _joined(parts)
+            if status == kernel.WRITE:
+                self._write(number)
+            else:
+                parts += self._read_back(number, int(items["time"][item]))
 
     def drain(self) -> int:
         """Drop everything, as keys begin again.
@@ -146,137 +117,137 @@ class DiskBuffers:
         Returns:
             How many arrivals were dropped.
         """
-        dropped = sum(one.waiting for one in self._inputs)
-        for number, one in enumerate(self._inputs):
-            one.segments.remove()
-            self._inputs[number] = _Input(one.segments, spilled=one.spilled)
+        old, dropped = self._state, sum(self.in_memory()) + sum(self.on_disk())
+        self._state = self._empty(len(self._segments))
+        self._state.numbers[:, kernel.SPILLED] = old.numbers[:, kernel.SPILLED]
+        for one in self._segments:
+            one.remove()
         return dropped
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """The state as a JSON object and arrays by name; what is on disk is in it, so that it depends on no file."""
-        heads, arrays = [], {}
-        for number, one in enumerate(self._inputs):
-            blocks = [[block.rows, block.lowest, block.highest] for block in one.segments.blocks]
-            plain = ("highest", "closing", "factor", "is_on", "spilled")
-            heads.append(
-                {name: getattr(one, name) for name in plain}
-                | {"ahead": one.ahead, "times": list(one.times), "blocks": blocks}
-                | {"written": one.segments.written, "read": one.segments.read}
-            )
-            arrays[f"{number}/gathered"] = np.array(one.gathered, ITEM).tobytes()
-            for place, block in enumerate(one.segments.blocks):
-                arrays[f"{number}/block/{place}"] = block_bytes(block)
-        return {"io_us": self._io_us, "inputs": heads}, arrays
+        arrays = {name: array.tobytes() for name, array in self._state._asdict().items()}
+        inputs = []
+        for number, one in enumerate(self._segments):
+            blocks = [[block.rows, block.lowest, block.highest] for block in one.blocks]
+            inputs.append({"blocks": blocks, "written": one.written, "read": one.read})
+            arrays |= {f"block/{number}/{place}": block_bytes(block) for place, block in enumerate(one.blocks)}
+        shapes = {name: list(array.shape) for name, array in self._state._asdict().items()}
+        return {"io_us": self._io_us, "shapes": shapes, "inputs": inputs}, arrays
 
     def load(self, head: Mapping[str, Any], arrays: Mapping[str, bytes]) -> None:
-        """Take what ``dump`` gave; files that are in the folder are removed.
+        """Take what ``dump`` gave of as many inputs with the same options; files in the folder are removed.
 
         Raises:
-            JoinStateError: It is damaged.
+            JoinStateError: It is damaged, or of other inputs.
         """
+        empty = self._state._asdict()
         try:
-            for number, (one, saved) in enumerate(zip(self._inputs, head["inputs"], strict=True)):
-                one.segments.remove()
-                for name in ("highest", "closing", "factor", "is_on", "spilled"):
-                    setattr(one, name, saved[name])
-                one.ahead, one.times = list(saved["ahead"]), deque(saved["times"])
-                one.gathered = list(np.frombuffer(arrays[f"{number}/gathered"], ITEM).copy())
+            loaded = {
+                name: np.frombuffer(arrays[name], empty[name].dtype).reshape(head["shapes"][name]).copy()
+                for name in WaitingState._fields
+            }
+            if any(loaded[name].shape != empty[name].shape for name in ("numbers", "gathered", "counters")):
+                raise JoinStateError("a saved disk buffer is of other inputs or options")
+            for number, (one, saved) in enumerate(zip(self._segments, head["inputs"], strict=True)):
+                one.remove()
                 for place, (rows, lowest, highest) in enumerate(saved["blocks"]):
-                    one.segments.write_bytes(arrays[f"{number}/block/{place}"], rows, lowest, highest)
-                one.note_lowest()
-                one.segments.written, one.segments.read = saved["written"], saved["read"]
+                    one.write_bytes(arrays[f"block/{number}/{place}"], rows, lowest, highest)
+                one.written, one.read = saved["written"], saved["read"]
             self._io_us = head["io_us"]
         except (KeyError, ValueError, TypeError) as error:
             raise JoinStateError(f"a saved disk buffer cannot be read: {error}") from error
+        self._state = WaitingState(**loaded)
 
-    def _take(self, item: NDArray[np.void], out: list[NDArray[np.void]]) -> None:
-        """Take one item: read back what it needs, then hand it on, or let it wait."""
-        number, time_us = int(item["input"][0]), int(item["time"][0])
-        own, is_arrival = self._inputs[number], item["kind"][0] == ARRIVAL
-        key = int(item["key" if is_arrival else "closing"][0])
-        own.closing, own.factor = max(own.closing, int(item["closing"][0])), int(item["factor"][0])
-        if key > own.highest:
-            own.highest = key
-            for other in range(len(self._inputs)):
-                if other != number:
-                    self._read_back(other, time_us, out)
-        if is_arrival and self._waits(number, key, time_us):
-            own.spilled += 1
-            own.lowest = min(own.lowest, key)
-            own.gathered.append(item[0].copy())
-            if len(own.gathered) >= self._share:
-                self._write(own)
-            out.append(self._closing(number, time_us))
-            return
-        if is_arrival and key > self._reach(number):
-            heappush(own.ahead, key)
-        item = item.copy()
-        item["closing"] = own.usable_closing
-        out.append(item)
+    def _empty(self, inputs: int) -> WaitingState:
+        numbers = np.zeros((inputs, kernel.N_WAITING), np.int64)
+        numbers[:, kernel.HIGHEST] = numbers[:, kernel.CLOSED] = NEVER
+        numbers[:, kernel.LOWEST] = FOREVER
+        return WaitingState(
+            numbers=numbers,
+            gathered=np.zeros((inputs, self._share), ITEM),
+            ahead=np.zeros((inputs, 0), HEAP),
+            times=np.zeros((inputs, 0), np.int64),
+            counters=np.zeros(kernel.N_COUNTERS, np.int64),
+        )
 
-    def _reach(self, number: int) -> int:
-        """The highest key that every other input has reached."""
-        return min(one.highest for other, one in enumerate(self._inputs) if other != number)
+    def _make_room(self, items: int) -> None:
+        """Room for as many more keys ahead and times; times behind the span of rates are dropped."""
+        state, numbers = self._state, self._state.numbers
+        sizes = numbers[:, kernel.END_OF_TIMES] - numbers[:, kernel.FIRST_TIME]
+        if int(numbers[:, kernel.END_OF_TIMES].max()) + items > state.times.shape[1]:
+            times = np.zeros((len(numbers), 2 * (int(sizes.max()) + items)), np.int64)
+            for number, (size, first) in enumerate(zip(sizes, numbers[:, kernel.FIRST_TIME], strict=True)):
+                times[number, :size] = state.times[number, first : first + size]
+            numbers[:, kernel.FIRST_TIME], numbers[:, kernel.END_OF_TIMES] = 0, sizes
+            self._state = self._state._replace(times=times)
+        ahead = int(numbers[:, kernel.AHEAD].max()) + items
+        if ahead > state.ahead.shape[1]:
+            grown = np.zeros((len(numbers), 2 * ahead), HEAP)
+            grown[:, : state.ahead.shape[1]] = state.ahead
+            self._state = self._state._replace(ahead=grown)
 
-    def _waits(self, number: int, key: int, time_us: int) -> bool:
-        """Whether an arrival waits on disk."""
-        own = self._inputs[number]
-        own.times.append(time_us)
-        while own.times[0] <= time_us - _RATE_SPAN_US:
-            own.times.popleft()
-        lead_us = (len(own.ahead) + own.waiting) * _RATE_SPAN_US / len(own.times)
-        own.is_on = lead_us >= (_OFF if own.is_on else _ON) * self._io_us
-        return own.is_on and key > self._reach(number) and len(own.ahead) >= self._share
+    def _gathered(self, number: int) -> NDArray[np.void]:
+        gathered: NDArray[np.void] = self._state.gathered[number, : self._state.numbers[number, kernel.GATHERED]]
+        return gathered
 
-    def _read_back(self, number: int, time_us: int, out: list[NDArray[np.void]]) -> None:
+    def _read_back(self, number: int, time_us: int) -> list[NDArray[np.void]]:
         """Hand on what the others have reached, and read ahead."""
-        own, reach = self._inputs[number], self._reach(number)
-        while own.ahead and own.ahead[0] <= reach:
-            heappop(own.ahead)
-        if own.lowest > reach and (own.lowest == FOREVER or len(own.ahead) >= self._share):
-            return
-        found = list(self._read(own, lambda block: block.lowest <= reach))
-        if any(item["key"] <= reach for item in own.gathered):
-            found.append(np.array(own.gathered, ITEM))
-            own.gathered.clear()
-        missing = self._share - len(own.ahead) - sum(int((one["key"] > reach).sum()) for one in found)
-        while missing > 0 and own.waiting:
-            found.append(self._next(own))
+        own, segments = self._state.numbers[number], self._segments[number]
+        reach = int(np.delete(self._state.numbers[:, kernel.HIGHEST], number).min())
+        found = self._read(segments, lambda block: block.lowest <= reach)
+        if (self._gathered(number)["key"] <= reach).any():
+            found.append(self._taken_gathered(number))
+        missing = self._share - int(own[kernel.AHEAD]) - sum(int((one["key"] > reach).sum()) for one in found)
+        while missing > 0 and (segments.blocks or own[kernel.GATHERED]):
+            found += self._next(number)
             missing -= len(found[-1])
-        for block in found:
-            items = block[np.argsort(block["key"], kind="stable")]
-            own.ahead += items["key"][items["key"] > reach].tolist()
+        found = [block[np.argsort(block["key"], kind="stable")] for block in found]
+        for items in found:
             items["time"], items["closing"] = time_us, NEVER
-            out.append(items)
-        if found:
-            heapify(own.ahead)
-            own.note_lowest()
-            out.append(self._closing(number, time_us))
+        self._note_ahead(number, np.concatenate([one["key"][one["key"] > reach] for one in found]))
+        keys = [*self._gathered(number)["key"].tolist(), *(block.lowest for block in segments.blocks)]
+        own[kernel.LOWEST], own[kernel.ON_DISK] = min(keys, default=FOREVER), segments.rows
+        return [*found, self._closing(number, time_us)]
 
-    def _next(self, own: _Input) -> NDArray[np.void]:
+    def _next(self, number: int) -> list[NDArray[np.void]]:
         """The next block in the order of keys."""
-        if not own.segments.blocks:
-            items = np.array(own.gathered, ITEM)
-            own.gathered.clear()
-            return items
-        lowest = min(own.segments.blocks, key=lambda block: block.lowest)
-        return self._read(own, lambda block: block is lowest)[0]
+        segments = self._segments[number]
+        if not segments.blocks:
+            return [self._taken_gathered(number)]
+        lowest = min(segments.blocks, key=lambda block: block.lowest)
+        return self._read(segments, lambda block: block is lowest)
+
+    def _taken_gathered(self, number: int) -> NDArray[np.void]:
+        items = self._gathered(number).copy()
+        self._state.numbers[number, kernel.GATHERED] = 0
+        return items
+
+    def _note_ahead(self, number: int, keys: NDArray[np.int64]) -> None:
+        """Take keys into the heap of those that are ahead."""
+        self._make_room(len(keys))
+        size = int(self._state.numbers[number, kernel.AHEAD])
+        ahead = self._state.ahead[number]
+        ahead["key"][size : size + len(keys)] = keys
+        ahead["key"][: size + len(keys)] = np.sort(ahead["key"][: size + len(keys)])  # what is sorted is a heap
+        self._state.numbers[number, kernel.AHEAD] = size + len(keys)
 
     def _closing(self, number: int, time_us: int) -> NDArray[np.void]:
-        item, own = np.zeros(1, ITEM), self._inputs[number]
-        item["kind"], item["input"], item["closing"] = CLOSING, number, own.usable_closing
-        item["factor"], item["time"] = own.factor, time_us
+        item, own = np.zeros(1, ITEM), self._state.numbers[number]
+        lowest, closed = int(own[kernel.LOWEST]), int(own[kernel.CLOSED])
+        item["kind"], item["input"], item["time"] = CLOSING, number, time_us
+        item["closing"], item["factor"] = closed if lowest == FOREVER else min(closed, lowest - 1), own[kernel.FACTOR]
         return item
 
-    def _write(self, own: _Input) -> None:
+    def _write(self, number: int) -> None:
         begun_us = self._now_us()
-        own.segments.write(np.array(own.gathered, ITEM))
-        own.gathered.clear()
+        self._segments[number].write(self._taken_gathered(number))
+        self._state.numbers[number, kernel.ON_DISK] = self._segments[number].rows
         self._note(begun_us)
 
-    def _read(self, own: _Input, is_wanted: Callable[[Block], bool]) -> list[NDArray[np.void]]:
+    def _read(self, segments: Segments, is_wanted: Callable[[Block], bool]) -> list[NDArray[np.void]]:
         begun_us = self._now_us()
-        found = list(own.segments.take(is_wanted))
+        found = list(segments.take(is_wanted))
         if found:
             self._note(begun_us)
         return found
@@ -288,3 +259,12 @@ class DiskBuffers:
         """Take an operation into the average: a write and a read are twice one of them."""
         if self._options.clock:
             self._io_us += _LATEST * (2 * (self._now_us() - begun_us) - self._io_us)
+
+
+def _joined(parts: list[NDArray[np.void]]) -> NDArray[np.void]:
+    """Several arrays of items as one; concatenating them would compare their fields each time."""
+    whole, first = np.zeros(sum(map(len, parts)), ITEM), 0
+    for part in parts:
+        whole[first : first + len(part)] = part
+        first += len(part)
+    return whole
