@@ -1,4 +1,4 @@
-"""The buffers of a join and what they forget, driven by items whose closing keys somebody has measured.
+"""The buffers of a join and what they forget, driven by items with measured closing keys.
 
 Source: data-driven memory management for stream joins, section 3.2 of the specification. A host that divides a join by
 hashes of keys gives each part its own buffers, and all of them the closing keys of the whole inputs (section 8).
@@ -134,7 +134,7 @@ class JoinBuffers:
             raise ValueError(f"a join has 2 to {MOST_INPUTS} inputs, not {inputs}")
         self.inputs, self._options = inputs, options or BufferOptions()
         if self._options.policy == "sizes" and len(self._options.sizes) != inputs:
-            raise ValueError(f"{inputs} inputs need as many sizes, not {len(self._options.sizes)}")
+            raise ValueError(f"{inputs} inputs need {inputs} sizes, not {len(self._options.sizes)}")
         self._rules = _rules_of(self._options)
         self._sizes = np.array([self._options.sizes or [0] * inputs], np.int64)
         self._state = _empty_state(inputs, _FIRST_ROOM, _FIRST_ROOM)

@@ -101,7 +101,7 @@ def _order(
 def _fault(
     strategy: Strategy, estimates: Sequence[InputEstimate], slots: Sequence[Slots], budget: Budget
 ) -> str | None:
-    """Why a strategy is out of the question; None: it is not."""
+    """Why a strategy does not fit; None: it does."""
     delay_us, needed = _delay_us(strategy, estimates), _bytes(slots, budget)
     if strategy in ("disk", "hybrid") and not budget.has_disk:
         return "there is no disk to spill to"

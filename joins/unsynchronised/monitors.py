@@ -208,6 +208,7 @@ def _numbers_of(options: DisorderOptions) -> list[int]:
     numbers = [0] * kernel.N_RULES
     numbers[kernel.GIVEN] = kernel.NIL if options.factor is None else options.factor
     numbers[kernel.BLOCK_ROWS] = options.block_rows
+    numbers[kernel.BLOCKS] = options.blocks
     numbers[kernel.IS_EXACT] = int(options.is_exact)
     numbers[kernel.HEADROOM] = round(options.headroom * 1000)
     numbers[kernel.MOST] = kernel.NIL if options.most is None else options.most

@@ -75,10 +75,12 @@ class ObliviousJoin:
         if strategy not in STRATEGIES:
             raise ValueError(f"a strategy is one of {', '.join(STRATEGIES)}, not {strategy!r}")
         spills = strategy in ("disk", "hybrid")
-        if spills != (spill is not None) or (spills and options is not None and options.policy != "keys"):
+        if spills != (spill is not None):
             raise ValueError(
-                f"the strategy {strategy!r} goes with a folder to spill to, and the policy of keys, or neither"
+                f"the strategies disk and hybrid need a folder, plain and sort take none; this is {strategy}"
             )
+        if spills and options is not None and options.policy != "keys":
+            raise ValueError(f"the strategy {strategy} needs the policy keys, not {options.policy}")
         self._lags = LagMonitor(len(inputs)) if measures_lags else None
         self._sorting = SortBuffers(len(inputs)) if strategy in ("sort", "hybrid") else None
         self._disk = DiskBuffers(len(inputs), spill) if spill else None

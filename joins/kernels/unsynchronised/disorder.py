@@ -14,6 +14,7 @@ from joins.kernels.unsynchronised.tables import (
     ARRIVAL,
     ARRIVALS,
     BLOCK_ROWS,
+    BLOCKS,
     CLOSED,
     CLOSING,
     COUNTED,
@@ -114,7 +115,7 @@ def used_factor(lent: DisorderState, rules: DisorderRules, number: np.int64) -> 
     if rules.numbers[number, GIVEN] >= 0:
         return np.int64(rules.numbers[number, GIVEN])
     largest = np.int64(0)
-    for block in range(lent.blocks.shape[1]):
+    for block in range(rules.numbers[number, BLOCKS]):
         largest = max(largest, lent.blocks[number, block])
     with_headroom = (largest * rules.numbers[number, HEADROOM] + _THOUSAND - 1) // _THOUSAND
     return np.int64(max(with_headroom, lent.numbers[number, MULTIPLICITY] - 1))
@@ -149,7 +150,7 @@ def take(
         own[UNDERFLOWS] += own[HIGHEST_DROPPED] != NEVER and key <= own[HIGHEST_DROPPED]
     own[FACTOR] = max(own[FACTOR], disorder)
     block_rows = rules.numbers[number, BLOCK_ROWS]
-    block = ((position - 1) // block_rows) % lent.blocks.shape[1]
+    block = ((position - 1) // block_rows) % rules.numbers[number, BLOCKS]
     if (position - 1) % block_rows == 0:
         lent.blocks[number, block] = 0
     lent.blocks[number, block] = max(lent.blocks[number, block], disorder)

@@ -57,7 +57,8 @@ IS_EXACT = 2  # keeps all records
 HEADROOM = 3  # of a monitored factor, in thousandths
 MOST = 4  # disorder beyond which keys have begun again; NIL: none
 WARM_UP = 5  # arrivals before which a monitored factor closes nothing
-N_RULES = 6
+BLOCKS = 6  # newest blocks whose largest disorder a monitored factor is
+N_RULES = 7
 
 RECORD = np.dtype([("key", np.int64), ("position", np.int64)])
 

@@ -128,6 +128,16 @@ def test_a_monitored_factor_forgets_what_was_long_ago():
     assert observed(keys, **options, headroom=1.25)[1]["factor"][10] == 10
 
 
+def test_each_input_has_its_own_number_of_blocks():
+    monitor = DisorderMonitor([DisorderOptions(block_rows=20, blocks=blocks) for blocks in (3, 5)])
+    keys = np.arange(200)
+    keys[10] = 2  # 8 behind
+    for number, (before, after) in enumerate([(59, 60), (99, 100)]):
+        items = items_of(keys, number)
+        monitor.observe(items)
+        assert items["factor"][[before, after]].tolist() == [8, 1]
+
+
 @pytest.mark.compiled
 def test_records_of_a_rising_stream_are_dropped_and_late_keys_counted():
     keys = np.arange(100_000)

@@ -243,7 +243,7 @@ def test_arrivals_wait_only_while_the_lead_is_worth_it(tmp_path):
 
 
 class SteppingClock:
-    """Each look at it takes 30 ms."""
+    """Each reading takes 30 ms."""
 
     def __init__(self):
         self.time_us = 0
@@ -307,7 +307,7 @@ def test_what_does_not_go_together_is_refused(tmp_path):
     for strategy, spill, policy in (("disk", None, "keys"), ("sort", spill_to(tmp_path), "keys")):
         with pytest.raises(ValueError, match="folder"):
             made(declared, policy, strategy, spill)
-    with pytest.raises(ValueError, match="policy of keys"):
+    with pytest.raises(ValueError, match="needs the policy keys, not counts"):
         made(declared, "counts", "disk", spill_to(tmp_path))
     with pytest.raises(ValueError, match="one of plain"):
         made(declared, "keys", "fast", None)
