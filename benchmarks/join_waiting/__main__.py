@@ -11,7 +11,20 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from benchmarks.join_waiting.experiments import congested, e1, e2, e3, e4_e5, e6_e7, e8, e9, rates_form
+from benchmarks.join_waiting.experiments import (
+    congested,
+    e1,
+    e2,
+    e3,
+    e4_e5,
+    e6_e7,
+    e8,
+    e9,
+    rates_form,
+    speed,
+    unprepared,
+)
+from joins.unsynchronised import Strategy
 
 
 def main() -> None:
@@ -23,11 +36,14 @@ def main() -> None:
     runs = 1 if wanted.quick else wanted.runs
     print(f"{runs} runs of each")
     print("| | expected | measured | |\n|---|---|---|---|")
-    for experiment in (e1, e2, congested, rates_form, e3, e4_e5, e6_e7, e8, e9):
+    for experiment in (e1, e2, unprepared, congested, rates_form, e3, e4_e5, e6_e7, e8, e9):
         for one in experiment(runs):
             print(
                 f"| {one.experiment} | {one.expected} | {one.measured} | {'yes' if one.holds else 'NO'} |", flush=True
             )
+    strategies: tuple[Strategy, ...] = ("plain", "sort")
+    for strategy in strategies:
+        print(f"{strategy}, batches of 10,000: {speed(strategy) / 1e6:.2f} M arrivals per second of thread time")
 
 
 if __name__ == "__main__":

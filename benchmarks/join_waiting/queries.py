@@ -45,6 +45,7 @@ class Mode:
         policy: How buffers forget.
         sizes: Of the buffers of each join; policy ``sizes``.
         reserve: Of disk buffers.
+        warm_up: Arrivals before which a monitored factor closes nothing.
     """
 
     strategy: Strategy = "plain"
@@ -52,6 +53,7 @@ class Mode:
     policy: str = "keys"
     sizes: Mapping[str, Sequence[int]] = field(default_factory=dict)
     reserve: int = 64
+    warm_up: int = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +159,9 @@ def run_join(name: str, streams: Sequence[Stream], estimates: Sequence[InputEsti
     arrivals, places = merged(streams)
     sizes = mode.sizes.get(name, ())
     options = BufferOptions(policy=mode.policy, sizes=sizes, traces=True)
-    declared = [DisorderOptions(factor=one.factor if mode.is_known else None) for one in estimates]
+    declared = [
+        DisorderOptions(factor=one.factor if mode.is_known else None, warm_up=mode.warm_up) for one in estimates
+    ]
     with TemporaryDirectory() as folder:
         spills = mode.strategy in ("disk", "hybrid")
         spill = SpillOptions(folder=Path(folder), reserve=mode.reserve) if spills else None
