@@ -1,0 +1,1 @@
+"""Unsynchronised joins: the experiments of their specification, on generated streams."""

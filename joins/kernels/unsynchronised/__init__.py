@@ -1,0 +1,1 @@
+"""What runs for each arrival of an unsynchronised join."""
