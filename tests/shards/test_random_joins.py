@@ -63,7 +63,10 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def events(draw: st.DrawFn) -> list[tuple[str, Event]]:
-    """Events of three streams by time, each with its stream; the key of parcels is not that of their order."""
+    """Events of three streams by time, each with its stream; the key of parcels is not that of their order.
+
+    They are many, as few combinations of few events are complete.
+    """
     row = st.tuples(
         st.sampled_from(sorted(STREAMS)),
         st.sampled_from(["A", "A", "B", "Last", "End"]),
@@ -71,7 +74,7 @@ def events(draw: st.DrawFn) -> list[tuple[str, Event]]:
         st.integers(0, 2),
     )
     found, time_us = [], 1
-    for number, (stream, event_type, key, pause) in enumerate(draw(st.lists(row, max_size=25))):
+    for number, (stream, event_type, key, pause) in enumerate(draw(st.lists(row, min_size=12, max_size=30))):
         time_us += pause
         data = {"order": key, "other": key}
         own = f"x{number % 4}" if stream == "parcels" else key
