@@ -37,6 +37,7 @@ def estimate_against_state(streams, windows, seconds):
     return float(np.mean(estimated)), float(np.mean(stored))
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("spacing", [10, 40])
 @pytest.mark.parametrize("window", [Window("time", SECOND // 4), Window("time", 20 * SECOND), Window()])
 def test_the_estimate_is_within_15_percent_of_synchronous_streams(spacing, window):
