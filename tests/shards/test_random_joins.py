@@ -78,7 +78,7 @@ def events(draw: st.DrawFn) -> list[tuple[str, Event]]:
         time_us += pause
         data = {"order": key, "other": key}
         own = f"x{number % 4}" if stream == "parcels" else key
-        found.append((stream, Event(id=f"e{number}", type=event_type, time_us=time_us, key=own, data=data)))
+        found.append((stream, Event(id=f"e{number:02}", type=event_type, time_us=time_us, key=own, data=data)))
     return found
 
 

@@ -36,7 +36,7 @@ def _said(declaration: dict[str, Any]) -> dict[str, Any]:
 
 
 def shuffled(made: Sequence[Event], late_us: dict[int, int]) -> list[Event]:
-    """Events of one time later than others, by less than the bound; those of one time keep their order."""
+    """Events of one time later than others, by less than the bound; those of one time keep their order, that of ids."""
     return sorted(made, key=lambda event: event.time_us + late_us.get(event.time_us, 0))
 
 
