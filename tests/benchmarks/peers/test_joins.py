@@ -10,12 +10,8 @@ from benchmarks.peers.cases import CASES
 from benchmarks.peers.drivers.digests import digest_of
 from benchmarks.peers.drivers.join_driver import by_kernel, in_shards
 from benchmarks.peers.drivers.library_driver import columns_of
-from benchmarks.peers.environments import FOLDER, PEERS, Unavailable, is_set_up, java_tool
-from benchmarks.peers.launching import Bench, Files
-from benchmarks.peers.processes import finish
-from benchmarks.peers.running import told_by
-from benchmarks.peers.systems import SYSTEMS, Mode
-from benchmarks.peers.workloads import Row, line_of
+from benchmarks.peers.workloads import Row
+from tests.benchmarks.peers.test_differential import found_by, installed, written
 
 CASE = next(case for case in CASES if case.name == "join")
 DOCUMENT = orjson.loads(CASE.texts("forestall")[0])
@@ -47,12 +43,6 @@ def dense_rows(rng, count):
     ]
 
 
-def written(rows, folder):
-    path = folder / "events.jsonl"
-    path.write_bytes(b"".join(line_of(number, row) for number, row in enumerate(rows)))
-    return path
-
-
 def all_pairs(rows):
     """Number and digest of the pairs, by looking at all of them."""
     placed = list(enumerate(rows))
@@ -80,16 +70,6 @@ def test_ours_finds_all_pairs(way, made, count, tmp_path):
     ("name", "peer", "made"), [("flink-sql", "flink", random_rows), ("siddhi", "siddhi", dense_rows)]
 )
 def test_a_peer_finds_all_pairs(name, peer, made, tmp_path):
-    if not is_set_up(PEERS[peer]):
-        pytest.skip(f"{peer} is not installed, make bench-peers does it (issue #8)")
-    try:
-        java_tool("javac")
-    except Unavailable as reason:
-        pytest.skip(f"{reason} (issue #8)")
+    installed(peer)
     rows = made(Random(5), 3_000)
-    bench = Bench(CASES, FOLDER, tag="tests")
-    bench.prepare(peer)
-    system = next(one for one in SYSTEMS if one.name == name)
-    files = Files(events=written(rows, tmp_path), warm=None, folder=tmp_path / name)
-    told = told_by(finish(bench.launch(system, CASE, Mode(source="memory"), files), (), files.folder, 300), 300)
-    assert (told["matches"], told["digest"]) == all_pairs(rows)
+    assert found_by(name, CASE, written(rows, tmp_path), tmp_path, CASES) == all_pairs(rows)
