@@ -41,7 +41,7 @@ def installed(peer):
 def found_by(name, case, path, folder, cases=()):
     """Number and digest of what an engine finds; its driver is made for some cases (default: this one)."""
     system = next(one for one in SYSTEMS if one.name == name)
-    bench = Bench(cases or [case], FOLDER, tag="tests")
+    bench = Bench(cases or [case], FOLDER, tag=f"tests-{case.name}")  # tests of other cases may run beside
     assert system.peer is not None
     bench.prepare(system.peer)
     files = Files(events=path, warm=None, folder=folder / name)
