@@ -17,7 +17,7 @@ from joins.errors import JoinStateError
 from joins.items import ItemColumns, JoinedColumns
 from joins.kernels import tables as kernel
 from joins.kernels.tables import NIL, Found, Items, JoinState, Rules
-from joins.kernels.windowed import drop_keys, fill_slots, join_batch
+from joins.kernels.windowed import drop_keys, expire_nodes, fill_slots, join_batch, note_inputs
 from joins.windows import Window
 
 MOST_INPUTS = 16
@@ -153,6 +153,49 @@ class WindowJoin:
                 self._found = _enlarged(self._found, int(self._state.counters[kernel.NEEDED]))
             else:
                 self._state = _grown(self._state, is_of_clusters=status == kernel.CLUSTERS_FULL)
+
+    def change(self, windows: Sequence[Window]) -> JoinedColumns:
+        """Take other windows over: what is outside of them now leaves, and what has left does not come back.
+
+        Args:
+            windows: Of each input. A window of a number of events of an input stays such a window.
+
+        Returns:
+            What that leads to, at the time that the join has come to; the items mean nothing.
+
+        Raises:
+            ValueError: There is another number of windows, or one becomes a window of a number of events, or was.
+        """
+        if len(windows) != self.inputs:
+            raise ValueError(f"the join has {self.inputs} inputs; their number cannot change")
+        rules = _rules(windows, np.flatnonzero(self._rules.reports_absent).tolist(), int(self._rules.most_dead[0]))
+        if not np.array_equal(rules.counts, self._rules.counts):
+            raise ValueError("a window of a number of events of an input cannot change")
+        self._rules = rules
+        self._found.filled[:] = 0
+        leaving, place = self._outside(), 0
+        while True:
+            status, place = expire_nodes(self._rules, self._state, self._found, leaving, place)
+            if status == kernel.DONE:
+                return _columns(self._found)
+            self._found = _enlarged(self._found, int(self._state.counters[kernel.NEEDED]))
+
+    def _outside(self) -> NDArray[np.int64]:
+        """(events, 2): nodes of stored events that are in no window any more, the oldest first, and their inputs."""
+        state, fresh = self._state, int(self._state.counters[kernel.FRESH_NODES])
+        nodes = np.flatnonzero(state.nodes["flags"][:fresh] & kernel.ALIVE)
+        nodes = nodes[np.argsort(state.nodes["sequence"][nodes])]
+        inputs = np.zeros(len(state.nodes), np.int64)
+        note_inputs(state, inputs)
+        stored, of = state.nodes[nodes], inputs[nodes]
+        spans_us, most = self._rules.spans_us[of], self._rules.of_key[of]
+        age_us = int(state.counters[kernel.NOW]) - stored["time"]
+        lists = stored["cluster"].astype(np.int64) * self.inputs + of
+        order = np.argsort(lists, kind="stable")
+        newer = np.zeros(len(nodes), np.int64)  # of each the number of events of its key in its input, from it on
+        newer[order] = np.searchsorted(lists[order], lists[order], side="right") - np.arange(len(nodes))
+        is_out = ((spans_us > 0) & (age_us >= spans_us)) | ((most != NIL) & (newer > most))
+        return np.stack([nodes[is_out], of[is_out]], axis=1)
 
     def held_sequences(self) -> NDArray[np.int64]:
         """Sequence numbers of the events that may still join, ascending."""

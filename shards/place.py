@@ -12,7 +12,18 @@ from numpy.typing import NDArray
 
 from shards.entries import Entry
 from shards.errors import EventLate
-from shards.operators import AnsweringHost, FollowingHost, Host, KeyChoice, Kind, LearningHost, Origin, Output, Result
+from shards.operators import (
+    AnsweringHost,
+    ChangingHost,
+    FollowingHost,
+    Host,
+    KeyChoice,
+    Kind,
+    LearningHost,
+    Origin,
+    Output,
+    Result,
+)
 from shards.results import ANSWER, DEAD_LETTER
 from shards.rows import dead_letter_body, row_id
 from streams import (
@@ -162,6 +173,12 @@ class Place:
             for other in self._hosts.values():
                 if isinstance(other, FollowingHost):
                     host.learn(other.followed, other.open_keys)
+
+    def started(self, entry: Entry) -> Iterator[Step]:
+        """What follows from the start of an operator that goes on as another version."""
+        for host in self._hosts.values():
+            if isinstance(host, ChangingHost):
+                yield entry, host.started()
 
     @property
     def late(self) -> int:

@@ -406,3 +406,41 @@ def drop_keys(state: JoinState, keys: NDArray[np.uint64]) -> None:
                 remove_node(lent, np.int64(number), node)
                 node = behind
         remove_cluster(lent, cluster)
+
+
+@kernel
+def note_inputs(state: JoinState, inputs: NDArray[np.int64]) -> None:
+    """Note the input of each node, in ``inputs`` of the length of the nodes."""
+    lent = borrowed(state)
+    for number in range(lent.sides.shape[0]):
+        node = np.int64(lent.sides[number]["first"])
+        while node != NIL:
+            inputs[node] = number
+            node = np.int64(lent.nodes[node]["of_input"])
+
+
+@kernel
+def expire_nodes(
+    rules: Rules, state: JoinState, found: Found, leaving: NDArray[np.int64], first: int
+) -> tuple[int, int]:
+    """Let stored events leave windows that have become smaller, each behind the older ones of its key in its input.
+
+    Args:
+        rules: The windows as they are from here on.
+        state: The state; nothing is stored meanwhile, so a node that has left is not another event.
+        found: What that leads to.
+        leaving: (events, 2) nodes and their inputs; those that went with their key before are passed over.
+        first: The place in ``leaving`` to begin at.
+
+    Returns:
+        A status and the place before which it stopped.
+    """
+    lent, law, written = borrowed(state), borrowed(rules), borrowed(found)
+    for place in range(first, leaving.shape[0]):
+        node = leaving[place, 0]
+        if lent.nodes[node]["flags"] & ALIVE == 0:
+            continue
+        if not has_room(lent, written, stored(lent, np.int64(lent.nodes[node]["cluster"]))):
+            return OUTPUT_FULL, place
+        expire(lent, law, written, leaving[place, 1], node, lent.counters[NOW], np.int64(0))
+    return DONE, leaving.shape[0]

@@ -65,6 +65,52 @@ def test_the_join_equals_its_meaning_after_every_item(workload):
         assert set(join.held_sequences().tolist()) == meaning.held()
 
 
+of_events_or_time = st.one_of(
+    st.just(Window()),
+    st.builds(Window, st.just("time"), st.integers(1, 6)),
+    st.builds(Window, st.just("events-of-key"), st.integers(0, 3)),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(workloads(), st.data())
+def test_other_windows_keep_what_is_inside_of_them(workload, data):
+    declared, outer, items = workload
+    kept = [[window] if window.kind == "events" else None for window in declared]
+    join, meaning = WindowJoin(declared, outer=outer), ReferenceJoin(declared, outer)
+    again = WindowJoin(declared, outer=outer)
+    for item in items:
+        if data.draw(st.integers(0, 4)) == 0:
+            declared = [one[0] if one else data.draw(of_events_or_time) for one in kept]
+            done, over = len(meaning.results), len(meaning.closed)
+            found = join.change(declared)
+            meaning.change(declared)
+            results = [
+                (time, tuple(one)) for time, one in zip(found.result_times_us, found.members.tolist(), strict=True)
+            ]
+            assert sorted(results) == sorted(meaning.results[done:])
+            assert sorted(found.closing_keys.tolist()) == sorted(meaning.closed[over:])
+            saved, again = again.dump(), WindowJoin(declared, outer=outer)
+            again.load(*saved)
+            assert again.change(declared).members.tolist() == found.members.tolist()
+        done, over = len(meaning.results), len(meaning.closed)
+        members, closed, _ = joined(join, [item])
+        assert joined(again, [item])[0] == members
+        meaning.push(*item)
+        assert sorted(members) == sorted(
+            zip((one for _, one in meaning.results[done:]), meaning.whys[done:], strict=True)
+        )
+        assert sorted(closed) == sorted(meaning.closed[over:])
+        assert set(join.held_sequences().tolist()) == meaning.held()
+    assert asdict(again.stats) == asdict(join.stats)
+
+
+@pytest.mark.parametrize("windows", [[Window("events", 2), Window()], [Window()]])
+def test_a_window_of_events_of_an_input_stays_one(windows):
+    with pytest.raises(ValueError, match="cannot change"):
+        WindowJoin([Window(), Window()]).change(windows)
+
+
 @settings(max_examples=200, deadline=None)
 @given(workloads(), st.data())
 def test_neither_cuts_nor_reloads_change_anything(workload, data):
