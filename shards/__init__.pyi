@@ -1,6 +1,7 @@
 """What the package exports; `__init__.py` loads each name where it is first asked for."""
 
 from .chains import ChainPlan, ChainShard
+from .deciding import DECIDERS, LATENESS, Decider, Deciders, Observation, decider_kind, grouped
 from .entries import Entry, StoredEntry, quarantine_note
 from .errors import (
     EntryQuarantined,
@@ -33,10 +34,12 @@ __all__ = [
     "BOUND_SAME",
     "COUNTED",
     "DEAD_LETTER",
+    "DECIDERS",
     "DERIVED",
     "DOCUMENT_KINDS",
     "KINDS",
     "KINDS_BY_NAME",
+    "LATENESS",
     "RESULT_KINDS",
     "STATS",
     "AnsweringHost",
@@ -46,6 +49,8 @@ __all__ = [
     "ChangingKind",
     "ComparisonCounts",
     "CompoundKind",
+    "Decider",
+    "Deciders",
     "DocumentKind",
     "Entry",
     "EntryQuarantined",
@@ -58,6 +63,7 @@ __all__ = [
     "Kind",
     "Likeness",
     "MatchLimitReached",
+    "Observation",
     "OperatorRefused",
     "OutputRow",
     "PatternHost",
@@ -79,6 +85,8 @@ __all__ = [
     "VariantCounts",
     "WorkLimitReached",
     "alert_id",
+    "decider_kind",
+    "grouped",
     "match_marks",
     "match_times",
     "quarantine_note",

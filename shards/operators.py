@@ -208,6 +208,15 @@ class LearningHost(Host, Protocol):
         ...
 
 
+@runtime_checkable
+class ObservingHost(Host, Protocol):
+    """A host that observes something which shards cannot decide by themselves (``shards.deciding``)."""
+
+    def observed(self) -> Mapping[str, Mapping[str, Any]]:
+        """What it observed since the last call, by the name of the decider; small, and no part of the saved state."""
+        ...
+
+
 class Kind(Protocol):
     """A kind of operator."""
 
