@@ -51,13 +51,16 @@ class JoinOutput:
         events: Of the derived stream, in the order in which they came about; the key is that of the join.
         passed_on: The same, and among them a row that ends the trace of each key that is finished: ``streams.ENDED``.
         broken: Events that contradict a finished key.
+        is_suspended: Whether the join stops with the first of them (``late: fail``), and holds nothing any more.
     """
 
     events: EventBatch
     passed_on: EventBatch
     broken: tuple[Broken, ...] = ()
+    is_suspended: bool = False
 
 
+_NOTHING = JoinOutput(events=EventBatch.from_events([]), passed_on=EventBatch.from_events([]))
 _CountedEvent: TypeAlias = tuple[int, str, int, int, Sequence[Any]]
 
 
@@ -90,6 +93,7 @@ class JoinRun:
         self._derived = DerivedEvents(body, name, version)
         self._totals = Totals(body.columns)
         self._open: dict[int, tuple[str, list[Any]]] = {}  # totals of keys that are not over, with their texts
+        self.is_suspended = False
         self._newest_keys: dict[int, int] = {}  # of inputs whose events of a key come together
         self._numbers = {
             f"{one.alias}{mark}": (number, mark) for number, one in enumerate(body.inputs) for mark in MARKS
@@ -106,8 +110,8 @@ class JoinRun:
 
     def process(self, batch: EventBatch) -> JoinOutput:
         """Take merged events in; of what an input of another version has handed on only the time counts."""
-        if not len(batch):
-            return JoinOutput(events=batch, passed_on=batch)
+        if not len(batch) or self.is_suspended:
+            return _NOTHING
         is_known, until_us = np.array([name in self._numbers for name in batch.type_names]), int(batch.time_us.max())
         batch = batch.take(np.flatnonzero(is_known[batch.type_codes]))
         items, rows = self._items(batch)
@@ -119,6 +123,8 @@ class JoinRun:
 
     def advance_time(self, watermark_us: int) -> JoinOutput:
         """No event before a time comes any more."""
+        if self.is_suspended:
+            return _NOTHING
         items = ItemColumns.of([(Item.TIME, 0, 0, watermark_us)])
         return self._output(self._join.push(items), items, self._join.next_sequence)
 
@@ -148,9 +154,8 @@ class JoinRun:
     def finish(self) -> JoinOutput:
         """No event comes any more: every input finishes every key."""
         now_us = self._join.now_us
-        if now_us is None:
-            none = EventBatch.from_events([])
-            return JoinOutput(events=none, passed_on=none)
+        if now_us is None or self.is_suspended:
+            return _NOTHING
         keys, texts = self._join.keys().tolist(), self._texts()
         rest = sorted([(key, texts.get(key, "")) for key in keys], key=lambda pair: pair[1])
         items = ItemColumns.of(
@@ -180,6 +185,7 @@ class JoinRun:
             "format": _FORMAT,
             "join": head,
             "newest_keys": [[number, key] for number, key in sorted(self._newest_keys.items())],
+            **({"suspended": True} if self.is_suspended else {}),
         }
         held = self._held.dump(self._join.held_sequences())
         sections = {f"join/{name}": array for name, array in arrays.items()}
@@ -201,6 +207,7 @@ class JoinRun:
             self._join.load(head["join"], _part(sections, "join/"))
             self._held = HeldEvents.load(_part(sections, "held/"))
             self._newest_keys = dict(head["newest_keys"])
+            self.is_suspended = head.get("suspended", False)
             self._open = {key: (text, total) for key, text, total in json.loads(sections["totals"])}
         except (KeyError, ValueError) as error:
             raise JoinStateError(f"the saved join {self.name!r} cannot be read: {error}") from error
@@ -243,6 +250,9 @@ class JoinRun:
 
     def _output(self, found: JoinedColumns, items: ItemColumns, first: int, *, is_over: bool = False) -> JoinOutput:
         """What is reported of what the join found; ``is_over``: at the end of the input."""
+        is_suspended = self.body.late == "fail" and len(found.violations) > 0
+        if is_suspended:
+            found = found.until(int(found.violations[0]))
         broken: tuple[Broken, ...] = ()
         if len(found.violations):
             sequences = first + np.cumsum(items.kinds == Item.EVENT) - 1
@@ -258,10 +268,18 @@ class JoinRun:
             places = np.arange(len(found.members))
         else:
             made, places = self._on_close(found)
-        if self._held.is_sparse(self._join.stored, self._join.most_stored // _KEPT):
+        if is_suspended:
+            self._suspend()
+        elif self._held.is_sparse(self._join.stored, self._join.most_stored // _KEPT):
             self._held = self._held.only(self._join.held_sequences())
         passed_on = _with_ends(made, places, found, is_each=is_each)
-        return JoinOutput(events=made, passed_on=passed_on, broken=broken)
+        return JoinOutput(events=made, passed_on=passed_on, broken=broken, is_suspended=is_suspended)
+
+    def _suspend(self) -> None:
+        """Hold nothing any more, and take nothing in."""
+        self.is_suspended = True
+        self._join.drop(self._join.keys())
+        self._held, self._open, self._newest_keys = HeldEvents.empty(), {}, {}
 
     def _on_close(self, found: JoinedColumns) -> tuple[EventBatch, NDArray[np.int64]]:
         """An event for each key that is over, of what took part until then, and the numbers of the closings."""
