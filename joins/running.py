@@ -20,11 +20,12 @@ from joins.held_events import HeldEvents
 from joins.items import Item, ItemColumns, JoinedColumns
 from joins.merging import CLOSED, MARKS, original_of
 from joins.paging import Pager
-from joins.returns import Totals, packed_totals, unpacked_totals
+from joins.returns import Column, Totals, packed_totals, unpacked_totals
 from joins.windowed import WindowJoin
 from streams import Event, EventBatch, SpilledFiles, texts_of
 
 _FORMAT = 1
+_NO_ITEMS = ItemColumns.of([])
 _KEPT = 8  # events are forgotten when they are more than this part of those that were ever stored at a time
 
 
@@ -92,7 +93,7 @@ class JoinRun:
         self._derived = DerivedEvents(body, name, version)
         self._totals = Totals(body.columns)
         self._open: dict[int, tuple[str, list[Any]]] = {}  # totals of keys that are not over, with their texts
-        self._pager = None if body.memory_rows is None else Pager(body.memory_rows, self.spilled, f"{name} {version}")
+        self._pager = self._pager_of(body)
         self._lost: str | None = None
         self._has_said_so = False
         self._newest_keys: dict[int, int] = {}  # of inputs whose events of a key come together
@@ -118,6 +119,11 @@ class JoinRun:
         """
         if self._pager is not None:
             self._pager.disk.verify()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it has stopped for good."""
+        return self._lost is not None
 
     def lose(self, reason: str) -> None:
         """Stop for good, as rows that were on disk are gone: a join without them would miss results.
@@ -176,6 +182,31 @@ class JoinRun:
         items = ItemColumns.of([(Item.TIME, 0, 0, watermark_us)])
         return self._output(self._join.push(items), items, self._join.next_sequence)
 
+    def change(self, body: JoinBody, version: int) -> JoinOutput:
+        """Go on as another version of the join, with what is held (``keeps_rows``).
+
+        What is outside of a smaller window leaves here, at the time that the join has come to; what has left does not
+        come back. A key that an input has finished stays so. What finishes keys from here on does so by the events that
+        come from here on. A total that is in both versions continues; another one is of the events from here on.
+
+        Returns:
+            What that leads to.
+        """
+        self._settle()
+        before, self.body, self.version = self.body, body, version
+        self._pager = self._pager_of(body)
+        self._derived = DerivedEvents(body, self.name, version)
+        self._totals = Totals(body.columns)
+        places = {_what(column): place for place, column in enumerate(before.columns)}
+        for key, (text, total) in self._open.items():
+            known = [places.get(_what(column)) for column in body.columns]
+            fresh = self._totals.empty()
+            self._open[key] = text, [fresh[n] if at is None else total[at] for n, at in enumerate(known)]
+        self._newest_keys = {
+            number: key for number, key in self._newest_keys.items() if "clustered" in body.inputs[number].closings
+        }
+        return self._output(self._join.change([one.window for one in body.inputs]), _NO_ITEMS, self._join.next_sequence)
+
     def finish(self) -> JoinOutput:
         """No event comes any more: every input finishes every key."""
         now_us = self._join.now_us
@@ -204,6 +235,18 @@ class JoinRun:
             times_us=np.full(len(keys) * inputs, now_us),
         )
         return self._output(self._join.push(items), items, self._join.next_sequence, is_over=True)
+
+    def _settle(self) -> None:
+        """Have all rows in memory that may still join; what has left its window is there no more."""
+        now_us = self._join.now_us
+        if self._pager is not None and now_us is not None:
+            self._bring_back(self._pager, self._pager.disk.keys, now_us)
+            self._join.push(ItemColumns.of([(Item.TIME, 0, 0, now_us)]))
+
+    def _pager_of(self, body: JoinBody) -> Pager | None:
+        return (
+            None if body.memory_rows is None else Pager(body.memory_rows, self.spilled, f"{self.name} {self.version}")
+        )
 
     def _nothing(self) -> JoinOutput:
         """Nothing; why nothing comes any more is said once."""
@@ -405,6 +448,11 @@ class JoinRun:
         for keys, some in () if self._pager is None else self._pager.texts():
             held |= dict(zip(keys.tolist(), some.to_pylist(), strict=True))
         return held
+
+
+def _what(column: Column) -> tuple[str, str, tuple[str, ...]]:
+    """What a column says, under whatever name."""
+    return column.alias, column.function, column.path
 
 
 def _with_ends(events: EventBatch, places: NDArray[np.int64], found: JoinedColumns, *, is_each: bool) -> EventBatch:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joins.kernels.clusters import add_cluster, add_node, link_node, remove_cluster, remove_node
-from joins.kernels.tables import NIL, OPEN_NODES, JoinState, Rules
+from joins.kernels.tables import CLOSED_KEYS, NIL, OPEN_NODES, JoinState, Rules
 from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import inlined, kernel, routine
 from streams.kernels.slots import find_slot
@@ -107,6 +107,7 @@ def put_keys(
     for place in range(keys.shape[0]):
         cluster = add_cluster(lent, find_slot(lent.slots, keys[place]["key"]), keys[place]["key"])
         lent.keyed[cluster]["closed"] = keys[place]["closed"]
+        lent.counters[CLOSED_KEYS] += keys[place]["closed"] != np.uint64(0)
         lent.keyed[cluster]["touched"] = 0
         keys[place]["cluster"] = cluster
     cursors[:] = NIL

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins import JoinRefused, JoinRun, explain, merged_id, read_join
+from joins import JoinBody, JoinRefused, JoinRun, explain, merged_id, read_join
 from streams import Event, EventBatch, SpilledFiles, StateLost
 
 CLOSINGS = st.lists(st.sampled_from(["unique", "clustered", "end", {"type": "Last"}]), max_size=2)
@@ -35,6 +35,12 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
         "outer": outer,
         "return": columns if emit == "each" else totals,
     }
+
+
+def changed_windows(windows: list[Any], document: dict[str, Any], rows: int) -> JoinBody:
+    """Another version of a join."""
+    inputs = [one | {"window": window} for one, window in zip(document["inputs"], windows, strict=False)]
+    return read_join({**document, "inputs": inputs, "memory": {"rows": rows % 3 + 1, "spill": True}})
 
 
 STEPS = st.lists(
@@ -74,7 +80,12 @@ def found(outputs: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
 
 @settings(max_examples=150, deadline=None)
 @given(
-    documents(), STEPS, st.integers(1, 6), st.sets(st.integers(0, 40)), st.sets(st.integers(0, 40)), st.integers(0, 40)
+    documents(),
+    STEPS,
+    st.integers(1, 6),
+    st.sets(st.integers(0, 40)),
+    st.sets(st.integers(0, 40)),
+    st.tuples(st.integers(0, 40), st.integers(0, 40), st.lists(WINDOWS, min_size=3, max_size=3)),
 )
 def test_a_bounded_memory_changes_nothing(
     document: dict[str, Any],
@@ -82,8 +93,9 @@ def test_a_bounded_memory_changes_nothing(
     rows: int,
     cuts: set[int],
     saves: set[int],
-    dropped: int,
+    changes: tuple[int, int, list[Any]],
 ) -> None:
+    dropped, changed, windows = changes
     small, files = read_join({**document, "memory": {"rows": rows, "spill": True}}), SpilledFiles()
     plain, paged = JoinRun(replace(small, memory_rows=None), "j", 1), JoinRun(small, "j", 1, files)
     events = merged(document, steps)
@@ -97,13 +109,18 @@ def test_a_bounded_memory_changes_nothing(
         batch = EventBatch.from_events(events[first:last])
         expected.append(plain.process(batch))
         got.append(paged.process(batch))
-        assert paged._join.stored <= rows
+        assert paged._join.stored <= max(rows, 3)
         until_us = events[last - 1].time_us + 1
         expected.append(plain.advance_time(until_us))
         got.append(paged.advance_time(until_us))
+        if first == changed:
+            other = changed_windows(windows, document, rows)
+            expected.append(plain.change(replace(other, memory_rows=None), 2))
+            got.append(paged.change(other, 2))
+            small = other
         if first in saves:
             saved = paged.dump()
-            paged = JoinRun(small, "j", 1, files)
+            paged = JoinRun(small, "j", paged.version, files)
             paged.load(*saved)
         assert set(plain.keys().tolist()) <= set(paged.keys().tolist())
     expected.append(plain.finish())
