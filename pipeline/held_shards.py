@@ -305,8 +305,9 @@ class HeldShards:
             body = held.state.dump()
             held.size_bytes = len(body)
             names = held.state.files
-            self._spilled.keep(shard, held.state.position, names)
-            if held.unsaved_bytes >= max(self._options.snapshot_bytes, len(body)):
+            is_saved = held.unsaved_bytes >= max(self._options.snapshot_bytes, len(body))
+            self._spilled.keep(shard, held.state.position, names, is_durable=is_saved)
+            if is_saved:
                 self._snapshots.write(shard, held.state.position, body)
                 self._index.enter(shard, held.state.position, len(body))
                 held.unsaved_bytes = 0

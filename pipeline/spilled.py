@@ -33,6 +33,7 @@ class SpilledStates:
     def __init__(self, options: EventLogOptions, kinds: Iterable[Kind]) -> None:
         self._folder = spill_folder(options)
         self._kinds = tuple(kinds)
+        self._files: dict[int, SpilledFiles] = {}
 
     def kinds(self, shard: int, *, may_be_lost: bool = False) -> Mapping[str, Kind]:
         """The kinds by name, with the files of a shard.
@@ -42,22 +43,26 @@ class SpilledStates:
             may_be_lost: Whether operators some of whose files are gone stop, instead of the shard.
         """
         folder = None if self._folder is None else self._folder / str(shard)
-        files = SpilledFiles(folder, may_be_lost=may_be_lost)
+        files = self._files[shard] = SpilledFiles(folder, may_be_lost=may_be_lost)
         return {kind.name: kind.spilling_to(files) if isinstance(kind, SpillingKind) else kind for kind in self._kinds}
 
-    def keep(self, shard: int, position: str, names: Collection[str]) -> None:
-        """A state that names some files is about to be kept at a position."""
+    def keep(self, shard: int, position: str, names: Collection[str], *, is_durable: bool) -> None:
+        """A state that names some files is about to be kept at a position; ``is_durable``: as a snapshot.
+
+        Raises:
+            StateLost: A file is gone.
+        """
         if self._folder is None or not names:
             return
         lists = self._lists(shard)
         lists.mkdir(parents=True, exist_ok=True)
         path = lists / f"{position}{_LIST}"
         draft = path.with_suffix(f".{os.getpid()}.tmp")
-        with draft.open("w") as file:
-            file.write("\n".join(sorted(names)))
-            file.flush()
-            os.fsync(file.fileno())
+        draft.write_text("\n".join(sorted(names)))
         draft.replace(path)
+        if is_durable:
+            files = self._files.setdefault(shard, SpilledFiles(self._folder / str(shard)))
+            files.sync([*names, str(path.relative_to(files.folder))])
 
     def has_files(self, shard: int) -> bool:
         """Whether a shard has files, or had some a while ago."""
@@ -106,7 +111,7 @@ class SpilledStates:
                 os.link(source, target / name)
             except OSError:
                 shutil.copyfile(source, target / name)
-        self.keep(shard, position, names)
+        self.keep(shard, position, names, is_durable=True)
 
     def remove(self) -> None:
         """Remove all files."""

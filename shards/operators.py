@@ -278,6 +278,10 @@ class SpillingKind(Kind, Protocol):
         """The same kind, with other files."""
         ...
 
+    def spills(self, definition: Definition) -> bool:
+        """Whether an operator may have a part of its state in files."""
+        ...
+
 
 @runtime_checkable
 class DocumentKind(Kind, Protocol):

@@ -40,6 +40,7 @@ class SpilledFiles:
         self._users: Counter[str] = Counter()
         self._named: set[str] = set()
         self._verified: set[str] = set()
+        self._synced: set[str] = set()
 
     def __reduce__(self) -> tuple[type[SpilledFiles], tuple[Path | None]]:
         """Another process has the same folder, or a scratch folder of its own."""
@@ -54,22 +55,37 @@ class SpilledFiles:
         return self._folder
 
     def write(self, content: bytes) -> str:
-        """Write a file and wait until the disk has it; returns its name."""
+        """Write a file, not waiting for the disk (``sync``); returns its name."""
         name = _name_of(content)
         self._users[name] += 1
         self._verified.discard(name)
+        self._synced.discard(name)
         path = self.folder / name  # one that is there may be damaged: it is replaced
         self.folder.mkdir(parents=True, exist_ok=True)
         draft = path.with_suffix(f".{os.getpid()}.tmp")
         with draft.open("wb") as file:
             file.write(content)
-            if self._given is not None:
-                file.flush()
-                os.fsync(file.fileno())
         draft.replace(path)
-        if self._given is not None:
-            _sync(self.folder)
         return name
+
+    def sync(self, names: Iterable[str]) -> None:
+        """Wait until the disk has some files, as a state that names them is to survive a crash of the machine.
+
+        Raises:
+            StateLost: One is missing.
+        """
+        unsynced = sorted(set(names) - self._synced)
+        paths = [self.folder / name for name in unsynced]
+        for path in [*paths, *sorted({path.parent for path in paths})]:
+            try:
+                handle = os.open(path, os.O_RDONLY)
+            except OSError as error:
+                raise StateLost(f"the file {path} of spilled rows cannot be read: {error}", file=path.name) from error
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+        self._synced.update(unsynced)
 
     def use(self, name: str, size_bytes: int) -> None:
         """A state that was saved names a file.
@@ -108,6 +124,7 @@ class SpilledFiles:
         if self._users[name] <= 0:
             del self._users[name]
             self._verified.discard(name)
+            self._synced.discard(name)
             if self._given is None and name not in self._named:
                 (self.folder / name).unlink(missing_ok=True)
 
@@ -130,11 +147,3 @@ class SpilledFiles:
 
 def _name_of(content: bytes | pa.Buffer) -> str:
     return blake2b(content, digest_size=_DIGEST_BYTES).hexdigest() + _SUFFIX
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -26,8 +26,9 @@ from streams import SpilledFiles
 OpenTotals: TypeAlias = MutableMapping[int, tuple[str, list[Any]]]
 """By hashed key its text, and what is totalled of it."""
 
-_BLOCK_ROWS = 8_192
-_BLOCKS = 8  # that a memory of few rows is, at least
+_BLOCKS = 8  # as many as the rows of a memory make, where they are neither too small nor too large
+_LEAST_BLOCK, _LARGEST_BLOCK = 1_024, 8_192  # rows; each file that is read has a cost of its own
+_LEAST_PART = 8_192  # rows that may come back for items that are joined at once, however small the memory
 
 
 class Pager:
@@ -41,12 +42,13 @@ class Pager:
 
     def __init__(self, rows: int, files: SpilledFiles, label: str) -> None:
         self._most = rows
-        self._block_rows = min(_BLOCK_ROWS, max(1, rows // _BLOCKS))
+        self._block_rows = min(max(rows // _BLOCKS, _LEAST_BLOCK), _LARGEST_BLOCK)
+        self._part_rows = max(rows, _LEAST_PART)
         self.disk = KeysOnDisk(files, label)
         self.expired = 0
 
     def cuts(self, keys: NDArray[np.uint64]) -> list[int]:
-        """Where to cut items, so that what comes back for the keys of each part is about as much as memory has.
+        """Where to cut items, so that what comes back for the keys of each part is about as much as memory may have.
 
         Args:
             keys: Hashed, of the items.
@@ -56,7 +58,7 @@ class Pager:
         distinct, firsts = np.unique(keys, return_index=True)
         back = np.zeros(len(keys), np.int64)
         back[firsts] = self.disk.rows_of(distinct)
-        parts = np.cumsum(back) // max(self._most, 1)
+        parts = np.cumsum(back) // self._part_rows
         found: list[int] = np.flatnonzero(np.diff(parts) > 0).tolist()
         return [place + 1 for place in found]
 

@@ -67,6 +67,10 @@ class JoinKind:
         """The same with other files."""
         return replace(self, files=files)
 
+    def spills(self, definition: Definition) -> bool:
+        """Whether a join has a bounded memory."""
+        return "memory" in definition.body
+
     def read(self, document: Mapping[str, Any], declared: Callable[[str], StreamDeclaration]) -> Definition:
         """The join that a document describes.
 

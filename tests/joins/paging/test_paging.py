@@ -1,6 +1,7 @@
 """Joins with a bounded memory find what they find without one, in the same order, however they are cut and saved."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -12,11 +13,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins import JoinBody, JoinRefused, JoinRun, explain, merged_id, read_join
+from joins.paging import pager
 from streams import Event, EventBatch, SpilledFiles, StateLost
 
 CLOSINGS = st.lists(st.sampled_from(["unique", "clustered", "end", {"type": "Last"}]), max_size=2)
 WINDOWS = st.sampled_from(["none", "2 us", "7 us", {"last": 2}])
+SMALL = {"_LEAST_BLOCK": 1, "_LEAST_PART": 1}
 MARKS = ["", "", "", "", ".last", ".closed"]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _small_blocks() -> Iterator[None]:
+    """As few rows as there are in these tests still make several blocks."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, size in SMALL.items():
+            patch.setattr(pager, name, size)
+        yield
 
 
 @st.composite
