@@ -21,11 +21,12 @@ from joins.errors import JoinStateError
 from joins.held_events import HeldEvents
 from joins.items import Item, ItemColumns, JoinedColumns
 from joins.merging import CLOSED, MARKS, original_of
-from joins.returns import Totals
+from joins.returns import Column, Totals
 from joins.windowed import WindowJoin
 from streams import Event, EventBatch, texts_of
 
 _FORMAT = 1
+_NO_ITEMS = ItemColumns.of([])
 _KEPT = 8  # events are forgotten when they are more than this part of those that were ever stored at a time
 
 
@@ -120,6 +121,29 @@ class JoinRun:
         """No event before a time comes any more."""
         items = ItemColumns.of([(Item.TIME, 0, 0, watermark_us)])
         return self._output(self._join.push(items), items, self._join.next_sequence)
+
+    def change(self, body: JoinBody, version: int) -> JoinOutput:
+        """Go on as another version of the join, with what is held (``keeps_rows``).
+
+        What is outside of a smaller window leaves here, at the time that the join has come to; what has left does not
+        come back. A key that an input has finished stays so. What finishes keys from here on does so by the events that
+        come from here on. A total that is in both versions continues; another one is of the events from here on.
+
+        Returns:
+            What that leads to.
+        """
+        before, self.body, self.version = self.body, body, version
+        self._derived = DerivedEvents(body, self.name, version)
+        self._totals = Totals(body.columns)
+        places = {_what(column): place for place, column in enumerate(before.columns)}
+        for key, (text, total) in self._open.items():
+            known = [places.get(_what(column)) for column in body.columns]
+            fresh = self._totals.empty()
+            self._open[key] = text, [fresh[n] if at is None else total[at] for n, at in enumerate(known)]
+        self._newest_keys = {
+            number: key for number, key in self._newest_keys.items() if "clustered" in body.inputs[number].closings
+        }
+        return self._output(self._join.change([one.window for one in body.inputs]), _NO_ITEMS, self._join.next_sequence)
 
     def finish(self) -> JoinOutput:
         """No event comes any more: every input finishes every key."""
@@ -309,6 +333,11 @@ class JoinRun:
         hashes, rows = np.unique(self._held.key_hashes, return_index=True)
         held = dict(zip(hashes.tolist(), self._held.keys(rows).to_pylist(), strict=True))
         return held | {key: text for key, (text, _) in self._open.items()}
+
+
+def _what(column: Column) -> tuple[str, str, tuple[str, ...]]:
+    """What a column says, under whatever name."""
+    return column.alias, column.function, column.path
 
 
 def _with_ends(events: EventBatch, places: NDArray[np.int64], found: JoinedColumns, *, is_each: bool) -> EventBatch:

@@ -15,6 +15,7 @@ from shards.entries import Entry
 from shards.errors import EventLate
 from shards.operators import (
     AnsweringHost,
+    ChangingHost,
     FollowingHost,
     Host,
     KeyChoice,
@@ -180,6 +181,12 @@ class Place:
             for other in self._hosts.values():
                 if isinstance(other, FollowingHost):
                     host.learn(other.followed, other.open_keys)
+
+    def started(self, entry: Entry) -> Iterator[Step]:
+        """What follows from the start of an operator that goes on as another version."""
+        for host in self._hosts.values():
+            if isinstance(host, ChangingHost):
+                yield entry, host.started()
 
     @property
     def late(self) -> int:

@@ -350,7 +350,13 @@ class ShardState:
             ) from error
         if isinstance(record, StreamOff):
             return ()
-        return self._derivation.follow(entry, self._of_time(record, entry))
+        steps = self._started(entry) if isinstance(record, OperatorOn) else self._of_time(record, entry)
+        return self._derivation.follow(entry, steps)
+
+    def _started(self, entry: Entry) -> Iterator[Step]:
+        """What follows from the start of an operator."""
+        for place in self._places_of(entry.stream):
+            yield from place.started(entry)
 
     def _of_time(self, record: ControlRecord, entry: Entry) -> Iterator[Step]:
         """What follows from a record about time or the end of traces. Time is that of all routes of a stream."""

@@ -23,7 +23,7 @@ FORMAT_VERSION = 1
 
 _SWITCH = "constraints"
 
-Start: TypeAlias = Literal["fresh", "migrate"]
+Start: TypeAlias = Literal["fresh", "migrate", "keep"]
 TickCause: TypeAlias = Literal["events", "clock"]
 
 
@@ -196,7 +196,7 @@ class PatternOn:
             version=members.version(),
             text=members.text("text"),
             is_guarded=members.choice(_SWITCH, ("on", "off")) == "on",
-            start=cast("Start", members.choice("start", get_args(Start))),
+            start=cast("Start", members.choice("start", ("fresh", "migrate"))),
             route=members.text("route") if "route" in members else "",
             budget=_budget(members),
         )
@@ -256,7 +256,8 @@ class OperatorOn:
 
     Attributes:
         operator: What runs.
-        start: What happens to the work of another version: it is dropped, or finished by that version.
+        start: What happens to the work of another version: it is dropped, finished by that version, or (``keep``) goes
+            on in this one.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.OPERATOR_ON
