@@ -144,6 +144,21 @@ class ProjectPlan:
             )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredRun:
+    """The measured bound of out-of-orderness of a stream.
+
+    Attributes:
+        seconds: The bound at the end.
+        changes: How often it changed.
+        late: The number of events that were late.
+    """
+
+    seconds: float
+    changes: int
+    late: int
+
+
 class ProjectRun:
     """One run of a project in this process.
 
@@ -184,6 +199,20 @@ class ProjectRun:
         for route, path in self._plan.routes(stream).items():
             self._shards.feed(stream, events.keyed_by(path), route)
 
+    @property
+    def measured(self) -> dict[str, MeasuredRun]:
+        """Of each stream with ``lateness: auto`` what was measured."""
+        found = self._shards.states[0].measures()
+        return {
+            name: MeasuredRun(
+                seconds=(found[name]["lateness_us"] or 0) / 1_000_000,
+                changes=self._shards.decided[name],
+                late=_late(found[name]),
+            )
+            for name, declaration in self._plan.declarations.items()
+            if isinstance(declaration.lateness, AutoLateness)
+        }
+
     def results(self, *, is_open: bool) -> Results:
         """What was found.
 
@@ -192,6 +221,10 @@ class ProjectRun:
         """
         self._rows += self._shards.pause() if is_open else self._shards.finish()
         return self._plan.results((row.kind, row.body) for block in self._rows for row in block)
+
+
+def _late(measures: Mapping[str, int | None]) -> int:
+    return sum(number or 0 for name, number in measures.items() if name.startswith("late_"))
 
 
 def _no_order(_: Mapping[str, Any]) -> tuple[Any, ...]:
