@@ -162,7 +162,7 @@ class JoinRun:
         for first, last in zip([0, *cuts], [*cuts, len(batch)], strict=True):
             part = batch.slice(first, last - first)
             parts.append(self._processed(part, int(part.time_us.max()) if last < len(batch) else until_us))
-            if self.has_stopped:
+            if parts[-1].is_suspended:
                 break
         return _joined(parts)
 
