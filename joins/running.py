@@ -18,14 +18,16 @@ from numpy.typing import NDArray
 from joins.document import JoinBody
 from joins.emitting import DerivedEvents, MemberEvents
 from joins.errors import JoinStateError
+from joins.finished_ranges import FinishedRanges
 from joins.held_events import HeldEvents
 from joins.items import Item, ItemColumns, JoinedColumns
-from joins.merging import CLOSED, MARKS, original_of
+from joins.merging import CLOSED, MARKS, RANGE, original_of
 from joins.returns import Totals
 from joins.windowed import WindowJoin
-from streams import Event, EventBatch, texts_of
+from streams import Event, EventBatch, KeyRange, texts_of
 
 _FORMAT = 1
+_FEW = 1_024
 _KEPT = 8  # events are forgotten when they are more than this part of those that were ever stored at a time
 
 
@@ -56,6 +58,18 @@ class JoinOutput:
     passed_on: EventBatch
     broken: tuple[Broken, ...] = ()
 
+    @classmethod
+    def joined(cls, parts: Sequence[JoinOutput]) -> JoinOutput:
+        """What several outputs say, one after the other."""
+        return cls(
+            events=EventBatch.joined([part.events for part in parts]),
+            passed_on=EventBatch.joined([part.passed_on for part in parts]),
+            broken=tuple(broken for part in parts for broken in part.broken),
+        )
+
+
+_Part: TypeAlias = tuple[NDArray[np.intp], Item, NDArray[np.uint64], NDArray[np.uint8]]
+"""Items of one kind: their rows, the kind, their keys and their inputs."""
 
 _CountedEvent: TypeAlias = tuple[int, str, int, int, Sequence[Any]]
 
@@ -90,6 +104,10 @@ class JoinRun:
         self._totals = Totals(body.columns)
         self._open: dict[int, tuple[str, list[Any]]] = {}  # totals of keys that are not over, with their texts
         self._newest_keys: dict[int, int] = {}  # of inputs whose events of a key come together
+        self._ranges = FinishedRanges(len(body.inputs))
+        self._may_have_ranges = any(one.ends_with_traces for one in body.inputs)
+        self._broken = 0  # events of keys that their input had finished by ranges
+        self._most_over = _FEW
         self._numbers = {
             f"{one.alias}{mark}": (number, mark) for number, one in enumerate(body.inputs) for mark in MARKS
         }
@@ -101,20 +119,67 @@ class JoinRun:
 
     def measures(self) -> dict[str, int]:
         """Counts, as ``JoinStats`` has them."""
-        return {**asdict(self._join.stats), "open_totals": len(self._open)}
+        counts = asdict(self._join.stats)
+        return {**counts, "violations": counts["violations"] + self._broken, "open_totals": len(self._open)}
 
     def process(self, batch: EventBatch) -> JoinOutput:
         """Take merged events in; of what an input of another version has handed on only the time counts."""
+        is_range = np.array([name.endswith(RANGE) for name in batch.type_names], np.bool_)
+        if not is_range.any():
+            return self._process(batch)
+        found, first = [], 0
+        for row in np.flatnonzero(is_range[batch.type_codes]).tolist():
+            found += [self._process(batch.slice(first, row - first)), self._finish_range(batch.slice(row, 1))]
+            first = row + 1
+        return JoinOutput.joined([*found, self._process(batch.slice(first))])
+
+    def _process(self, batch: EventBatch) -> JoinOutput:
         if not len(batch):
             return JoinOutput(events=batch, passed_on=batch)
         is_known, until_us = np.array([name in self._numbers for name in batch.type_names]), int(batch.time_us.max())
         batch = batch.take(np.flatnonzero(is_known[batch.type_codes]))
         items, rows = self._items(batch)
-        is_event, items = items.kinds == Item.EVENT, items.with_time(until_us)
+        is_event, items = _is_event(items), items.with_time(until_us)
         first = self._join.next_sequence
         taken = rows[is_event]
         self._held.add(first + np.arange(len(taken)), batch if len(taken) == len(batch) else batch.take(taken))
-        return self._output(self._join.push(items), items, first)
+        output = self._output(self._join.push(items), items, first)
+        self._forget_implied()
+        return output
+
+    def _finish_range(self, batch: EventBatch) -> JoinOutput:
+        """An input finishes a range: the keys in it that the join knows are closed, in the order of their numbers.
+
+        Args:
+            batch: One row.
+        """
+        (kind,), (said,) = (batch.columns.column(name).to_pylist() for name in ("type", "data"))
+        time_us = int(batch.time_us[0])
+        items = [(Item.TIME, 0, 0, time_us)]
+        if kind in self._numbers:  # else of an input of another version
+            number, _ = self._numbers[kind]
+            keys = self._ranges.finish(number, KeyRange.from_json(orjson.loads(said)), self._join.keys())
+            items += [(Item.REMINDER, number, key, time_us) for key in keys.tolist()]
+        columns = ItemColumns.of(items)
+        output = self._output(self._join.push(columns), columns, self._join.next_sequence)
+        self._forget_implied()
+        return output
+
+    def _forget_implied(self) -> None:
+        """Forget, where they are many, keys that are over and the numbers of those that are forgotten.
+
+        What only ranges have closed is known from the ranges. Where events of a key come together the newest key stays,
+        as it will be closed under its hash.
+        """
+        if not self._may_have_ranges:
+            return
+        if self._ranges.are_there and self._join.remembered > self._most_over:
+            self._ranges.prune(self._join.keys())
+            keys = self._ranges.implied(*self._join.over())
+            self._join.drop(keys[~np.isin(keys, np.array([*self._newest_keys.values()], np.uint64))])
+            self._most_over = max(_FEW, 2 * self._join.remembered)
+        if self._ranges.are_many:
+            self._ranges.prune(self._join.keys())
 
     def advance_time(self, watermark_us: int) -> JoinOutput:
         """No event before a time comes any more."""
@@ -158,10 +223,16 @@ class JoinRun:
             "newest_keys": [[number, key] for number, key in sorted(self._newest_keys.items())],
         }
         held = self._held.dump(self._join.held_sequences())
+        numbers: dict[str, bytes] = {}
+        if self._may_have_ranges:
+            self._ranges.prune(self._join.keys())
+            state["ranges"], numbers = self._ranges.dump()
+            state["broken"] = self._broken
         sections = {f"join/{name}": array for name, array in arrays.items()}
         return state, {
             **sections,
             **{f"held/{name}": one for name, one in held.items()},
+            **{f"ranges/{name}": one for name, one in numbers.items()},
             "totals": _packed(totals),
         }
 
@@ -178,6 +249,12 @@ class JoinRun:
             self._held = HeldEvents.load(_part(sections, "held/"))
             self._newest_keys = dict(head["newest_keys"])
             self._open = {key: (text, total) for key, text, total in json.loads(sections["totals"])}
+            if "ranges" in head:
+                self._ranges = FinishedRanges.load(head["ranges"], _part(sections, "ranges/"))
+                self._broken = head["broken"]
+            elif self._may_have_ranges:  # saved before there were ranges
+                texts = self._texts()
+                self._ranges.note(texts_of(list(texts.values())), np.array(list(texts), np.uint64))
         except (KeyError, ValueError) as error:
             raise JoinStateError(f"the saved join {self.name!r} cannot be read: {error}") from error
 
@@ -187,21 +264,39 @@ class JoinRun:
         inputs = np.array([number for number, _ in known], np.uint8)[batch.type_codes]
         is_event = np.array([mark != CLOSED for _, mark in known])[batch.type_codes]
         closes = np.array([mark != "" or "unique" in self.body.inputs[number].closings for number, mark in known])
-        is_last = closes[batch.type_codes]
+        covered = self._covered(batch)
+        is_broken = covered[inputs, np.arange(len(batch))]
+        is_last = closes[batch.type_codes] & ~is_broken
         before = self._keys_before(inputs, batch.key_hashes, is_event)
-        rows = np.arange(len(batch))
+        rows, hashes = np.arange(len(batch)), batch.key_hashes
+        is_other = np.arange(len(covered))[:, None] == (inputs + 1) % len(covered)
+        is_behind = is_other & is_event & (covered.sum(axis=0) == len(covered) - 1)  # or the key is forgotten before
+        is_taken, is_broken, covered = is_event & ~is_broken, is_event & is_broken, covered & ~is_broken
         parts = [
-            (rows[before != 0], Item.CLOSING, before[before != 0]),
-            (rows[is_event], Item.EVENT, batch.key_hashes[is_event]),
-            (rows[is_last], Item.CLOSING, batch.key_hashes[is_last]),
+            (rows[before != 0], Item.CLOSING, before[before != 0], inputs[before != 0]),
+            *_reminders(covered & ~is_behind, hashes),
+            (rows[is_taken], Item.EVENT, hashes[is_taken], inputs[is_taken]),
+            (rows[is_broken], Item.PLACE, np.zeros(int(is_broken.sum()), np.uint64), inputs[is_broken]),
+            *_reminders(covered & is_behind, hashes),
+            (rows[is_last], Item.CLOSING, hashes[is_last], inputs[is_last]),
         ]
-        places = np.concatenate([part for part, _, _ in parts])
-        order = np.argsort(places, kind="stable")  # of one row: the key before, the event, its own end
+        places = np.concatenate([part[0] for part in parts])
+        order = np.argsort(places, kind="stable")  # of one row: the key before, what ranges say, the event, its own end
         places = places[order]
-        kinds = np.concatenate([np.full(len(part), kind, np.uint8) for part, kind, _ in parts])[order]
-        keys = np.concatenate([some for _, _, some in parts])[order]
-        items = ItemColumns(kinds=kinds, inputs=inputs[places], keys=keys, times_us=batch.time_us[places])
+        kinds = np.concatenate([np.full(len(part[0]), part[1], np.uint8) for part in parts])[order]
+        keys, numbers = (np.concatenate([part[place] for part in parts])[order] for place in (2, 3))
+        items = ItemColumns(
+            kinds=kinds, inputs=numbers.astype(np.uint8), keys=keys.astype(np.uint64), times_us=batch.time_us[places]
+        )
         return items, places
+
+    def _covered(self, batch: EventBatch) -> NDArray[np.bool_]:
+        """By input and row, whether the input has finished the key by a range; the join may not have known it then."""
+        inputs = range(len(self.body.inputs))
+        if not self._may_have_ranges:
+            return np.zeros((len(inputs), len(batch)), np.bool_)
+        is_whole, keys = self._ranges.note(batch.columns.column("key"), batch.key_hashes)
+        return np.array([is_whole & self._ranges.covers(number, keys) for number in inputs], np.bool_)
 
     def _keys_before(
         self, inputs: NDArray[np.uint8], keys: NDArray[np.uint64], is_event: NDArray[np.bool_]
@@ -220,10 +315,12 @@ class JoinRun:
     def _output(self, found: JoinedColumns, items: ItemColumns, first: int, *, is_over: bool = False) -> JoinOutput:
         """What is reported of what the join found; ``is_over``: at the end of the input."""
         broken: tuple[Broken, ...] = ()
-        if len(found.violations):
-            sequences = first + np.cumsum(items.kinds == Item.EVENT) - 1
-            events = self._held.batch(self._held.rows_of(sequences[found.violations])).to_events()
-            numbers = items.inputs[found.violations].tolist()
+        by_range = np.flatnonzero(items.kinds == Item.PLACE)
+        self._broken += len(by_range)
+        if violations := sorted([*found.violations.tolist(), *by_range.tolist()]):
+            sequences = first + np.cumsum(_is_event(items)) - 1
+            events = self._held.batch(self._held.rows_of(sequences[violations])).to_events()
+            numbers = items.inputs[violations].tolist()
             broken = tuple(
                 Broken(event=original_of(event), alias=self.body.inputs[number].alias)
                 for event, number in zip(events, numbers, strict=True)
@@ -309,6 +406,25 @@ class JoinRun:
         hashes, rows = np.unique(self._held.key_hashes, return_index=True)
         held = dict(zip(hashes.tolist(), self._held.keys(rows).to_pylist(), strict=True))
         return held | {key: text for key, (text, _) in self._open.items()}
+
+
+def _is_event(items: ItemColumns) -> NDArray[np.bool_]:
+    """Which items are events, those included that contradict a range."""
+    found: NDArray[np.bool_] = (items.kinds == Item.EVENT) | (items.kinds == Item.PLACE)
+    return found
+
+
+def _reminders(is_said: NDArray[np.bool_], hashes: NDArray[np.uint64]) -> list[_Part]:
+    """Closings of keys that are in ranges.
+
+    Args:
+        is_said: By input and row.
+        hashes: The hashed key of each row.
+    """
+    rows = [np.flatnonzero(some) for some in is_said]
+    return [
+        (some, Item.REMINDER, hashes[some], np.full(len(some), number, np.uint8)) for number, some in enumerate(rows)
+    ]
 
 
 def _with_ends(events: EventBatch, places: NDArray[np.int64], found: JoinedColumns, *, is_each: bool) -> EventBatch:

@@ -12,7 +12,18 @@ from numpy.typing import NDArray
 
 from shards.entries import Entry
 from shards.errors import EventLate
-from shards.operators import AnsweringHost, FollowingHost, Host, KeyChoice, Kind, LearningHost, Origin, Output, Result
+from shards.operators import (
+    AnsweringHost,
+    FinishingHost,
+    FollowingHost,
+    Host,
+    KeyChoice,
+    Kind,
+    LearningHost,
+    Origin,
+    Output,
+    Result,
+)
 from shards.results import ANSWER, DEAD_LETTER
 from shards.rows import dead_letter_body, row_id
 from streams import (
@@ -24,6 +35,7 @@ from streams import (
     Definition,
     EventBatch,
     ForestallError,
+    Punctuation,
     ReorderBuffer,
     Start,
     StreamDeclaration,
@@ -290,6 +302,12 @@ class Place:
         """
         for host in self._hosts.values():
             yield entry, host.end_trace(key, time_us)
+
+    def finish_keys(self, entry: Entry, promise: Punctuation) -> Iterator[Step]:
+        """The keys of a range are finished."""
+        for host in self._hosts.values():
+            if isinstance(host, FinishingHost):
+                yield entry, host.finish_keys(promise)
 
     def answer(self, asked: Ask) -> Answer:
         """What a host says to a question; its state stays as it is."""

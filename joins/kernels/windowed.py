@@ -56,6 +56,7 @@ from joins.kernels.tables import (
     PLACE,
     PURGED,
     REGULAR,
+    REMINDER,
     RESULTS,
     SEQUENCE,
     TIME,
@@ -293,7 +294,7 @@ def take_closing(
     if cluster == NIL:
         cluster = add_cluster(borrowed(lent), slot, items.keys[item])
     elif has_closed(lent, cluster, number):
-        counters[DUPLICATES] += 1
+        counters[DUPLICATES] += items.kinds[item] == CLOSING
         return
     lent.keyed[cluster]["closed"] |= bit_of(number)
     is_dead = lent.keyed[cluster]["ends"] & CLOSED_FOR_GOOD != 0
@@ -316,7 +317,7 @@ def take_closing(
 def most_results(lent: JoinState, rules: Rules, items: Items, cluster: np.int64, item: np.int64) -> np.int64:
     """The most results that an item can lead to, those of the event that it pushes out of its window included."""
     number, owed = np.int64(items.inputs[item]), np.int64(1)
-    if items.kinds[item] == CLOSING and cluster != NIL:
+    if items.kinds[item] in (CLOSING, REMINDER) and cluster != NIL:
         owed = stored(lent, cluster)
     elif items.kinds[item] == EVENT and cluster != NIL:
         owed = max(owed, combinations(borrowed(lent), cluster, number))
@@ -343,7 +344,7 @@ def take_item(lent: JoinState, rules: Rules, found: Found, items: Items, item: n
     if not has_room(lent, found, most_results(lent, rules, items, cluster, item)):
         lent.counters[LOOKUPS] -= kind != PLACE
         return False
-    if kind == CLOSING:
+    if kind in (CLOSING, REMINDER):
         take_closing(borrowed(lent), borrowed(rules), borrowed(found), borrowed(items), cluster, slot, item)
         return True
     if kind == EVENT:
