@@ -22,12 +22,13 @@ from joins.finished_ranges import FinishedRanges
 from joins.held_events import HeldEvents
 from joins.items import Item, ItemColumns, JoinedColumns
 from joins.merging import CLOSED, MARKS, RANGE, original_of
-from joins.returns import Totals
+from joins.returns import Column, Totals
 from joins.windowed import WindowJoin
 from streams import Event, EventBatch, KeyRange, texts_of
 
 _FORMAT = 1
 _FEW = 1_024
+_NO_ITEMS = ItemColumns.of([])
 _KEPT = 8  # events are forgotten when they are more than this part of those that were ever stored at a time
 
 
@@ -186,6 +187,32 @@ class JoinRun:
         items = ItemColumns.of([(Item.TIME, 0, 0, watermark_us)])
         return self._output(self._join.push(items), items, self._join.next_sequence)
 
+    def change(self, body: JoinBody, version: int) -> JoinOutput:
+        """Go on as another version of the join, with what is held (``keeps_rows``).
+
+        What is outside of a smaller window leaves here, at the time that the join has come to; what has left does not
+        come back. A key that an input has finished stays so. What finishes keys from here on does so by the events that
+        come from here on. A total that is in both versions continues; another one is of the events from here on.
+
+        Returns:
+            What that leads to.
+        """
+        before, self.body, self.version = self.body, body, version
+        self._derived = DerivedEvents(body, self.name, version)
+        self._totals = Totals(body.columns)
+        places = {_what(column): place for place, column in enumerate(before.columns)}
+        for key, (text, total) in self._open.items():
+            known = [places.get(_what(column)) for column in body.columns]
+            fresh = self._totals.empty()
+            self._open[key] = text, [fresh[n] if at is None else total[at] for n, at in enumerate(known)]
+        self._newest_keys = {
+            number: key for number, key in self._newest_keys.items() if "clustered" in body.inputs[number].closings
+        }
+        if not self._may_have_ranges and any(one.ends_with_traces for one in body.inputs):
+            self._may_have_ranges = True
+            self._note_held()
+        return self._output(self._join.change([one.window for one in body.inputs]), _NO_ITEMS, self._join.next_sequence)
+
     def finish(self) -> JoinOutput:
         """No event comes any more: every input finishes every key."""
         now_us = self._join.now_us
@@ -251,12 +278,16 @@ class JoinRun:
             self._open = {key: (text, total) for key, text, total in json.loads(sections["totals"])}
             if "ranges" in head:
                 self._ranges = FinishedRanges.load(head["ranges"], _part(sections, "ranges/"))
-                self._broken = head["broken"]
+                self._broken, self._may_have_ranges = head["broken"], True
             elif self._may_have_ranges:  # saved before there were ranges
-                texts = self._texts()
-                self._ranges.note(texts_of(list(texts.values())), np.array(list(texts), np.uint64))
+                self._note_held()
         except (KeyError, ValueError) as error:
             raise JoinStateError(f"the saved join {self.name!r} cannot be read: {error}") from error
+
+    def _note_held(self) -> None:
+        """Know the numbers of the keys that events are held of."""
+        texts = self._texts()
+        self._ranges.note(texts_of(list(texts.values())), np.array(list(texts), np.uint64))
 
     def _items(self, batch: EventBatch) -> tuple[ItemColumns, NDArray[np.intp]]:
         """The items of merged events, and of each the row that it is of."""
@@ -425,6 +456,11 @@ def _reminders(is_said: NDArray[np.bool_], hashes: NDArray[np.uint64]) -> list[_
     return [
         (some, Item.REMINDER, hashes[some], np.full(len(some), number, np.uint8)) for number, some in enumerate(rows)
     ]
+
+
+def _what(column: Column) -> tuple[str, str, tuple[str, ...]]:
+    """What a column says, under whatever name."""
+    return column.alias, column.function, column.path
 
 
 def _with_ends(events: EventBatch, places: NDArray[np.int64], found: JoinedColumns, *, is_each: bool) -> EventBatch:

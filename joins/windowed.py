@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from joins.errors import JoinStateError
 from joins.items import ItemColumns, JoinedColumns
 from joins.kernels import tables as kernel
 from joins.kernels.tables import NIL, Found, Items, JoinState, Rules
-from joins.kernels.windowed import drop_keys, fill_slots, join_batch
+from joins.kernels.windowed import drop_keys, expire_nodes, fill_slots, join_batch, note_inputs
 from joins.windows import Window
 
 MOST_INPUTS = 16
@@ -82,6 +82,14 @@ _COUNTER_OF = {
     "lookups": kernel.LOOKUPS,
     "forgotten": kernel.FORGOTTEN,
 }
+
+
+class _Closings(TypedDict):
+    closing_keys: NDArray[np.uint64]
+    closing_causes: NDArray[np.uint8]
+    closing_times_us: NDArray[np.int64]
+    closing_items: NDArray[np.int32]
+    closing_places: NDArray[np.int64]
 
 
 class WindowJoin:
@@ -159,6 +167,49 @@ class WindowJoin:
             else:
                 self._state = _grown(self._state, is_of_clusters=status == kernel.CLUSTERS_FULL)
 
+    def change(self, windows: Sequence[Window]) -> JoinedColumns:
+        """Take other windows over: what is outside of them now leaves, and what has left does not come back.
+
+        Args:
+            windows: Of each input. A window of a number of events of an input stays such a window.
+
+        Returns:
+            What that leads to, at the time that the join has come to; the items mean nothing.
+
+        Raises:
+            ValueError: There is another number of windows, or one becomes a window of a number of events, or was.
+        """
+        if len(windows) != self.inputs:
+            raise ValueError(f"the join has {self.inputs} inputs; their number cannot change")
+        rules = _rules(windows, np.flatnonzero(self._rules.reports_absent).tolist(), int(self._rules.most_dead[0]))
+        if not np.array_equal(rules.counts, self._rules.counts):
+            raise ValueError("a window of a number of events of an input cannot change")
+        self._rules = rules
+        self._found.filled[:] = 0
+        leaving, place = self._outside(), 0
+        while True:
+            status, place = expire_nodes(self._rules, self._state, self._found, leaving, place)
+            if status == kernel.DONE:
+                return _columns(self._found)
+            self._found = _enlarged(self._found, int(self._state.counters[kernel.NEEDED]))
+
+    def _outside(self) -> NDArray[np.int64]:
+        """(events, 2): nodes of stored events that are in no window any more, the oldest first, and their inputs."""
+        state, fresh = self._state, int(self._state.counters[kernel.FRESH_NODES])
+        nodes = np.flatnonzero(state.nodes["flags"][:fresh] & kernel.ALIVE)
+        nodes = nodes[np.argsort(state.nodes["sequence"][nodes])]
+        inputs = np.zeros(len(state.nodes), np.int64)
+        note_inputs(state, inputs)
+        stored, of = state.nodes[nodes], inputs[nodes]
+        spans_us, most = self._rules.spans_us[of], self._rules.of_key[of]
+        age_us = int(state.counters[kernel.NOW]) - stored["time"]
+        lists = stored["cluster"].astype(np.int64) * self.inputs + of
+        order = np.argsort(lists, kind="stable")
+        newer = np.zeros(len(nodes), np.int64)  # of each the number of events of its key in its input, from it on
+        newer[order] = np.searchsorted(lists[order], lists[order], side="right") - np.arange(len(nodes))
+        is_out = ((spans_us > 0) & (age_us >= spans_us)) | ((most != NIL) & (newer > most))
+        return np.stack([nodes[is_out], of[is_out]], axis=1)
+
     def held_sequences(self) -> NDArray[np.int64]:
         """Sequence numbers of the events that may still join, ascending."""
         nodes = self._state.nodes[: int(self._state.counters[kernel.FRESH_NODES])]
@@ -192,11 +243,11 @@ class WindowJoin:
             "free_clusters": state.free_clusters[: int(counters[kernel.FREE_CLUSTERS])],
             "free_nodes": state.free_nodes[: int(counters[kernel.FREE_NODES])],
             "sides": state.sides,
-            "counters": counters,
+            "counters": counters[: kernel.N_SAVED],
         }
         head = {"format": _FORMAT, "inputs": self.inputs, "clusters": clusters, "nodes": nodes}
         if not int(counters[kernel.CLUSTERS]) and not int(counters[kernel.NODES]):
-            arrays, head = {"counters": counters}, {**head, "clusters": 0, "nodes": 0}
+            arrays, head = {"counters": counters[: kernel.N_SAVED]}, {**head, "clusters": 0, "nodes": 0}
         return head, {name: np.ascontiguousarray(array).tobytes() for name, array in arrays.items()}
 
     def load(self, head: Mapping[str, int], arrays: Mapping[str, bytes]) -> None:
@@ -228,6 +279,7 @@ def _rules(windows: Sequence[Window], outer: Sequence[int], most_remembered: int
         reports_absent=is_outer,
         reporters=np.array([sum(1 << number for number in outer)], np.uint64),
         most_dead=np.array([most_remembered], np.int64),
+        is_plain=np.array([not outer and all(window.kind in ("time", "none") for window in windows)]),
     )
 
 
@@ -265,7 +317,7 @@ def _loaded(inputs: int, clusters: int, nodes: int, arrays: Mapping[str, bytes])
     room = [max(_FIRST_ROOM, 1 << (size - 1).bit_length() if size else 0) for size in (clusters, nodes)]
     state = _empty_state(inputs, *room)
     counters = state.counters
-    counters[:] = np.frombuffer(arrays["counters"], np.int64)
+    counters[: kernel.N_SAVED] = np.frombuffer(arrays["counters"], np.int64)
     if not clusters and not nodes:
         for place in (kernel.FRESH_CLUSTERS, kernel.FREE_CLUSTERS, kernel.FRESH_NODES, kernel.FREE_NODES):
             counters[place] = 0
@@ -279,6 +331,7 @@ def _loaded(inputs: int, clusters: int, nodes: int, arrays: Mapping[str, bytes])
     state.free_nodes[: len(free["free_nodes"])] = free["free_nodes"]
     numbers = np.setdiff1d(np.arange(clusters), free["free_clusters"])
     fill_slots(state.slots, state.keyed["key"][numbers], (numbers + 1).astype(np.uint64))
+    counters[kernel.CLOSED_KEYS] = np.count_nonzero(state.keyed["closed"][numbers])
     return state
 
 
@@ -309,16 +362,25 @@ def _enlarged(found: Found, needed: int) -> Found:
 
 
 def _columns(found: Found) -> JoinedColumns:
-    results, closings, violations = (int(number) for number in found.filled[:3])
+    results, closings, violations, _ = found.filled.tolist()
     return JoinedColumns(
         members=found.members[:results].copy(),
         result_times_us=found.result_times[:results].copy(),
         result_items=found.result_items[:results].copy(),
         result_whys=found.result_whys[:results].copy(),
+        violations=found.violations[:violations].copy(),
+        **(_closings(found, closings) if closings else _NO_CLOSINGS),
+    )
+
+
+def _closings(found: Found, closings: int) -> _Closings:
+    return _Closings(
         closing_keys=found.closing_keys[:closings].copy(),
         closing_causes=found.closing_causes[:closings].copy(),
         closing_times_us=found.closing_times[:closings].copy(),
         closing_items=found.closing_items[:closings].copy(),
         closing_places=found.closing_places[:closings].copy(),
-        violations=found.violations[:violations].copy(),
     )
+
+
+_NO_CLOSINGS = _closings(_room(0, 0, 0), 0)

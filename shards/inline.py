@@ -9,6 +9,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 
 from shards.chains import derived_event
+from shards.deciding import Deciders
 from shards.entries import Entry, EventsEntry, StoredEntry
 from shards.kinds import KINDS_BY_NAME
 from shards.operators import Kind
@@ -47,6 +48,7 @@ class InlineShards:
         self._appended = [0] * shards
         self._newest_us: dict[str, int] = {}
         self._promised: dict[str, int] = {}
+        self._deciders = Deciders()
 
     def say(self, stream: str, record: ControlRecord) -> None:
         """Append a control record to the log of every shard."""
@@ -89,6 +91,13 @@ class InlineShards:
         while any(self._waiting):
             for shard, entries in enumerate(self._waiting):
                 rows += self.step(shard, len(entries)) if entries else []
+        return rows
+
+    def decide(self) -> list[RowBlock]:
+        """Match until nothing waits, and say to all shards what follows from what they observed since the last call."""
+        rows = self.settle()
+        for stream, record in self._deciders.decide(one for state in self.states for one in state.observations()):
+            self.say(stream, record)
         return rows
 
     def pause(self) -> list[RowBlock]:

@@ -156,6 +156,15 @@ class Host(Protocol):
 
 
 @runtime_checkable
+class ChangingHost(Host, Protocol):
+    """A host whose operators may go on as another version."""
+
+    def started(self) -> Output:
+        """What follows from the last ``start``, at its place of the log; called behind it."""
+        ...
+
+
+@runtime_checkable
 class AnsweringHost(Host, Protocol):
     """A host that answers questions about its state."""
 
@@ -205,6 +214,15 @@ class LearningHost(Host, Protocol):
             followed: The constraints that traces follow which begin now.
             open_keys: Gives the hashed keys of the traces that are open.
         """
+        ...
+
+
+@runtime_checkable
+class ObservingHost(Host, Protocol):
+    """A host that observes something which shards cannot decide by themselves (``shards.deciding``)."""
+
+    def observed(self) -> Mapping[str, Mapping[str, Any]]:
+        """What it observed since the last call, by the name of the decider; small, and no part of the saved state."""
         ...
 
 
@@ -288,6 +306,15 @@ class CompoundKind(DocumentKind, Protocol):
         Raises:
             ForestallError: A stream is not declared.
         """
+        ...
+
+
+@runtime_checkable
+class ChangingKind(DocumentKind, Protocol):
+    """A kind whose operators may go on as another version, with what they hold (``start: keep``)."""
+
+    def keeps(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+        """Whether one with a body can go on as one with another."""
         ...
 
 

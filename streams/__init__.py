@@ -29,6 +29,7 @@ from streams.columns.texts import (
     time_texts,
 )
 from streams.declaration import CHANGEABLE, Duplicates, FieldMapping, StreamDeclaration, Ties, name_fault
+from streams.disorder import BLOCK_EVENTS, Lags, LatenessDecider, lateness_summary
 from streams.errors import (
     BatchFormatError,
     ControlRecordError,
@@ -43,7 +44,7 @@ from streams.errors import (
     StreamError,
 )
 from streams.event import Event
-from streams.event_time import Late
+from streams.event_time import AUTO, AutoLateness, Late, Lateness, lateness_of
 from streams.forms.cloudevents import parse_cloudevent, render_cloudevent
 from streams.forms.column_parsing import parse_columns
 from streams.forms.extent import check_extent
@@ -69,6 +70,7 @@ from streams.log.control import (
     Ask,
     ConstraintsOn,
     ControlRecord,
+    LatenessChange,
     OperatorOff,
     OperatorOn,
     OperatorPause,
@@ -95,6 +97,8 @@ from streams.timestamps import EARLIEST_US, LATEST_US, format_time, parse_time
 from streams.work_budget import MOST_EVENTS, MOST_TRACES, MOST_WORK, USUAL_BUDGET, WorkBudget
 
 __all__ = [
+    "AUTO",
+    "BLOCK_EVENTS",
     "CHANGEABLE",
     "CONTROL_RECORDS",
     "EARLIEST_US",
@@ -113,6 +117,7 @@ __all__ = [
     "USUAL_BUDGET",
     "Ask",
     "AttributePath",
+    "AutoLateness",
     "BatchFormatError",
     "Clock",
     "ConstraintsOn",
@@ -136,7 +141,11 @@ __all__ = [
     "KeptFolderRefused",
     "KeyForm",
     "KeyRange",
+    "Lags",
     "Late",
+    "Lateness",
+    "LatenessChange",
+    "LatenessDecider",
     "LogEntry",
     "OperatorOff",
     "OperatorOn",
@@ -190,6 +199,8 @@ __all__ = [
     "key_names",
     "key_of",
     "key_text",
+    "lateness_of",
+    "lateness_summary",
     "lines_of",
     "listed",
     "log_key",

@@ -8,6 +8,7 @@ from joins.kernels.tables import (
     ABSENTS,
     ALIVE,
     CLOSED_FOR_GOOD,
+    CLOSED_KEYS,
     CLOSINGS,
     CLUSTERS,
     DEAD,
@@ -76,6 +77,7 @@ def remove_cluster(lent: JoinState, cluster: np.int64) -> None:
     counters = lent.counters
     if lent.keyed[cluster]["ends"] & CLOSED_FOR_GOOD != 0:
         leave_dead(borrowed(lent), cluster)
+    counters[CLOSED_KEYS] -= lent.keyed[cluster]["closed"] != np.uint64(0)
     remove_slot(borrowed(lent.slots), find_slot(lent.slots, lent.keyed[cluster]["key"]))
     lent.free_clusters[counters[FREE_CLUSTERS]] = cluster
     counters[FREE_CLUSTERS] += 1

@@ -63,7 +63,8 @@ def tell_operator(found: Mapping[str, Any], *, is_json: bool) -> None:
     if is_json:
         typer.echo(orjson.dumps(found).decode())
         return
-    typer.echo(printable(f"{found['name']}: version {found['version']} on {found['stream']}, {found['state']}"))
+    kept = f"; it kept what it holds since {found['held_since']}" if found.get("is_continued") else ""
+    typer.echo(printable(f"{found['name']}: version {found['version']} on {found['stream']}, {found['state']}{kept}"))
     for warning in found.get("warnings", ()):
         told.print(printable(f"warning: {warning}"), markup=False)
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import httpx
+import orjson
 import pytest
 from typer.testing import CliRunner
 
@@ -13,6 +14,7 @@ from pipeline.sources import EventLogOptions
 from pipeline.spark.session import SessionOptions, build_session
 from pipeline.testing import match_log
 from service import AlertSink, build_stores
+from service.cli.app import build_app
 from service.cli.joins import joins
 from service.client import ForestallClient
 from service.processes.timekeeper import Timekeeper
@@ -258,3 +260,53 @@ def test_the_command_line_and_projects_have_joins(http, api_url, tmp_path, monke
         assert [change.title for change in plan.work] == ["join paid"]
         apply_plan(client, plan, lambda change: None)
     assert http.get("/v1/joins/paid").json()["version"] == 2
+
+
+def starts(stores):
+    """How each version of the join began, as the log of a shard says."""
+    entries = [entry for entry in stores.log.read_range(0) if entry.kind.value == "operator-on"]
+    return [orjson.loads(entry.body)["start"] for entry in entries if entry.stream == "paid.inputs"]
+
+
+def test_a_join_that_runs_changes_with_what_it_holds(http, stores, options, api_url, tmp_path, monkeypatch):
+    monkeypatch.setenv("FORESTALL_API_KEY", KEY)
+    sink, half = AlertSink(stores, HandClock()), time_at(10)
+    http.post("/v1/joins", json=PAID)
+    placed = {"id": "o1", "type": "Order", "time": time_at(1), "data": {"id": "k1"}}
+    http.post("/v1/events?stream=orders", json=[placed])
+    for stream in ("orders", "payments"):
+        event = {"id": "half", "type": "Other", "time": half, "data": {"id": f"of-{stream}"}}
+        http.post(f"/v1/events?stream={stream}", json=[event])
+    for _ in range(3):
+        match_log(options, sink)
+        Timekeeper(stores).look()
+    folder = tmp_path / "project"
+    with ForestallClient(api_url, KEY) as client:
+        export_project(client, folder)
+        (document,) = [file for file in folder.rglob("*.yaml") if "kind: join" in file.read_text(encoding="utf-8")]
+        text = document.read_text(encoding="utf-8")
+        for old, new, effect in (
+            ("window: 1 h", "window: 2 h", "it keeps the rows that it holds"),
+            ("closed_by: unique", "type: Order", "it begins from nothing"),
+        ):
+            assert old in text
+            document.write_text(text.replace(old, new), encoding="utf-8")
+            plan = plan_project(client, read_project(folder), folder, is_pruned=False)
+            assert [(change.title, change.effect) for change in plan.work] == [("join paid", effect)]
+            told = CliRunner().invoke(build_app(), ["apply", str(folder), "--plan", "--url", api_url])
+            assert f"~ join paid: changed; {effect}" in told.output, told.output
+    changed = http.post(
+        "/v1/joins", json={**PAID, "window": "2 h", "return": {"order": "id(o)", "what": "id(p)"}}
+    ).json()
+    assert (changed["version"], changed["is_continued"]) == (2, True)
+    paid = {"id": "p1", "type": "Part", "time": time_at(20), "data": {"id": "x1", "order": "k1", "amount": 3}}
+    http.post("/v1/events?stream=payments", json=[paid])
+    matched(http, stores, lambda: match_log(options, sink))
+    assert listed(http, "paid") == [{"order": "o1", "what": "p1"}]
+    explained = http.get("/v1/joins/paid/explanation").json()["sentences"][-1]
+    assert "It kept what it held from version 1 on" in explained
+    other = http.post("/v1/joins", json={**PAID, "emit": "on_close", "return": {"n": "count(p)"}}).json()
+    assert (other["version"], other["is_continued"]) == (3, False)
+    http.post("/v1/joins/paid/pause")
+    assert http.post("/v1/joins/paid/resume").json()["is_continued"] is False
+    assert starts(stores) == ["fresh", "keep", "fresh", "fresh"]

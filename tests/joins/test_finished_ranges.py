@@ -1,5 +1,7 @@
 """Ranges of keys that inputs finish: which keys are in them, and what a join keeps of them."""
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 from hypothesis import given
@@ -41,7 +43,7 @@ def test_keys_are_in_the_ranges_that_were_said(said: list[tuple[int, KeyRange]],
     assert {hashes[one] for one in implied.tolist()} == known & expected[0]
 
 
-JOIN = {
+JOIN: dict[str, Any] = {
     "inputs": [
         {"stream": "a", "as": "o", "window": "4 us"},
         {"stream": "b", "as": "p", "closed_by": "punctuation", "window": "9 us"},
@@ -96,6 +98,22 @@ def test_what_was_saved_before_there_were_ranges_knows_the_keys_that_it_holds() 
     loaded.load(head, older)
     output = loaded.process(finished("p", {"to": 9}, 2))
     assert [(event.time_us, event.data["o"]) for event in output.events.to_events()] == [(2, "o7")]
+
+
+def test_another_version_knows_the_keys_that_are_held_and_the_ranges_that_were_finished() -> None:
+    plain = {**JOIN, "inputs": [JOIN["inputs"][0], {"stream": "b", "as": "p", "closed_by": "unique", "window": "9 us"}]}
+    run = JoinRun(read_join(plain), "pairs", 1)
+    run.process(EventBatch.joined([merged("o", "7", 1), merged("o", "8", 1)]))
+    run.change(read_join(JOIN), 2)
+    output = run.process(finished("p", {"to": 7}, 2))
+    assert [(event.time_us, event.data["o"]) for event in output.events.to_events()] == [(2, "o7")]
+    run.change(read_join(plain), 3)
+    head, sections = run.dump()
+    loaded = JoinRun(read_join(plain), "pairs", 3)
+    loaded.load(head, sections)
+    output = loaded.process(EventBatch.joined([merged("p", "7", 3), merged("p", "8", 3)]))
+    assert [broken.event.id for broken in output.broken] == ["p7"]
+    assert [event.data for event in output.events.to_events()] == [{"o": "o8", "p": "p8"}]
 
 
 def test_a_key_that_comes_after_its_range_is_finished_as_by_itself() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from joins import Broken, JoinOutput, JoinRun, read_join
+from joins import Broken, JoinOutput, JoinRun, keeps_rows, read_join
 from shards.errors import KeyFinished
 from shards.kinds.joins.rows import derived_rows
 from shards.operators import KeyChoice, Origin, Result, SavedHost
@@ -47,11 +47,13 @@ class JoinHost:
         stream: That of the merged events.
         runs: By name, with the documents that they are made of.
         newest_us: How far time has come.
+        changed: What follows from the last start, until it is asked for.
     """
 
     stream: str
     runs: dict[str, tuple[JoinRun, Mapping[str, object]]] = field(default_factory=dict)
     newest_us: int | None = None
+    changed: tuple[tuple[JoinRun, JoinOutput], ...] = ()
 
     @classmethod
     def of(cls, declaration: StreamDeclaration, saved: SavedHost | None) -> JoinHost:
@@ -83,15 +85,26 @@ class JoinHost:
         return bool(self.runs)
 
     def start(self, definition: Definition, start: Start) -> None:
-        """Start a join; another version begins from nothing.
+        """Start a join; another version begins from nothing, or goes on with what is held (``keep``).
 
         Raises:
             JoinRefused: The document describes none.
         """
         known = self.runs.get(definition.name)
-        if known is None or known[0].version != definition.version:
-            run = JoinRun(read_join(definition.body), definition.name, definition.version)
-            self.runs[definition.name] = run, definition.body
+        if known is not None and known[0].version == definition.version:
+            return
+        body = read_join(definition.body)
+        if known is None or start != "keep" or not keeps_rows(known[1], definition.body):
+            self.runs[definition.name] = JoinRun(body, definition.name, definition.version), definition.body
+            return
+        run = known[0]
+        self.changed = (*self.changed, (run, run.change(body, definition.version)))
+        self.runs[definition.name] = run, definition.body
+
+    def started(self) -> JoinResults:
+        """What left as windows have become smaller."""
+        found, self.changed = JoinResults(self.stream, self.changed), ()
+        return found
 
     def stop(self, name: str) -> None:
         """Stop a join; what it holds is dropped.

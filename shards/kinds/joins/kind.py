@@ -112,6 +112,12 @@ class JoinKind:
             )
         return found
 
+    def keeps(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+        """Whether a join can go on as another one, with the rows that it holds."""
+        from joins import keeps_rows  # noqa: PLC0415 - takes long
+
+        return keeps_rows(before, after)
+
     def explain(self, definition: Definition) -> Sequence[str]:
         """Which algorithm runs and why, what is kept of each input and for how long, and what is emitted when."""
         from joins import explain, read_join  # noqa: PLC0415 - takes long

@@ -353,6 +353,7 @@ def test_the_schema_names_every_kind():
         "events",
         "from_environment",
         "key",
+        "lateness",
         "lines",
     }
     assert Path(ROOT / "service/projects/document.schema.json").is_file()
