@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any, TypeAlias
 
@@ -53,11 +53,13 @@ class JoinOutput:
         events: Of the derived stream, in the order in which they came about; the key is that of the join.
         passed_on: The same, and among them a row that ends the trace of each key that is finished: ``streams.ENDED``.
         broken: Events that contradict a finished key.
+        is_suspended: Whether the join stops with the first of them (``late: fail``), and holds nothing any more.
     """
 
     events: EventBatch
     passed_on: EventBatch
     broken: tuple[Broken, ...] = ()
+    is_suspended: bool = False
 
     @classmethod
     def joined(cls, parts: Sequence[JoinOutput]) -> JoinOutput:
@@ -66,12 +68,14 @@ class JoinOutput:
             events=EventBatch.joined([part.events for part in parts]),
             passed_on=EventBatch.joined([part.passed_on for part in parts]),
             broken=tuple(broken for part in parts for broken in part.broken),
+            is_suspended=any(part.is_suspended for part in parts),
         )
 
 
 _Part: TypeAlias = tuple[NDArray[np.intp], Item, NDArray[np.uint64], NDArray[np.uint8]]
 """Items of one kind: their rows, the kind, their keys and their inputs."""
 
+_NOTHING = JoinOutput(events=EventBatch.from_events([]), passed_on=EventBatch.from_events([]))
 _CountedEvent: TypeAlias = tuple[int, str, int, int, Sequence[Any]]
 
 
@@ -104,6 +108,7 @@ class JoinRun:
         self._derived = DerivedEvents(body, name, version)
         self._totals = Totals(body.columns)
         self._open: dict[int, tuple[str, list[Any]]] = {}  # totals of keys that are not over, with their texts
+        self.is_suspended = False
         self._newest_keys: dict[int, int] = {}  # of inputs whose events of a key come together
         self._ranges = FinishedRanges(len(body.inputs))
         self._may_have_ranges = any(one.ends_with_traces for one in body.inputs)
@@ -135,8 +140,8 @@ class JoinRun:
         return JoinOutput.joined([*found, self._process(batch.slice(first))])
 
     def _process(self, batch: EventBatch) -> JoinOutput:
-        if not len(batch):
-            return JoinOutput(events=batch, passed_on=batch)
+        if not len(batch) or self.is_suspended:
+            return _NOTHING
         is_known, until_us = np.array([name in self._numbers for name in batch.type_names]), int(batch.time_us.max())
         batch = batch.take(np.flatnonzero(is_known[batch.type_codes]))
         items, rows = self._items(batch)
@@ -154,6 +159,8 @@ class JoinRun:
         Args:
             batch: One row.
         """
+        if self.is_suspended:
+            return _NOTHING
         (kind,), (said,) = (batch.columns.column(name).to_pylist() for name in ("type", "data"))
         time_us = int(batch.time_us[0])
         items = [(Item.TIME, 0, 0, time_us)]
@@ -184,6 +191,8 @@ class JoinRun:
 
     def advance_time(self, watermark_us: int) -> JoinOutput:
         """No event before a time comes any more."""
+        if self.is_suspended:
+            return _NOTHING
         items = ItemColumns.of([(Item.TIME, 0, 0, watermark_us)])
         return self._output(self._join.push(items), items, self._join.next_sequence)
 
@@ -216,9 +225,8 @@ class JoinRun:
     def finish(self) -> JoinOutput:
         """No event comes any more: every input finishes every key."""
         now_us = self._join.now_us
-        if now_us is None:
-            none = EventBatch.from_events([])
-            return JoinOutput(events=none, passed_on=none)
+        if now_us is None or self.is_suspended:
+            return _NOTHING
         keys, texts = self._join.keys().tolist(), self._texts()
         rest = sorted([(key, texts.get(key, "")) for key in keys], key=lambda pair: pair[1])
         items = ItemColumns.of(
@@ -248,6 +256,7 @@ class JoinRun:
             "format": _FORMAT,
             "join": head,
             "newest_keys": [[number, key] for number, key in sorted(self._newest_keys.items())],
+            **({"suspended": True} if self.is_suspended else {}),
         }
         held = self._held.dump(self._join.held_sequences())
         numbers: dict[str, bytes] = {}
@@ -275,6 +284,7 @@ class JoinRun:
             self._join.load(head["join"], _part(sections, "join/"))
             self._held = HeldEvents.load(_part(sections, "held/"))
             self._newest_keys = dict(head["newest_keys"])
+            self.is_suspended = head.get("suspended", False)
             self._open = {key: (text, total) for key, text, total in json.loads(sections["totals"])}
             if "ranges" in head:
                 self._ranges = FinishedRanges.load(head["ranges"], _part(sections, "ranges/"))
@@ -345,13 +355,19 @@ class JoinRun:
 
     def _output(self, found: JoinedColumns, items: ItemColumns, first: int, *, is_over: bool = False) -> JoinOutput:
         """What is reported of what the join found; ``is_over``: at the end of the input."""
-        broken: tuple[Broken, ...] = ()
         by_range = np.flatnonzero(items.kinds == Item.PLACE)
         self._broken += len(by_range)
-        if violations := sorted([*found.violations.tolist(), *by_range.tolist()]):
+        if len(by_range):
+            violations = np.sort(np.concatenate([found.violations, by_range.astype(np.int32)]))
+            found = replace(found, violations=violations)
+        is_suspended = self.body.late == "fail" and len(found.violations) > 0
+        if is_suspended:
+            found = found.until(int(found.violations[0]))
+        broken: tuple[Broken, ...] = ()
+        if len(found.violations):
             sequences = first + np.cumsum(_is_event(items)) - 1
-            events = self._held.batch(self._held.rows_of(sequences[violations])).to_events()
-            numbers = items.inputs[violations].tolist()
+            events = self._held.batch(self._held.rows_of(sequences[found.violations])).to_events()
+            numbers = items.inputs[found.violations].tolist()
             broken = tuple(
                 Broken(event=original_of(event), alias=self.body.inputs[number].alias)
                 for event, number in zip(events, numbers, strict=True)
@@ -362,10 +378,19 @@ class JoinRun:
             places = np.arange(len(found.members))
         else:
             made, places = self._on_close(found)
-        if self._held.is_sparse(self._join.stored, self._join.most_stored // _KEPT):
+        if is_suspended:
+            self._suspend()
+        elif self._held.is_sparse(self._join.stored, self._join.most_stored // _KEPT):
             self._held = self._held.only(self._join.held_sequences())
         passed_on = _with_ends(made, places, found, is_each=is_each)
-        return JoinOutput(events=made, passed_on=passed_on, broken=broken)
+        return JoinOutput(events=made, passed_on=passed_on, broken=broken, is_suspended=is_suspended)
+
+    def _suspend(self) -> None:
+        """Hold nothing any more, and take nothing in."""
+        self.is_suspended = True
+        self._join.drop(self._join.keys())
+        self._held, self._open, self._newest_keys = HeldEvents.empty(), {}, {}
+        self._ranges = FinishedRanges(len(self.body.inputs))
 
     def _on_close(self, found: JoinedColumns) -> tuple[EventBatch, NDArray[np.int64]]:
         """An event for each key that is over, of what took part until then, and the numbers of the closings."""

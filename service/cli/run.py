@@ -16,6 +16,7 @@ from service.cli.waiting import waiting_on
 from service.projects import (
     EVENTS,
     LISTS,
+    SUSPENSIONS,
     LocalProject,
     LocalStream,
     PromiseRefused,
@@ -26,7 +27,7 @@ from service.projects import (
     read_promises,
     short_ids,
 )
-from service.projects.errors import ProjectRefused
+from service.projects.errors import JoinSuspended, ProjectRefused
 from streams import Punctuation, did_you_mean
 from streams.compiling import JSON_LINES, compile_kernels
 from streams.readers import ReaderOptions, key_in_files
@@ -74,6 +75,8 @@ def run(
     numbers = {name: len(some) for name, some in found.items()}
     stats = {"events": sum(map(len, batches.values()))}
     print_results(found, shown, numbers, stats, is_json=output is RunOutput.JSON)
+    if found[SUSPENSIONS]:
+        raise JoinSuspended("\n".join(one["reason"] for one in found[SUSPENSIONS]))
 
 
 def print_results(
@@ -94,7 +97,8 @@ def print_results(
         streams = {name: [_without_stream(one) for one in events if one["stream"] == name] for name in shown}
         letters = {"dead_letters": found["dead_letters"]} if found["dead_letters"] else {}
         lists = {name: found[name] for name in LISTS}
-        typer.echo(orjson.dumps({"streams": streams, **lists, **letters, "stats": stats}).decode())
+        stopped = {SUSPENSIONS: found[SUSPENSIONS]} if found[SUSPENSIONS] else {}
+        typer.echo(orjson.dumps({"streams": streams, **lists, **letters, **stopped, "stats": stats}).decode())
         return
     for part in LISTS:
         for one in found[part]:

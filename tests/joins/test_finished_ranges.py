@@ -100,6 +100,15 @@ def test_what_was_saved_before_there_were_ranges_knows_the_keys_that_it_holds() 
     assert [(event.time_us, event.data["o"]) for event in output.events.to_events()] == [(2, "o7")]
 
 
+def test_a_join_that_may_not_be_contradicted_is_suspended_by_an_event_of_a_finished_range() -> None:
+    run = JoinRun(read_join({**JOIN, "late": "fail"}), "pairs", 1)
+    rows = [merged("o", "7", 1), finished("p", {"to": 5}, 1), merged("p", "7", 2), merged("p", "5", 3)]
+    output = run.process(EventBatch.joined([*rows, merged("p", "7", 4), finished("p", {"to": 9}, 5)]))
+    assert ([broken.event.id for broken in output.broken], output.is_suspended) == (["p5"], True)
+    assert [event.data for event in output.events.to_events()] == [{"o": "o7", "p": "p7"}]
+    assert run.process(merged("p", "7", 6)).events.to_events() == []
+
+
 def test_another_version_knows_the_keys_that_are_held_and_the_ranges_that_were_finished() -> None:
     plain = {**JOIN, "inputs": [JOIN["inputs"][0], {"stream": "b", "as": "p", "closed_by": "unique", "window": "9 us"}]}
     run = JoinRun(read_join(plain), "pairs", 1)
