@@ -143,7 +143,7 @@ class FinishedRanges:
 
     def _set_numbers(self, hashes: NDArray[np.uint64], numbers: NDArray[np.int64]) -> None:
         self._hashes, self._numbers = GrowingNumbers(hashes), GrowingNumbers(numbers)
-        self._most = max(_FEW, 2 * len(hashes))
+        self._most = max(_FEW, 4 * len(hashes))
 
 
 def _bounds(closed: ClosedSet) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -22,6 +22,7 @@ from streams.showing import shown
 LEAST_NUMBER, GREATEST_NUMBER = -(1 << 63), (1 << 63) - 1
 
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
+_SHORT_DIGITS = 18
 _SHORT, _LONG = r"^(0|-?[1-9][0-9]{0,17})$", r"^-?[1-9][0-9]{18}$"  # what fits into 64 bits, and what may
 
 
@@ -92,9 +93,11 @@ def whole_numbers(keys: pa.Array) -> tuple[NDArray[np.bool_], NDArray[np.int64]]
         Which of them are whole numbers, and of each the number; 0 of the others.
     """
     is_short = pc.match_substring_regex(keys, _SHORT)
-    numbers = pc.if_else(is_short, keys, "0").cast(pa.int64())
+    numbers = (keys if pc.all(is_short).as_py() else pc.if_else(is_short, keys, "0")).cast(pa.int64())
     found: NDArray[np.int64] = numbers_of(numbers).copy()
     is_whole: NDArray[np.bool_] = cast("NDArray[np.bool_]", is_short.to_numpy(zero_copy_only=False)).copy()
+    if (pc.max(pc.binary_length(keys)).as_py() or 0) <= _SHORT_DIGITS:
+        return is_whole, found
     for row in np.flatnonzero(pc.match_substring_regex(keys, _LONG).to_numpy(zero_copy_only=False)).tolist():
         number = whole_number(cast("Any", keys[row]).as_py())
         if number is not None:
