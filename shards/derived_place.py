@@ -10,7 +10,7 @@ import numpy as np
 from shards.entries import Entry
 from shards.operators import Host, KeyChoice, Kind, SavedHost
 from shards.place import Place, Step, known_kind
-from streams import ControlRecordError, EventBatch, StreamDeclaration
+from streams import EVERY_KEY, ControlRecordError, EventBatch, StreamDeclaration
 
 _WAITING = "waiting"
 
@@ -108,7 +108,8 @@ class DerivedPlace(Place):
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
         """Forget every other key, as if its events had gone elsewhere."""
         super().keep(is_kept, has_counts=has_counts)
-        self._waiting = self._waiting.take(np.flatnonzero(is_kept(self._waiting.key_hashes)))
+        hashes = self._waiting.key_hashes
+        self._waiting = self._waiting.take(np.flatnonzero(is_kept(hashes) | (hashes == EVERY_KEY)))
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """The state as a JSON object and sections by name."""

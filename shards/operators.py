@@ -18,7 +18,7 @@ from shards.entries import Entry
 from shards.feeds import Feed
 from shards.results import ResultKind
 from shards.rows import FoundRows
-from streams import ConstraintsOn, Definition, EventBatch, SpilledFiles, Start, StreamDeclaration
+from streams import ConstraintsOn, Definition, EventBatch, Punctuation, SpilledFiles, Start, StreamDeclaration
 
 Single: TypeAlias = tuple[ResultKind, str, dict[str, Any]]
 Result: TypeAlias = Single | FoundRows
@@ -177,6 +177,15 @@ class AnsweringHost(Host, Protocol):
         Raises:
             ForestallError: The question is not of a form that the kind knows.
         """
+        ...
+
+
+@runtime_checkable
+class FinishingHost(Host, Protocol):
+    """A host to which it matters that many keys are finished."""
+
+    def finish_keys(self, promise: Punctuation) -> Output:
+        """No event of a range of keys comes any more that is later than the time of the promise."""
         ...
 
 

@@ -16,6 +16,7 @@ from shards.errors import EventLate
 from shards.operators import (
     AnsweringHost,
     ChangingHost,
+    FinishingHost,
     FollowingHost,
     Host,
     KeyChoice,
@@ -41,6 +42,7 @@ from streams import (
     ForestallError,
     Lags,
     LatenessChange,
+    Punctuation,
     ReorderBuffer,
     Start,
     StreamDeclaration,
@@ -355,6 +357,12 @@ class Place:
         """
         for host in self._hosts.values():
             yield entry, host.end_trace(key, time_us)
+
+    def finish_keys(self, entry: Entry, promise: Punctuation) -> Iterator[Step]:
+        """The keys of a range are finished."""
+        for host in self._hosts.values():
+            if isinstance(host, FinishingHost):
+                yield entry, host.finish_keys(promise)
 
     def answer(self, asked: Ask) -> Answer:
         """What a host says to a question; its state stays as it is."""

@@ -388,15 +388,22 @@ class ShardState:
                     yield from _taken(place, record, entry)
             case TraceEnd(key=key, time_us=time_us):
                 yield from main.end_trace(entry, key, time_us)
-            case Punctuation(before_us=before_us) as promise:
-                if before_us is not None:
-                    for place in self._places_of(entry.stream):
-                        yield from place.advance_time(entry, before_us)
-                for key in promise.ended:
-                    yield from main.end_trace(entry, key, None)
+            case Punctuation() as promise:
+                yield from self._promised(promise, main, entry)
             case Ask() as asked:
                 place = self._places.get((entry.stream, asked.route), main)
                 yield entry, place.answer(asked)
+
+    def _promised(self, promise: Punctuation, main: Place, entry: Entry) -> Iterator[Step]:
+        """What follows from a promise of time, of some keys and of a range of keys."""
+        places = self._places_of(entry.stream)
+        if promise.before_us is not None:
+            for place in places:
+                yield from place.advance_time(entry, promise.before_us)
+        for key in promise.ended:
+            yield from main.end_trace(entry, key, None)
+        for place in places if promise.range is not None else ():
+            yield from place.finish_keys(entry, promise)
 
     def _control(self, record: ControlRecord, entry: Entry) -> None:
         match record:
