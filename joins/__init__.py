@@ -10,6 +10,7 @@ from joins.document import JoinBody, JoinInput, read_join
 from joins.errors import JoinError, JoinRefused, JoinStateError
 from joins.exercises import JOIN_EXERCISE
 from joins.explaining import explain
+from joins.figures import FIGURE, figures
 from joins.items import Cause, Item, ItemColumns, JoinedColumns, Why
 from joins.merging import (
     CLOSED,
@@ -28,6 +29,7 @@ from joins.windows import Window, WindowKind
 
 __all__ = [
     "CLOSED",
+    "FIGURE",
     "JOIN_EXERCISE",
     "LAST",
     "MARKS",
@@ -51,6 +53,7 @@ __all__ = [
     "WindowKind",
     "attributes_of",
     "explain",
+    "figures",
     "merged_data",
     "merged_id",
     "merged_ids",

@@ -15,9 +15,11 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from joins.costs.observing import StateObserver
 from joins.document import JoinBody
 from joins.emitting import DerivedEvents, MemberEvents
 from joins.errors import JoinStateError
+from joins.figures import numbers_of
 from joins.held_events import HeldEvents
 from joins.items import Item, ItemColumns, JoinedColumns
 from joins.merging import CLOSED, MARKS, original_of
@@ -88,6 +90,7 @@ class JoinRun:
         self._held = HeldEvents.empty()
         self._derived = DerivedEvents(body, name, version)
         self._totals = Totals(body.columns)
+        self._observer = StateObserver([one.window for one in body.inputs], [one.closes for one in body.inputs])
         self._open: dict[int, tuple[str, list[Any]]] = {}  # totals of keys that are not over, with their texts
         self._newest_keys: dict[int, int] = {}  # of inputs whose events of a key come together
         self._numbers = {
@@ -100,8 +103,9 @@ class JoinRun:
         return self._join.now_us
 
     def measures(self) -> dict[str, int]:
-        """Counts, as ``JoinStats`` has them."""
-        return {**asdict(self._join.stats), "open_totals": len(self._open)}
+        """Counts, as ``JoinStats`` has them, and what ``figures`` makes sentences of."""
+        figures = numbers_of(self.body, self._observer, self._join.stored_by_input)
+        return {**asdict(self._join.stats), "open_totals": len(self._open), **figures}
 
     def process(self, batch: EventBatch) -> JoinOutput:
         """Take merged events in; of what an input of another version has handed on only the time counts."""
@@ -110,6 +114,7 @@ class JoinRun:
         is_known, until_us = np.array([name in self._numbers for name in batch.type_names]), int(batch.time_us.max())
         batch = batch.take(np.flatnonzero(is_known[batch.type_codes]))
         items, rows = self._items(batch)
+        self._observer.observe(items)
         is_event, items = items.kinds == Item.EVENT, items.with_time(until_us)
         first = self._join.next_sequence
         taken = rows[is_event]

@@ -147,9 +147,14 @@ class OperatorLibrary:
         counts: Counter[str] = Counter()
         for report in reports:
             counts.update({counted.removeprefix(f"{kind}_"): count for counted, count in report.operators.items()})
+        sentences: list[str] = []
+        shown: Mapping[str, int] = counts
+        if isinstance(explaining, ExplainingKind):
+            figures, shown = explaining.figures(record.definition, counts)
+            sentences = [*explaining.explain(record.definition), *figures]
         return OperatorExplanation(
-            sentences=explaining.explain(record.definition) if isinstance(explaining, ExplainingKind) else (),
-            statistics=dict(counts) or None,
+            sentences=sentences,
+            statistics=dict(shown) or None,
             waiting=sum(report.waiting or 0 for report in reports),
         )
 
