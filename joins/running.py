@@ -14,9 +14,11 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from joins.costs.observing import StateObserver
 from joins.document import JoinBody
 from joins.emitting import DerivedEvents, MemberEvents
 from joins.errors import JoinStateError
+from joins.figures import numbers_of
 from joins.finished_ranges import FinishedRanges
 from joins.held_events import HeldEvents
 from joins.items import Item, ItemColumns, JoinedColumns
@@ -113,6 +115,7 @@ class JoinRun:
         self._held = HeldEvents.empty()
         self._derived = DerivedEvents(body, name, version)
         self._totals = Totals(body.columns)
+        self._observer = _observer_of(body)
         self._open: dict[int, tuple[str, list[Any]]] = {}  # totals of keys that are not over, with their texts
         self.is_suspended = False
         self._pager = self._pager_of(body)
@@ -160,8 +163,9 @@ class JoinRun:
         self._lost = reason
 
     def measures(self) -> dict[str, int]:
-        """Counts, as ``JoinStats`` has them, of what is in memory and on disk."""
-        counts = {**asdict(self._join.stats), "open_totals": len(self._open)}
+        """Counts, as ``JoinStats`` has them, of what is in memory and on disk, and what ``figures`` makes sentences of."""
+        figures = numbers_of(self.body, self._observer, self._join.stored_by_input)
+        counts = {**asdict(self._join.stats), "open_totals": len(self._open), **figures}
         counts["violations"] += self._broken
         if self._pager is not None:
             spilled = self._pager.measures()
@@ -206,6 +210,7 @@ class JoinRun:
             before = np.array(list(self._newest_keys.values()), np.uint64)
             self._bring_back(self._pager, np.concatenate([batch.key_hashes, before]), until_us)
         items, rows = self._items(batch)
+        self._observer.observe(items)
         is_event, items = _is_event(items), items.with_time(until_us)
         first = self._join.next_sequence
         taken = rows[is_event]
@@ -276,6 +281,7 @@ class JoinRun:
         """
         self._settle()
         before, self.body, self.version = self.body, body, version
+        self._observer = _observer_of(body)
         self._pager = self._pager_of(body)
         self._derived = DerivedEvents(body, self.name, version)
         self._totals = Totals(body.columns)
@@ -590,6 +596,10 @@ class JoinRun:
         for keys, some in () if self._pager is None else self._pager.texts():
             held |= dict(zip(keys.tolist(), some.to_pylist(), strict=True))
         return held
+
+
+def _observer_of(body: JoinBody) -> StateObserver:
+    return StateObserver([one.window for one in body.inputs], [one.closes for one in body.inputs])
 
 
 def _is_event(items: ItemColumns) -> NDArray[np.bool_]:

@@ -164,13 +164,17 @@ class OperatorLibrary:
         """
         record, explaining = self.get(kind, name), self._kinds[kind]
         reports = [one.streams[record.stream] for one in self._status.shards() if record.stream in one.streams]
-        said = explaining.explain(record.definition) if isinstance(explaining, ExplainingKind) else ()
         counts: Counter[str] = Counter()
         for report in reports:
             counts.update({counted.removeprefix(f"{kind}_"): count for counted, count in report.operators.items()})
+        sentences: list[str] = []
+        shown: Mapping[str, int] = counts
+        if isinstance(explaining, ExplainingKind):
+            figures, shown = explaining.figures(record.definition, counts)
+            sentences = [*explaining.explain(record.definition), _since(record), *figures]
         return OperatorExplanation(
-            sentences=(*said, _since(record)) if said else (),
-            statistics=dict(counts) or None,
+            sentences=sentences,
+            statistics=dict(shown) or None,
             waiting=sum(report.waiting or 0 for report in reports),
         )
 
