@@ -163,7 +163,7 @@ class JoinRun:
         self._lost = reason
 
     def measures(self) -> dict[str, int]:
-        """Counts, as ``JoinStats`` has them, of what is in memory and on disk, and what ``figures`` makes sentences of."""
+        """Counts, as ``JoinStats`` has them, of memory and disk, and what ``figures`` makes sentences of."""
         figures = numbers_of(self.body, self._observer, self._join.stored_by_input)
         counts = {**asdict(self._join.stats), "open_totals": len(self._open), **figures}
         counts["violations"] += self._broken
