@@ -20,6 +20,7 @@ from streams import Event, EventBatch
 OPEN_US = 4_000_000
 """How long an auction takes bids that nobody closes."""
 STREAMS = ("orders", "payments", "couriers", "auctions", "bids")
+DERIVED_STREAMS = ("paid", "delivered", "totals", "sold", "customers")
 COUNTED = "sold"
 """The join that has one event of each auction."""
 

@@ -13,7 +13,7 @@ from joins.windowed import MOST_INPUTS
 from joins.windows import Window
 
 Emit: TypeAlias = Literal["each", "on_close"]
-Late: TypeAlias = Literal["report", "drop"]
+Late: TypeAlias = Literal["report", "drop", "fail"]
 Closing: TypeAlias = Literal["unique", "clustered", "end", "punctuation", "workflow"]
 
 _ALIAS = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")

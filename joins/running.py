@@ -50,12 +50,14 @@ class JoinOutput:
         events: Of the derived stream, in the order in which they came about; the key is that of the join.
         passed_on: The same, and among them a row that ends the trace of each key that is finished: ``streams.ENDED``.
         broken: Events that contradict a finished key.
-        lost: Why the join has stopped here; None: it has not.
+        is_suspended: Whether the join stops with the first of them (``late: fail``), and holds nothing any more.
+        lost: Why rows that were on disk are gone, so that the join has stopped here; None: it has not.
     """
 
     events: EventBatch
     passed_on: EventBatch
     broken: tuple[Broken, ...] = ()
+    is_suspended: bool = False
     lost: str | None = None
 
 
@@ -93,6 +95,7 @@ class JoinRun:
         self._derived = DerivedEvents(body, name, version)
         self._totals = Totals(body.columns)
         self._open: dict[int, tuple[str, list[Any]]] = {}  # totals of keys that are not over, with their texts
+        self.is_suspended = False
         self._pager = self._pager_of(body)
         self._lost: str | None = None
         self._has_said_so = False
@@ -121,9 +124,9 @@ class JoinRun:
             self._pager.disk.verify()
 
     @property
-    def is_lost(self) -> bool:
-        """Whether it has stopped for good."""
-        return self._lost is not None
+    def has_stopped(self) -> bool:
+        """Whether it takes nothing in any more."""
+        return self.is_suspended or self._lost is not None
 
     def lose(self, reason: str) -> None:
         """Stop for good, as rows that were on disk are gone: a join without them would miss results.
@@ -141,7 +144,7 @@ class JoinRun:
             counts["stored"] += spilled["spilled"]
             counts["keys"] += spilled["spilled_keys"]
             counts["expired"] += self._pager.expired
-            counts |= {**spilled, "suspended": int(self._lost is not None)}
+            counts |= spilled
         return counts
 
     def process(self, batch: EventBatch) -> JoinOutput:
@@ -150,7 +153,7 @@ class JoinRun:
         Raises:
             StateLost: A file of rows on disk is missing or damaged.
         """
-        if not len(batch) or self._lost is not None:
+        if not len(batch) or self.has_stopped:
             return self._nothing()
         is_known, until_us = np.array([name in self._numbers for name in batch.type_names]), int(batch.time_us.max())
         batch = batch.take(np.flatnonzero(is_known[batch.type_codes]))
@@ -159,6 +162,8 @@ class JoinRun:
         for first, last in zip([0, *cuts], [*cuts, len(batch)], strict=True):
             part = batch.slice(first, last - first)
             parts.append(self._processed(part, int(part.time_us.max()) if last < len(batch) else until_us))
+            if parts[-1].is_suspended:
+                break
         return _joined(parts)
 
     def _processed(self, batch: EventBatch, until_us: int) -> JoinOutput:
@@ -175,7 +180,7 @@ class JoinRun:
 
     def advance_time(self, watermark_us: int) -> JoinOutput:
         """No event before a time comes any more."""
-        if self._lost is not None:
+        if self.has_stopped:
             return self._nothing()
         if self._pager is not None:
             self._bring_back(self._pager, np.zeros(0, np.uint64), watermark_us)
@@ -210,7 +215,7 @@ class JoinRun:
     def finish(self) -> JoinOutput:
         """No event comes any more: every input finishes every key."""
         now_us = self._join.now_us
-        if now_us is None or self._lost is not None:
+        if now_us is None or self.has_stopped:
             return self._nothing()
         if self._pager is not None:
             self._pager.expire(now_us)
@@ -282,6 +287,7 @@ class JoinRun:
             "format": _FORMAT,
             "join": head,
             "newest_keys": [[number, key] for number, key in sorted(self._newest_keys.items())],
+            **({"suspended": True} if self.is_suspended else {}),
         }
         held = self._held.dump(self._join.held_sequences())
         sections = {f"join/{name}": array for name, array in arrays.items()}
@@ -308,6 +314,7 @@ class JoinRun:
             self._join.load(head["join"], _part(sections, "join/"))
             self._held = HeldEvents.load(_part(sections, "held/"))
             self._newest_keys = dict(head["newest_keys"])
+            self.is_suspended = head.get("suspended", False)
             self._lost, self._has_said_so = head.get("lost", (None, False))
             if self._pager is not None:
                 self._pager.load(head["spilled"], sections["spilled"])
@@ -353,6 +360,9 @@ class JoinRun:
 
     def _output(self, found: JoinedColumns, items: ItemColumns, first: int, *, is_over: bool = False) -> JoinOutput:
         """What is reported of what the join found; ``is_over``: at the end of the input."""
+        is_suspended = self.body.late == "fail" and len(found.violations) > 0
+        if is_suspended:
+            found = found.until(int(found.violations[0]))
         broken: tuple[Broken, ...] = ()
         if len(found.violations):
             sequences = first + np.cumsum(items.kinds == Item.EVENT) - 1
@@ -368,12 +378,22 @@ class JoinRun:
             places = np.arange(len(found.members))
         else:
             made, places = self._on_close(found)
-        if self._pager is not None:
+        if is_suspended:
+            self._suspend()
+        elif self._pager is not None:
             self._held = self._pager.send_away(self._join, self._held, self._open)
         if self._held.is_sparse(self._join.stored, self._join.most_stored // _KEPT):
             self._held = self._held.only(self._join.held_sequences())
         passed_on = _with_ends(made, places, found, is_each=is_each)
-        return JoinOutput(events=made, passed_on=passed_on, broken=broken)
+        return JoinOutput(events=made, passed_on=passed_on, broken=broken, is_suspended=is_suspended)
+
+    def _suspend(self) -> None:
+        """Hold nothing any more, and take nothing in."""
+        self.is_suspended = True
+        self._join.drop(self._join.keys())
+        if self._pager is not None:
+            self._pager.disk.forget(self._pager.disk.keys)
+        self._held, self._open, self._newest_keys = HeldEvents.empty(), {}, {}
 
     def _on_close(self, found: JoinedColumns) -> tuple[EventBatch, NDArray[np.int64]]:
         """An event for each key that is over, of what took part until then, and the numbers of the closings."""
@@ -481,6 +501,7 @@ def _joined(outputs: Sequence[JoinOutput]) -> JoinOutput:
         events=EventBatch.joined([one.events for one in outputs]),
         passed_on=EventBatch.joined([one.passed_on for one in outputs]),
         broken=tuple(broken for one in outputs for broken in one.broken),
+        is_suspended=outputs[-1].is_suspended,
     )
 
 

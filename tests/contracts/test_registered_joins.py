@@ -168,7 +168,7 @@ def test_what_is_joined_is_listed(http, stores, options):
     assert http.get("/v1/joins/none/explanation").status_code == 404
     counted = http.get("/v1/joins/totals/explanation").json()["statistics"]
     assert counted["spill_writes"] >= counted["spill_reads"] > 0
-    assert counted["spilled"] == counted["suspended"] == 0
+    assert counted["spilled"] == counted["stored"] == 0
 
 
 @pytest.mark.spark
@@ -339,3 +339,28 @@ def test_a_join_that_runs_changes_with_what_it_holds(http, stores, options, api_
     http.post("/v1/joins/paid/pause")
     assert http.post("/v1/joins/paid/resume").json()["is_continued"] is False
     assert starts(stores) == ["fresh", "keep", "fresh", "fresh"]
+
+
+def test_a_join_that_may_not_be_contradicted_is_suspended(http, stores, options, monkeypatch):
+    sink = AlertSink(stores, HandClock())
+    inputs = [{"stream": "orders", "as": "o"}, PAID["inputs"][1]]
+    assert http.post("/v1/joins", json={**PAID, "inputs": inputs, "late": "fail"}).status_code == 201
+    hook = http.post("/v1/webhooks", json={"url": "https://93.184.215.14/h"}).json()
+    assert "join.suspended" in hook["kinds"], hook
+    send_all(http, orders=4)
+    late = {"id": "late", "type": "Part", "time": time_at(24), "data": {"id": "x9", "order": "k1", "amount": 0}}
+    assert http.post("/v1/events?stream=payments", json=[late]).json()["accepted"] == 1
+    matched(http, stores, lambda: match_log(options, sink))
+    shown = http.get("/v1/joins/paid").json()
+    assert shown["state"] == "suspended"
+    said = {name: shown["suspension"][name] for name in ("event", "key", "source", "version")}
+    assert said == {"event": "late", "key": "k1", "source": "payments", "version": 1}
+    assert ("o1", "late", 0) not in found_pairs(http)
+    assert records(stores)[3:] == [("pause", stream) for stream in ("paid.inputs", "orders", "payments")]
+    (listed_one,) = http.get("/v1/joins/paid/results/join-suspensions").json()["items"]
+    assert listed_one["id"] == shown["suspension"]["id"]
+    assert 'forestall_operator_suspended{name="paid",operator="join"} 1' in http.get("/metrics").text
+    assert "suspended" in http.get("/v1/joins/paid/explanation").json()["sentences"][-1]
+    resumed = http.post("/v1/joins/paid/resume").json()
+    assert (resumed["state"], resumed["version"], resumed["suspension"]) == ("active", 2, None)
+    assert resumed["is_continued"] is False

@@ -33,7 +33,8 @@ JOINS = {
 def begun(case: str) -> InlineShards:
     document = JOINS[case]
     returns = {"n": "count(p)"} if document.get("emit") == "on_close" else {"o": "o.text", "p": "p.text"}
-    return started(1, {"name": "pairs", "return": returns, **document})
+    run: InlineShards = started(1, {"name": "pairs", "return": returns, **document})
+    return run
 
 
 def bytes_of_join(run: InlineShards) -> int:

@@ -9,7 +9,8 @@ from typing import Any
 import orjson
 
 from joins import Broken, JoinOutput, JoinRun, keeps_rows, read_join
-from shards.errors import JoinSuspended, KeyFinished
+from shards.errors import KeyFinished
+from shards.kinds.joins.result_kinds import JOIN_SUSPENSION
 from shards.kinds.joins.rows import derived_rows
 from shards.operators import KeyChoice, Origin, Result, SavedHost
 from shards.results import DEAD_LETTER
@@ -47,8 +48,10 @@ class JoinResults:
                 yield derived_rows(output.events, sources, (self.stream, run.name), operator, is_merged=False)
             for broken in output.broken if run.body.late == "report" else ():
                 yield _letter(run, broken, origin)
+            for broken in output.broken if output.is_suspended else ():
+                yield _suspension(run, broken, self.stream, origin)
             if output.lost is not None:
-                yield _suspended(run, output.lost, self.stream, origin)
+                yield _lost(run, output.lost, self.stream, origin)
 
 
 @dataclass(slots=True)
@@ -108,7 +111,8 @@ class JoinHost:
         if known is not None and known[0].version == definition.version:
             return
         body = read_join(definition.body)
-        if known is None or known[0].is_lost or start != "keep" or not keeps_rows(known[1], definition.body):
+        is_kept = start == "keep" and known is not None and not known[0].has_stopped
+        if known is None or not is_kept or not keeps_rows(known[1], definition.body):
             run = JoinRun(body, definition.name, definition.version, self.spilled)
             self.runs[definition.name] = run, definition.body
             return
@@ -215,32 +219,28 @@ def _loaded(run: JoinRun, head: Mapping[str, Any], sections: Mapping[str, bytes]
     return run
 
 
-def _suspended(run: JoinRun, reason: str, stream: str, origin: Origin) -> Result:
-    """The dead letter of a join that has stopped."""
-    error = JoinSuspended(
-        f"the join {run.name!r} has stopped in shard {origin.shard}: {reason}; without these rows it would miss "
-        "results, and no older state is left to rebuild them from; pause and resume the join to begin from nothing"
-    )
-    identity = row_id(DEAD_LETTER, stream, error.code, run.name, run.version, origin.shard, reason)
+def _lost(run: JoinRun, reason: str, stream: str, origin: Origin) -> Result:
+    """A join runs no more, as rows that it had on disk are gone."""
     body = {
-        **dead_letter_body(origin.shard, origin.entry, error),
-        "id": identity,
+        "type": JOIN_SUSPENSION.delivered_as,
+        "id": row_id(JOIN_SUSPENSION, stream, run.name, run.version),
+        "operator": "join",
         "stream": stream,
         "pattern": run.name,
         "version": run.version,
+        "shard": origin.shard,
+        "reason": f"the join {run.name!r} (version {run.version}) is suspended in want of its rows: {reason}, and no "
+        "older state is left to rebuild them from. It emits nothing until another version is registered or it is "
+        "resumed, and begins from nothing then",
     }
-    return DEAD_LETTER, identity, body
+    return JOIN_SUSPENSION, str(body["id"]), body
 
 
 def _letter(run: JoinRun, broken: Broken, origin: Origin) -> Result:
     """The dead letter of an event that contradicts a finished key."""
     event = broken.event
-    error = KeyFinished(
-        f"event {event.id!r} of type {event.type!r} joined nothing: the input {broken.alias!r} of the join "
-        f"{run.name!r} had said that no more events of the key {event.key!r} come; closed_by of the input is too "
-        "early, or the event is late"
-    )
-    stream = next(one.stream for one in run.body.inputs if one.alias == broken.alias)
+    error = KeyFinished(f"{_said(broken)} joined nothing: {_why(run, broken)}")
+    stream = _source(run, broken)
     identity = row_id(DEAD_LETTER, stream, error.code, run.name, run.version, broken.alias, event.id, event.time_us)
     shown = {"id": event.id, "type": event.type, "time": format_time(event.time_us), "key": event.key}
     body = {
@@ -255,3 +255,43 @@ def _letter(run: JoinRun, broken: Broken, origin: Origin) -> Result:
         "event": orjson.dumps({**shown, "data": event.data}).decode(),
     }
     return DEAD_LETTER, identity, body
+
+
+def _suspension(run: JoinRun, broken: Broken, stream: str, origin: Origin) -> Result:
+    """A join runs no more; however many shards find so, it is one and the same suspension."""
+    event = broken.event
+    identity = row_id(JOIN_SUSPENSION, stream, run.name, run.version)
+    body = {
+        "type": JOIN_SUSPENSION.delivered_as,
+        "id": identity,
+        "operator": "join",
+        "stream": stream,
+        "pattern": run.name,
+        "version": run.version,
+        "key": event.key,
+        "source": _source(run, broken),
+        "event": event.id,
+        "event_type": event.type,
+        "time": format_time(event.time_us),
+        "shard": origin.shard,
+        "reason": f"the join {run.name!r} (version {run.version}) is suspended by late: fail: {_said(broken)} came, "
+        f"but {_why(run, broken)}. It emits nothing until another version is registered or it is resumed, and begins "
+        "from nothing then",
+    }
+    return JOIN_SUSPENSION, identity, body
+
+
+def _said(broken: Broken) -> str:
+    return f"event {broken.event.id!r} of type {broken.event.type!r}"
+
+
+def _why(run: JoinRun, broken: Broken) -> str:
+    return (
+        f"the input {broken.alias!r} of the join {run.name!r} had said that no more events of the key "
+        f"{broken.event.key!r} come; closed_by of the input is too early, or the event is late"
+    )
+
+
+def _source(run: JoinRun, broken: Broken) -> str:
+    """The stream that an event came from."""
+    return next(one.stream for one in run.body.inputs if one.alias == broken.alias)

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from shards.errors import OperatorRefused
 from shards.feeds import Feed
+from shards.kinds.joins.result_kinds import JOIN_SUSPENSION
 from shards.kinds.joins.schema import JOIN_SCHEMA
 from shards.operators import Host, SavedHost
 from shards.results import ResultKind
@@ -57,7 +58,7 @@ class JoinKind:
 
     name: ClassVar[str] = "join"
     plural: ClassVar[str] = "joins"
-    result_kinds: ClassVar[tuple[ResultKind, ...]] = ()
+    result_kinds: ClassVar[tuple[ResultKind, ...]] = (JOIN_SUSPENSION,)
     is_resident: ClassVar[bool] = False
     schema: ClassVar[Mapping[str, Any]] = JOIN_SCHEMA
     files: SpilledFiles = field(default_factory=SpilledFiles, compare=False)

@@ -64,7 +64,10 @@ JOIN_SCHEMA: Mapping[str, Any] = {
             "properties": {"rows": {"type": "integer", "minimum": 1}, "spill": {"const": True}},
             "additionalProperties": False,
         },
-        "late": {"enum": ["report", "drop"], "description": "What to do with an event of a finished key."},
+        "late": {
+            "enum": ["report", "drop", "fail"],
+            "description": "What to do with an event of a finished key: a dead letter, nothing, or suspend the join.",
+        },
     },
     "required": ["inputs", "return"],
     "examples": [
