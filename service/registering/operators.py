@@ -99,14 +99,7 @@ class OperatorLibrary:
             WrongOperatorState: It is retired, or the draft is of one that runs already.
         """
         reader = self._kinds[kind]
-        wanted = reader.read(document, self._registry.stream)
-        if not self._can_spill and isinstance(reader, SpillingKind) and reader.spills(wanted):
-            raise OperatorRefused(
-                f"the {kind} {wanted.name!r} keeps a part of its state in files, and snapshots of this service are in "
-                "Redis, so there is no folder for them: set FORESTALL_SNAPSHOTS to a folder that every machine reaches "
-                "under the same path, or leave 'memory' out",
-                field="memory",
-            )
+        wanted = self._read(reader, document)
         draft = OperatorDraft(
             kind=kind,
             name=wanted.name,
@@ -186,6 +179,17 @@ class OperatorLibrary:
             UnknownOperator: There is none of that name.
         """
         self._registry.operators(kind).remove(name, condition)
+
+    def _read(self, reader: DocumentKind, document: Mapping[str, Any]) -> Definition:
+        wanted = reader.read(document, self._registry.stream)
+        if not self._can_spill and isinstance(reader, SpillingKind) and reader.spills(wanted):
+            raise OperatorRefused(
+                f"the {reader.name} {wanted.name!r} keeps a part of its state in files, and snapshots of this service "
+                "are in Redis, so there is no folder for them: set FORESTALL_SNAPSHOTS to a folder that every machine "
+                "reaches under the same path, or leave 'memory' out",
+                field="memory",
+            )
+        return wanted
 
     def _parts(self, kind: DocumentKind, wanted: Definition) -> tuple[OperatorPart, ...]:
         """What an operator consists of besides, where its kind is such."""
