@@ -172,7 +172,7 @@ class JoinRun:
             counts["stored"] += spilled["spilled"]
             counts["keys"] += spilled["spilled_keys"]
             counts["expired"] += self._pager.expired
-            counts |= {**spilled, "suspended": int(self._lost is not None)}
+            counts |= spilled
         return counts
 
     def process(self, batch: EventBatch) -> JoinOutput:
@@ -228,7 +228,9 @@ class JoinRun:
         if self.has_stopped:
             return self._nothing()
         (kind,), (said,) = (batch.columns.column(name).to_pylist() for name in ("type", "data"))
-        time_us = int(batch.time_us[0])
+        time_us, now_us = int(batch.time_us[0]), self._join.now_us
+        if self._pager is not None and now_us is not None:
+            self._pager.expire(now_us)  # a key that is known no more is not finished
         number, keys = 0, np.zeros(0, np.uint64)
         if kind in self._numbers:  # else of an input of another version
             number, _ = self._numbers[kind]
