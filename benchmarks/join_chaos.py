@@ -86,8 +86,8 @@ class Joins:
     def _see(self, service: TemporaryService, outcome: Outcome) -> None:
         alerts = (alert for stream in DERIVED_STREAMS for alert in service.client.pages("/alerts", stream=stream))
         outcome.found = [_identity(alert) for alert in alerts]
-        found = service.client.pages("/derived-events")
-        events = [_text(one["into"], one) for one in found if one["into"] in DERIVED_STREAMS]
+        derived = service.client.pages("/derived-events")
+        events = [_text(one["into"], one) for one in derived if one["into"] in DERIVED_STREAMS]
         for what, found in ((DERIVED, events), (WEBHOOKS, list(dict.fromkeys(self._receiver.ids())))):
             outcome.others[what] = outcome.others[what][0], found
 
