@@ -69,6 +69,7 @@ inputs:
   - {{stream: payments, as: p, type: Part, key: order, closed_by: {{type: Last}}}}
 window: 2 s
 outer: [p]
+memory: {{rows: 25, spill: true}}
 return: {{order: id(o), customer: o.customer, payment: id(p), amount: p.amount}}
 ---
 kind: join
@@ -96,6 +97,7 @@ inputs:
   - {{stream: bids, as: b, type: Bid, closed_by: end}}
 emit: on_close
 outer: [b]
+memory: {{rows: 25, spill: true}}
 return: {{auction: id(a), bids: count(b), best: max(b.price)}}
 ---
 kind: pattern

@@ -6,6 +6,7 @@ completes it; any cut of the items into batches, and saving and loading in betwe
 as over at the first item at which that is known; one look-up for each event.
 """
 
+from joins.changing import keeps_rows
 from joins.document import JoinBody, JoinInput, read_join
 from joins.errors import JoinError, JoinRefused, JoinStateError
 from joins.exercises import JOIN_EXERCISE
@@ -51,6 +52,7 @@ __all__ = [
     "WindowKind",
     "attributes_of",
     "explain",
+    "keeps_rows",
     "merged_data",
     "merged_id",
     "merged_ids",

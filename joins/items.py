@@ -115,3 +115,21 @@ class JoinedColumns:
     closing_items: NDArray[np.int32]
     closing_places: NDArray[np.int64]
     violations: NDArray[np.int32]
+
+    def until(self, item: int) -> JoinedColumns:
+        """What items up to one led to, that one included."""
+        results = int(np.searchsorted(self.result_items, item, side="right"))
+        closings = int(np.searchsorted(self.closing_items, item, side="right"))
+        violations = int(np.searchsorted(self.violations, item, side="right"))
+        return JoinedColumns(
+            members=self.members[:results],
+            result_times_us=self.result_times_us[:results],
+            result_items=self.result_items[:results],
+            result_whys=self.result_whys[:results],
+            closing_keys=self.closing_keys[:closings],
+            closing_causes=self.closing_causes[:closings],
+            closing_times_us=self.closing_times_us[:closings],
+            closing_items=self.closing_items[:closings],
+            closing_places=self.closing_places[:closings],
+            violations=self.violations[:violations],
+        )

@@ -46,6 +46,7 @@ class ReferenceJoin:
     _taken: list[_Event] = field(default_factory=list)
     _closings: set[tuple[int, int]] = field(default_factory=set)
     _reported: set[int] = field(default_factory=set)
+    _gone: set[int] = field(default_factory=set)
     _now_us: int = -(2**62)
 
     def push(self, kind: Item, number: int, key: int, time_us: int) -> None:
@@ -57,6 +58,12 @@ class ReferenceJoin:
         elif kind is not Item.TIME:
             self._take(number, key if kind is Item.EVENT else None)
         self._settle(Why.BY_CLOSING if kind is Item.CLOSING else Why.BY_WINDOW, came=kind is Item.EVENT)
+
+    def change(self, windows: Sequence[Window]) -> None:
+        """Other windows from here on; an event that could join nothing any more before does not come back."""
+        self._gone.update(event.sequence for event in self._taken if not self._may_join(event))
+        self.windows = windows
+        self._settle(Why.BY_WINDOW)
 
     def held(self) -> set[int]:
         """Sequence numbers of the events that may still join."""
@@ -96,7 +103,9 @@ class ReferenceJoin:
         yield from (tuple(one.sequence for one in combination) for combination in product(*others))
 
     def _is_inside(self, event: _Event) -> bool:
-        """Whether an event is in its window now."""
+        """Whether an event is in its window now, and was until now."""
+        if event.sequence in self._gone:
+            return False
         window, mine = self.windows[event.number], [one for one in self._events if one.number == event.number]
         if window.kind == "time":
             return self._now_us - event.time_us < window.size

@@ -5,14 +5,12 @@ The merged events come in one order: by time, then by input, then as they came.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
 from joins.document import JoinBody
@@ -21,11 +19,13 @@ from joins.errors import JoinStateError
 from joins.held_events import HeldEvents
 from joins.items import Item, ItemColumns, JoinedColumns
 from joins.merging import CLOSED, MARKS, original_of
-from joins.returns import Totals
+from joins.paging import Pager
+from joins.returns import Column, Totals, packed_totals, unpacked_totals
 from joins.windowed import WindowJoin
-from streams import Event, EventBatch, texts_of
+from streams import Event, EventBatch, SpilledFiles, texts_of
 
 _FORMAT = 1
+_NO_ITEMS = ItemColumns.of([])
 _KEPT = 8  # events are forgotten when they are more than this part of those that were ever stored at a time
 
 
@@ -50,11 +50,15 @@ class JoinOutput:
         events: Of the derived stream, in the order in which they came about; the key is that of the join.
         passed_on: The same, and among them a row that ends the trace of each key that is finished: ``streams.ENDED``.
         broken: Events that contradict a finished key.
+        is_suspended: Whether the join stops with the first of them (``late: fail``), and holds nothing any more.
+        lost: Why rows that were on disk are gone, so that the join has stopped here; None: it has not.
     """
 
     events: EventBatch
     passed_on: EventBatch
     broken: tuple[Broken, ...] = ()
+    is_suspended: bool = False
+    lost: str | None = None
 
 
 _CountedEvent: TypeAlias = tuple[int, str, int, int, Sequence[Any]]
@@ -80,15 +84,21 @@ class JoinRun:
         body: What it does.
         name: Of the join.
         version: Of the join.
+        files: Where its rows go that do not fit into its memory; None: to a scratch folder.
     """
 
-    def __init__(self, body: JoinBody, name: str, version: int) -> None:
+    def __init__(self, body: JoinBody, name: str, version: int, files: SpilledFiles | None = None) -> None:
         self.body, self.name, self.version = body, name, version
+        self.spilled = files or SpilledFiles()
         self._join = WindowJoin([one.window for one in body.inputs], outer=body.reporting)
         self._held = HeldEvents.empty()
         self._derived = DerivedEvents(body, name, version)
         self._totals = Totals(body.columns)
         self._open: dict[int, tuple[str, list[Any]]] = {}  # totals of keys that are not over, with their texts
+        self.is_suspended = False
+        self._pager = self._pager_of(body)
+        self._lost: str | None = None
+        self._has_said_so = False
         self._newest_keys: dict[int, int] = {}  # of inputs whose events of a key come together
         self._numbers = {
             f"{one.alias}{mark}": (number, mark) for number, one in enumerate(body.inputs) for mark in MARKS
@@ -99,16 +109,68 @@ class JoinRun:
         """How far time has come; None before the first event."""
         return self._join.now_us
 
+    @property
+    def files(self) -> list[str]:
+        """Names of the files of its rows that are on disk."""
+        return [] if self._pager is None else self._pager.disk.names
+
+    def verify(self) -> None:
+        """Compare the checksums of the files of its rows.
+
+        Raises:
+            StateLost: One is missing or damaged; the message names it.
+        """
+        if self._pager is not None:
+            self._pager.disk.verify()
+
+    @property
+    def has_stopped(self) -> bool:
+        """Whether it takes nothing in any more."""
+        return self.is_suspended or self._lost is not None
+
+    def lose(self, reason: str) -> None:
+        """Stop for good, as rows that were on disk are gone: a join without them would miss results.
+
+        Args:
+            reason: A sentence that the next output says.
+        """
+        self._lost = reason
+
     def measures(self) -> dict[str, int]:
-        """Counts, as ``JoinStats`` has them."""
-        return {**asdict(self._join.stats), "open_totals": len(self._open)}
+        """Counts, as ``JoinStats`` has them, of what is in memory and on disk."""
+        counts = {**asdict(self._join.stats), "open_totals": len(self._open)}
+        if self._pager is not None:
+            spilled = self._pager.measures()
+            counts["stored"] += spilled["spilled"]
+            counts["keys"] += spilled["spilled_keys"]
+            counts["expired"] += self._pager.expired
+            counts |= {**spilled, "suspended": int(self._lost is not None)}
+        return counts
 
     def process(self, batch: EventBatch) -> JoinOutput:
-        """Take merged events in; of what an input of another version has handed on only the time counts."""
-        if not len(batch):
-            return JoinOutput(events=batch, passed_on=batch)
+        """Take merged events in; of what an input of another version has handed on only the time counts.
+
+        Raises:
+            StateLost: A file of rows on disk is missing or damaged.
+        """
+        if not len(batch) or self.has_stopped:
+            return self._nothing()
         is_known, until_us = np.array([name in self._numbers for name in batch.type_names]), int(batch.time_us.max())
         batch = batch.take(np.flatnonzero(is_known[batch.type_codes]))
+        cuts = [] if self._pager is None else self._pager.cuts(batch.key_hashes)
+        parts = []
+        for first, last in zip([0, *cuts], [*cuts, len(batch)], strict=True):
+            part = batch.slice(first, last - first)
+            parts.append(self._processed(part, int(part.time_us.max()) if last < len(batch) else until_us))
+            if self.has_stopped:
+                break
+        return _joined(parts)
+
+    def _processed(self, batch: EventBatch, until_us: int) -> JoinOutput:
+        """Take in events the rows of whose keys have room in memory."""
+        if self._pager is not None:
+            before = np.array(list(self._newest_keys.values()), np.uint64)
+            self._bring_back(self._pager, np.concatenate([batch.key_hashes, before]), until_us)
         items, rows = self._items(batch)
         is_event, items = items.kinds == Item.EVENT, items.with_time(until_us)
         first = self._join.next_sequence
@@ -118,27 +180,95 @@ class JoinRun:
 
     def advance_time(self, watermark_us: int) -> JoinOutput:
         """No event before a time comes any more."""
+        if self.has_stopped:
+            return self._nothing()
+        if self._pager is not None:
+            self._bring_back(self._pager, np.zeros(0, np.uint64), watermark_us)
         items = ItemColumns.of([(Item.TIME, 0, 0, watermark_us)])
         return self._output(self._join.push(items), items, self._join.next_sequence)
+
+    def change(self, body: JoinBody, version: int) -> JoinOutput:
+        """Go on as another version of the join, with what is held (``keeps_rows``).
+
+        What is outside of a smaller window leaves here, at the time that the join has come to; what has left does not
+        come back. A key that an input has finished stays so. What finishes keys from here on does so by the events that
+        come from here on. A total that is in both versions continues; another one is of the events from here on.
+
+        Returns:
+            What that leads to.
+        """
+        self._settle()
+        before, self.body, self.version = self.body, body, version
+        self._pager = self._pager_of(body)
+        self._derived = DerivedEvents(body, self.name, version)
+        self._totals = Totals(body.columns)
+        places = {_what(column): place for place, column in enumerate(before.columns)}
+        for key, (text, total) in self._open.items():
+            known = [places.get(_what(column)) for column in body.columns]
+            fresh = self._totals.empty()
+            self._open[key] = text, [fresh[n] if at is None else total[at] for n, at in enumerate(known)]
+        self._newest_keys = {
+            number: key for number, key in self._newest_keys.items() if "clustered" in body.inputs[number].closings
+        }
+        return self._output(self._join.change([one.window for one in body.inputs]), _NO_ITEMS, self._join.next_sequence)
 
     def finish(self) -> JoinOutput:
         """No event comes any more: every input finishes every key."""
         now_us = self._join.now_us
-        if now_us is None:
-            none = EventBatch.from_events([])
-            return JoinOutput(events=none, passed_on=none)
+        if now_us is None or self.has_stopped:
+            return self._nothing()
+        if self._pager is not None:
+            self._pager.expire(now_us)
         keys, texts = self._join.keys().tolist(), self._texts()
-        rest = sorted([(key, texts.get(key, "")) for key in keys], key=lambda pair: pair[1])
-        items = ItemColumns.of(
-            [(Item.CLOSING, number, key, now_us) for key, _ in rest for number in range(len(self.body.inputs))]
+        if self._pager is not None:
+            keys += self._pager.disk.keys.tolist()
+        rest = np.array(sorted(keys, key=lambda key: (texts.get(key, ""), key)), np.uint64)
+        cuts = [] if self._pager is None else self._pager.cuts(rest)
+        return _joined(
+            [self._finished(part, now_us) for part in np.split(rest, cuts)],
+        )
+
+    def _finished(self, keys: NDArray[np.uint64], now_us: int) -> JoinOutput:
+        """Every input finishes some keys, one after the other."""
+        if self._pager is not None:
+            self._bring_back(self._pager, keys, now_us)
+        inputs = len(self.body.inputs)
+        items = ItemColumns(
+            kinds=np.full(len(keys) * inputs, Item.CLOSING, np.uint8),
+            inputs=np.tile(np.arange(inputs, dtype=np.uint8), len(keys)),
+            keys=np.repeat(keys, inputs),
+            times_us=np.full(len(keys) * inputs, now_us),
         )
         return self._output(self._join.push(items), items, self._join.next_sequence, is_over=True)
+
+    def _settle(self) -> None:
+        """Have all rows in memory that may still join; what has left its window is there no more."""
+        now_us = self._join.now_us
+        if self._pager is not None and now_us is not None:
+            self._bring_back(self._pager, self._pager.disk.keys, now_us)
+            self._join.push(ItemColumns.of([(Item.TIME, 0, 0, now_us)]))
+
+    def _pager_of(self, body: JoinBody) -> Pager | None:
+        return (
+            None if body.memory_rows is None else Pager(body.memory_rows, self.spilled, f"{self.name} {self.version}")
+        )
+
+    def _nothing(self) -> JoinOutput:
+        """Nothing; why nothing comes any more is said once."""
+        none = EventBatch.from_events([])
+        lost, self._has_said_so = None if self._has_said_so else self._lost, self._lost is not None
+        return JoinOutput(events=none, passed_on=none, lost=lost)
+
+    def _bring_back(self, pager: Pager, keys: NDArray[np.uint64], until_us: int) -> None:
+        pager.bring_back(self._join, self._held, self._open, keys, until_us)
 
     def drop(self, is_dropped: NDArray[np.bool_], keys: NDArray[np.uint64]) -> None:
         """Forget some of the keys that ``keys`` gives, as if their events had never come."""
         gone = keys[is_dropped]
         known = np.isin(gone, self._join.keys())
         self._join.drop(gone[known])
+        if self._pager is not None:
+            self._pager.disk.forget(gone)
         for key in gone.tolist():
             self._open.pop(key, None)
         self._newest_keys = {number: key for number, key in self._newest_keys.items() if key not in set(gone.tolist())}
@@ -146,7 +276,8 @@ class JoinRun:
     def keys(self) -> NDArray[np.uint64]:
         """Hashed keys of which something is known."""
         others = [*self._open, *self._newest_keys.values()]
-        return np.unique(np.concatenate([self._join.keys(), np.array(others, np.uint64)]))
+        on_disk = [] if self._pager is None else [self._pager.disk.keys]
+        return np.unique(np.concatenate([self._join.keys(), np.array(others, np.uint64), *on_disk]))
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """The state as a JSON object and sections by name."""
@@ -156,13 +287,18 @@ class JoinRun:
             "format": _FORMAT,
             "join": head,
             "newest_keys": [[number, key] for number, key in sorted(self._newest_keys.items())],
+            **({"suspended": True} if self.is_suspended else {}),
         }
         held = self._held.dump(self._join.held_sequences())
         sections = {f"join/{name}": array for name, array in arrays.items()}
+        if self._pager is not None:
+            state["spilled"], sections["spilled"] = self._pager.dump()
+        if self._lost is not None:
+            state["lost"] = [self._lost, self._has_said_so]
         return state, {
             **sections,
             **{f"held/{name}": one for name, one in held.items()},
-            "totals": _packed(totals),
+            "totals": packed_totals(totals),
         }
 
     def load(self, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> None:
@@ -170,6 +306,7 @@ class JoinRun:
 
         Raises:
             JoinStateError: It is damaged, or of another form.
+            StateLost: A file of rows on disk is missing, or of another length.
         """
         if head.get("format") != _FORMAT:
             raise JoinStateError(f"the saved join {self.name!r} has the format {head.get('format')}, not {_FORMAT}")
@@ -177,7 +314,11 @@ class JoinRun:
             self._join.load(head["join"], _part(sections, "join/"))
             self._held = HeldEvents.load(_part(sections, "held/"))
             self._newest_keys = dict(head["newest_keys"])
-            self._open = {key: (text, total) for key, text, total in json.loads(sections["totals"])}
+            self.is_suspended = head.get("suspended", False)
+            self._lost, self._has_said_so = head.get("lost", (None, False))
+            if self._pager is not None:
+                self._pager.load(head["spilled"], sections["spilled"])
+            self._open = {key: (text, total) for key, text, total in unpacked_totals(sections["totals"])}
         except (KeyError, ValueError) as error:
             raise JoinStateError(f"the saved join {self.name!r} cannot be read: {error}") from error
 
@@ -219,6 +360,9 @@ class JoinRun:
 
     def _output(self, found: JoinedColumns, items: ItemColumns, first: int, *, is_over: bool = False) -> JoinOutput:
         """What is reported of what the join found; ``is_over``: at the end of the input."""
+        is_suspended = self.body.late == "fail" and len(found.violations) > 0
+        if is_suspended:
+            found = found.until(int(found.violations[0]))
         broken: tuple[Broken, ...] = ()
         if len(found.violations):
             sequences = first + np.cumsum(items.kinds == Item.EVENT) - 1
@@ -234,10 +378,22 @@ class JoinRun:
             places = np.arange(len(found.members))
         else:
             made, places = self._on_close(found)
+        if is_suspended:
+            self._suspend()
+        elif self._pager is not None:
+            self._held = self._pager.send_away(self._join, self._held, self._open)
         if self._held.is_sparse(self._join.stored, self._join.most_stored // _KEPT):
             self._held = self._held.only(self._join.held_sequences())
         passed_on = _with_ends(made, places, found, is_each=is_each)
-        return JoinOutput(events=made, passed_on=passed_on, broken=broken)
+        return JoinOutput(events=made, passed_on=passed_on, broken=broken, is_suspended=is_suspended)
+
+    def _suspend(self) -> None:
+        """Hold nothing any more, and take nothing in."""
+        self.is_suspended = True
+        self._join.drop(self._join.keys())
+        if self._pager is not None:
+            self._pager.disk.forget(self._pager.disk.keys)
+        self._held, self._open, self._newest_keys = HeldEvents.empty(), {}, {}
 
     def _on_close(self, found: JoinedColumns) -> tuple[EventBatch, NDArray[np.int64]]:
         """An event for each key that is over, of what took part until then, and the numbers of the closings."""
@@ -305,10 +461,18 @@ class JoinRun:
                 total[place] = added(total[place], sequence, value)
 
     def _texts(self) -> dict[int, str]:
-        """The texts of hashed keys, where an event of it is held, or a total."""
-        hashes, rows = np.unique(self._held.key_hashes, return_index=True)
-        held = dict(zip(hashes.tolist(), self._held.keys(rows).to_pylist(), strict=True))
-        return held | {key: text for key, (text, _) in self._open.items()}
+        """The texts of hashed keys, where an event of it may still join, or there is a total."""
+        rows = self._held.rows_of(self._join.held_sequences())
+        held = dict(zip(self._held.hashes(rows).tolist(), self._held.keys(rows).to_pylist(), strict=True))
+        held |= {key: text for key, (text, _) in self._open.items()}
+        for keys, some in () if self._pager is None else self._pager.texts():
+            held |= dict(zip(keys.tolist(), some.to_pylist(), strict=True))
+        return held
+
+
+def _what(column: Column) -> tuple[str, str, tuple[str, ...]]:
+    """What a column says, under whatever name."""
+    return column.alias, column.function, column.path
 
 
 def _with_ends(events: EventBatch, places: NDArray[np.int64], found: JoinedColumns, *, is_each: bool) -> EventBatch:
@@ -329,12 +493,16 @@ def _with_ends(events: EventBatch, places: NDArray[np.int64], found: JoinedColum
     return EventBatch.joined([events, ended]).take(order)
 
 
-def _packed(totals: Sequence[Any]) -> bytes:
-    """Totals as JSON; sums may have more than 64 bits."""
-    try:
-        return orjson.dumps(totals)
-    except TypeError:
-        return json.dumps(totals).encode()
+def _joined(outputs: Sequence[JoinOutput]) -> JoinOutput:
+    """The outputs of the parts of something as one."""
+    if len(outputs) == 1:
+        return outputs[0]
+    return JoinOutput(
+        events=EventBatch.joined([one.events for one in outputs]),
+        passed_on=EventBatch.joined([one.passed_on for one in outputs]),
+        broken=tuple(broken for one in outputs for broken in one.broken),
+        is_suspended=outputs[-1].is_suspended,
+    )
 
 
 def _part(sections: Mapping[str, bytes], prefix: str) -> dict[str, bytes]:

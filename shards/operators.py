@@ -18,7 +18,7 @@ from shards.entries import Entry
 from shards.feeds import Feed
 from shards.results import ResultKind
 from shards.rows import FoundRows
-from streams import ConstraintsOn, Definition, EventBatch, Start, StreamDeclaration
+from streams import ConstraintsOn, Definition, EventBatch, SpilledFiles, Start, StreamDeclaration
 
 Single: TypeAlias = tuple[ResultKind, str, dict[str, Any]]
 Result: TypeAlias = Single | FoundRows
@@ -156,6 +156,15 @@ class Host(Protocol):
 
 
 @runtime_checkable
+class ChangingHost(Host, Protocol):
+    """A host whose operators may go on as another version."""
+
+    def started(self) -> Output:
+        """What follows from the last ``start``, at its place of the log; called behind it."""
+        ...
+
+
+@runtime_checkable
 class AnsweringHost(Host, Protocol):
     """A host that answers questions about its state."""
 
@@ -199,6 +208,33 @@ class LearningHost(Host, Protocol):
         ...
 
 
+@runtime_checkable
+class SpillingHost(Host, Protocol):
+    """A host a part of whose state is in files, which what ``dump`` gives names."""
+
+    @property
+    def files(self) -> Collection[str]:
+        """Their names."""
+        ...
+
+    def verify(self) -> None:
+        """Compare their checksums.
+
+        Raises:
+            StateLost: One is missing or damaged.
+        """
+        ...
+
+
+@runtime_checkable
+class ObservingHost(Host, Protocol):
+    """A host that observes something which shards cannot decide by themselves (``shards.deciding``)."""
+
+    def observed(self) -> Mapping[str, Mapping[str, Any]]:
+        """What it observed since the last call, by the name of the decider; small, and no part of the saved state."""
+        ...
+
+
 class Kind(Protocol):
     """A kind of operator."""
 
@@ -231,6 +267,19 @@ class Kind(Protocol):
         Raises:
             ForestallError: The saved state cannot be read.
         """
+        ...
+
+
+@runtime_checkable
+class SpillingKind(Kind, Protocol):
+    """A kind whose hosts have a part of their state in files."""
+
+    def spilling_to(self, files: SpilledFiles) -> Kind:
+        """The same kind, with other files."""
+        ...
+
+    def spills(self, definition: Definition) -> bool:
+        """Whether an operator may have a part of its state in files."""
         ...
 
 
@@ -279,6 +328,15 @@ class CompoundKind(DocumentKind, Protocol):
         Raises:
             ForestallError: A stream is not declared.
         """
+        ...
+
+
+@runtime_checkable
+class ChangingKind(DocumentKind, Protocol):
+    """A kind whose operators may go on as another version, with what they hold (``start: keep``)."""
+
+    def keeps(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+        """Whether one with a body can go on as one with another."""
         ...
 
 

@@ -10,24 +10,42 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from shards.deciding import LATENESS, Observation
 from shards.entries import Entry
 from shards.errors import EventLate
-from shards.operators import AnsweringHost, FollowingHost, Host, KeyChoice, Kind, LearningHost, Origin, Output, Result
+from shards.operators import (
+    AnsweringHost,
+    ChangingHost,
+    FollowingHost,
+    Host,
+    KeyChoice,
+    Kind,
+    LearningHost,
+    ObservingHost,
+    Origin,
+    Output,
+    Result,
+    SpillingHost,
+)
 from shards.results import ANSWER, DEAD_LETTER
 from shards.rows import dead_letter_body, row_id
 from streams import (
     EARLIEST_US,
     LATEST_US,
     Ask,
+    AutoLateness,
     ConstraintsOn,
     ControlRecordError,
     Definition,
     EventBatch,
     ForestallError,
+    Lags,
+    LatenessChange,
     ReorderBuffer,
     Start,
     StreamDeclaration,
     format_time,
+    lateness_summary,
 )
 
 _READ = ("key", "keys", "ties", "derived")
@@ -117,8 +135,10 @@ class Place:
         self._route = route
         self._kinds = kinds
         self._hosts = dict(hosts)
-        lateness_us = declaration.lateness_us
-        self._buffer = None if lateness_us is None else ReorderBuffer(lateness_us)
+        self._lateness_us = declaration.lateness_us
+        self._buffer = None if self._lateness_us is None else ReorderBuffer(self._lateness_us)
+        self._change = 0  # number of the last change by what was measured
+        self._lags = Lags()
         self._counts = dict.fromkeys(_LATE.values(), 0)
 
     @property
@@ -163,6 +183,12 @@ class Place:
                 if isinstance(other, FollowingHost):
                     host.learn(other.followed, other.open_keys)
 
+    def started(self, entry: Entry) -> Iterator[Step]:
+        """What follows from the start of an operator that goes on as another version."""
+        for host in self._hosts.values():
+            if isinstance(host, ChangingHost):
+                yield entry, host.started()
+
     @property
     def late(self) -> int:
         """The number of late events so far, whatever was done with them."""
@@ -174,7 +200,7 @@ class Place:
         Of kinds that are not in every stream the name of the kind stands before those of their numbers.
 
         ``late_dropped``, ``late_dead_lettered`` and ``late_processed`` events so far, those ``waiting`` for older ones,
-        and ``watermark_us``: how far time has come; None before the first event.
+        and ``watermark_us``: how far time has come; None before the first event. ``lateness_us`` where it is measured.
         """
         buffer = self._buffer
         return {
@@ -186,7 +212,26 @@ class Place:
             **self._counts,
             "waiting": 0 if buffer is None else len(buffer),
             "watermark_us": self._newest_us if buffer is None else buffer.watermark_us,
+            **({} if self._measured is None else {"lateness_us": self._lateness_us}),
         }
+
+    @property
+    def _measured(self) -> AutoLateness | None:
+        """How the lateness follows the events; None where it does not."""
+        lateness = self._declaration.lateness
+        return lateness if isinstance(lateness, AutoLateness) else None
+
+    def observed(self) -> Iterator[Observation]:
+        """What was observed here since the last call."""
+        rules, lags = self._measured, self._lags
+        if rules is not None and self._lateness_us is not None and lags.events:
+            summary = lateness_summary(rules, self._lateness_us, self._change, lags)
+            yield Observation(stream=self._declaration.name, decider=LATENESS, summary=summary)
+        self._lags = Lags()
+        for host in self._hosts.values():
+            if isinstance(host, ObservingHost):
+                for name, seen in host.observed().items():
+                    yield Observation(stream=self._declaration.name, decider=name, summary=seen)
 
     @property
     def _newest_us(self) -> int | None:
@@ -215,8 +260,8 @@ class Place:
         """
         if declaration == self._declaration:
             return
-        before_us, lateness_us = self._declaration.lateness_us, declaration.lateness_us
-        self._declaration = declaration
+        before_us, lateness_us = self._lateness_us, self._lateness_under(declaration)
+        self._declaration, self._lateness_us = declaration, lateness_us
         newest_us = self._newest_us
         for host in self._hosts.values():
             yield entry, host.declare(declaration)
@@ -231,6 +276,24 @@ class Place:
             if newest_us is not None:
                 self._buffer.see(newest_us)
                 self._buffer.advance(newest_us)
+
+    def _lateness_under(self, declaration: StreamDeclaration) -> int | None:
+        """The lateness under a later declaration: one that is measured goes on from what it is."""
+        if isinstance(declaration.lateness, AutoLateness) and self._lateness_us is not None:
+            return declaration.lateness.within_us(self._lateness_us)
+        return declaration.lateness_us
+
+    def change_lateness(self, entry: Entry, change: LatenessChange) -> Iterator[Step]:
+        """Take over what was decided by what all shards observed; nothing where the stream declares a lateness."""
+        self._change = change.number
+        if self._measured is not None and self._buffer is not None:
+            self._lateness_us = self._measured.within_us(change.bound_us)
+            yield from self._released(entry, self._buffer.wait(self._lateness_us))
+
+    def begin_like(self, other: Place) -> None:
+        """Have the lateness that another place of the stream has; no event has come yet."""
+        self._change, self._lateness_us = other._change, other._lateness_us
+        self._buffer = None if self._lateness_us is None else ReorderBuffer(self._lateness_us)
 
     def follow(self, record: ConstraintsOn) -> None:
         """Let traces that begin later follow these constraints.
@@ -262,6 +325,8 @@ class Place:
                     yield entries[last], host.process(batch)
             return
         batch = EventBatch.joined(batches)
+        if self._measured is not None and not self._route:  # every event comes by the correlation key
+            self._lags.add(self._buffer.lags_us(batch.time_us), self._measured.at_most_us)
         late = self._buffer.is_late(batch.time_us)
         if late.any():
             yield from self._with_late(self._buffer, entries, batches, late)
@@ -322,6 +387,11 @@ class Place:
         if not has_counts:
             self._counts = dict.fromkeys(_LATE.values(), 0)
 
+    @property
+    def spilling(self) -> list[SpillingHost]:
+        """Hosts a part of whose state is in files."""
+        return [host for host in self._hosts.values() if isinstance(host, SpillingHost)]
+
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """The state as a JSON object and sections by name."""
         saved = {kind: host.dump() for kind, host in self._hosts.items()}
@@ -331,6 +401,8 @@ class Place:
             "late": self._counts,
             "hosts": {kind: dict(host.head) for kind, host in saved.items()},
         }
+        if self._measured is not None or self._change:
+            head["lateness"] = {"us": self._lateness_us, "change": self._change}
         sections = {f"{kind}/{name}": body for kind, host in saved.items() for name, body in host.sections.items()}
         if self._buffer is not None:
             head["order"], sections[_WAITING] = self._buffer.dump()
@@ -343,6 +415,9 @@ class Place:
             ForestallError: A part cannot be read.
         """
         self._counts.update(head["late"])
+        if (lateness := head.get("lateness")) is not None:
+            self._lateness_us, self._change = lateness["us"], lateness["change"]
+            self._buffer = None if self._lateness_us is None else ReorderBuffer(self._lateness_us)
         if self._buffer is not None:
             self._buffer.load(head["order"], sections[_WAITING])
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shards.blob import pack, unpack
+from shards.deciding import Observation
 from shards.decoding import decode_batches
 from shards.derivation import MAIN as _MAIN
 from shards.derivation import Derivation
@@ -40,6 +41,7 @@ from streams import (
     Definition,
     EventBatch,
     ForestallError,
+    LatenessChange,
     OperatorOff,
     OperatorOn,
     PatternOff,
@@ -48,6 +50,7 @@ from streams import (
     Punctuation,
     RecordKind,
     Start,
+    StateLost,
     StreamDeclaration,
     StreamOff,
     StreamOn,
@@ -154,6 +157,10 @@ class ShardState:
         """Numbers by stream name; those of a further key under ``<stream>@<key>``."""
         return {_label(key): place.measures() for key, place in self._places.items()}
 
+    def observations(self) -> list[Observation]:
+        """What was observed since the last call, for deciders; it is no part of the saved state."""
+        return [one for place in self._places.values() for one in place.observed()]
+
     def promises(self) -> dict[str, int | None]:
         """For each derived stream that the shard feeds through the log: the time before which it adds no more to it.
 
@@ -202,6 +209,21 @@ class ShardState:
         self._position = entry.position
         return self._matched([entry], lambda _: [entry.batch])
 
+    @property
+    def files(self) -> frozenset[str]:
+        """Names of the files in which a part of the state is; what ``dump`` gives names them, too."""
+        return frozenset(name for place in self._places.values() for host in place.spilling for name in host.files)
+
+    def verify(self) -> None:
+        """Compare the checksums of these files.
+
+        Raises:
+            StateLost: One is missing or damaged; the message names it.
+        """
+        for place in self._places.values():
+            for host in place.spilling:
+                host.verify()
+
     def replay(self, entries: Iterable[Entry]) -> None:
         """Apply entries whose rows are known already: the same state comes out, and nothing is put into words.
 
@@ -211,6 +233,7 @@ class ShardState:
         self._is_replaying = True
         try:
             self.advance(entries)
+            self.observations()
         finally:
             self._is_replaying = False
 
@@ -271,12 +294,15 @@ class ShardState:
 
         Raises:
             SavedStateError: The bytes are damaged, or some part is of a version that this release does not know.
+            StateLost: A file that they name is missing.
         """
         version, head, sections = unpack(body)
         if version == 1:
             head, sections = from_format_1(head, sections)
         try:
             places = [loaded_place(saved, _own(sections, number), kinds) for number, saved in enumerate(head["places"])]
+        except StateLost:
+            raise
         except ForestallError as error:
             raise SavedStateError(f"saved state of shard {head['shard']} cannot be read: {error}") from error
         named = {(place.declaration.name, place.route): place for place in places}
@@ -311,6 +337,8 @@ class ShardState:
                 for stream, results in groupby(self._results(steps(entry)), itemgetter(0))
                 for found in in_columns(result for _, result in results)
             ]
+        except StateLost:
+            raise  # the state is half changed, and has to be rebuilt
         except ForestallError as error:
             return [dead_letter(self._shard, entry, error)]
 
@@ -343,17 +371,21 @@ class ShardState:
             ) from error
         if isinstance(record, StreamOff):
             return ()
-        return self._derivation.follow(entry, self._of_time(record, entry))
+        steps = self._started(entry) if isinstance(record, OperatorOn) else self._of_time(record, entry)
+        return self._derivation.follow(entry, steps)
+
+    def _started(self, entry: Entry) -> Iterator[Step]:
+        """What follows from the start of an operator."""
+        for place in self._places_of(entry.stream):
+            yield from place.started(entry)
 
     def _of_time(self, record: ControlRecord, entry: Entry) -> Iterator[Step]:
         """What follows from a record about time or the end of traces. Time is that of all routes of a stream."""
         main = self._declared(entry)
         match record:
-            case StreamOn(declaration):
-                yield from self._changed(declaration, entry)
-            case Tick(time_us=time_us):
+            case StreamOn() | Tick() | LatenessChange():
                 for place in self._places_of(entry.stream):
-                    yield from place.tick(entry, time_us)
+                    yield from _taken(place, record, entry)
             case TraceEnd(key=key, time_us=time_us):
                 yield from main.end_trace(entry, key, time_us)
             case Punctuation(before_us=before_us) as promise:
@@ -395,11 +427,6 @@ class ShardState:
         for place in self._places_of(entry.stream):
             place.check(declaration)
 
-    def _changed(self, declaration: StreamDeclaration, entry: Entry) -> Iterator[Step]:
-        """Let every place of a stream take a declaration over."""
-        for place in self._places_of(entry.stream):
-            yield from place.declare(entry, declaration)
-
     def _forget(self, stream: str) -> None:
         """Give up every place of a stream, with all that is there."""
         for place in self._places_of(stream):
@@ -417,7 +444,10 @@ class ShardState:
         (source,) = definition.inputs
         declaration = self._declared(entry).declaration
         key = source.stream, source.key
-        place = self._places.get(key) or declared_place(declaration, source.key, self._kinds)
+        place = self._places.get(key)
+        if place is None:
+            place = declared_place(declaration, source.key, self._kinds)
+            place.begin_like(self._declared(entry))
         feeds = self._fed_by(definition, start)
         place.start(definition, start)
         self._places[key] = place
@@ -490,6 +520,17 @@ class ShardState:
             raise ControlRecordError(
                 f"{entry.kind} record: stream {entry.stream!r} is not declared before this place of the log"
             ) from None
+
+
+def _taken(place: Place, record: StreamOn | Tick | LatenessChange, entry: Entry) -> Iterator[Step]:
+    """What follows where a place takes over a record about a whole stream."""
+    match record:
+        case StreamOn(declaration):
+            return place.declare(entry, declaration)
+        case Tick(time_us=time_us):
+            return place.tick(entry, time_us)
+        case LatenessChange():
+            return place.change_lateness(entry, record)
 
 
 def _label(key: _PlaceKey) -> str:

@@ -29,6 +29,7 @@ from streams.columns.texts import (
     time_texts,
 )
 from streams.declaration import CHANGEABLE, Duplicates, FieldMapping, StreamDeclaration, Ties, name_fault
+from streams.disorder import BLOCK_EVENTS, Lags, LatenessDecider, lateness_summary
 from streams.errors import (
     BatchFormatError,
     ControlRecordError,
@@ -40,10 +41,11 @@ from streams.errors import (
     Fault,
     ForestallError,
     KeptFolderRefused,
+    StateLost,
     StreamError,
 )
 from streams.event import Event
-from streams.event_time import Late
+from streams.event_time import AUTO, AutoLateness, Late, Lateness, lateness_of
 from streams.forms.cloudevents import parse_cloudevent, render_cloudevent
 from streams.forms.column_parsing import parse_columns
 from streams.forms.extent import check_extent
@@ -68,6 +70,7 @@ from streams.log.control import (
     Ask,
     ConstraintsOn,
     ControlRecord,
+    LatenessChange,
     OperatorOff,
     OperatorOn,
     OperatorPause,
@@ -90,10 +93,13 @@ from streams.log.scripts import Script, ScriptInput, ScriptValue, read_script
 from streams.nearest import did_you_mean, listed, nearest
 from streams.reordering import NEVER_US, ReorderBuffer
 from streams.showing import shown
+from streams.spilled_files import SpilledFiles
 from streams.timestamps import EARLIEST_US, LATEST_US, format_time, parse_time
 from streams.work_budget import MOST_EVENTS, MOST_TRACES, MOST_WORK, USUAL_BUDGET, WorkBudget
 
 __all__ = [
+    "AUTO",
+    "BLOCK_EVENTS",
     "CHANGEABLE",
     "CONTROL_RECORDS",
     "EARLIEST_US",
@@ -109,6 +115,7 @@ __all__ = [
     "USUAL_BUDGET",
     "Ask",
     "AttributePath",
+    "AutoLateness",
     "BatchFormatError",
     "Clock",
     "ConstraintsOn",
@@ -131,7 +138,11 @@ __all__ = [
     "Input",
     "KeptFolderRefused",
     "KeyForm",
+    "Lags",
     "Late",
+    "Lateness",
+    "LatenessChange",
+    "LatenessDecider",
     "LogEntry",
     "OperatorOff",
     "OperatorOn",
@@ -147,7 +158,9 @@ __all__ = [
     "Script",
     "ScriptInput",
     "ScriptValue",
+    "SpilledFiles",
     "Start",
+    "StateLost",
     "StreamDeclaration",
     "StreamError",
     "StreamOff",
@@ -185,6 +198,8 @@ __all__ = [
     "key_names",
     "key_of",
     "key_text",
+    "lateness_of",
+    "lateness_summary",
     "lines_of",
     "listed",
     "log_key",

@@ -20,7 +20,7 @@ from service import (
     RegisteredPattern,
     Severity,
 )
-from streams import Start, format_time
+from streams import format_time
 
 Switch: TypeAlias = Literal["on", "off"]
 State: TypeAlias = Literal["draft", "active", "paused", "suspended", "retired"]
@@ -62,7 +62,7 @@ class NewPattern(WireModel):
     state: Literal["draft", "active"] = Field(
         "active", description="A 'draft' is checked and stored, and matched once it is activated."
     )
-    start: Start = Field(
+    start: Literal["fresh", "migrate"] = Field(
         "fresh",
         description="What to do with the partial matches of the version before: drop them ('fresh'), or let that "
         "version complete those that began before this position of the log ('migrate').",

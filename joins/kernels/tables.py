@@ -70,7 +70,9 @@ FORGOTTEN = 20  # closed keys beyond the number that is remembered
 OLDEST_DEAD = 21  # first cluster of the list of closed keys
 NEWEST_DEAD = 22
 NEEDED = 23  # results that the item before which it stopped needs room for
-N_COUNTERS = 24
+N_SAVED = 24  # those before it are saved
+CLOSED_KEYS = 24  # known keys that an input has closed
+N_COUNTERS = 25
 
 
 class Rules(NamedTuple):
@@ -82,6 +84,7 @@ class Rules(NamedTuple):
     reports_absent: NDArray[np.bool_]  # an event of it that joined nothing is reported when it no longer can
     reporters: NDArray[np.uint64]  # (1,) those inputs as bits: a key is over only when they have closed it, too
     most_dead: NDArray[np.int64]  # (1,) closed keys that are remembered
+    is_plain: NDArray[np.bool_]  # (1,) windows of time or none, and no input reports absent ones
 
 
 # Records: what is read together lies together.
@@ -106,7 +109,7 @@ KEYED = np.dtype(
         ("before", np.int32),  # neighbours in the list of keys that are closed for good
         ("behind", np.int32),
         ("cause", np.int32),  # why it is closed for good
-        ("spare", np.int32),
+        ("touched", np.int32),  # when an event or a closing of it came last, in hundreds of events; 0: not known
     ]
 )
 LIST = np.dtype([("head", np.int32), ("tail", np.int32), ("live", np.int32)])  # oldest and newest node, their number

@@ -23,12 +23,14 @@ from joins.kernels.clusters import (
     remove_node,
     report_absent,
     say_over,
+    touch,
 )
 from joins.kernels.tables import (
     ALIVE,
     BY_CLOSING,
     BY_WINDOW,
     CLOSED_FOR_GOOD,
+    CLOSED_KEYS,
     CLOSING,
     CLUSTERS,
     CLUSTERS_FULL,
@@ -66,6 +68,7 @@ from joins.kernels.tables import (
     JoinState,
     Rules,
 )
+from joins.kernels.unclosed import take_unclosed
 from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import inlined, kernel, routine
 from streams.kernels.slots import HOME_BITS, find_slot
@@ -73,6 +76,7 @@ from streams.kernels.slots import fill_slots as fill_slots  # noqa: PLC0414 - Py
 
 _FOREVER = np.int64(2**62)
 _AHEAD = 32  # items
+_MANY = 1 << 15  # slots; fewer, and what belongs to them, are in the cache anyway
 
 
 @inlined
@@ -183,14 +187,14 @@ def advance_time(lent: JoinState, rules: Rules, found: Found, now: np.int64, ite
 
 @routine
 def emit_all(
-    lent: JoinState, found: Found, cluster: np.int64, number: np.int64, time_us: np.int64, item: np.int64
+    lent: JoinState, rules: Rules, found: Found, cluster: np.int64, number: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
     """Write each combination of the event that comes with one event of every other input; there is room."""
     inputs, cursors = lent.lists.shape[1], found.cursors
     for other in range(inputs):
         node = np.int64(lent.lists[cluster, other]["head"])
         cursors[other] = node
-        while other != number and node != NIL:
+        while rules.reports_absent[other] and other != number and node != NIL:
             lent.nodes[node]["flags"] |= JOINED
             node = np.int64(lent.nodes[node]["of_key"])
     last = 0
@@ -254,18 +258,23 @@ def hold_place(lent: JoinState, rules: Rules, number: np.int64, time_us: np.int6
 
 @routine
 def take_event(
-    lent: JoinState, rules: Rules, found: Found, items: Items, cluster: np.int64, slot: np.uint64, item: np.int64
+    lent: JoinState,
+    rules: Rules,
+    found: Found,
+    items: Items,
+    of: tuple[np.int64, np.uint64, np.int64],
+    item: np.int64,
 ) -> None:
-    """An event of a key comes (``cluster``: NIL if the key is new, then at ``slot``); there is room."""
+    """An event comes; there is room. ``of``: the cluster of its key (NIL: it is new), its slot, what it completes."""
     counters, number, time_us = lent.counters, np.int64(items.inputs[item]), lent.counters[NOW]
-    count = np.int64(0)
+    cluster, slot, count = of
     if cluster != NIL:
+        touch(lent, cluster)
         if lent.keyed[cluster]["ends"] & CLOSED_FOR_GOOD != 0 or has_closed(lent, cluster, number):
             refuse_event(borrowed(lent), borrowed(rules), borrowed(found), cluster, number, time_us, item)
             return
-        count = combinations(borrowed(lent), cluster, number)
         if count > 0:
-            emit_all(borrowed(lent), borrowed(found), cluster, number, time_us, item)
+            emit_all(borrowed(lent), borrowed(rules), borrowed(found), cluster, number, time_us, item)
     is_useless = cluster != NIL and lent.keyed[cluster]["closed"] | bit_of(number) == every_input(lent)
     if is_useless or rules.counts[number] == 0 or rules.of_key[number] == 0:
         counters[ON_THE_FLY] += 1
@@ -295,6 +304,8 @@ def take_closing(
     elif has_closed(lent, cluster, number):
         counters[DUPLICATES] += 1
         return
+    touch(lent, cluster)
+    counters[CLOSED_KEYS] += lent.keyed[cluster]["closed"] == np.uint64(0)
     lent.keyed[cluster]["closed"] |= bit_of(number)
     is_dead = lent.keyed[cluster]["ends"] & CLOSED_FOR_GOOD != 0
     if lent.keyed[cluster]["closed"] == every_input(lent):
@@ -313,13 +324,9 @@ def take_closing(
 
 
 @inlined
-def most_results(lent: JoinState, rules: Rules, items: Items, cluster: np.int64, item: np.int64) -> np.int64:
-    """The most results that an item can lead to, those of the event that it pushes out of its window included."""
-    number, owed = np.int64(items.inputs[item]), np.int64(1)
-    if items.kinds[item] == CLOSING and cluster != NIL:
-        owed = stored(lent, cluster)
-    elif items.kinds[item] == EVENT and cluster != NIL:
-        owed = max(owed, combinations(borrowed(lent), cluster, number))
+def most_results(lent: JoinState, rules: Rules, number: np.int64, own: np.int64) -> np.int64:
+    """The most results that an item can lead to: its own, and those of the event that it pushes out of its window."""
+    owed = max(np.int64(1), own)
     if rules.counts[number] > 0 and lent.sides[number]["size"] >= rules.counts[number]:
         owed += owed_by_first(lent, number)
     return owed + np.int64(1)
@@ -335,19 +342,21 @@ def take_item(lent: JoinState, rules: Rules, found: Found, items: Items, item: n
         return False
     if kind == TIME:
         return True
-    cluster, slot = np.int64(NIL), np.uint64(0)
+    cluster, slot, own = np.int64(NIL), np.uint64(0), np.int64(0)
     if kind != PLACE:
         slot = find_slot(lent.slots, items.keys[item])
         lent.counters[LOOKUPS] += 1
         cluster = np.int64(lent.slots[slot, 1]) - 1
-    if not has_room(lent, found, most_results(lent, rules, items, cluster, item)):
+        if cluster != NIL:
+            own = combinations(borrowed(lent), cluster, number) if kind == EVENT else stored(lent, cluster)
+    if not has_room(lent, found, most_results(lent, rules, number, own)):
         lent.counters[LOOKUPS] -= kind != PLACE
         return False
     if kind == CLOSING:
         take_closing(borrowed(lent), borrowed(rules), borrowed(found), borrowed(items), cluster, slot, item)
         return True
     if kind == EVENT:
-        take_event(borrowed(lent), borrowed(rules), borrowed(found), borrowed(items), cluster, slot, item)
+        take_event(borrowed(lent), borrowed(rules), borrowed(found), borrowed(items), (cluster, slot, own), item)
     else:
         hold_place(borrowed(lent), borrowed(rules), number, lent.counters[NOW])
     lent.counters[SEQUENCE] += 1
@@ -380,13 +389,17 @@ def join_batch(rules: Rules, state: JoinState, items: Items, found: Found, first
     """Take items in from a place on; returns a status and the place before which it stopped."""
     lent, law, written, batch = borrowed(state), borrowed(rules), borrowed(found), borrowed(items)
     for item in range(first, batch.times.shape[0]):
-        if (item - first) % _AHEAD == 0:
+        if (item - first) % _AHEAD == 0 and lent.slots.shape[0] >= _MANY:
             written.filled[3] = look_ahead(lent, batch, np.int64(item))
         if lent.counters[CLUSTERS] >= lent.keyed.shape[0]:
             return CLUSTERS_FULL, item
         if lent.counters[FREE_NODES] == 0 and lent.counters[FRESH_NODES] >= lent.nodes.shape[0]:
             return NODES_FULL, item
-        if not take_item(lent, law, written, batch, np.int64(item)):
+        if law.is_plain[0] and lent.counters[CLOSED_KEYS] == 0 and batch.kinds[item] == EVENT:
+            is_taken = take_unclosed(lent, law, written, batch, np.int64(item))
+        else:
+            is_taken = take_item(lent, law, written, batch, np.int64(item))
+        if not is_taken:
             return OUTPUT_FULL, item
     return DONE, batch.times.shape[0]
 
@@ -406,3 +419,41 @@ def drop_keys(state: JoinState, keys: NDArray[np.uint64]) -> None:
                 remove_node(lent, np.int64(number), node)
                 node = behind
         remove_cluster(lent, cluster)
+
+
+@kernel
+def note_inputs(state: JoinState, inputs: NDArray[np.int64]) -> None:
+    """Note the input of each node, in ``inputs`` of the length of the nodes."""
+    lent = borrowed(state)
+    for number in range(lent.sides.shape[0]):
+        node = np.int64(lent.sides[number]["first"])
+        while node != NIL:
+            inputs[node] = number
+            node = np.int64(lent.nodes[node]["of_input"])
+
+
+@kernel
+def expire_nodes(
+    rules: Rules, state: JoinState, found: Found, leaving: NDArray[np.int64], first: int
+) -> tuple[int, int]:
+    """Let stored events leave windows that have become smaller, each behind the older ones of its key in its input.
+
+    Args:
+        rules: The windows as they are from here on.
+        state: The state; nothing is stored meanwhile, so a node that has left is not another event.
+        found: What that leads to.
+        leaving: (events, 2) nodes and their inputs; those that went with their key before are passed over.
+        first: The place in ``leaving`` to begin at.
+
+    Returns:
+        A status and the place before which it stopped.
+    """
+    lent, law, written = borrowed(state), borrowed(rules), borrowed(found)
+    for place in range(first, leaving.shape[0]):
+        node = leaving[place, 0]
+        if lent.nodes[node]["flags"] & ALIVE == 0:
+            continue
+        if not has_room(lent, written, stored(lent, np.int64(lent.nodes[node]["cluster"]))):
+            return OUTPUT_FULL, place
+        expire(lent, law, written, leaving[place, 1], node, lent.counters[NOW], np.int64(0))
+    return DONE, leaving.shape[0]

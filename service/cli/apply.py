@@ -126,7 +126,9 @@ def _tell(change: Change, *, is_json: bool) -> None:
             "kind": change.kind.title,
             "name": change.name,
             "difference": change.difference(),
+            **({"effect": change.effect} if change.effect else {}),
         }
         typer.echo(orjson.dumps(document).decode())
         return
-    typer.echo(f"{_SIGNS[change.action]} {printable(change.title)}: {change.action}")
+    effect = f"; {change.effect}" if change.effect else ""
+    typer.echo(f"{_SIGNS[change.action]} {printable(change.title)}: {change.action}{effect}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +17,7 @@ from service.cli.waiting import waiting_on
 from service.projects import (
     EVENTS,
     LISTS,
+    SUSPENSIONS,
     LocalProject,
     LocalStream,
     Results,
@@ -24,7 +26,7 @@ from service.projects import (
     read_project,
     short_ids,
 )
-from service.projects.errors import ProjectRefused
+from service.projects.errors import JoinSuspended, ProjectRefused
 from streams import did_you_mean
 from streams.compiling import JSON_LINES, compile_kernels
 from streams.readers import ReaderOptions, key_in_files
@@ -59,14 +61,19 @@ def run(
     with waiting_on() as waiting:
         compile_kernels([*project.exercises(), JSON_LINES], waiting.compiling)
     batches = {name: read_event_batch(path, reading_of(project.stream(name))) for name, path in files.items()}
-    found = project.run(batches, is_open=is_open)
+    ran = project.fed(batches)
+    found = ran.results(is_open=is_open)
     numbers = {name: len(some) for name, some in found.items()}
-    stats = {"events": sum(map(len, batches.values()))}
+    stats: dict[str, Any] = {"events": sum(map(len, batches.values()))}
+    if ran.measured:
+        stats["lateness"] = {name: asdict(one) for name, one in ran.measured.items()}
     print_results(found, shown, numbers, stats, is_json=output is RunOutput.JSON)
+    if found[SUSPENSIONS]:
+        raise JoinSuspended("\n".join(one["reason"] for one in found[SUSPENSIONS]))
 
 
 def print_results(
-    found: Results, shown: Sequence[str], numbers: Mapping[str, int], stats: Mapping[str, int], *, is_json: bool
+    found: Results, shown: Sequence[str], numbers: Mapping[str, int], stats: Mapping[str, Any], *, is_json: bool
 ) -> None:
     """Print what was found in a project.
 
@@ -74,7 +81,7 @@ def print_results(
         found: All of it, or a part.
         shown: The derived streams whose events are printed.
         numbers: How much of each list was found.
-        stats: The number of events, and more for JSON.
+        stats: The number of events, the ``lateness`` of streams where it was measured, and more for JSON.
         is_json: As one JSON object; otherwise a line per result and the numbers.
     """
     short = short_ids(found[EVENTS])
@@ -83,7 +90,8 @@ def print_results(
         streams = {name: [_without_stream(one) for one in events if one["stream"] == name] for name in shown}
         letters = {"dead_letters": found["dead_letters"]} if found["dead_letters"] else {}
         lists = {name: found[name] for name in LISTS}
-        typer.echo(orjson.dumps({"streams": streams, **lists, **letters, "stats": stats}).decode())
+        stopped = {SUSPENSIONS: found[SUSPENSIONS]} if found[SUSPENSIONS] else {}
+        typer.echo(orjson.dumps({"streams": streams, **lists, **letters, **stopped, "stats": stats}).decode())
         return
     for part in LISTS:
         for one in found[part]:
@@ -92,6 +100,9 @@ def print_results(
         typer.echo(printable(f"{EVENTS}  {line}"))
     for one in found["dead_letters"]:
         typer.echo(printable(f"dead_letters  {one['stream']}  {one['reason']}"))
+    for name, one in stats.get("lateness", {}).items():
+        said = f"{one['seconds']:g} s at the end, {one['changes']} changes, {one['late']} late events"
+        typer.echo(printable(f"lateness  {name}  {said}"))
     counted = [f"{numbers[part]} {part}" for part in LISTS]
     counted += [f"{numbers[part]} {name}" for part, name in _FEW.items() if numbers[part]]
     typer.echo(", ".join([f"{stats['events']} events", *counted]))

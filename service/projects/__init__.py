@@ -24,11 +24,12 @@ from service.projects.documents import Document, document_schema, read_project
 from service.projects.exporting import export_project
 from service.projects.local import LocalProject, LocalStream
 from service.projects.planning import Change, Plan, plan_project
-from service.projects.running import EVENTS, LISTS, Results
+from service.projects.running import EVENTS, LISTS, SUSPENSIONS, Results
 
 __all__ = [
     "EVENTS",
     "LISTS",
+    "SUSPENSIONS",
     "Case",
     "Change",
     "Comparison",

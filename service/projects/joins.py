@@ -10,6 +10,7 @@ from service.client import ForestallClient, part
 from service.projects.documents import Document
 from service.projects.operators import Operators, aimed_state
 from service.projects.resources import Files, Form, Found, Wanted
+from shards.kinds.joins import JoinKind
 
 _USUAL = {"severity": "medium", "state": "active"}
 
@@ -42,6 +43,13 @@ class Joins(Operators):
         answer, tag = read
         form = {"body": answer["body"], "severity": answer["severity"], "state": aimed_state(answer)}
         return Found(form=form, tag=tag, at=at, answer=answer)
+
+    def effect(self, found: Form, wanted: Form) -> str:
+        """Whether a join that runs goes on with the rows that it holds."""
+        if found["now"] != "active" or wanted["state"] != "active" or found["body"] == wanted["body"]:
+            return ""
+        keeps = JoinKind().keeps(found["body"], wanted["body"])
+        return "it keeps the rows that it holds" if keeps else "it begins from nothing"
 
     def export(self, client: ForestallClient, name: str, found: Found, keep: Files) -> Form:
         """Its own members, and what is not as usual."""

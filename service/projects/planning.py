@@ -61,6 +61,13 @@ class Change:
         """What it is about, in words."""
         return f"{self.kind.title} {self.name}"
 
+    @property
+    def effect(self) -> str:
+        """What the change does to what is held, in words; empty: nothing is held."""
+        if self.found is None or self.wanted is None:
+            return ""
+        return self.kind.effect({**self.found.form, "now": self.found.answer.get("state")}, self.wanted.form)
+
     def difference(self) -> list[str]:
         """The lines that go, with a minus, and those that come, with a plus, among those around them."""
         return difference(

@@ -91,6 +91,10 @@ class ResourceKind(ABC):
         """Why one that is there cannot be changed so, in words; empty: it can."""
         return ""
 
+    def effect(self, found: Form, wanted: Form) -> str:
+        """What a change does to what one that is there holds, in words; empty: there is nothing to say."""
+        return ""
+
     @abstractmethod
     def names(self, client: ForestallClient) -> list[str]:
         """What a service has of this kind, in the order in which it is listed."""

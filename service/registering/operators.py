@@ -10,8 +10,18 @@ from typing import Any
 from service.registering.derivations import Derivations
 from service.runtime import Stores
 from service.stores import ANY, Action, Condition, OperatorDraft, OperatorPart, RegisteredOperator, Severity
-from shards import DOCUMENT_KINDS, KINDS_BY_NAME, CompoundKind, DocumentKind, ExplainingKind, Kind
-from streams import Clock, Definition
+from shards import (
+    DOCUMENT_KINDS,
+    KINDS_BY_NAME,
+    ChangingKind,
+    CompoundKind,
+    DocumentKind,
+    ExplainingKind,
+    Kind,
+    OperatorRefused,
+    SpillingKind,
+)
+from streams import Clock, Definition, format_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,9 +46,18 @@ class OperatorLibrary:
         stores: Where operators are registered.
         clock: Tells when.
         kinds: What can be registered.
+        can_spill: Whether there is a folder for files of states, which all machines reach.
     """
 
-    def __init__(self, stores: Stores, clock: Clock, kinds: Sequence[DocumentKind] = DOCUMENT_KINDS) -> None:
+    def __init__(
+        self,
+        stores: Stores,
+        clock: Clock,
+        kinds: Sequence[DocumentKind] = DOCUMENT_KINDS,
+        *,
+        can_spill: bool = True,
+    ) -> None:
+        self._can_spill = can_spill
         self._registry = stores.registry
         self._status = stores.pipeline_status
         self._derivations = Derivations(stores.registry)
@@ -81,24 +100,30 @@ class OperatorLibrary:
         """
         reader = self._kinds[kind]
         wanted = reader.read(document, self._registry.stream)
-        into = _into(reader, wanted)
-        parts = self._parts(reader, wanted)
+        if not self._can_spill and isinstance(reader, SpillingKind) and reader.spills(wanted):
+            raise OperatorRefused(
+                f"the {kind} {wanted.name!r} keeps a part of its state in files, and snapshots of this service are in "
+                "Redis, so there is no folder for them: set FORESTALL_SNAPSHOTS to a folder that every machine reaches "
+                "under the same path, or leave 'memory' out",
+                field="memory",
+            )
         draft = OperatorDraft(
             kind=kind,
             name=wanted.name,
             inputs=wanted.inputs,
             body=wanted.body,
             severity=severity,
+            keeps=lambda body: isinstance(reader, ChangingKind) and reader.keeps(body, wanted.body),
             is_draft=is_draft,
             condition=condition,
-            into=into,
-            parts=parts,
+            into=_into(reader, wanted),
+            parts=self._parts(reader, wanted),
         )
-        feeders = draft.record(wanted.inputs[0].stream, 0, 0).feeders
+        first = wanted.inputs[0].stream
+        feeders = draft.record(first, 0, 0).feeders
         self._derivations.check_operator(kind, wanted.name, feeders)
         if not is_draft:
             self._derivations.declare_fed(feeders)
-        first = wanted.inputs[0].stream
         return self._registry.operators(kind).put(first, draft, self._clock.now_us())
 
     def get(self, kind: str, name: str) -> RegisteredOperator:
@@ -144,11 +169,12 @@ class OperatorLibrary:
         """
         record, explaining = self.get(kind, name), self._kinds[kind]
         reports = [one.streams[record.stream] for one in self._status.shards() if record.stream in one.streams]
+        said = explaining.explain(record.definition) if isinstance(explaining, ExplainingKind) else ()
         counts: Counter[str] = Counter()
         for report in reports:
             counts.update({counted.removeprefix(f"{kind}_"): count for counted, count in report.operators.items()})
         return OperatorExplanation(
-            sentences=explaining.explain(record.definition) if isinstance(explaining, ExplainingKind) else (),
+            sentences=(*said, _since(record)) if said else (),
             statistics=dict(counts) or None,
             waiting=sum(report.waiting or 0 for report in reports),
         )
@@ -175,6 +201,18 @@ class OperatorLibrary:
                 )
             )
         return tuple(found)
+
+
+def _since(record: RegisteredOperator) -> str:
+    """Since when an operator holds what it holds, and by which version that began."""
+    if record.state != "active":
+        return f"It is {record.state}, and holds nothing."
+    if not record.is_continued:
+        return f"Version {record.version} began from nothing at {format_time(record.since_us)}."
+    return (
+        f"Version {record.version} runs since {format_time(record.registered_us)}. It kept what it held from version "
+        f"{record.held_from} on, which began from nothing at {format_time(record.since_us)}."
+    )
 
 
 def _into(kind: Kind, definition: Definition) -> str:

@@ -7,7 +7,7 @@ own body, so that those who append to the log and the shards that apply it agree
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias, cast, get_args
 
 import orjson
@@ -23,7 +23,7 @@ FORMAT_VERSION = 1
 
 _SWITCH = "constraints"
 
-Start: TypeAlias = Literal["fresh", "migrate"]
+Start: TypeAlias = Literal["fresh", "migrate", "keep"]
 TickCause: TypeAlias = Literal["events", "clock"]
 
 
@@ -58,6 +58,13 @@ class Members:
         value = self.get("version")
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise self.error("version", f"version is {value!r}; it must be a number from 1")
+        return value
+
+    def count(self, name: str) -> int:
+        """A whole number from 0."""
+        value = self.get(name)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise self.error(name, f"{name} is {value!r}; it must be a whole number from 0")
         return value
 
     def time_us(self, name: str) -> int | None:
@@ -189,7 +196,7 @@ class PatternOn:
             version=members.version(),
             text=members.text("text"),
             is_guarded=members.choice(_SWITCH, ("on", "off")) == "on",
-            start=cast("Start", members.choice("start", get_args(Start))),
+            start=cast("Start", members.choice("start", ("fresh", "migrate"))),
             route=members.text("route") if "route" in members else "",
             budget=_budget(members),
         )
@@ -249,7 +256,8 @@ class OperatorOn:
 
     Attributes:
         operator: What runs.
-        start: What happens to the work of another version: it is dropped, or finished by that version.
+        start: What happens to the work of another version: it is dropped, finished by that version, or (``keep``) goes
+            on in this one.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.OPERATOR_ON
@@ -458,6 +466,35 @@ class Ask:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatenessChange:
+    """A stream with ``lateness: auto`` has another bound of out-of-orderness from here on.
+
+    Where the stream has a lateness of its own at this place, it changes nothing.
+
+    Attributes:
+        number: Counts the changes of the stream from 1.
+        bound_us: The bound in microseconds.
+        seen: What it was decided by, for people.
+    """
+
+    KIND: ClassVar[RecordKind] = RecordKind.LATENESS
+
+    number: int
+    bound_us: int
+    seen: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The members of its body."""
+        return {"number": self.number, "bound": self.bound_us, "seen": self.seen}
+
+    @classmethod
+    def from_json(cls, members: Members) -> Self:
+        """The record that ``to_json`` has written."""
+        seen = members.json_object("seen") if "seen" in members else {}
+        return cls(number=members.count("number"), bound_us=members.count("bound"), seen=seen)
+
+
 def _budget(members: Members) -> WorkBudget:
     try:
         return WorkBudget.from_json(members.get("work") if "work" in members else {})
@@ -479,6 +516,7 @@ CONTROL_RECORDS: tuple[type[ControlRecord], ...] = (
     TraceEnd,
     Punctuation,
     Ask,
+    LatenessChange,
 )
 
 _BY_KIND: Mapping[RecordKind, type[ControlRecord]] = {record.KIND: record for record in CONTROL_RECORDS}

@@ -3,6 +3,7 @@
 from typing import Any
 
 import httpx
+import orjson
 import pytest
 from typer.testing import CliRunner
 
@@ -13,11 +14,15 @@ from pipeline.sources import EventLogOptions
 from pipeline.spark.session import SessionOptions, build_session
 from pipeline.testing import match_log
 from service import AlertSink, build_stores
+from service.cli.app import build_app
 from service.cli.joins import joins
 from service.client import ForestallClient
+from service.processes.cluster import snapshot_place
 from service.processes.timekeeper import Timekeeper
 from service.projects import apply_plan, export_project, plan_project, read_project
+from service.registering.operators import OperatorLibrary
 from service.testing import HandClock, empty_client, private_server, settings_for
+from shards import OperatorRefused
 
 pytestmark = pytest.mark.redis
 
@@ -37,6 +42,7 @@ TOTALS: dict[str, Any] = {
     "emit": "on_close",
     "outer": ["p"],
     "return": {"order": "id(o)", "payments": "count(p)", "sum": "sum(p.amount)"},
+    "memory": {"rows": 2, "spill": True},
 }
 
 
@@ -160,6 +166,9 @@ def test_what_is_joined_is_listed(http, stores, options):
     assert explained["statistics"]["results"] == 24
     assert explained["statistics"]["violations"] == 0
     assert http.get("/v1/joins/none/explanation").status_code == 404
+    counted = http.get("/v1/joins/totals/explanation").json()["statistics"]
+    assert counted["spill_writes"] >= counted["spill_reads"] > 0
+    assert counted["spilled"] == counted["suspended"] == 0
 
 
 @pytest.mark.spark
@@ -232,6 +241,28 @@ def test_what_cannot_run_is_refused(http, change, status, code):
     assert http.get("/v1/joins").json()["items"] == []
 
 
+def test_a_bounded_memory_needs_a_folder(http, stores):
+    library = OperatorLibrary(stores, HandClock(), can_spill=False)
+    with pytest.raises(OperatorRefused, match="set FORESTALL_SNAPSHOTS to a folder that every machine reaches"):
+        library.put("join", TOTALS)
+    assert library.put("join", PAID)[1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_in_redis"),
+    [
+        ({}, False),
+        ({"snapshots": "redis"}, True),
+        ({"spark_master": "spark://main:7077"}, True),
+        ({"spark_master": "spark://main:7077", "snapshots": "/shared"}, False),
+    ],
+)
+def test_where_states_are_kept(settings, changes, is_in_redis):
+    changed = settings.model_copy(update={"spark_master": "local[2]", **changes})
+    assert changed.keeps_states_in_redis is is_in_redis
+    assert (snapshot_place(changed) == "redis") is is_in_redis
+
+
 def test_circles_are_refused_and_streams_in_use_stay(http):
     assert http.post("/v1/joins", json=PAID).status_code == 201
     back = {**PAID, "inputs": [{"stream": "paid", "as": "o"}, PAID["inputs"][1]]}
@@ -258,3 +289,78 @@ def test_the_command_line_and_projects_have_joins(http, api_url, tmp_path, monke
         assert [change.title for change in plan.work] == ["join paid"]
         apply_plan(client, plan, lambda change: None)
     assert http.get("/v1/joins/paid").json()["version"] == 2
+
+
+def starts(stores):
+    """How each version of the join began, as the log of a shard says."""
+    entries = [entry for entry in stores.log.read_range(0) if entry.kind.value == "operator-on"]
+    return [orjson.loads(entry.body)["start"] for entry in entries if entry.stream == "paid.inputs"]
+
+
+def test_a_join_that_runs_changes_with_what_it_holds(http, stores, options, api_url, tmp_path, monkeypatch):
+    monkeypatch.setenv("FORESTALL_API_KEY", KEY)
+    sink, half = AlertSink(stores, HandClock()), time_at(10)
+    http.post("/v1/joins", json=PAID)
+    placed = {"id": "o1", "type": "Order", "time": time_at(1), "data": {"id": "k1"}}
+    http.post("/v1/events?stream=orders", json=[placed])
+    for stream in ("orders", "payments"):
+        event = {"id": "half", "type": "Other", "time": half, "data": {"id": f"of-{stream}"}}
+        http.post(f"/v1/events?stream={stream}", json=[event])
+    for _ in range(3):
+        match_log(options, sink)
+        Timekeeper(stores).look()
+    folder = tmp_path / "project"
+    with ForestallClient(api_url, KEY) as client:
+        export_project(client, folder)
+        (document,) = [file for file in folder.rglob("*.yaml") if "kind: join" in file.read_text(encoding="utf-8")]
+        text = document.read_text(encoding="utf-8")
+        for old, new, effect in (
+            ("window: 1 h", "window: 2 h", "it keeps the rows that it holds"),
+            ("closed_by: unique", "type: Order", "it begins from nothing"),
+        ):
+            assert old in text
+            document.write_text(text.replace(old, new), encoding="utf-8")
+            plan = plan_project(client, read_project(folder), folder, is_pruned=False)
+            assert [(change.title, change.effect) for change in plan.work] == [("join paid", effect)]
+            told = CliRunner().invoke(build_app(), ["apply", str(folder), "--plan", "--url", api_url])
+            assert f"~ join paid: changed; {effect}" in told.output, told.output
+    changed = http.post(
+        "/v1/joins", json={**PAID, "window": "2 h", "return": {"order": "id(o)", "what": "id(p)"}}
+    ).json()
+    assert (changed["version"], changed["is_continued"]) == (2, True)
+    paid = {"id": "p1", "type": "Part", "time": time_at(20), "data": {"id": "x1", "order": "k1", "amount": 3}}
+    http.post("/v1/events?stream=payments", json=[paid])
+    matched(http, stores, lambda: match_log(options, sink))
+    assert listed(http, "paid") == [{"order": "o1", "what": "p1"}]
+    explained = http.get("/v1/joins/paid/explanation").json()["sentences"][-1]
+    assert "It kept what it held from version 1 on" in explained
+    other = http.post("/v1/joins", json={**PAID, "emit": "on_close", "return": {"n": "count(p)"}}).json()
+    assert (other["version"], other["is_continued"]) == (3, False)
+    http.post("/v1/joins/paid/pause")
+    assert http.post("/v1/joins/paid/resume").json()["is_continued"] is False
+    assert starts(stores) == ["fresh", "keep", "fresh", "fresh"]
+
+
+def test_a_join_that_may_not_be_contradicted_is_suspended(http, stores, options, monkeypatch):
+    sink = AlertSink(stores, HandClock())
+    inputs = [{"stream": "orders", "as": "o"}, PAID["inputs"][1]]
+    assert http.post("/v1/joins", json={**PAID, "inputs": inputs, "late": "fail"}).status_code == 201
+    hook = http.post("/v1/webhooks", json={"url": "https://93.184.215.14/h"}).json()
+    assert "join.suspended" in hook["kinds"], hook
+    send_all(http, orders=4)
+    late = {"id": "late", "type": "Part", "time": time_at(24), "data": {"id": "x9", "order": "k1", "amount": 0}}
+    assert http.post("/v1/events?stream=payments", json=[late]).json()["accepted"] == 1
+    matched(http, stores, lambda: match_log(options, sink))
+    shown = http.get("/v1/joins/paid").json()
+    assert shown["state"] == "suspended"
+    said = {name: shown["suspension"][name] for name in ("event", "key", "source", "version")}
+    assert said == {"event": "late", "key": "k1", "source": "payments", "version": 1}
+    assert ("o1", "late", 0) not in found_pairs(http)
+    assert records(stores)[3:] == [("pause", stream) for stream in ("paid.inputs", "orders", "payments")]
+    (listed_one,) = http.get("/v1/joins/paid/results/join-suspensions").json()["items"]
+    assert listed_one["id"] == shown["suspension"]["id"]
+    assert 'forestall_operator_suspended{name="paid",operator="join"} 1' in http.get("/metrics").text
+    assert "suspended" in http.get("/v1/joins/paid/explanation").json()["sentences"][-1]
+    resumed = http.post("/v1/joins/paid/resume").json()
+    assert (resumed["state"], resumed["version"], resumed["suspension"]) == ("active", 2, None)
+    assert resumed["is_continued"] is False

@@ -65,6 +65,52 @@ def test_the_join_equals_its_meaning_after_every_item(workload):
         assert set(join.held_sequences().tolist()) == meaning.held()
 
 
+of_events_or_time = st.one_of(
+    st.just(Window()),
+    st.builds(Window, st.just("time"), st.integers(1, 6)),
+    st.builds(Window, st.just("events-of-key"), st.integers(0, 3)),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(workloads(), st.data())
+def test_other_windows_keep_what_is_inside_of_them(workload, data):
+    declared, outer, items = workload
+    kept = [[window] if window.kind == "events" else None for window in declared]
+    join, meaning = WindowJoin(declared, outer=outer), ReferenceJoin(declared, outer)
+    again = WindowJoin(declared, outer=outer)
+    for item in items:
+        if data.draw(st.integers(0, 4)) == 0:
+            declared = [one[0] if one else data.draw(of_events_or_time) for one in kept]
+            done, over = len(meaning.results), len(meaning.closed)
+            found = join.change(declared)
+            meaning.change(declared)
+            results = [
+                (time, tuple(one)) for time, one in zip(found.result_times_us, found.members.tolist(), strict=True)
+            ]
+            assert sorted(results) == sorted(meaning.results[done:])
+            assert sorted(found.closing_keys.tolist()) == sorted(meaning.closed[over:])
+            saved, again = again.dump(), WindowJoin(declared, outer=outer)
+            again.load(*saved)
+            assert again.change(declared).members.tolist() == found.members.tolist()
+        done, over = len(meaning.results), len(meaning.closed)
+        members, closed, _ = joined(join, [item])
+        assert joined(again, [item])[0] == members
+        meaning.push(*item)
+        assert sorted(members) == sorted(
+            zip((one for _, one in meaning.results[done:]), meaning.whys[done:], strict=True)
+        )
+        assert sorted(closed) == sorted(meaning.closed[over:])
+        assert set(join.held_sequences().tolist()) == meaning.held()
+    assert asdict(again.stats) == asdict(join.stats)
+
+
+@pytest.mark.parametrize("windows", [[Window("events", 2), Window()], [Window()]])
+def test_a_window_of_events_of_an_input_stays_one(windows):
+    with pytest.raises(ValueError, match="cannot change"):
+        WindowJoin([Window(), Window()]).change(windows)
+
+
 @settings(max_examples=200, deadline=None)
 @given(workloads(), st.data())
 def test_neither_cuts_nor_reloads_change_anything(workload, data):
@@ -179,3 +225,50 @@ def test_windows_have_sizes():
         Window("time", 0)
     with pytest.raises(ValueError, match="2 to 16 inputs"):
         WindowJoin([Window()])
+
+
+plain_windows = st.one_of(st.just(Window()), st.builds(Window, st.just("time"), st.integers(1, 6)))
+rarely_closing = st.sampled_from([Item.EVENT] * 20 + [Item.CLOSING, Item.TIME, Item.PLACE])
+
+
+@st.composite
+def plain_workloads(draw):
+    """Windows of time or none, and items that are mostly events; a key that all have closed is another one then."""
+    declared = draw(st.lists(plain_windows, min_size=2, max_size=4))
+    steps = st.tuples(rarely_closing, st.integers(0, len(declared) - 1), st.sampled_from(KEYS), st.integers(0, 3))
+    time, items, current = 0, [], {key: key for key in KEYS}
+    for kind, number, name, step in draw(st.lists(steps, max_size=60)):
+        key, time = current[name], time + step
+        items.append((kind, number, key, time))
+        if kind is Item.CLOSING:
+            items += [(kind, other, key, time) for other in range(len(declared)) if other != number]
+            current[name] += 10
+    return declared, items
+
+
+@settings(max_examples=200, deadline=None)
+@given(plain_workloads(), st.data())
+def test_events_while_no_key_is_closed_equal_their_meaning(workload, data):
+    declared, items = workload
+    join, meaning = WindowJoin(declared), ReferenceJoin(declared)
+    border = data.draw(st.integers(0, len(items)))
+    found = [joined(join, items[:border])]
+    again = WindowJoin(declared)
+    again.load(*join.dump())
+    found.append(joined(again, items[border:]))
+    for item in items:
+        meaning.push(*item)
+    members = [one for part, _, _ in found for one, _ in part]
+    assert sorted(members) == sorted(one for _, one in meaning.results)
+    assert set(again.held_sequences().tolist()) == meaning.held()
+    assert again.stats.stored == len(meaning.held())
+
+
+def test_an_event_of_a_closed_key_is_dropped_though_the_join_was_loaded_in_between():
+    declared = [Window("time", 10), Window("time", 10)]
+    join, again = WindowJoin(declared), WindowJoin(declared)
+    join.push(ItemColumns.of([(Item.EVENT, 0, 5, 0), (Item.CLOSING, 0, 5, 1)]))
+    again.load(*join.dump())
+    found = again.push(ItemColumns.of([(Item.EVENT, 1, 5, 2), (Item.TIME, 0, 0, 20), (Item.EVENT, 1, 5, 20)]))
+    assert found.members.tolist() == [[0, 1]]
+    assert (again.stats.on_the_fly, again.stats.dropped, again.stats.stored) == (1, 1, 0)

@@ -4,7 +4,7 @@ other kinds share one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -66,6 +66,10 @@ class PatternDraft:
     condition: Condition = ANY
     into: str = ""
 
+    def start_behind(self, record: RegisteredPattern) -> Start:
+        """As asked."""
+        return self.start
+
     def is_said_by(self, record: RegisteredPattern) -> bool:
         """Whether that is how the pattern is registered already."""
         return (record.text, record.is_guarded, record.route) == (self.text, self.is_guarded, self.route)
@@ -95,7 +99,7 @@ class OperatorDraft:
         inputs: What it listens to, at least one.
         body: What its kind reads.
         severity: Of its alerts; None: as before, and ``medium`` at first.
-        start: What to do with the work of the version before.
+        keeps: Whether it can go on with what one with another body holds.
         is_draft: Whether it is only written down, to run later.
         condition: On what is there.
         into: The derived stream that it makes events of; empty: none.
@@ -107,7 +111,7 @@ class OperatorDraft:
     inputs: tuple[Input, ...]
     body: Mapping[str, Any]
     severity: Severity | None = None
-    start: Start = "fresh"
+    keeps: Callable[[Mapping[str, Any]], bool] = lambda _: False
     is_draft: bool = False
     condition: Condition = ANY
     into: str = ""
@@ -117,6 +121,10 @@ class OperatorDraft:
     def route(self) -> str:
         """Name of the further key of the first input; empty for the correlation key."""
         return self.inputs[0].key
+
+    def start_behind(self, record: RegisteredOperator) -> Start:
+        """With what the version before holds, where its kind can."""
+        return "keep" if self.keeps(record.body) else "fresh"
 
     def is_said_by(self, record: RegisteredOperator) -> bool:
         """Whether that is how the operator is registered already."""
@@ -205,7 +213,7 @@ def _part_change(part: OperatorPart, control: ControlRecord | None, route: str) 
 def _like(control: ControlRecord | None, part: OperatorPart, version: int) -> ControlRecord | None:
     """What is said of an operator, said of a part of it."""
     if isinstance(control, OperatorOn):
-        return OperatorOn(part.definition(version), "fresh")
+        return OperatorOn(part.definition(version), control.start)
     if isinstance(control, OperatorPause | OperatorOff):
         return type(control)(part.kind, part.name)
     return None

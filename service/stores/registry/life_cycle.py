@@ -56,6 +56,22 @@ def moved(record: R, action: Action, now_us: int | None = None) -> R:
     return replace(after, version=record.version + 1, registered_us=registered_us)
 
 
+def begun(record: R, before: R | None, now_us: int | None = None) -> R:
+    """A version that begins to run, with when what it holds began; patterns do not say.
+
+    Args:
+        record: As it is to be.
+        before: The version that it continues; None: it begins from nothing.
+        now_us: When it begins; None: when it was registered.
+    """
+    if not isinstance(record, RegisteredOperator):
+        return record
+    if not isinstance(before, RegisteredOperator):
+        since_us = record.registered_us if now_us is None else now_us
+        return replace(record, held_from=record.version, held_since_us=since_us)
+    return replace(record, held_from=before.held_from or before.version, held_since_us=before.since_us)
+
+
 def require_writable(record: RegisteredPattern | RegisteredOperator, *, is_draft: bool) -> None:
     """Check that an operator may have another version.
 

@@ -14,7 +14,7 @@ from service.errors import MigrationRefused, NotFound, ServiceError
 from service.stores.conditions import ANY, Condition
 from service.stores.records import encode
 from service.stores.registry.changes import Change, PartChange, RecordBook, version_of
-from service.stores.registry.life_cycle import Action, R, moved, require_writable
+from service.stores.registry.life_cycle import Action, R, begun, moved, require_writable
 from service.stores.severities import USUAL_SEVERITY, Severity
 from streams import ControlRecord, Start
 
@@ -32,9 +32,8 @@ class Draft(Protocol[R]):
         """Name of the further key that it listens by; empty for the correlation key."""
         ...
 
-    @property
-    def start(self) -> Start:
-        """What to do with the work of the version before."""
+    def start_behind(self, record: R) -> Start:
+        """What to do with the work of the version before, which runs."""
         ...
 
     @property
@@ -133,8 +132,9 @@ class Operators(Generic[R]):
                 stage="draft" if draft.is_draft else "running",
             )
             running = there if there is not None and there.is_running else None
-            control = None if draft.is_draft else self._form.on(fresh, self._start(draft, running))
-            return self._change(fresh, control, running)
+            start = self._start(draft, running)
+            fresh = begun(fresh, running if start == "keep" else None)
+            return self._change(fresh, None if draft.is_draft else self._form.on(fresh, start), running)
 
         return self._apply(draft.name, change)
 
@@ -262,16 +262,16 @@ class Operators(Generic[R]):
 
     def _start(self, draft: Draft[R], running: R | None) -> Start:
         """How a draft starts in fact: there is nothing to go on where no version sees events."""
-        if draft.start == "fresh" or running is None or running.state != "active":
+        if running is None or running.state != "active" or (start := draft.start_behind(running)) == "fresh":
             return "fresh"
-        if running.route != draft.route:
+        if start == "migrate" and running.route != draft.route:
             raise MigrationRefused(
                 f"the {self._form.one} {draft.name!r} is matched by {_named(running.route)} and would be "
                 f"matched by {_named(draft.route)}, so its partial matches cannot be continued; register it with "
                 "'start': 'fresh'",
                 pattern=draft.name,
             )
-        return "migrate"
+        return start
 
     def _same_change(self, there: R, draft: Draft[R]) -> Change | None:
         """What changes where one is sent in the words that it has: its severity, and a draft may be activated."""
@@ -287,6 +287,7 @@ class Operators(Generic[R]):
             return None
         control: ControlRecord | None
         if after.state == "active":
+            after = begun(after, None, now_us)
             control = self._form.on(after, "fresh")
         elif after.state == "paused":
             control = self._form.pause(after.name)

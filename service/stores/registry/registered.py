@@ -136,6 +136,8 @@ class RegisteredOperator(_Living):
         suspension: Why the pipeline stopped it, where it did.
         into: The derived stream that it makes events of; empty: none.
         parts: What it consists of besides.
+        held_from: The version with which what it holds began; 0: with this one.
+        held_since_us: When that began, microseconds UTC; None: with this version.
     """
 
     kind: str
@@ -153,6 +155,18 @@ class RegisteredOperator(_Living):
     suspension: Mapping[str, Any] | None = None
     into: str = ""
     parts: tuple[OperatorPart, ...] = ()
+    held_from: int = 0
+    held_since_us: int | None = None
+
+    @property
+    def is_continued(self) -> bool:
+        """Whether it holds what a version before has begun to hold."""
+        return 0 < self.held_from < self.version
+
+    @property
+    def since_us(self) -> int:
+        """When what it holds began, microseconds UTC."""
+        return self.registered_us if self.held_since_us is None else self.held_since_us
 
     @property
     def feeders(self) -> tuple[Feeder, ...]:

@@ -8,17 +8,18 @@ what derived streams have anyway.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from shards.errors import OperatorRefused
 from shards.feeds import Feed
+from shards.kinds.joins.result_kinds import JOIN_SUSPENSION
 from shards.kinds.joins.schema import JOIN_SCHEMA
 from shards.operators import Host, SavedHost
 from shards.results import ResultKind
-from streams import Definition, ForestallError, Input, StreamDeclaration, places_of
+from streams import Definition, ForestallError, Input, SpilledFiles, StreamDeclaration, places_of
 
-_OWN = ("inputs", "window", "emit", "outer", "return", "type", "late")
+_OWN = ("inputs", "window", "emit", "outer", "return", "type", "late", "memory")
 _INPUT = "join-input"
 _TRACE_ENDS = frozenset({"end", "punctuation", "workflow"})
 
@@ -49,13 +50,26 @@ class JoinInputKind:
 
 @dataclass(frozen=True)
 class JoinKind:
-    """Joins."""
+    """Joins.
+
+    Attributes:
+        files: Where the rows go that do not fit into the memory of a join.
+    """
 
     name: ClassVar[str] = "join"
     plural: ClassVar[str] = "joins"
-    result_kinds: ClassVar[tuple[ResultKind, ...]] = ()
+    result_kinds: ClassVar[tuple[ResultKind, ...]] = (JOIN_SUSPENSION,)
     is_resident: ClassVar[bool] = False
     schema: ClassVar[Mapping[str, Any]] = JOIN_SCHEMA
+    files: SpilledFiles = field(default_factory=SpilledFiles, compare=False)
+
+    def spilling_to(self, files: SpilledFiles) -> JoinKind:
+        """The same with other files."""
+        return replace(self, files=files)
+
+    def spills(self, definition: Definition) -> bool:
+        """Whether a join has a bounded memory."""
+        return "memory" in definition.body
 
     def read(self, document: Mapping[str, Any], declared: Callable[[str], StreamDeclaration]) -> Definition:
         """The join that a document describes.
@@ -112,6 +126,12 @@ class JoinKind:
             )
         return found
 
+    def keeps(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+        """Whether a join can go on as another one, with the rows that it holds."""
+        from joins import keeps_rows  # noqa: PLC0415 - takes long
+
+        return keeps_rows(before, after)
+
     def explain(self, definition: Definition) -> Sequence[str]:
         """Which algorithm runs and why, what is kept of each input and for how long, and what is emitted when."""
         from joins import explain, read_join  # noqa: PLC0415 - takes long
@@ -126,7 +146,7 @@ class JoinKind:
         """A host of the joins at the place of some merged events."""
         from shards.kinds.joins.host import JoinHost  # noqa: PLC0415 - loads the joins
 
-        return JoinHost.of(declaration, saved)
+        return JoinHost.of(declaration, saved, self.files)
 
 
 def _source(stream: str, key: str | None, declaration: StreamDeclaration) -> tuple[Input, list[str] | None]:

@@ -1,6 +1,6 @@
 """Joins of a project, over files and in its tests, without a service."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import pytest
 from service.projects import LocalProject, read_project
 from service.projects.errors import ProjectRefused
 from shards import ChainPlan, ChainShard
-from streams import Event, EventBatch
+from streams import Event, EventBatch, format_time
 
 BASE = """
 {kind: stream, name: orders}
@@ -220,3 +220,45 @@ return: {x: id(x), y: id(y)}
     status, _, err = call("backtest", "--project", str(tmp_path), "--events", f"a={events}", "--events", f"b={events}")
     assert status != 0
     assert "the inputs of pairs come in different rounds" in err
+
+
+FAILING = """
+{kind: stream, name: orders}
+---
+{kind: stream, name: payments, key: data.order}
+---
+kind: join
+name: paid
+inputs:
+  - {stream: orders, as: o}
+  - {stream: payments, as: p, closed_by: {type: Last}}
+window: 1 h
+late: fail
+return: {order: id(o), payment: id(p)}
+"""
+
+
+def lines_of(events: Sequence[Event]) -> str:
+    rows = [
+        {"id": one.id, "type": one.type, "time": format_time(one.time_us), "key": one.key, "data": dict(one.data)}
+        for one in events
+    ]
+    return "".join(orjson.dumps(row).decode() + "\n" for row in rows)
+
+
+def test_a_run_ends_with_an_error_where_a_join_may_not_be_contradicted(tmp_path, call):
+    (tmp_path / "p.yaml").write_text(FAILING)
+    orders = [Event(id=f"o{n}", type="O", time_us=n, key=key, data={}) for n, key in enumerate("ab", 1)]
+    payments = [
+        Event(id=f"p{n}", type=kind, time_us=n, key="x", data={"order": key})
+        for n, (kind, key) in enumerate([("Part", "a"), ("Last", "a"), ("Part", "a"), ("Part", "b")], 3)
+    ]
+    for name, events in (("orders", orders), ("payments", payments)):
+        (tmp_path / f"{name}.jsonl").write_text(lines_of(events))
+    files = [option for name in ("orders", "payments") for option in ("--events", f"{name}={tmp_path / name}.jsonl")]
+    status, out, err = call("run", str(tmp_path), *files, "--output", "json")
+    found = orjson.loads(out)
+    assert [one["data"]["payment"] for one in found["streams"]["paid"]] == ["p3", "p4"]
+    assert [(one["stream"], one["event"], one["key"]) for one in found["suspensions"]] == [("payments", "p5", "a")]
+    assert status == 2
+    assert "is suspended by late: fail: event 'p5' of type 'Part' came" in " ".join(err.split())
