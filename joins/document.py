@@ -16,6 +16,7 @@ Emit: TypeAlias = Literal["each", "on_close"]
 Late: TypeAlias = Literal["report", "drop", "fail"]
 Closing: TypeAlias = Literal["unique", "clustered", "end", "punctuation", "workflow"]
 
+_TRACE_ENDS = frozenset[Closing]({"end", "punctuation", "workflow"})
 _ALIAS = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d|w)\s*")
 _UNITS_US = {
@@ -54,6 +55,11 @@ class JoinInput:
     window: Window
     closings: frozenset[Closing]
     closing_types: frozenset[str]
+
+    @property
+    def ends_with_traces(self) -> bool:
+        """Whether its keys are finished with their traces, and by punctuations."""
+        return not self.closings.isdisjoint(_TRACE_ENDS)
 
     @property
     def closes(self) -> bool:

@@ -6,25 +6,30 @@ The merged events come in one order: by time, then by input, then as they came.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
+from joins.costs.observing import StateObserver
 from joins.document import JoinBody
 from joins.emitting import DerivedEvents, MemberEvents
 from joins.errors import JoinStateError
+from joins.figures import numbers_of
+from joins.finished_ranges import FinishedRanges
 from joins.held_events import HeldEvents
 from joins.items import Item, ItemColumns, JoinedColumns
-from joins.merging import CLOSED, MARKS, original_of
+from joins.merging import CLOSED, MARKS, RANGE, original_of
 from joins.paging import Pager
 from joins.returns import Column, Totals, packed_totals, unpacked_totals
 from joins.windowed import WindowJoin
-from streams import Event, EventBatch, SpilledFiles, texts_of
+from streams import Event, EventBatch, KeyRange, SpilledFiles, texts_of
 
 _FORMAT = 1
+_FEW = 1_024
 _NO_ITEMS = ItemColumns.of([])
 _KEPT = 8  # events are forgotten when they are more than this part of those that were ever stored at a time
 
@@ -60,6 +65,22 @@ class JoinOutput:
     is_suspended: bool = False
     lost: str | None = None
 
+    @classmethod
+    def joined(cls, parts: Sequence[JoinOutput]) -> JoinOutput:
+        """What several outputs say, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            events=EventBatch.joined([part.events for part in parts]),
+            passed_on=EventBatch.joined([part.passed_on for part in parts]),
+            broken=tuple(broken for part in parts for broken in part.broken),
+            is_suspended=any(part.is_suspended for part in parts),
+            lost=next((part.lost for part in parts if part.lost is not None), None),
+        )
+
+
+_Part: TypeAlias = tuple[NDArray[np.intp], Item, NDArray[np.uint64], NDArray[np.uint8]]
+"""Items of one kind: their rows, the kind, their keys and their inputs."""
 
 _CountedEvent: TypeAlias = tuple[int, str, int, int, Sequence[Any]]
 
@@ -94,12 +115,17 @@ class JoinRun:
         self._held = HeldEvents.empty()
         self._derived = DerivedEvents(body, name, version)
         self._totals = Totals(body.columns)
+        self._observer = _observer_of(body)
         self._open: dict[int, tuple[str, list[Any]]] = {}  # totals of keys that are not over, with their texts
         self.is_suspended = False
         self._pager = self._pager_of(body)
         self._lost: str | None = None
         self._has_said_so = False
         self._newest_keys: dict[int, int] = {}  # of inputs whose events of a key come together
+        self._ranges = FinishedRanges(len(body.inputs))
+        self._may_have_ranges = any(one.ends_with_traces for one in body.inputs)
+        self._broken = 0  # events of keys that their input had finished by ranges
+        self._most_over = _FEW
         self._numbers = {
             f"{one.alias}{mark}": (number, mark) for number, one in enumerate(body.inputs) for mark in MARKS
         }
@@ -137,8 +163,10 @@ class JoinRun:
         self._lost = reason
 
     def measures(self) -> dict[str, int]:
-        """Counts, as ``JoinStats`` has them, of what is in memory and on disk."""
-        counts = {**asdict(self._join.stats), "open_totals": len(self._open)}
+        """Counts, as ``JoinStats`` has them, of what is in memory and on disk, and what ``figures`` makes sentences of."""
+        figures = numbers_of(self.body, self._observer, self._join.stored_by_input)
+        counts = {**asdict(self._join.stats), "open_totals": len(self._open), **figures}
+        counts["violations"] += self._broken
         if self._pager is not None:
             spilled = self._pager.measures()
             counts["stored"] += spilled["spilled"]
@@ -153,6 +181,16 @@ class JoinRun:
         Raises:
             StateLost: A file of rows on disk is missing or damaged.
         """
+        is_range = np.array([name.endswith(RANGE) for name in batch.type_names], np.bool_)
+        if not is_range.any():
+            return self._process(batch)
+        found, first = [], 0
+        for row in np.flatnonzero(is_range[batch.type_codes]).tolist():
+            found += [self._process(batch.slice(first, row - first)), self._finish_range(batch.slice(row, 1))]
+            first = row + 1
+        return JoinOutput.joined([*found, self._process(batch.slice(first))])
+
+    def _process(self, batch: EventBatch) -> JoinOutput:
         if not len(batch) or self.has_stopped:
             return self._nothing()
         is_known, until_us = np.array([name in self._numbers for name in batch.type_names]), int(batch.time_us.max())
@@ -162,9 +200,9 @@ class JoinRun:
         for first, last in zip([0, *cuts], [*cuts, len(batch)], strict=True):
             part = batch.slice(first, last - first)
             parts.append(self._processed(part, int(part.time_us.max()) if last < len(batch) else until_us))
-            if self.has_stopped:
+            if parts[-1].is_suspended:
                 break
-        return _joined(parts)
+        return JoinOutput.joined(parts)
 
     def _processed(self, batch: EventBatch, until_us: int) -> JoinOutput:
         """Take in events the rows of whose keys have room in memory."""
@@ -172,11 +210,55 @@ class JoinRun:
             before = np.array(list(self._newest_keys.values()), np.uint64)
             self._bring_back(self._pager, np.concatenate([batch.key_hashes, before]), until_us)
         items, rows = self._items(batch)
-        is_event, items = items.kinds == Item.EVENT, items.with_time(until_us)
+        self._observer.observe(items)
+        is_event, items = _is_event(items), items.with_time(until_us)
         first = self._join.next_sequence
         taken = rows[is_event]
         self._held.add(first + np.arange(len(taken)), batch if len(taken) == len(batch) else batch.take(taken))
-        return self._output(self._join.push(items), items, first)
+        output = self._output(self._join.push(items), items, first)
+        self._forget_implied()
+        return output
+
+    def _finish_range(self, batch: EventBatch) -> JoinOutput:
+        """An input finishes a range: the keys in it that the join knows are closed, in the order of their numbers.
+
+        Args:
+            batch: One row.
+        """
+        if self.has_stopped:
+            return self._nothing()
+        (kind,), (said,) = (batch.columns.column(name).to_pylist() for name in ("type", "data"))
+        time_us = int(batch.time_us[0])
+        number, keys = 0, np.zeros(0, np.uint64)
+        if kind in self._numbers:  # else of an input of another version
+            number, _ = self._numbers[kind]
+            keys = self._ranges.finish(number, KeyRange.from_json(orjson.loads(said)), self._known())
+        parts = []
+        for some in np.split(keys, [] if self._pager is None else self._pager.cuts(keys)):
+            if self._pager is not None:
+                self._bring_back(self._pager, some, time_us)
+            items = ItemColumns.of(
+                [(Item.TIME, 0, 0, time_us), *((Item.REMINDER, number, key, time_us) for key in some.tolist())]
+            )
+            parts.append(self._output(self._join.push(items), items, self._join.next_sequence))
+        self._forget_implied()
+        return JoinOutput.joined(parts)
+
+    def _forget_implied(self) -> None:
+        """Forget, where they are many, keys that are over and the numbers of those that are forgotten.
+
+        What only ranges have closed is known from the ranges. Where events of a key come together the newest key stays,
+        as it will be closed under its hash.
+        """
+        if not self._may_have_ranges:
+            return
+        if self._ranges.are_there and self._join.remembered > self._most_over:
+            self._ranges.prune(self._known())
+            keys = self._ranges.implied(*self._join.over())
+            self._join.drop(keys[~np.isin(keys, np.array([*self._newest_keys.values()], np.uint64))])
+            self._most_over = max(_FEW, 2 * self._join.remembered)
+        if self._ranges.are_many:
+            self._ranges.prune(self._known())
 
     def advance_time(self, watermark_us: int) -> JoinOutput:
         """No event before a time comes any more."""
@@ -199,6 +281,7 @@ class JoinRun:
         """
         self._settle()
         before, self.body, self.version = self.body, body, version
+        self._observer = _observer_of(body)
         self._pager = self._pager_of(body)
         self._derived = DerivedEvents(body, self.name, version)
         self._totals = Totals(body.columns)
@@ -210,6 +293,9 @@ class JoinRun:
         self._newest_keys = {
             number: key for number, key in self._newest_keys.items() if "clustered" in body.inputs[number].closings
         }
+        if not self._may_have_ranges and any(one.ends_with_traces for one in body.inputs):
+            self._may_have_ranges = True
+            self._note_held()
         return self._output(self._join.change([one.window for one in body.inputs]), _NO_ITEMS, self._join.next_sequence)
 
     def finish(self) -> JoinOutput:
@@ -224,9 +310,7 @@ class JoinRun:
             keys += self._pager.disk.keys.tolist()
         rest = np.array(sorted(keys, key=lambda key: (texts.get(key, ""), key)), np.uint64)
         cuts = [] if self._pager is None else self._pager.cuts(rest)
-        return _joined(
-            [self._finished(part, now_us) for part in np.split(rest, cuts)],
-        )
+        return JoinOutput.joined([self._finished(part, now_us) for part in np.split(rest, cuts)])
 
     def _finished(self, keys: NDArray[np.uint64], now_us: int) -> JoinOutput:
         """Every input finishes some keys, one after the other."""
@@ -276,8 +360,12 @@ class JoinRun:
     def keys(self) -> NDArray[np.uint64]:
         """Hashed keys of which something is known."""
         others = [*self._open, *self._newest_keys.values()]
-        on_disk = [] if self._pager is None else [self._pager.disk.keys]
-        return np.unique(np.concatenate([self._join.keys(), np.array(others, np.uint64), *on_disk]))
+        return np.unique(np.concatenate([self._known(), np.array(others, np.uint64)]))
+
+    def _known(self) -> NDArray[np.uint64]:
+        """Hashed keys that are in memory or on disk."""
+        keys = self._join.keys()
+        return keys if self._pager is None else np.concatenate([keys, self._pager.disk.keys])
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """The state as a JSON object and sections by name."""
@@ -290,6 +378,11 @@ class JoinRun:
             **({"suspended": True} if self.is_suspended else {}),
         }
         held = self._held.dump(self._join.held_sequences())
+        numbers: dict[str, bytes] = {}
+        if self._may_have_ranges:
+            self._ranges.prune(self._known())
+            state["ranges"], numbers = self._ranges.dump()
+            state["broken"] = self._broken
         sections = {f"join/{name}": array for name, array in arrays.items()}
         if self._pager is not None:
             state["spilled"], sections["spilled"] = self._pager.dump()
@@ -298,6 +391,7 @@ class JoinRun:
         return state, {
             **sections,
             **{f"held/{name}": one for name, one in held.items()},
+            **{f"ranges/{name}": one for name, one in numbers.items()},
             "totals": packed_totals(totals),
         }
 
@@ -319,8 +413,18 @@ class JoinRun:
             if self._pager is not None:
                 self._pager.load(head["spilled"], sections["spilled"])
             self._open = {key: (text, total) for key, text, total in unpacked_totals(sections["totals"])}
+            if "ranges" in head:
+                self._ranges = FinishedRanges.load(head["ranges"], _part(sections, "ranges/"))
+                self._broken, self._may_have_ranges = head["broken"], True
+            elif self._may_have_ranges:  # saved before there were ranges
+                self._note_held()
         except (KeyError, ValueError) as error:
             raise JoinStateError(f"the saved join {self.name!r} cannot be read: {error}") from error
+
+    def _note_held(self) -> None:
+        """Know the numbers of the keys that events are held of."""
+        texts = self._texts()
+        self._ranges.note(texts_of(list(texts.values())), np.array(list(texts), np.uint64))
 
     def _items(self, batch: EventBatch) -> tuple[ItemColumns, NDArray[np.intp]]:
         """The items of merged events, and of each the row that it is of."""
@@ -328,21 +432,39 @@ class JoinRun:
         inputs = np.array([number for number, _ in known], np.uint8)[batch.type_codes]
         is_event = np.array([mark != CLOSED for _, mark in known])[batch.type_codes]
         closes = np.array([mark != "" or "unique" in self.body.inputs[number].closings for number, mark in known])
-        is_last = closes[batch.type_codes]
+        covered = self._covered(batch)
+        is_broken = covered[inputs, np.arange(len(batch))]
+        is_last = closes[batch.type_codes] & ~is_broken
         before = self._keys_before(inputs, batch.key_hashes, is_event)
-        rows = np.arange(len(batch))
+        rows, hashes = np.arange(len(batch)), batch.key_hashes
+        is_other = np.arange(len(covered))[:, None] == (inputs + 1) % len(covered)
+        is_behind = is_other & is_event & (covered.sum(axis=0) == len(covered) - 1)  # or the key is forgotten before
+        is_taken, is_broken, covered = is_event & ~is_broken, is_event & is_broken, covered & ~is_broken
         parts = [
-            (rows[before != 0], Item.CLOSING, before[before != 0]),
-            (rows[is_event], Item.EVENT, batch.key_hashes[is_event]),
-            (rows[is_last], Item.CLOSING, batch.key_hashes[is_last]),
+            (rows[before != 0], Item.CLOSING, before[before != 0], inputs[before != 0]),
+            *_reminders(covered & ~is_behind, hashes),
+            (rows[is_taken], Item.EVENT, hashes[is_taken], inputs[is_taken]),
+            (rows[is_broken], Item.PLACE, np.zeros(int(is_broken.sum()), np.uint64), inputs[is_broken]),
+            *_reminders(covered & is_behind, hashes),
+            (rows[is_last], Item.CLOSING, hashes[is_last], inputs[is_last]),
         ]
-        places = np.concatenate([part for part, _, _ in parts])
-        order = np.argsort(places, kind="stable")  # of one row: the key before, the event, its own end
+        places = np.concatenate([part[0] for part in parts])
+        order = np.argsort(places, kind="stable")  # of one row: the key before, what ranges say, the event, its own end
         places = places[order]
-        kinds = np.concatenate([np.full(len(part), kind, np.uint8) for part, kind, _ in parts])[order]
-        keys = np.concatenate([some for _, _, some in parts])[order]
-        items = ItemColumns(kinds=kinds, inputs=inputs[places], keys=keys, times_us=batch.time_us[places])
+        kinds = np.concatenate([np.full(len(part[0]), part[1], np.uint8) for part in parts])[order]
+        keys, numbers = (np.concatenate([part[place] for part in parts])[order] for place in (2, 3))
+        items = ItemColumns(
+            kinds=kinds, inputs=numbers.astype(np.uint8), keys=keys.astype(np.uint64), times_us=batch.time_us[places]
+        )
         return items, places
+
+    def _covered(self, batch: EventBatch) -> NDArray[np.bool_]:
+        """By input and row, whether the input has finished the key by a range; the join may not have known it then."""
+        inputs = range(len(self.body.inputs))
+        if not self._may_have_ranges:
+            return np.zeros((len(inputs), len(batch)), np.bool_)
+        is_whole, keys = self._ranges.note(batch.columns.column("key"), batch.key_hashes)
+        return np.array([is_whole & self._ranges.covers(number, keys) for number in inputs], np.bool_)
 
     def _keys_before(
         self, inputs: NDArray[np.uint8], keys: NDArray[np.uint64], is_event: NDArray[np.bool_]
@@ -360,12 +482,17 @@ class JoinRun:
 
     def _output(self, found: JoinedColumns, items: ItemColumns, first: int, *, is_over: bool = False) -> JoinOutput:
         """What is reported of what the join found; ``is_over``: at the end of the input."""
+        by_range = np.flatnonzero(items.kinds == Item.PLACE)
+        self._broken += len(by_range)
+        if len(by_range):
+            violations = np.sort(np.concatenate([found.violations, by_range.astype(np.int32)]))
+            found = replace(found, violations=violations)
         is_suspended = self.body.late == "fail" and len(found.violations) > 0
         if is_suspended:
             found = found.until(int(found.violations[0]))
         broken: tuple[Broken, ...] = ()
         if len(found.violations):
-            sequences = first + np.cumsum(items.kinds == Item.EVENT) - 1
+            sequences = first + np.cumsum(_is_event(items)) - 1
             events = self._held.batch(self._held.rows_of(sequences[found.violations])).to_events()
             numbers = items.inputs[found.violations].tolist()
             broken = tuple(
@@ -394,6 +521,7 @@ class JoinRun:
         if self._pager is not None:
             self._pager.disk.forget(self._pager.disk.keys)
         self._held, self._open, self._newest_keys = HeldEvents.empty(), {}, {}
+        self._ranges = FinishedRanges(len(self.body.inputs))
 
     def _on_close(self, found: JoinedColumns) -> tuple[EventBatch, NDArray[np.int64]]:
         """An event for each key that is over, of what took part until then, and the numbers of the closings."""
@@ -470,6 +598,29 @@ class JoinRun:
         return held
 
 
+def _observer_of(body: JoinBody) -> StateObserver:
+    return StateObserver([one.window for one in body.inputs], [one.closes for one in body.inputs])
+
+
+def _is_event(items: ItemColumns) -> NDArray[np.bool_]:
+    """Which items are events, those included that contradict a range."""
+    found: NDArray[np.bool_] = (items.kinds == Item.EVENT) | (items.kinds == Item.PLACE)
+    return found
+
+
+def _reminders(is_said: NDArray[np.bool_], hashes: NDArray[np.uint64]) -> list[_Part]:
+    """Closings of keys that are in ranges.
+
+    Args:
+        is_said: By input and row.
+        hashes: The hashed key of each row.
+    """
+    rows = [np.flatnonzero(some) for some in is_said]
+    return [
+        (some, Item.REMINDER, hashes[some], np.full(len(some), number, np.uint8)) for number, some in enumerate(rows)
+    ]
+
+
 def _what(column: Column) -> tuple[str, str, tuple[str, ...]]:
     """What a column says, under whatever name."""
     return column.alias, column.function, column.path
@@ -491,18 +642,6 @@ def _with_ends(events: EventBatch, places: NDArray[np.int64], found: JoinedColum
     of_events, of_ends = (places, found.closing_places) if is_each else (places, np.arange(closings) + 1)
     order = np.argsort(np.concatenate([2 * of_events + 1, 2 * of_ends]), kind="stable")
     return EventBatch.joined([events, ended]).take(order)
-
-
-def _joined(outputs: Sequence[JoinOutput]) -> JoinOutput:
-    """The outputs of the parts of something as one."""
-    if len(outputs) == 1:
-        return outputs[0]
-    return JoinOutput(
-        events=EventBatch.joined([one.events for one in outputs]),
-        passed_on=EventBatch.joined([one.passed_on for one in outputs]),
-        broken=tuple(broken for one in outputs for broken in one.broken),
-        is_suspended=outputs[-1].is_suspended,
-    )
 
 
 def _part(sections: Mapping[str, bytes], prefix: str) -> dict[str, bytes]:

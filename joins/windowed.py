@@ -134,6 +134,17 @@ class WindowJoin:
         return int(self._state.counters[kernel.OPEN_NODES])
 
     @property
+    def remembered(self) -> int:
+        """How many keys are over, while some input may still bring events of them."""
+        return int(self._state.counters[kernel.DEAD])
+
+    @property
+    def stored_by_input(self) -> list[int]:
+        """How many events of each input there are, with those that only keep a place in a window of their number."""
+        sizes: list[int] = self._state.sides["size"].tolist()
+        return sizes
+
+    @property
     def most_stored(self) -> int:
         """How many were ever stored at a time, at least."""
         return int(self._state.counters[kernel.FRESH_NODES])
@@ -217,6 +228,13 @@ class WindowJoin:
         slots = self._state.slots
         keys: NDArray[np.uint64] = slots[slots[:, 1] != 0, 0]
         return keys
+
+    def over(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        """Hashed keys that are over and remembered, and of each the inputs that closed it, as bits."""
+        slots = self._state.slots
+        clusters = self._state.keyed[(slots[slots[:, 1] != 0, 1] - np.uint64(1)).astype(np.intp)]
+        found = clusters[clusters["ends"] & kernel.CLOSED_FOR_GOOD != 0]
+        return found["key"].copy(), found["closed"].copy()
 
     def drop(self, keys: NDArray[np.uint64]) -> None:
         """Forget known keys and their events, as if they had never come."""

@@ -18,7 +18,7 @@ from shards.entries import Entry
 from shards.feeds import Feed
 from shards.results import ResultKind
 from shards.rows import FoundRows
-from streams import ConstraintsOn, Definition, EventBatch, SpilledFiles, Start, StreamDeclaration
+from streams import ConstraintsOn, Definition, EventBatch, Punctuation, SpilledFiles, Start, StreamDeclaration
 
 Single: TypeAlias = tuple[ResultKind, str, dict[str, Any]]
 Result: TypeAlias = Single | FoundRows
@@ -177,6 +177,15 @@ class AnsweringHost(Host, Protocol):
         Raises:
             ForestallError: The question is not of a form that the kind knows.
         """
+        ...
+
+
+@runtime_checkable
+class FinishingHost(Host, Protocol):
+    """A host to which it matters that many keys are finished."""
+
+    def finish_keys(self, promise: Punctuation) -> Output:
+        """No event of a range of keys comes any more that is later than the time of the promise."""
         ...
 
 
@@ -346,6 +355,15 @@ class ExplainingKind(DocumentKind, Protocol):
 
     def explain(self, definition: Definition) -> Sequence[str]:
         """How an operator runs, what it keeps and what it emits, in sentences."""
+        ...
+
+    def figures(self, definition: Definition, counts: Mapping[str, int]) -> tuple[Sequence[str], Mapping[str, int]]:
+        """What the counts of all shards say, in sentences, and those counts that are shown beside them.
+
+        Args:
+            definition: The operator.
+            counts: By name; sums over the shards.
+        """
         ...
 
 

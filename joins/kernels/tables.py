@@ -20,6 +20,7 @@ EVENT = 0  # an event with a key
 CLOSING = 1  # no more events of the key come on the input
 PLACE = 2  # an event without a key: it joins nothing and takes a place in a window of a number of events
 TIME = 3  # no item before its time comes any more; its input and key mean nothing
+REMINDER = 4  # as a closing, by a range that was said before: it may say what is known
 
 # What the kernel returns: it is done, or stopped before an item for want of room.
 DONE = 0

@@ -58,6 +58,7 @@ from joins.kernels.tables import (
     PLACE,
     PURGED,
     REGULAR,
+    REMINDER,
     RESULTS,
     SEQUENCE,
     TIME,
@@ -302,7 +303,7 @@ def take_closing(
     if cluster == NIL:
         cluster = add_cluster(borrowed(lent), slot, items.keys[item])
     elif has_closed(lent, cluster, number):
-        counters[DUPLICATES] += 1
+        counters[DUPLICATES] += items.kinds[item] == CLOSING
         return
     touch(lent, cluster)
     counters[CLOSED_KEYS] += lent.keyed[cluster]["closed"] == np.uint64(0)
@@ -352,7 +353,7 @@ def take_item(lent: JoinState, rules: Rules, found: Found, items: Items, item: n
     if not has_room(lent, found, most_results(lent, rules, number, own)):
         lent.counters[LOOKUPS] -= kind != PLACE
         return False
-    if kind == CLOSING:
+    if kind in (CLOSING, REMINDER):
         take_closing(borrowed(lent), borrowed(rules), borrowed(found), borrowed(items), cluster, slot, item)
         return True
     if kind == EVENT:

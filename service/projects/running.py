@@ -27,6 +27,7 @@ from streams import (
     Input,
     OperatorOn,
     PatternOn,
+    Punctuation,
     StreamDeclaration,
     StreamOn,
     parse_time,
@@ -198,6 +199,10 @@ class ProjectRun:
         self._shards.feed(stream, events)
         for route, path in self._plan.routes(stream).items():
             self._shards.feed(stream, events.keyed_by(path), route)
+
+    def promise(self, stream: str, promise: Punctuation) -> None:
+        """Let a range of keys be finished at its time; when it is said is without meaning."""
+        self._shards.say(stream, promise)
 
     @property
     def measured(self) -> dict[str, MeasuredRun]:

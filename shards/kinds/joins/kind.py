@@ -15,13 +15,13 @@ from shards.errors import OperatorRefused
 from shards.feeds import Feed
 from shards.kinds.joins.result_kinds import JOIN_SUSPENSION
 from shards.kinds.joins.schema import JOIN_SCHEMA
+from shards.kinds.joins.sources import source_of
 from shards.operators import Host, SavedHost
 from shards.results import ResultKind
-from streams import Definition, ForestallError, Input, SpilledFiles, StreamDeclaration, places_of
+from streams import Definition, ForestallError, Input, SpilledFiles, StreamDeclaration
 
 _OWN = ("inputs", "window", "emit", "outer", "return", "type", "late", "memory")
 _INPUT = "join-input"
-_TRACE_ENDS = frozenset({"end", "punctuation", "workflow"})
 
 
 def merged_stream(join: str) -> str:
@@ -45,7 +45,7 @@ class JoinInputKind:
         """A host of the inputs at one place."""
         from shards.kinds.joins.inputs import JoinInputHost  # noqa: PLC0415 - loads the joins
 
-        return JoinInputHost.of(declaration, saved)
+        return JoinInputHost.of(declaration, route, saved)
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class JoinKind:
 
         found = []
         for number, one in enumerate(read_join(definition.body).inputs):
-            source, path = _source(one.stream, one.key, declared(one.stream))
+            source, path = source_of(one.stream, one.key, declared(one.stream))
             by_constraints = "workflow" in one.closings
             if by_constraints and (path is not None or source.key):
                 raise OperatorRefused(
@@ -111,7 +111,7 @@ class JoinKind:
                 "alias": one.alias,
                 "types": list(one.types),
                 "last": sorted(one.closing_types),
-                "ends": not one.closings.isdisjoint(_TRACE_ENDS),
+                "ends": one.ends_with_traces,
                 "path": path,
                 **({"workflow": True} if by_constraints else {}),
             }
@@ -138,6 +138,13 @@ class JoinKind:
 
         return explain(read_join(definition.body))
 
+    def figures(self, definition: Definition, counts: Mapping[str, int]) -> tuple[Sequence[str], Mapping[str, int]]:
+        """What the rates let expect of each input's events, and the counts that are no parts of these sentences."""
+        from joins import FIGURE, figures, read_join  # noqa: PLC0415 - takes long
+
+        others = {name: count for name, count in counts.items() if FIGURE not in name}
+        return figures(read_join(definition.body), counts), others
+
     def feed(self, definition: Definition) -> Feed | None:
         """The stream of the join's name."""
         return Feed(stream=definition.name)
@@ -147,13 +154,3 @@ class JoinKind:
         from shards.kinds.joins.host import JoinHost  # noqa: PLC0415 - loads the joins
 
         return JoinHost.of(declaration, saved, self.files)
-
-
-def _source(stream: str, key: str | None, declaration: StreamDeclaration) -> tuple[Input, list[str] | None]:
-    """Where an input's events come in, and the path of a key that is none of the stream's: then they change shards."""
-    if key is None or {key} == set(places_of(declaration.key)):
-        return Input(stream), None
-    for name, form in declaration.keys.items():
-        if key == name or {key} == set(places_of(form)):
-            return Input(stream, name), None
-    return Input(stream), key.removeprefix("data.").split(".")
