@@ -11,12 +11,15 @@ from joins.document import JoinBody, JoinInput, read_join
 from joins.errors import JoinError, JoinRefused, JoinStateError
 from joins.exercises import JOIN_EXERCISE
 from joins.explaining import explain
+from joins.figures import FIGURE, figures
 from joins.items import Cause, Item, ItemColumns, JoinedColumns, Why
 from joins.merging import (
     CLOSED,
     LAST,
     MARKS,
+    RANGE,
     attributes_of,
+    finished_range,
     merged_data,
     merged_id,
     merged_ids,
@@ -29,10 +32,12 @@ from joins.windows import Window, WindowKind
 
 __all__ = [
     "CLOSED",
+    "FIGURE",
     "JOIN_EXERCISE",
     "LAST",
     "MARKS",
     "MOST_INPUTS",
+    "RANGE",
     "Broken",
     "Cause",
     "Item",
@@ -52,6 +57,8 @@ __all__ = [
     "WindowKind",
     "attributes_of",
     "explain",
+    "figures",
+    "finished_range",
     "keeps_rows",
     "merged_data",
     "merged_id",

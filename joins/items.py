@@ -19,6 +19,7 @@ class Item(IntEnum):
     CLOSING = tables.CLOSING
     PLACE = tables.PLACE
     TIME = tables.TIME
+    REMINDER = tables.REMINDER
 
 
 class Cause(IntEnum):
@@ -43,7 +44,8 @@ class ItemColumns:
 
     Attributes:
         kinds: uint8 ``Item``. ``EVENT``: an event of a key. ``CLOSING``: no more events of the key come on the input.
-            ``PLACE``: an event without a key. ``TIME``: time has come that far.
+            ``PLACE``: an event without a key. ``TIME``: time has come that far. ``REMINDER``: as ``CLOSING``, of a key
+            in a range that was closed before, which may be known.
         inputs: uint8 numbers of inputs; 0 for times.
         keys: uint64 hashed keys; 0 for places and times.
         times_us: int64; one that is older than an item before it counts as that time.
@@ -115,3 +117,21 @@ class JoinedColumns:
     closing_items: NDArray[np.int32]
     closing_places: NDArray[np.int64]
     violations: NDArray[np.int32]
+
+    def until(self, item: int) -> JoinedColumns:
+        """What items up to one led to, that one included."""
+        results = int(np.searchsorted(self.result_items, item, side="right"))
+        closings = int(np.searchsorted(self.closing_items, item, side="right"))
+        violations = int(np.searchsorted(self.violations, item, side="right"))
+        return JoinedColumns(
+            members=self.members[:results],
+            result_times_us=self.result_times_us[:results],
+            result_items=self.result_items[:results],
+            result_whys=self.result_whys[:results],
+            closing_keys=self.closing_keys[:closings],
+            closing_causes=self.closing_causes[:closings],
+            closing_times_us=self.closing_times_us[:closings],
+            closing_items=self.closing_items[:closings],
+            closing_places=self.closing_places[:closings],
+            violations=self.violations[:violations],
+        )

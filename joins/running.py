@@ -5,9 +5,8 @@ The merged events come in one order: by time, then by input, then as they came.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any, TypeAlias
 
@@ -15,17 +14,22 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from joins.costs.observing import StateObserver
 from joins.document import JoinBody
 from joins.emitting import DerivedEvents, MemberEvents
 from joins.errors import JoinStateError
+from joins.figures import numbers_of
+from joins.finished_ranges import FinishedRanges
 from joins.held_events import HeldEvents
 from joins.items import Item, ItemColumns, JoinedColumns
-from joins.merging import CLOSED, MARKS, original_of
-from joins.returns import Column, Totals
+from joins.merging import CLOSED, MARKS, RANGE, original_of
+from joins.paging import Pager
+from joins.returns import Column, Totals, packed_totals, unpacked_totals
 from joins.windowed import WindowJoin
-from streams import Event, EventBatch, texts_of
+from streams import Event, EventBatch, KeyRange, SpilledFiles, texts_of
 
 _FORMAT = 1
+_FEW = 1_024
 _NO_ITEMS = ItemColumns.of([])
 _KEPT = 8  # events are forgotten when they are more than this part of those that were ever stored at a time
 
@@ -51,12 +55,32 @@ class JoinOutput:
         events: Of the derived stream, in the order in which they came about; the key is that of the join.
         passed_on: The same, and among them a row that ends the trace of each key that is finished: ``streams.ENDED``.
         broken: Events that contradict a finished key.
+        is_suspended: Whether the join stops with the first of them (``late: fail``), and holds nothing any more.
+        lost: Why rows that were on disk are gone, so that the join has stopped here; None: it has not.
     """
 
     events: EventBatch
     passed_on: EventBatch
     broken: tuple[Broken, ...] = ()
+    is_suspended: bool = False
+    lost: str | None = None
 
+    @classmethod
+    def joined(cls, parts: Sequence[JoinOutput]) -> JoinOutput:
+        """What several outputs say, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            events=EventBatch.joined([part.events for part in parts]),
+            passed_on=EventBatch.joined([part.passed_on for part in parts]),
+            broken=tuple(broken for part in parts for broken in part.broken),
+            is_suspended=any(part.is_suspended for part in parts),
+            lost=next((part.lost for part in parts if part.lost is not None), None),
+        )
+
+
+_Part: TypeAlias = tuple[NDArray[np.intp], Item, NDArray[np.uint64], NDArray[np.uint8]]
+"""Items of one kind: their rows, the kind, their keys and their inputs."""
 
 _CountedEvent: TypeAlias = tuple[int, str, int, int, Sequence[Any]]
 
@@ -81,16 +105,27 @@ class JoinRun:
         body: What it does.
         name: Of the join.
         version: Of the join.
+        files: Where its rows go that do not fit into its memory; None: to a scratch folder.
     """
 
-    def __init__(self, body: JoinBody, name: str, version: int) -> None:
+    def __init__(self, body: JoinBody, name: str, version: int, files: SpilledFiles | None = None) -> None:
         self.body, self.name, self.version = body, name, version
+        self.spilled = files or SpilledFiles()
         self._join = WindowJoin([one.window for one in body.inputs], outer=body.reporting)
         self._held = HeldEvents.empty()
         self._derived = DerivedEvents(body, name, version)
         self._totals = Totals(body.columns)
+        self._observer = _observer_of(body)
         self._open: dict[int, tuple[str, list[Any]]] = {}  # totals of keys that are not over, with their texts
+        self.is_suspended = False
+        self._pager = self._pager_of(body)
+        self._lost: str | None = None
+        self._has_said_so = False
         self._newest_keys: dict[int, int] = {}  # of inputs whose events of a key come together
+        self._ranges = FinishedRanges(len(body.inputs))
+        self._may_have_ranges = any(one.ends_with_traces for one in body.inputs)
+        self._broken = 0  # events of keys that their input had finished by ranges
+        self._most_over = _FEW
         self._numbers = {
             f"{one.alias}{mark}": (number, mark) for number, one in enumerate(body.inputs) for mark in MARKS
         }
@@ -100,25 +135,137 @@ class JoinRun:
         """How far time has come; None before the first event."""
         return self._join.now_us
 
+    @property
+    def files(self) -> list[str]:
+        """Names of the files of its rows that are on disk."""
+        return [] if self._pager is None else self._pager.disk.names
+
+    def verify(self) -> None:
+        """Compare the checksums of the files of its rows.
+
+        Raises:
+            StateLost: One is missing or damaged; the message names it.
+        """
+        if self._pager is not None:
+            self._pager.disk.verify()
+
+    @property
+    def has_stopped(self) -> bool:
+        """Whether it takes nothing in any more."""
+        return self.is_suspended or self._lost is not None
+
+    def lose(self, reason: str) -> None:
+        """Stop for good, as rows that were on disk are gone: a join without them would miss results.
+
+        Args:
+            reason: A sentence that the next output says.
+        """
+        self._lost = reason
+
     def measures(self) -> dict[str, int]:
-        """Counts, as ``JoinStats`` has them."""
-        return {**asdict(self._join.stats), "open_totals": len(self._open)}
+        """Counts, as ``JoinStats`` has them, of what is in memory and on disk, and what ``figures`` makes sentences of."""
+        figures = numbers_of(self.body, self._observer, self._join.stored_by_input)
+        counts = {**asdict(self._join.stats), "open_totals": len(self._open), **figures}
+        counts["violations"] += self._broken
+        if self._pager is not None:
+            spilled = self._pager.measures()
+            counts["stored"] += spilled["spilled"]
+            counts["keys"] += spilled["spilled_keys"]
+            counts["expired"] += self._pager.expired
+            counts |= {**spilled, "suspended": int(self._lost is not None)}
+        return counts
 
     def process(self, batch: EventBatch) -> JoinOutput:
-        """Take merged events in; of what an input of another version has handed on only the time counts."""
-        if not len(batch):
-            return JoinOutput(events=batch, passed_on=batch)
+        """Take merged events in; of what an input of another version has handed on only the time counts.
+
+        Raises:
+            StateLost: A file of rows on disk is missing or damaged.
+        """
+        is_range = np.array([name.endswith(RANGE) for name in batch.type_names], np.bool_)
+        if not is_range.any():
+            return self._process(batch)
+        found, first = [], 0
+        for row in np.flatnonzero(is_range[batch.type_codes]).tolist():
+            found += [self._process(batch.slice(first, row - first)), self._finish_range(batch.slice(row, 1))]
+            first = row + 1
+        return JoinOutput.joined([*found, self._process(batch.slice(first))])
+
+    def _process(self, batch: EventBatch) -> JoinOutput:
+        if not len(batch) or self.has_stopped:
+            return self._nothing()
         is_known, until_us = np.array([name in self._numbers for name in batch.type_names]), int(batch.time_us.max())
         batch = batch.take(np.flatnonzero(is_known[batch.type_codes]))
+        cuts = [] if self._pager is None else self._pager.cuts(batch.key_hashes)
+        parts = []
+        for first, last in zip([0, *cuts], [*cuts, len(batch)], strict=True):
+            part = batch.slice(first, last - first)
+            parts.append(self._processed(part, int(part.time_us.max()) if last < len(batch) else until_us))
+            if parts[-1].is_suspended:
+                break
+        return JoinOutput.joined(parts)
+
+    def _processed(self, batch: EventBatch, until_us: int) -> JoinOutput:
+        """Take in events the rows of whose keys have room in memory."""
+        if self._pager is not None:
+            before = np.array(list(self._newest_keys.values()), np.uint64)
+            self._bring_back(self._pager, np.concatenate([batch.key_hashes, before]), until_us)
         items, rows = self._items(batch)
-        is_event, items = items.kinds == Item.EVENT, items.with_time(until_us)
+        self._observer.observe(items)
+        is_event, items = _is_event(items), items.with_time(until_us)
         first = self._join.next_sequence
         taken = rows[is_event]
         self._held.add(first + np.arange(len(taken)), batch if len(taken) == len(batch) else batch.take(taken))
-        return self._output(self._join.push(items), items, first)
+        output = self._output(self._join.push(items), items, first)
+        self._forget_implied()
+        return output
+
+    def _finish_range(self, batch: EventBatch) -> JoinOutput:
+        """An input finishes a range: the keys in it that the join knows are closed, in the order of their numbers.
+
+        Args:
+            batch: One row.
+        """
+        if self.has_stopped:
+            return self._nothing()
+        (kind,), (said,) = (batch.columns.column(name).to_pylist() for name in ("type", "data"))
+        time_us = int(batch.time_us[0])
+        number, keys = 0, np.zeros(0, np.uint64)
+        if kind in self._numbers:  # else of an input of another version
+            number, _ = self._numbers[kind]
+            keys = self._ranges.finish(number, KeyRange.from_json(orjson.loads(said)), self._known())
+        parts = []
+        for some in np.split(keys, [] if self._pager is None else self._pager.cuts(keys)):
+            if self._pager is not None:
+                self._bring_back(self._pager, some, time_us)
+            items = ItemColumns.of(
+                [(Item.TIME, 0, 0, time_us), *((Item.REMINDER, number, key, time_us) for key in some.tolist())]
+            )
+            parts.append(self._output(self._join.push(items), items, self._join.next_sequence))
+        self._forget_implied()
+        return JoinOutput.joined(parts)
+
+    def _forget_implied(self) -> None:
+        """Forget, where they are many, keys that are over and the numbers of those that are forgotten.
+
+        What only ranges have closed is known from the ranges. Where events of a key come together the newest key stays,
+        as it will be closed under its hash.
+        """
+        if not self._may_have_ranges:
+            return
+        if self._ranges.are_there and self._join.remembered > self._most_over:
+            self._ranges.prune(self._known())
+            keys = self._ranges.implied(*self._join.over())
+            self._join.drop(keys[~np.isin(keys, np.array([*self._newest_keys.values()], np.uint64))])
+            self._most_over = max(_FEW, 2 * self._join.remembered)
+        if self._ranges.are_many:
+            self._ranges.prune(self._known())
 
     def advance_time(self, watermark_us: int) -> JoinOutput:
         """No event before a time comes any more."""
+        if self.has_stopped:
+            return self._nothing()
+        if self._pager is not None:
+            self._bring_back(self._pager, np.zeros(0, np.uint64), watermark_us)
         items = ItemColumns.of([(Item.TIME, 0, 0, watermark_us)])
         return self._output(self._join.push(items), items, self._join.next_sequence)
 
@@ -132,7 +279,10 @@ class JoinRun:
         Returns:
             What that leads to.
         """
+        self._settle()
         before, self.body, self.version = self.body, body, version
+        self._observer = _observer_of(body)
+        self._pager = self._pager_of(body)
         self._derived = DerivedEvents(body, self.name, version)
         self._totals = Totals(body.columns)
         places = {_what(column): place for place, column in enumerate(before.columns)}
@@ -143,26 +293,66 @@ class JoinRun:
         self._newest_keys = {
             number: key for number, key in self._newest_keys.items() if "clustered" in body.inputs[number].closings
         }
+        if not self._may_have_ranges and any(one.ends_with_traces for one in body.inputs):
+            self._may_have_ranges = True
+            self._note_held()
         return self._output(self._join.change([one.window for one in body.inputs]), _NO_ITEMS, self._join.next_sequence)
 
     def finish(self) -> JoinOutput:
         """No event comes any more: every input finishes every key."""
         now_us = self._join.now_us
-        if now_us is None:
-            none = EventBatch.from_events([])
-            return JoinOutput(events=none, passed_on=none)
+        if now_us is None or self.has_stopped:
+            return self._nothing()
+        if self._pager is not None:
+            self._pager.expire(now_us)
         keys, texts = self._join.keys().tolist(), self._texts()
-        rest = sorted([(key, texts.get(key, "")) for key in keys], key=lambda pair: pair[1])
-        items = ItemColumns.of(
-            [(Item.CLOSING, number, key, now_us) for key, _ in rest for number in range(len(self.body.inputs))]
+        if self._pager is not None:
+            keys += self._pager.disk.keys.tolist()
+        rest = np.array(sorted(keys, key=lambda key: (texts.get(key, ""), key)), np.uint64)
+        cuts = [] if self._pager is None else self._pager.cuts(rest)
+        return JoinOutput.joined([self._finished(part, now_us) for part in np.split(rest, cuts)])
+
+    def _finished(self, keys: NDArray[np.uint64], now_us: int) -> JoinOutput:
+        """Every input finishes some keys, one after the other."""
+        if self._pager is not None:
+            self._bring_back(self._pager, keys, now_us)
+        inputs = len(self.body.inputs)
+        items = ItemColumns(
+            kinds=np.full(len(keys) * inputs, Item.CLOSING, np.uint8),
+            inputs=np.tile(np.arange(inputs, dtype=np.uint8), len(keys)),
+            keys=np.repeat(keys, inputs),
+            times_us=np.full(len(keys) * inputs, now_us),
         )
         return self._output(self._join.push(items), items, self._join.next_sequence, is_over=True)
+
+    def _settle(self) -> None:
+        """Have all rows in memory that may still join; what has left its window is there no more."""
+        now_us = self._join.now_us
+        if self._pager is not None and now_us is not None:
+            self._bring_back(self._pager, self._pager.disk.keys, now_us)
+            self._join.push(ItemColumns.of([(Item.TIME, 0, 0, now_us)]))
+
+    def _pager_of(self, body: JoinBody) -> Pager | None:
+        return (
+            None if body.memory_rows is None else Pager(body.memory_rows, self.spilled, f"{self.name} {self.version}")
+        )
+
+    def _nothing(self) -> JoinOutput:
+        """Nothing; why nothing comes any more is said once."""
+        none = EventBatch.from_events([])
+        lost, self._has_said_so = None if self._has_said_so else self._lost, self._lost is not None
+        return JoinOutput(events=none, passed_on=none, lost=lost)
+
+    def _bring_back(self, pager: Pager, keys: NDArray[np.uint64], until_us: int) -> None:
+        pager.bring_back(self._join, self._held, self._open, keys, until_us)
 
     def drop(self, is_dropped: NDArray[np.bool_], keys: NDArray[np.uint64]) -> None:
         """Forget some of the keys that ``keys`` gives, as if their events had never come."""
         gone = keys[is_dropped]
         known = np.isin(gone, self._join.keys())
         self._join.drop(gone[known])
+        if self._pager is not None:
+            self._pager.disk.forget(gone)
         for key in gone.tolist():
             self._open.pop(key, None)
         self._newest_keys = {number: key for number, key in self._newest_keys.items() if key not in set(gone.tolist())}
@@ -170,7 +360,12 @@ class JoinRun:
     def keys(self) -> NDArray[np.uint64]:
         """Hashed keys of which something is known."""
         others = [*self._open, *self._newest_keys.values()]
-        return np.unique(np.concatenate([self._join.keys(), np.array(others, np.uint64)]))
+        return np.unique(np.concatenate([self._known(), np.array(others, np.uint64)]))
+
+    def _known(self) -> NDArray[np.uint64]:
+        """Hashed keys that are in memory or on disk."""
+        keys = self._join.keys()
+        return keys if self._pager is None else np.concatenate([keys, self._pager.disk.keys])
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """The state as a JSON object and sections by name."""
@@ -180,13 +375,24 @@ class JoinRun:
             "format": _FORMAT,
             "join": head,
             "newest_keys": [[number, key] for number, key in sorted(self._newest_keys.items())],
+            **({"suspended": True} if self.is_suspended else {}),
         }
         held = self._held.dump(self._join.held_sequences())
+        numbers: dict[str, bytes] = {}
+        if self._may_have_ranges:
+            self._ranges.prune(self._known())
+            state["ranges"], numbers = self._ranges.dump()
+            state["broken"] = self._broken
         sections = {f"join/{name}": array for name, array in arrays.items()}
+        if self._pager is not None:
+            state["spilled"], sections["spilled"] = self._pager.dump()
+        if self._lost is not None:
+            state["lost"] = [self._lost, self._has_said_so]
         return state, {
             **sections,
             **{f"held/{name}": one for name, one in held.items()},
-            "totals": _packed(totals),
+            **{f"ranges/{name}": one for name, one in numbers.items()},
+            "totals": packed_totals(totals),
         }
 
     def load(self, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> None:
@@ -194,6 +400,7 @@ class JoinRun:
 
         Raises:
             JoinStateError: It is damaged, or of another form.
+            StateLost: A file of rows on disk is missing, or of another length.
         """
         if head.get("format") != _FORMAT:
             raise JoinStateError(f"the saved join {self.name!r} has the format {head.get('format')}, not {_FORMAT}")
@@ -201,9 +408,23 @@ class JoinRun:
             self._join.load(head["join"], _part(sections, "join/"))
             self._held = HeldEvents.load(_part(sections, "held/"))
             self._newest_keys = dict(head["newest_keys"])
-            self._open = {key: (text, total) for key, text, total in json.loads(sections["totals"])}
+            self.is_suspended = head.get("suspended", False)
+            self._lost, self._has_said_so = head.get("lost", (None, False))
+            if self._pager is not None:
+                self._pager.load(head["spilled"], sections["spilled"])
+            self._open = {key: (text, total) for key, text, total in unpacked_totals(sections["totals"])}
+            if "ranges" in head:
+                self._ranges = FinishedRanges.load(head["ranges"], _part(sections, "ranges/"))
+                self._broken, self._may_have_ranges = head["broken"], True
+            elif self._may_have_ranges:  # saved before there were ranges
+                self._note_held()
         except (KeyError, ValueError) as error:
             raise JoinStateError(f"the saved join {self.name!r} cannot be read: {error}") from error
+
+    def _note_held(self) -> None:
+        """Know the numbers of the keys that events are held of."""
+        texts = self._texts()
+        self._ranges.note(texts_of(list(texts.values())), np.array(list(texts), np.uint64))
 
     def _items(self, batch: EventBatch) -> tuple[ItemColumns, NDArray[np.intp]]:
         """The items of merged events, and of each the row that it is of."""
@@ -211,21 +432,39 @@ class JoinRun:
         inputs = np.array([number for number, _ in known], np.uint8)[batch.type_codes]
         is_event = np.array([mark != CLOSED for _, mark in known])[batch.type_codes]
         closes = np.array([mark != "" or "unique" in self.body.inputs[number].closings for number, mark in known])
-        is_last = closes[batch.type_codes]
+        covered = self._covered(batch)
+        is_broken = covered[inputs, np.arange(len(batch))]
+        is_last = closes[batch.type_codes] & ~is_broken
         before = self._keys_before(inputs, batch.key_hashes, is_event)
-        rows = np.arange(len(batch))
+        rows, hashes = np.arange(len(batch)), batch.key_hashes
+        is_other = np.arange(len(covered))[:, None] == (inputs + 1) % len(covered)
+        is_behind = is_other & is_event & (covered.sum(axis=0) == len(covered) - 1)  # or the key is forgotten before
+        is_taken, is_broken, covered = is_event & ~is_broken, is_event & is_broken, covered & ~is_broken
         parts = [
-            (rows[before != 0], Item.CLOSING, before[before != 0]),
-            (rows[is_event], Item.EVENT, batch.key_hashes[is_event]),
-            (rows[is_last], Item.CLOSING, batch.key_hashes[is_last]),
+            (rows[before != 0], Item.CLOSING, before[before != 0], inputs[before != 0]),
+            *_reminders(covered & ~is_behind, hashes),
+            (rows[is_taken], Item.EVENT, hashes[is_taken], inputs[is_taken]),
+            (rows[is_broken], Item.PLACE, np.zeros(int(is_broken.sum()), np.uint64), inputs[is_broken]),
+            *_reminders(covered & is_behind, hashes),
+            (rows[is_last], Item.CLOSING, hashes[is_last], inputs[is_last]),
         ]
-        places = np.concatenate([part for part, _, _ in parts])
-        order = np.argsort(places, kind="stable")  # of one row: the key before, the event, its own end
+        places = np.concatenate([part[0] for part in parts])
+        order = np.argsort(places, kind="stable")  # of one row: the key before, what ranges say, the event, its own end
         places = places[order]
-        kinds = np.concatenate([np.full(len(part), kind, np.uint8) for part, kind, _ in parts])[order]
-        keys = np.concatenate([some for _, _, some in parts])[order]
-        items = ItemColumns(kinds=kinds, inputs=inputs[places], keys=keys, times_us=batch.time_us[places])
+        kinds = np.concatenate([np.full(len(part[0]), part[1], np.uint8) for part in parts])[order]
+        keys, numbers = (np.concatenate([part[place] for part in parts])[order] for place in (2, 3))
+        items = ItemColumns(
+            kinds=kinds, inputs=numbers.astype(np.uint8), keys=keys.astype(np.uint64), times_us=batch.time_us[places]
+        )
         return items, places
+
+    def _covered(self, batch: EventBatch) -> NDArray[np.bool_]:
+        """By input and row, whether the input has finished the key by a range; the join may not have known it then."""
+        inputs = range(len(self.body.inputs))
+        if not self._may_have_ranges:
+            return np.zeros((len(inputs), len(batch)), np.bool_)
+        is_whole, keys = self._ranges.note(batch.columns.column("key"), batch.key_hashes)
+        return np.array([is_whole & self._ranges.covers(number, keys) for number in inputs], np.bool_)
 
     def _keys_before(
         self, inputs: NDArray[np.uint8], keys: NDArray[np.uint64], is_event: NDArray[np.bool_]
@@ -243,9 +482,17 @@ class JoinRun:
 
     def _output(self, found: JoinedColumns, items: ItemColumns, first: int, *, is_over: bool = False) -> JoinOutput:
         """What is reported of what the join found; ``is_over``: at the end of the input."""
+        by_range = np.flatnonzero(items.kinds == Item.PLACE)
+        self._broken += len(by_range)
+        if len(by_range):
+            violations = np.sort(np.concatenate([found.violations, by_range.astype(np.int32)]))
+            found = replace(found, violations=violations)
+        is_suspended = self.body.late == "fail" and len(found.violations) > 0
+        if is_suspended:
+            found = found.until(int(found.violations[0]))
         broken: tuple[Broken, ...] = ()
         if len(found.violations):
-            sequences = first + np.cumsum(items.kinds == Item.EVENT) - 1
+            sequences = first + np.cumsum(_is_event(items)) - 1
             events = self._held.batch(self._held.rows_of(sequences[found.violations])).to_events()
             numbers = items.inputs[found.violations].tolist()
             broken = tuple(
@@ -258,10 +505,23 @@ class JoinRun:
             places = np.arange(len(found.members))
         else:
             made, places = self._on_close(found)
+        if is_suspended:
+            self._suspend()
+        elif self._pager is not None:
+            self._held = self._pager.send_away(self._join, self._held, self._open)
         if self._held.is_sparse(self._join.stored, self._join.most_stored // _KEPT):
             self._held = self._held.only(self._join.held_sequences())
         passed_on = _with_ends(made, places, found, is_each=is_each)
-        return JoinOutput(events=made, passed_on=passed_on, broken=broken)
+        return JoinOutput(events=made, passed_on=passed_on, broken=broken, is_suspended=is_suspended)
+
+    def _suspend(self) -> None:
+        """Hold nothing any more, and take nothing in."""
+        self.is_suspended = True
+        self._join.drop(self._join.keys())
+        if self._pager is not None:
+            self._pager.disk.forget(self._pager.disk.keys)
+        self._held, self._open, self._newest_keys = HeldEvents.empty(), {}, {}
+        self._ranges = FinishedRanges(len(self.body.inputs))
 
     def _on_close(self, found: JoinedColumns) -> tuple[EventBatch, NDArray[np.int64]]:
         """An event for each key that is over, of what took part until then, and the numbers of the closings."""
@@ -329,10 +589,36 @@ class JoinRun:
                 total[place] = added(total[place], sequence, value)
 
     def _texts(self) -> dict[int, str]:
-        """The texts of hashed keys, where an event of it is held, or a total."""
-        hashes, rows = np.unique(self._held.key_hashes, return_index=True)
-        held = dict(zip(hashes.tolist(), self._held.keys(rows).to_pylist(), strict=True))
-        return held | {key: text for key, (text, _) in self._open.items()}
+        """The texts of hashed keys, where an event of it may still join, or there is a total."""
+        rows = self._held.rows_of(self._join.held_sequences())
+        held = dict(zip(self._held.hashes(rows).tolist(), self._held.keys(rows).to_pylist(), strict=True))
+        held |= {key: text for key, (text, _) in self._open.items()}
+        for keys, some in () if self._pager is None else self._pager.texts():
+            held |= dict(zip(keys.tolist(), some.to_pylist(), strict=True))
+        return held
+
+
+def _observer_of(body: JoinBody) -> StateObserver:
+    return StateObserver([one.window for one in body.inputs], [one.closes for one in body.inputs])
+
+
+def _is_event(items: ItemColumns) -> NDArray[np.bool_]:
+    """Which items are events, those included that contradict a range."""
+    found: NDArray[np.bool_] = (items.kinds == Item.EVENT) | (items.kinds == Item.PLACE)
+    return found
+
+
+def _reminders(is_said: NDArray[np.bool_], hashes: NDArray[np.uint64]) -> list[_Part]:
+    """Closings of keys that are in ranges.
+
+    Args:
+        is_said: By input and row.
+        hashes: The hashed key of each row.
+    """
+    rows = [np.flatnonzero(some) for some in is_said]
+    return [
+        (some, Item.REMINDER, hashes[some], np.full(len(some), number, np.uint8)) for number, some in enumerate(rows)
+    ]
 
 
 def _what(column: Column) -> tuple[str, str, tuple[str, ...]]:
@@ -356,14 +642,6 @@ def _with_ends(events: EventBatch, places: NDArray[np.int64], found: JoinedColum
     of_events, of_ends = (places, found.closing_places) if is_each else (places, np.arange(closings) + 1)
     order = np.argsort(np.concatenate([2 * of_events + 1, 2 * of_ends]), kind="stable")
     return EventBatch.joined([events, ended]).take(order)
-
-
-def _packed(totals: Sequence[Any]) -> bytes:
-    """Totals as JSON; sums may have more than 64 bits."""
-    try:
-        return orjson.dumps(totals)
-    except TypeError:
-        return json.dumps(totals).encode()
 
 
 def _part(sections: Mapping[str, bytes], prefix: str) -> dict[str, bytes]:

@@ -49,6 +49,10 @@ class OperatorModel(WireModel):
         description="Name of the stream's further key by which it listens; null for the correlation key."
     )
     registered_at: str
+    suspension: dict[str, Any] | None = Field(
+        description="Why it is suspended: the event, its key, and the reason as a sentence; null in other states. "
+        "Another version, or `resume`, lets it see events again."
+    )
     is_continued: bool = Field(
         description="Whether this version kept what the version before held; false: it began from nothing."
     )
@@ -69,6 +73,7 @@ class OperatorModel(WireModel):
             state=operator.state,
             route=operator.route or None,
             registered_at=format_time(operator.registered_us),
+            suspension=None if operator.suspension is None else dict(operator.suspension),
             is_continued=operator.is_continued,
             held_since=format_time(operator.since_us),
         )

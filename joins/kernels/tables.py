@@ -20,6 +20,7 @@ EVENT = 0  # an event with a key
 CLOSING = 1  # no more events of the key come on the input
 PLACE = 2  # an event without a key: it joins nothing and takes a place in a window of a number of events
 TIME = 3  # no item before its time comes any more; its input and key mean nothing
+REMINDER = 4  # as a closing, by a range that was said before: it may say what is known
 
 # What the kernel returns: it is done, or stopped before an item for want of room.
 DONE = 0
@@ -109,7 +110,7 @@ KEYED = np.dtype(
         ("before", np.int32),  # neighbours in the list of keys that are closed for good
         ("behind", np.int32),
         ("cause", np.int32),  # why it is closed for good
-        ("spare", np.int32),
+        ("touched", np.int32),  # when an event or a closing of it came last, in hundreds of events; 0: not known
     ]
 )
 LIST = np.dtype([("head", np.int32), ("tail", np.int32), ("live", np.int32)])  # oldest and newest node, their number

@@ -23,6 +23,7 @@ from joins.kernels.clusters import (
     remove_node,
     report_absent,
     say_over,
+    touch,
 )
 from joins.kernels.tables import (
     ALIVE,
@@ -57,6 +58,7 @@ from joins.kernels.tables import (
     PLACE,
     PURGED,
     REGULAR,
+    REMINDER,
     RESULTS,
     SEQUENCE,
     TIME,
@@ -268,6 +270,7 @@ def take_event(
     counters, number, time_us = lent.counters, np.int64(items.inputs[item]), lent.counters[NOW]
     cluster, slot, count = of
     if cluster != NIL:
+        touch(lent, cluster)
         if lent.keyed[cluster]["ends"] & CLOSED_FOR_GOOD != 0 or has_closed(lent, cluster, number):
             refuse_event(borrowed(lent), borrowed(rules), borrowed(found), cluster, number, time_us, item)
             return
@@ -300,8 +303,9 @@ def take_closing(
     if cluster == NIL:
         cluster = add_cluster(borrowed(lent), slot, items.keys[item])
     elif has_closed(lent, cluster, number):
-        counters[DUPLICATES] += 1
+        counters[DUPLICATES] += items.kinds[item] == CLOSING
         return
+    touch(lent, cluster)
     counters[CLOSED_KEYS] += lent.keyed[cluster]["closed"] == np.uint64(0)
     lent.keyed[cluster]["closed"] |= bit_of(number)
     is_dead = lent.keyed[cluster]["ends"] & CLOSED_FOR_GOOD != 0
@@ -349,7 +353,7 @@ def take_item(lent: JoinState, rules: Rules, found: Found, items: Items, item: n
     if not has_room(lent, found, most_results(lent, rules, number, own)):
         lent.counters[LOOKUPS] -= kind != PLACE
         return False
-    if kind == CLOSING:
+    if kind in (CLOSING, REMINDER):
         take_closing(borrowed(lent), borrowed(rules), borrowed(found), borrowed(items), cluster, slot, item)
         return True
     if kind == EVENT:

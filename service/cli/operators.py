@@ -51,7 +51,7 @@ def operator_commands(one: str, plural: str, columns: tuple[str, ...] = _COLUMNS
         resource,
         activate=f"Let a draft of a {one} see events from now on.",
         pause=f"Let a {one} see nothing from now on; what it has in work goes.",
-        resume=f"Let a paused {one} see what comes from now on.",
+        resume=f"Let a paused or suspended {one} see what comes from now on.",
         retire=f"Stop a {one} for good; it stays listed with what it found.",
     )
     add_delete(app, resource, f"Delete a {one}; what it found stays.")
@@ -65,6 +65,8 @@ def tell_operator(found: Mapping[str, Any], *, is_json: bool) -> None:
         return
     kept = f"; it kept what it holds since {found['held_since']}" if found.get("is_continued") else ""
     typer.echo(printable(f"{found['name']}: version {found['version']} on {found['stream']}, {found['state']}{kept}"))
+    if found.get("suspension"):
+        told.print(printable(found["suspension"]["reason"]), markup=False)
     for warning in found.get("warnings", ()):
         told.print(printable(f"warning: {warning}"), markup=False)
 

@@ -17,16 +17,19 @@ from service.cli.waiting import waiting_on
 from service.projects import (
     EVENTS,
     LISTS,
+    SUSPENSIONS,
     LocalProject,
     LocalStream,
+    PromiseRefused,
     Results,
     event_lines,
     line_of,
     read_project,
+    read_promises,
     short_ids,
 )
-from service.projects.errors import ProjectRefused
-from streams import did_you_mean
+from service.projects.errors import JoinSuspended, ProjectRefused
+from streams import Punctuation, did_you_mean
 from streams.compiling import JSON_LINES, compile_kernels
 from streams.readers import ReaderOptions, key_in_files
 
@@ -46,6 +49,13 @@ def run(
         list[str],
         typer.Option(metavar="[STREAM=]FILE", help="Event file of a stream. Repeatable, once per stream."),
     ],
+    punctuations: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[STREAM=]FILE",
+            help='Finished ranges of keys, for joins: lines like {"range": {"to": 5}, "time": "…"}. Repeatable.',
+        ),
+    ] = None,
     outputs: Annotated[
         str | None, typer.Option(metavar="NAME,…", help="Derived streams whose events are printed (default: all).")
     ] = None,
@@ -57,16 +67,20 @@ def run(
     """Match all patterns of a project in event files, without Spark, Redis or HTTP."""
     project = LocalProject.of(read_project(folder), folder)
     files, shown = files_of(events, project), _shown(outputs, project)
+    promised = files_of(punctuations or (), project, "--punctuations")
+    promises = [(name, one) for name, path in promised.items() for one in _promises_in(path)]
     with waiting_on() as waiting:
         compile_kernels([*project.exercises(), JSON_LINES], waiting.compiling)
     batches = {name: read_event_batch(path, reading_of(project.stream(name))) for name, path in files.items()}
-    ran = project.fed(batches)
+    ran = project.fed(batches, promises=promises)
     found = ran.results(is_open=is_open)
     numbers = {name: len(some) for name, some in found.items()}
     stats: dict[str, Any] = {"events": sum(map(len, batches.values()))}
     if ran.measured:
         stats["lateness"] = {name: asdict(one) for name, one in ran.measured.items()}
     print_results(found, shown, numbers, stats, is_json=output is RunOutput.JSON)
+    if found[SUSPENSIONS]:
+        raise JoinSuspended("\n".join(one["reason"] for one in found[SUSPENSIONS]))
 
 
 def print_results(
@@ -87,7 +101,8 @@ def print_results(
         streams = {name: [_without_stream(one) for one in events if one["stream"] == name] for name in shown}
         letters = {"dead_letters": found["dead_letters"]} if found["dead_letters"] else {}
         lists = {name: found[name] for name in LISTS}
-        typer.echo(orjson.dumps({"streams": streams, **lists, **letters, "stats": stats}).decode())
+        stopped = {SUSPENSIONS: found[SUSPENSIONS]} if found[SUSPENSIONS] else {}
+        typer.echo(orjson.dumps({"streams": streams, **lists, **letters, **stopped, "stats": stats}).decode())
         return
     for part in LISTS:
         for one in found[part]:
@@ -120,7 +135,16 @@ def _shown(outputs: str | None, project: LocalProject) -> list[str]:
     return names
 
 
-def files_of(said: Sequence[str], project: LocalProject) -> dict[str, Path]:
+def _promises_in(path: Path) -> list[Punctuation]:
+    try:
+        return list(read_promises(path.read_bytes()))
+    except OSError as error:
+        raise ProjectRefused.of([f"--punctuations: {path} cannot be read: {error.strerror}"]) from error
+    except PromiseRefused as error:
+        raise ProjectRefused.of([f"--punctuations: {path}, {error.message}"]) from error
+
+
+def files_of(said: Sequence[str], project: LocalProject, option: str = "--events") -> dict[str, Path]:
     """The file of each stream."""
     found: dict[str, Path] = {}
     for one in said:
@@ -131,9 +155,9 @@ def files_of(said: Sequence[str], project: LocalProject) -> dict[str, Path]:
                 raise typer.BadParameter(f"{one!r}: write STREAM=FILE, as the project has {len(posted)} streams.")
             (name,), path = posted, one
         if name in found:
-            raise ProjectRefused.of([f"--events names the stream {name!r} twice; give each stream one file"])
+            raise ProjectRefused.of([f"{option} names the stream {name!r} twice; give each stream one file"])
         if project.stream(name).declaration.derived:
-            raise ProjectRefused.of([f"--events: the events of {name!r} are derived; give those that it is made of"])
+            raise ProjectRefused.of([f"{option}: the events of {name!r} are derived; give those that it is made of"])
         found[name] = Path(path)
     return found
 

@@ -168,6 +168,44 @@ def change_stream(
         show(client.patch(f"/streams/{part(name)}", body), is_json=is_json)
 
 
+@streams.command("punctuate")
+def punctuate_stream(
+    name: Name,
+    before: Annotated[
+        str | None, typer.Option(metavar="TIME", help="No event with an earlier time (RFC 3339) comes any more.")
+    ] = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY", help="No event of this transaction comes any more: it ends. Repeatable."),
+    ] = None,
+    first: Annotated[
+        int | None,
+        typer.Option("--from", metavar="NUMBER", help="Least key of a range of whole numbers that is finished."),
+    ] = None,
+    last: Annotated[
+        int | None, typer.Option("--to", metavar="NUMBER", help="Greatest key of a range that is finished.")
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(metavar="KEY", help="Of which key the range is, as joins name it (default: the correlation key)."),
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="When the range is finished, in event time (default: the newest event)."),
+    ] = None,
+    url: Url = None,
+    api_key: ApiKeyOption = None,
+    is_json: IsJson = False,
+) -> None:
+    """Announce events that will not come any more: earlier ones, or those of some keys or of a range of keys."""
+    bounds = {name: bound for name, bound in (("from", first), ("to", last)) if bound is not None}
+    body = given(before=before, keys=key, range=bounds or None, by=by, time=time)
+    if not body:
+        raise typer.BadParameter("give --before, --key, --from or --to: which events will not come any more.")
+    with calling(url, api_key) as client:
+        show(client.post(f"/streams/{part(name)}/punctuations", body), is_json=is_json)
+
+
 @streams.command("rm")
 def remove_stream(
     name: Name,

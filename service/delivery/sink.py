@@ -104,13 +104,14 @@ class AlertSink:
             span.end()
 
     def _suspending(self, rows: Sequence[OutputRow]) -> list[OutputRow]:
-        """Let all shards stop matching patterns of which one says so; of several that say so of one, one is told."""
+        """Let all shards stop running operators of which one says so; of several that say so of one, one is told."""
         bodies = {id(row): orjson.loads(row.body) for row in rows}
-        standing = [row for row in rows if self._stores.registry.suspend_pattern(bodies[id(row)])]
+        standing = [row for row in rows if self._stores.registry.suspend(bodies[id(row)])]
         for row in standing:
             told = bodies[id(row)]
             fields = {name: told[name] for name in ("pattern", "version", "shard", "reason")}
-            structlog.get_logger(__name__).warning("pattern-suspended", stream=row.stream, **fields)
+            kind = told.get("operator", "pattern")
+            structlog.get_logger(__name__).warning(f"{kind}-suspended", stream=row.stream, **fields)
         return standing
 
     def _graded(self, rows: Sequence[OutputRow]) -> list[OutputRow]:

@@ -119,6 +119,12 @@ def _of_stores(stores: Stores) -> Iterator[Metric]:
         ("stream", "pattern"),
         [((one.stream, one.name), 1) for one in stores.registry.patterns() if one.state == "suspended"],
     )
+    yield _gauge(
+        "operator_suspended",
+        "1 where an operator of another kind is suspended, as it contradicts what it was declared to keep.",
+        ("operator", "name"),
+        [((one.kind, one.name), 1) for one in stores.registry.operators("").all() if one.state == "suspended"],
+    )
     webhooks = {webhook.id: stores.webhooks.stats(webhook.id) for webhook in stores.webhooks.all()}
     outcomes = [
         ((webhook, outcome), getattr(fared, outcome))

@@ -24,3 +24,7 @@ class ProjectRefused(ServiceError, code="project-refused", fault="caller"):
 
 class ApplyStopped(ServiceError, code="apply-stopped", fault="caller"):
     """A service was changed by somebody else, or refused a change, while a project was applied to it."""
+
+
+class JoinSuspended(ServiceError, code="join-suspended", fault="caller"):
+    """A join with ``late: fail`` met an event of a key that was finished; the message names both, and the input."""

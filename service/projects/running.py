@@ -15,6 +15,7 @@ from service.projects.errors import ProjectRefused
 from service.registering.routing import RoutedPattern
 from shards import DEAD_LETTER, DERIVED, InlineShards, RowBlock
 from shards.errors import KeyFinished, NotDerivable
+from shards.kinds.joins import JOIN_SUSPENSION
 from streams import (
     BLOCK_EVENTS,
     AttributePath,
@@ -26,6 +27,7 @@ from streams import (
     Input,
     OperatorOn,
     PatternOn,
+    Punctuation,
     StreamDeclaration,
     StreamOn,
     parse_time,
@@ -38,6 +40,8 @@ LISTS = ("alerts", "timeouts", "ended", "deviations", "corrections")
 _SHOWN_LETTERS = (NotDerivable.code, KeyFinished.code)
 EVENTS = "events"
 """The list of derived events."""
+SUSPENSIONS = "suspensions"
+"""The list of joins that have stopped."""
 
 _ROWS = dict(
     zip(("alert", "timeout", "ending", "deviation", "correction", DERIVED.name), (*LISTS, EVENTS), strict=True)
@@ -94,7 +98,7 @@ class ProjectPlan:
         """
         every = [one.pattern for some in self.patterns.values() for one, _ in some]
         with_returns = {pattern.name for pattern in every if pattern.returns}
-        found: Results = {name: [] for name in (*LISTS, EVENTS, DEAD_LETTER.member)}
+        found: Results = {name: [] for name in (*LISTS, EVENTS, DEAD_LETTER.member, SUSPENSIONS)}
         for kind, content in rows:
             body = orjson.loads(content)
             if (name := _ROWS.get(kind)) is not None:
@@ -107,6 +111,9 @@ class ProjectPlan:
                 found[name].append({"stream": stream, **{member: body[member] for member in members}})
             elif kind == DEAD_LETTER.name and body["code"] in _SHOWN_LETTERS:
                 found[DEAD_LETTER.member].append({name: body[name] for name in ("stream", "pattern", "key", "reason")})
+            elif kind == JOIN_SUSPENSION.name:
+                told = {name: body[name] for name in ("pattern", "key", "event", "time", "reason")}
+                found[SUSPENSIONS].append({"stream": body["source"], **told})
         places = {name: place for place, name in enumerate(self.declarations)}
         for name, some in found.items():
             some.sort(key=_ORDERS.get(name, _no_order))
@@ -192,6 +199,10 @@ class ProjectRun:
         self._shards.feed(stream, events)
         for route, path in self._plan.routes(stream).items():
             self._shards.feed(stream, events.keyed_by(path), route)
+
+    def promise(self, stream: str, promise: Punctuation) -> None:
+        """Let a range of keys be finished at its time; when it is said is without meaning."""
+        self._shards.say(stream, promise)
 
     @property
     def measured(self) -> dict[str, MeasuredRun]:

@@ -4,8 +4,10 @@ import re
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from joins import JoinRefused, JoinRun, merged_id, read_join
+from joins import Broken, JoinOutput, JoinRefused, JoinRun, merged_id, read_join
 from streams import Event, EventBatch
 
 PAIRS = {
@@ -69,3 +71,63 @@ def test_an_absence_says_what_decided_it() -> None:
 def test_what_cannot_say_why_is_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(JoinRefused, match=re.escape(message)):
         read_join(ABSENT | changes)
+
+
+FAILING = {
+    "inputs": [
+        {"stream": "a", "as": "o", "closed_by": ["unique"], "window": "3 us"},
+        {"stream": "b", "as": "p", "closed_by": [{"type": "Last"}], "window": "4 us"},
+    ],
+    "outer": ["o", "p"],
+    "return": {"o": "id(o)", "p": "id(p)"},
+}
+TOTALS = {
+    **FAILING,
+    "emit": "on_close",
+    "return": {"n": "count(p)", "o": "id(o)"},
+}
+given_events = st.lists(
+    st.tuples(st.integers(0, 2), st.sampled_from(["o", "o.last", "p", "p", "p.last", "p.closed"]), st.integers(0, 2)),
+    max_size=25,
+)
+
+
+def said(output: JoinOutput) -> list[tuple[int, str, dict[str, Any]]]:
+    return [(event.time_us, event.key, dict(event.data)) for event in output.events.to_events()]
+
+
+@settings(max_examples=150, deadline=None)
+@given(given_events, st.sampled_from([FAILING, TOTALS]), st.sets(st.integers(0, 24)))
+def test_with_late_fail_nothing_comes_after_the_first_contradiction(
+    made: list[tuple[int, str, int]], document: dict[str, Any], cuts: set[int]
+) -> None:
+    time_us, events = 0, []
+    for place, (step, kind, key) in enumerate(made):
+        time_us += step
+        identity = merged_id("op".index(kind[0]), place, f"e{place}")
+        events.append(Event(id=identity, type=kind, time_us=time_us, key=f"k{key}", data={"type": "T", "data": {}}))
+    reporting, expected, first = JoinRun(read_join(document), "j", 1), [], None
+    for event in events:
+        output = reporting.process(EventBatch.from_events([event]))
+        expected += said(output)
+        if output.broken:
+            first = output.broken[0]
+            break
+    failing = {**document, "late": "fail"}
+    run, found, begin = JoinRun(read_join(failing), "j", 1), [], 0
+    broken: list[Broken] = []
+    for border in sorted({*cuts, len(events)}):
+        output = run.process(EventBatch.from_events(events[begin:border]))
+        begin = max(begin, border)
+        found += said(output)
+        broken += output.broken
+        assert output.is_suspended == bool(output.broken)
+        saved = run.dump()
+        run = JoinRun(read_join(failing), "j", 1)
+        run.load(*saved)
+    assert found == expected
+    assert broken == ([] if first is None else [first])
+    assert run.is_suspended == (first is not None)
+    if first is not None:
+        assert (run.measures()["stored"], len(run.keys())) == (0, 0)
+        assert said(run.finish()) == said(run.advance_time(time_us + 100)) == []

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from streams import FieldMapping, RecordKind, StreamDeclaration, WorkBudget
+from streams import FieldMapping, KeyRange, RecordKind, StreamDeclaration, WorkBudget
 from streams.errors import ControlRecordError, DeclarationError
 from streams.log.control import (
     CONTROL_RECORDS,
@@ -113,7 +113,15 @@ def test_a_pattern_that_migrates_or_has_a_route_says_so_and_others_say_nothing()
 
 
 @pytest.mark.parametrize(
-    "record", [TraceEnd(key="k"), Punctuation(key="k"), Punctuation(before_us=5), Punctuation(keys=("j", "k"))]
+    "record",
+    [
+        TraceEnd(key="k"),
+        Punctuation(key="k"),
+        Punctuation(before_us=5),
+        Punctuation(keys=("j", "k")),
+        Punctuation(range=KeyRange(low=-1, high=7)),
+        Punctuation(range=KeyRange(high=7), by="order", time_us=5),
+    ],
 )
 def test_what_a_record_leaves_open_stays_open(record: ControlRecord) -> None:
     assert decode_control(record.KIND, encode_control(record)) == record

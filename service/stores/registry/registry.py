@@ -184,9 +184,16 @@ class Registry:
         """
         return self.pattern_operators.put(stream, draft, now_us)
 
-    def suspend_pattern(self, suspension: Mapping[str, Any]) -> bool:
-        """Let every shard stop matching the version of a pattern of which one shard says that it cost too much."""
-        return self.pattern_operators.suspend(suspension["pattern"], suspension)
+    def suspend(self, suspension: Mapping[str, Any]) -> bool:
+        """Let every shard stop running the version of an operator of which one shard says that it has to stop.
+
+        Args:
+            suspension: What that shard says: ``operator`` (left out: a pattern), its name as ``pattern``, and why.
+        """
+        kind, name = suspension.get("operator", "pattern"), suspension["pattern"]
+        if kind == "pattern":
+            return self.pattern_operators.suspend(name, suspension)
+        return self.operators(kind).suspend(name, suspension)
 
     def pattern(self, name: str) -> RegisteredPattern:
         """A pattern that is not deleted.

@@ -1,5 +1,6 @@
 """Joins as a kind of operator, and what merges the events of their inputs."""
 
 from shards.kinds.joins.kind import JoinInputKind, JoinKind, merged_stream
+from shards.kinds.joins.result_kinds import JOIN_SUSPENSION
 
-__all__ = ["JoinInputKind", "JoinKind", "merged_stream"]
+__all__ = ["JOIN_SUSPENSION", "JoinInputKind", "JoinKind", "merged_stream"]

@@ -177,7 +177,7 @@ def test_a_suspended_pattern_says_why_and_is_resumed(ask, told, stores):
     budget = {"per_event": 1_000, "per_trace": 10_000_000, "traces": 10, "forgiven_after": 1_000_000}
     said = {"pattern": "lost", "version": 1, "key": "k", "event": "e", "event_type": "A", "shard": 0, "budget": budget}
     said |= {"id": "s", "stream": "orders", "time": "2026-01-01T00:00:00Z", "reason": "the trace 'k' cost too much"}
-    assert stores.registry.suspend_pattern(said)
+    assert stores.registry.suspend(said)
     assert ask("patterns", "list")[1].splitlines()[1].split()[:3] == ["lost", "orders", "suspended"]
     assert "the trace 'k' cost too much" in ask("patterns", "show", "lost")[1]
     (resumed,) = told("patterns", "resume", "lost")

@@ -117,3 +117,24 @@ def test_events_are_listed_and_followed(call, service, at):
     assert out == ""
     _, out, _ = call("events", "tail", "--stream", "s", "--after", "0", "--limit", "2", *at, "--json")
     assert [orjson.loads(line)["id"] for line in out.splitlines()] == ["e1", "e2"]
+
+
+def test_a_range_of_keys_is_finished(call, service, at):
+    options = ("--from", "1", "--to", "5", "--by", "order", "--time", "2026-01-01T00:00:00Z")
+    status, out, err = call("streams", "punctuate", "s", *options, *at, "--json")
+    assert status == 0, err
+    assert orjson.loads(out) | {"before": None} == {
+        "before": None,
+        "key": None,
+        "keys": [],
+        "range": {"from": 1, "to": 5},
+        "by": "order",
+        "time": "2026-01-01T00:00:00Z",
+    }
+    status, out, _ = call("streams", "punctuate", "s", "--key", "a", "--key", "b", *at, "--json")
+    assert (status, orjson.loads(out)["keys"]) == (0, ["a", "b"])
+
+
+def test_a_punctuation_says_something(call, service, at):
+    status, _, err = call("streams", "punctuate", "s", *at)
+    assert (status, "give --before, --key, --from or --to" in " ".join(err.split())) == (2, True)
