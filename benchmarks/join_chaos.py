@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from threading import Event as Flag
 from typing import Any
 
-from benchmarks.join_workload import COUNTED, Told, declare, join_events, run
+from benchmarks.join_workload import COUNTED, DERIVED_STREAMS, STREAMS, Told, declare, join_events, run
 from benchmarks.pipeline_chaos import Outcome, Plan, main
 from service.processes.temporary import TemporaryService
 from service.testing import HandReceiver, receiving
@@ -78,11 +78,16 @@ class Joins:
             self._see(service, outcome)
         Flag().wait(_QUIET_S)
         self._see(service, outcome)
-        outcome.dead_letters += [letter["reason"] for letter in service.client.pages("/dead-letters")]
+        for stream in (*STREAMS, *DERIVED_STREAMS):
+            outcome.dead_letters += [
+                letter["reason"] for letter in service.client.pages("/dead-letters", stream=stream)
+            ]
 
     def _see(self, service: TemporaryService, outcome: Outcome) -> None:
-        outcome.found = [_identity(alert) for alert in service.client.pages("/alerts")]
-        events = [_text(one["into"], one) for one in service.client.pages("/derived-events")]
+        alerts = (alert for stream in DERIVED_STREAMS for alert in service.client.pages("/alerts", stream=stream))
+        outcome.found = [_identity(alert) for alert in alerts]
+        derived = service.client.pages("/derived-events")
+        events = [_text(one["into"], one) for one in derived if one["into"] in DERIVED_STREAMS]
         for what, found in ((DERIVED, events), (WEBHOOKS, list(dict.fromkeys(self._receiver.ids())))):
             outcome.others[what] = outcome.others[what][0], found
 

@@ -101,7 +101,7 @@ def join_log(case: Case, rows: Sequence[tuple[int, Event, bool]]) -> list[LogEnt
     records: list[tuple[str, ControlRecord]] = [(one.name, StreamOn(one)) for one in [*declared.values(), *derived]]
     parts = kind.parts(definition, declared.__getitem__)
     records += [(one.inputs[0].stream, OperatorOn(replace(one, version=1), "fresh")) for one in (definition, *parts)]
-    return _log(records, [(_STREAMS[number], event) for number, event, _ in rows])
+    return log_of_records(records, [(_STREAMS[number], event) for number, event, _ in rows])
 
 
 def pattern_log(case: Case, rows: Sequence[tuple[int, Event, bool]]) -> list[LogEntry]:
@@ -113,10 +113,11 @@ def pattern_log(case: Case, rows: Sequence[tuple[int, Event, bool]]) -> list[Log
         ("all", StreamOn(StreamDeclaration(name="all", derived=True))),
         ("orders", PatternOn(name="one", version=1, text=text)),
     ]
-    return _log(records, [("orders", event) for _, event, _ in rows])
+    return log_of_records(records, [("orders", event) for _, event, _ in rows])
 
 
-def _log(records: Sequence[tuple[str, ControlRecord]], events: Sequence[tuple[str, Event]]) -> list[LogEntry]:
+def log_of_records(records: Sequence[tuple[str, ControlRecord]], events: Sequence[tuple[str, Event]]) -> list[LogEntry]:
+    """A log of records and then of events, by entries of many events of each stream."""
     found: list[tuple[RecordKind, str, bytes]] = [
         (record.KIND, stream, encode_control(record)) for stream, record in records
     ]

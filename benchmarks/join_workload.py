@@ -20,6 +20,7 @@ from streams import Event, EventBatch
 OPEN_US = 4_000_000
 """How long an auction takes bids that nobody closes."""
 STREAMS = ("orders", "payments", "couriers", "auctions", "bids")
+DERIVED_STREAMS = ("paid", "delivered", "totals", "sold", "customers")
 COUNTED = "sold"
 """The join that has one event of each auction."""
 
@@ -68,6 +69,7 @@ inputs:
   - {{stream: payments, as: p, type: Part, key: order, closed_by: {{type: Last}}}}
 window: 2 s
 outer: [p]
+memory: {{rows: 25, spill: true}}
 return: {{order: id(o), customer: o.customer, payment: id(p), amount: p.amount}}
 ---
 kind: join
@@ -95,6 +97,7 @@ inputs:
   - {{stream: bids, as: b, type: Bid, closed_by: end}}
 emit: on_close
 outer: [b]
+memory: {{rows: 25, spill: true}}
 return: {{auction: id(a), bids: count(b), best: max(b.price)}}
 ---
 kind: pattern

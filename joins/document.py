@@ -28,7 +28,7 @@ _UNITS_US = {
     "d": 86_400_000_000,
     "w": 604_800_000_000,
 }
-_MEMBERS = ("inputs", "window", "emit", "outer", "return", "type", "late")
+_MEMBERS = ("inputs", "window", "emit", "outer", "return", "type", "late", "memory")
 _MEMBERS_OF_INPUT = ("stream", "as", "type", "key", "closed_by", "window")
 
 
@@ -78,6 +78,7 @@ class JoinBody:
         columns: What the events say.
         event_type: Their type; None: the name of the join.
         late: What to do with an event of a key that its input has finished.
+        memory_rows: At most this many events per shard are kept in memory, and the others on disk; None: all in memory.
     """
 
     inputs: tuple[JoinInput, ...]
@@ -86,6 +87,7 @@ class JoinBody:
     columns: tuple[Column, ...]
     event_type: str | None
     late: Late
+    memory_rows: int | None = None
 
     @property
     def reporting(self) -> tuple[int, ...]:
@@ -121,6 +123,7 @@ def read_join(document: Mapping[str, Any]) -> JoinBody:
         columns=read_columns(document.get("return"), aliases, is_on_close=emit == "on_close"),
         event_type=None if document.get("type") is None else _text(document, "type"),
         late=cast("Late", _choice(document, "late", get_args(Late))),
+        memory_rows=_memory(document["memory"]) if "memory" in document else None,
     )
     for column in body.columns:
         if column.function == "decided_by" and column.alias not in body.outer:
@@ -197,6 +200,24 @@ def _window(value: object, place: str) -> Window:
     )
 
 
+def _memory(value: object) -> int:
+    rows = value.get("rows") if isinstance(value, Mapping) else None
+    if not isinstance(value, Mapping) or isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
+        raise JoinRefused(
+            f"'memory' of a join is {value!r}; write {{rows: 2000000, spill: true}}: at most this many events of each "
+            "shard are in memory, the others on disk",
+            field="memory",
+        )
+    _require_known(value, ("rows", "spill"), "'memory' of a join")
+    if value.get("spill") is not True:
+        raise JoinRefused(
+            "'memory' of a join needs 'spill: true': a join whose memory is full would else have to forget events, and "
+            "miss results; without 'memory' all events are kept in memory",
+            field="memory",
+        )
+    return rows
+
+
 def _outer(value: object, aliases: Sequence[str]) -> tuple[str, ...]:
     found = [value] if isinstance(value, str) else value
     if not isinstance(found, Sequence) or not all(alias in aliases for alias in found):
@@ -216,19 +237,23 @@ def _require_bounds(body: JoinBody) -> None:
     """
     if body.emit == "on_close" and not any(one.closes for one in body.inputs):
         raise JoinRefused("emit: on_close needs an input whose keys finish: give one a 'closed_by'", field="emit")
+    if body.memory_rows is not None:
+        return
     for number, one in enumerate(body.inputs):
         others = [other for place, other in enumerate(body.inputs) if place != number]
         is_purged = any(other.closes and other.window.kind == "time" for other in others)
         if one.window.kind == "none" and not all(other.closes for other in others) and not is_purged:
             raise JoinRefused(
-                f"nothing bounds the events of the input {one.alias!r} that are kept: give it a 'window', or let the "
-                f"other inputs say by 'closed_by' when their keys are finished",
+                f"nothing bounds the events of the input {one.alias!r} that are kept: give it a 'window', let the "
+                f"other inputs say by 'closed_by' when their keys are finished, or give the join a 'memory' with "
+                "'spill: true'",
                 field=f"inputs[{number}]",
             )
         if one.window.kind == "events-of-key" and not all(other.closes for other in others) and not is_purged:
             raise JoinRefused(
                 f"the newest events of each key of the input {one.alias!r} are kept for ever, as no key finishes: "
-                f"give it a window of time, or let the other inputs say by 'closed_by' when their keys are finished",
+                f"give it a window of time, let the other inputs say by 'closed_by' when their keys are finished, or "
+                "give the join a 'memory' with 'spill: true'",
                 field=f"inputs[{number}]",
             )
 

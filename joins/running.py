@@ -5,7 +5,6 @@ The merged events come in one order: by time, then by input, then as they came.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
@@ -22,9 +21,11 @@ from joins.finished_ranges import FinishedRanges
 from joins.held_events import HeldEvents
 from joins.items import Item, ItemColumns, JoinedColumns
 from joins.merging import CLOSED, MARKS, RANGE, original_of
-from joins.returns import Column, Totals
+from joins.outputs import Broken, JoinOutput, joined_outputs, with_ends
+from joins.paging import Pager
+from joins.returns import Column, Totals, packed_totals, unpacked_totals
 from joins.windowed import WindowJoin
-from streams import Event, EventBatch, KeyRange, texts_of
+from streams import EventBatch, KeyRange, SpilledFiles, texts_of
 
 _FORMAT = 1
 _FEW = 1_024
@@ -32,50 +33,9 @@ _NO_ITEMS = ItemColumns.of([])
 _KEPT = 8  # events are forgotten when they are more than this part of those that were ever stored at a time
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Broken:
-    """An event of a key that its input had finished; it joined nothing.
-
-    Attributes:
-        event: The event.
-        alias: Of its input.
-    """
-
-    event: Event
-    alias: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JoinOutput:
-    """What some events led to.
-
-    Attributes:
-        events: Of the derived stream, in the order in which they came about; the key is that of the join.
-        passed_on: The same, and among them a row that ends the trace of each key that is finished: ``streams.ENDED``.
-        broken: Events that contradict a finished key.
-        is_suspended: Whether the join stops with the first of them (``late: fail``), and holds nothing any more.
-    """
-
-    events: EventBatch
-    passed_on: EventBatch
-    broken: tuple[Broken, ...] = ()
-    is_suspended: bool = False
-
-    @classmethod
-    def joined(cls, parts: Sequence[JoinOutput]) -> JoinOutput:
-        """What several outputs say, one after the other."""
-        return cls(
-            events=EventBatch.joined([part.events for part in parts]),
-            passed_on=EventBatch.joined([part.passed_on for part in parts]),
-            broken=tuple(broken for part in parts for broken in part.broken),
-            is_suspended=any(part.is_suspended for part in parts),
-        )
-
-
 _Part: TypeAlias = tuple[NDArray[np.intp], Item, NDArray[np.uint64], NDArray[np.uint8]]
 """Items of one kind: their rows, the kind, their keys and their inputs."""
 
-_NOTHING = JoinOutput(events=EventBatch.from_events([]), passed_on=EventBatch.from_events([]))
 _CountedEvent: TypeAlias = tuple[int, str, int, int, Sequence[Any]]
 
 
@@ -99,16 +59,21 @@ class JoinRun:
         body: What it does.
         name: Of the join.
         version: Of the join.
+        files: Where its rows go that do not fit into its memory; None: to a scratch folder.
     """
 
-    def __init__(self, body: JoinBody, name: str, version: int) -> None:
+    def __init__(self, body: JoinBody, name: str, version: int, files: SpilledFiles | None = None) -> None:
         self.body, self.name, self.version = body, name, version
+        self.spilled = files or SpilledFiles()
         self._join = WindowJoin([one.window for one in body.inputs], outer=body.reporting)
         self._held = HeldEvents.empty()
         self._derived = DerivedEvents(body, name, version)
         self._totals = Totals(body.columns)
         self._open: dict[int, tuple[str, list[Any]]] = {}  # totals of keys that are not over, with their texts
         self.is_suspended = False
+        self._pager = self._pager_of(body)
+        self._lost: str | None = None
+        self._has_said_so = False
         self._newest_keys: dict[int, int] = {}  # of inputs whose events of a key come together
         self._ranges = FinishedRanges(len(body.inputs))
         self._may_have_ranges = any(one.ends_with_traces for one in body.inputs)
@@ -123,13 +88,51 @@ class JoinRun:
         """How far time has come; None before the first event."""
         return self._join.now_us
 
+    @property
+    def files(self) -> list[str]:
+        """Names of the files of its rows that are on disk."""
+        return [] if self._pager is None else self._pager.disk.names
+
+    def verify(self) -> None:
+        """Compare the checksums of the files of its rows.
+
+        Raises:
+            StateLost: One is missing or damaged; the message names it.
+        """
+        if self._pager is not None:
+            self._pager.disk.verify()
+
+    @property
+    def has_stopped(self) -> bool:
+        """Whether it takes nothing in any more."""
+        return self.is_suspended or self._lost is not None
+
+    def lose(self, reason: str) -> None:
+        """Stop for good, as rows that were on disk are gone: a join without them would miss results.
+
+        Args:
+            reason: A sentence that the next output says.
+        """
+        self._lost = reason
+
     def measures(self) -> dict[str, int]:
-        """Counts, as ``JoinStats`` has them."""
-        counts = asdict(self._join.stats)
-        return {**counts, "violations": counts["violations"] + self._broken, "open_totals": len(self._open)}
+        """Counts, as ``JoinStats`` has them, of what is in memory and on disk."""
+        counts = {**asdict(self._join.stats), "open_totals": len(self._open)}
+        counts["violations"] += self._broken
+        if self._pager is not None:
+            spilled = self._pager.measures()
+            counts["stored"] += spilled["spilled"]
+            counts["keys"] += spilled["spilled_keys"]
+            counts["expired"] += self._pager.expired
+            counts |= {**spilled, "suspended": int(self._lost is not None)}
+        return counts
 
     def process(self, batch: EventBatch) -> JoinOutput:
-        """Take merged events in; of what an input of another version has handed on only the time counts."""
+        """Take merged events in; of what an input of another version has handed on only the time counts.
+
+        Raises:
+            StateLost: A file of rows on disk is missing or damaged.
+        """
         is_range = np.array([name.endswith(RANGE) for name in batch.type_names], np.bool_)
         if not is_range.any():
             return self._process(batch)
@@ -137,21 +140,23 @@ class JoinRun:
         for row in np.flatnonzero(is_range[batch.type_codes]).tolist():
             found += [self._process(batch.slice(first, row - first)), self._finish_range(batch.slice(row, 1))]
             first = row + 1
-        return JoinOutput.joined([*found, self._process(batch.slice(first))])
+        return joined_outputs([*found, self._process(batch.slice(first))])
 
     def _process(self, batch: EventBatch) -> JoinOutput:
-        if not len(batch) or self.is_suspended:
-            return _NOTHING
+        """Take in merged events that finish no ranges."""
+        if not len(batch) or self.has_stopped:
+            return self._nothing()
         is_known, until_us = np.array([name in self._numbers for name in batch.type_names]), int(batch.time_us.max())
         batch = batch.take(np.flatnonzero(is_known[batch.type_codes]))
-        items, rows = self._items(batch)
-        is_event, items = _is_event(items), items.with_time(until_us)
-        first = self._join.next_sequence
-        taken = rows[is_event]
-        self._held.add(first + np.arange(len(taken)), batch if len(taken) == len(batch) else batch.take(taken))
-        output = self._output(self._join.push(items), items, first)
+        cuts = [] if self._pager is None else self._pager.cuts(batch.key_hashes)
+        parts = []
+        for first, last in zip([0, *cuts], [*cuts, len(batch)], strict=True):
+            part = batch.slice(first, last - first)
+            parts.append(self._processed(part, int(part.time_us.max()) if last < len(batch) else until_us))
+            if parts[-1].is_suspended:
+                break
         self._forget_implied()
-        return output
+        return joined_outputs(parts)
 
     def _finish_range(self, batch: EventBatch) -> JoinOutput:
         """An input finishes a range: the keys in it that the join knows are closed, in the order of their numbers.
@@ -159,19 +164,23 @@ class JoinRun:
         Args:
             batch: One row.
         """
-        if self.is_suspended:
-            return _NOTHING
         (kind,), (said,) = (batch.columns.column(name).to_pylist() for name in ("type", "data"))
         time_us = int(batch.time_us[0])
-        items = [(Item.TIME, 0, 0, time_us)]
-        if kind in self._numbers:  # else of an input of another version
+        parts = [self.advance_time(time_us)]
+        if kind in self._numbers and not self.has_stopped:  # else of an input of another version
             number, _ = self._numbers[kind]
-            keys = self._ranges.finish(number, KeyRange.from_json(orjson.loads(said)), self._join.keys())
-            items += [(Item.REMINDER, number, key, time_us) for key in keys.tolist()]
-        columns = ItemColumns.of(items)
-        output = self._output(self._join.push(columns), columns, self._join.next_sequence)
-        self._forget_implied()
-        return output
+            if self._pager is not None:
+                self._pager.expire(self._join.now_us or time_us)
+            keys = self._ranges.finish(number, KeyRange.from_json(orjson.loads(said)), self._known())
+            cuts = [] if self._pager is None else self._pager.cuts(keys)
+            parts += [self._closed(part, [number], time_us, Item.REMINDER) for part in np.split(keys, cuts)]
+            self._forget_implied()
+        return joined_outputs(parts)
+
+    def _known(self) -> NDArray[np.uint64]:
+        """The keys in memory and on disk."""
+        keys = self._join.keys()
+        return keys if self._pager is None else np.concatenate([keys, self._pager.disk.keys])
 
     def _forget_implied(self) -> None:
         """Forget, where they are many, keys that are over and the numbers of those that are forgotten.
@@ -182,17 +191,31 @@ class JoinRun:
         if not self._may_have_ranges:
             return
         if self._ranges.are_there and self._join.remembered > self._most_over:
-            self._ranges.prune(self._join.keys())
+            self._ranges.prune(self._known())
             keys = self._ranges.implied(*self._join.over())
             self._join.drop(keys[~np.isin(keys, np.array([*self._newest_keys.values()], np.uint64))])
             self._most_over = max(_FEW, 2 * self._join.remembered)
         if self._ranges.are_many:
-            self._ranges.prune(self._join.keys())
+            self._ranges.prune(self._known())
+
+    def _processed(self, batch: EventBatch, until_us: int) -> JoinOutput:
+        """Take in events the rows of whose keys have room in memory."""
+        if self._pager is not None:
+            before = np.array(list(self._newest_keys.values()), np.uint64)
+            self._bring_back(self._pager, np.concatenate([batch.key_hashes, before]), until_us)
+        items, rows = self._items(batch)
+        is_event, items = _is_event(items), items.with_time(until_us)
+        first = self._join.next_sequence
+        taken = rows[is_event]
+        self._held.add(first + np.arange(len(taken)), batch if len(taken) == len(batch) else batch.take(taken))
+        return self._output(self._join.push(items), items, first)
 
     def advance_time(self, watermark_us: int) -> JoinOutput:
         """No event before a time comes any more."""
-        if self.is_suspended:
-            return _NOTHING
+        if self.has_stopped:
+            return self._nothing()
+        if self._pager is not None:
+            self._bring_back(self._pager, np.zeros(0, np.uint64), watermark_us)
         items = ItemColumns.of([(Item.TIME, 0, 0, watermark_us)])
         return self._output(self._join.push(items), items, self._join.next_sequence)
 
@@ -206,7 +229,9 @@ class JoinRun:
         Returns:
             What that leads to.
         """
+        self._settle()
         before, self.body, self.version = self.body, body, version
+        self._pager = self._pager_of(body)
         self._derived = DerivedEvents(body, self.name, version)
         self._totals = Totals(body.columns)
         places = {_what(column): place for place, column in enumerate(before.columns)}
@@ -225,20 +250,62 @@ class JoinRun:
     def finish(self) -> JoinOutput:
         """No event comes any more: every input finishes every key."""
         now_us = self._join.now_us
-        if now_us is None or self.is_suspended:
-            return _NOTHING
+        if now_us is None or self.has_stopped:
+            return self._nothing()
+        if self._pager is not None:
+            self._pager.expire(now_us)
         keys, texts = self._join.keys().tolist(), self._texts()
-        rest = sorted([(key, texts.get(key, "")) for key in keys], key=lambda pair: pair[1])
-        items = ItemColumns.of(
-            [(Item.CLOSING, number, key, now_us) for key, _ in rest for number in range(len(self.body.inputs))]
+        if self._pager is not None:
+            keys += self._pager.disk.keys.tolist()
+        rest = np.array(sorted(keys, key=lambda key: (texts.get(key, ""), key)), np.uint64)
+        cuts = [] if self._pager is None else self._pager.cuts(rest)
+        inputs = range(len(self.body.inputs))
+        return joined_outputs(
+            [self._closed(part, inputs, now_us, Item.CLOSING, is_over=True) for part in np.split(rest, cuts)],
         )
-        return self._output(self._join.push(items), items, self._join.next_sequence, is_over=True)
+
+    def _closed(
+        self, keys: NDArray[np.uint64], inputs: Sequence[int], now_us: int, kind: Item, *, is_over: bool = False
+    ) -> JoinOutput:
+        """Some inputs finish some keys, one after the other."""
+        if self._pager is not None:
+            self._bring_back(self._pager, keys, now_us)
+        items = ItemColumns(
+            kinds=np.full(len(keys) * len(inputs), kind, np.uint8),
+            inputs=np.tile(np.array(inputs, np.uint8), len(keys)),
+            keys=np.repeat(keys, len(inputs)),
+            times_us=np.full(len(keys) * len(inputs), now_us),
+        )
+        return self._output(self._join.push(items), items, self._join.next_sequence, is_over=is_over)
+
+    def _settle(self) -> None:
+        """Have all rows in memory that may still join; what has left its window is there no more."""
+        now_us = self._join.now_us
+        if self._pager is not None and now_us is not None:
+            self._bring_back(self._pager, self._pager.disk.keys, now_us)
+            self._join.push(ItemColumns.of([(Item.TIME, 0, 0, now_us)]))
+
+    def _pager_of(self, body: JoinBody) -> Pager | None:
+        return (
+            None if body.memory_rows is None else Pager(body.memory_rows, self.spilled, f"{self.name} {self.version}")
+        )
+
+    def _nothing(self) -> JoinOutput:
+        """Nothing; why nothing comes any more is said once."""
+        none = EventBatch.from_events([])
+        lost, self._has_said_so = None if self._has_said_so else self._lost, self._lost is not None
+        return JoinOutput(events=none, passed_on=none, lost=lost)
+
+    def _bring_back(self, pager: Pager, keys: NDArray[np.uint64], until_us: int) -> None:
+        pager.bring_back(self._join, self._held, self._open, keys, until_us)
 
     def drop(self, is_dropped: NDArray[np.bool_], keys: NDArray[np.uint64]) -> None:
         """Forget some of the keys that ``keys`` gives, as if their events had never come."""
         gone = keys[is_dropped]
         known = np.isin(gone, self._join.keys())
         self._join.drop(gone[known])
+        if self._pager is not None:
+            self._pager.disk.forget(gone)
         for key in gone.tolist():
             self._open.pop(key, None)
         self._newest_keys = {number: key for number, key in self._newest_keys.items() if key not in set(gone.tolist())}
@@ -246,7 +313,8 @@ class JoinRun:
     def keys(self) -> NDArray[np.uint64]:
         """Hashed keys of which something is known."""
         others = [*self._open, *self._newest_keys.values()]
-        return np.unique(np.concatenate([self._join.keys(), np.array(others, np.uint64)]))
+        on_disk = [] if self._pager is None else [self._pager.disk.keys]
+        return np.unique(np.concatenate([self._join.keys(), np.array(others, np.uint64), *on_disk]))
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """The state as a JSON object and sections by name."""
@@ -259,17 +327,20 @@ class JoinRun:
             **({"suspended": True} if self.is_suspended else {}),
         }
         held = self._held.dump(self._join.held_sequences())
-        numbers: dict[str, bytes] = {}
+        sections = {f"join/{name}": array for name, array in arrays.items()}
         if self._may_have_ranges:
-            self._ranges.prune(self._join.keys())
+            self._ranges.prune(self._known())
             state["ranges"], numbers = self._ranges.dump()
             state["broken"] = self._broken
-        sections = {f"join/{name}": array for name, array in arrays.items()}
+            sections |= {f"ranges/{name}": one for name, one in numbers.items()}
+        if self._pager is not None:
+            state["spilled"], sections["spilled"] = self._pager.dump()
+        if self._lost is not None:
+            state["lost"] = [self._lost, self._has_said_so]
         return state, {
             **sections,
             **{f"held/{name}": one for name, one in held.items()},
-            **{f"ranges/{name}": one for name, one in numbers.items()},
-            "totals": _packed(totals),
+            "totals": packed_totals(totals),
         }
 
     def load(self, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> None:
@@ -277,6 +348,7 @@ class JoinRun:
 
         Raises:
             JoinStateError: It is damaged, or of another form.
+            StateLost: A file of rows on disk is missing, or of another length.
         """
         if head.get("format") != _FORMAT:
             raise JoinStateError(f"the saved join {self.name!r} has the format {head.get('format')}, not {_FORMAT}")
@@ -285,7 +357,10 @@ class JoinRun:
             self._held = HeldEvents.load(_part(sections, "held/"))
             self._newest_keys = dict(head["newest_keys"])
             self.is_suspended = head.get("suspended", False)
-            self._open = {key: (text, total) for key, text, total in json.loads(sections["totals"])}
+            self._lost, self._has_said_so = head.get("lost", (None, False))
+            if self._pager is not None:
+                self._pager.load(head["spilled"], sections["spilled"])
+            self._open = {key: (text, total) for key, text, total in unpacked_totals(sections["totals"])}
             if "ranges" in head:
                 self._ranges = FinishedRanges.load(head["ranges"], _part(sections, "ranges/"))
                 self._broken, self._may_have_ranges = head["broken"], True
@@ -380,15 +455,19 @@ class JoinRun:
             made, places = self._on_close(found)
         if is_suspended:
             self._suspend()
-        elif self._held.is_sparse(self._join.stored, self._join.most_stored // _KEPT):
+        elif self._pager is not None:
+            self._held = self._pager.send_away(self._join, self._held, self._open)
+        if self._held.is_sparse(self._join.stored, self._join.most_stored // _KEPT):
             self._held = self._held.only(self._join.held_sequences())
-        passed_on = _with_ends(made, places, found, is_each=is_each)
+        passed_on = with_ends(made, places, found, is_each=is_each)
         return JoinOutput(events=made, passed_on=passed_on, broken=broken, is_suspended=is_suspended)
 
     def _suspend(self) -> None:
         """Hold nothing any more, and take nothing in."""
         self.is_suspended = True
         self._join.drop(self._join.keys())
+        if self._pager is not None:
+            self._pager.disk.forget(self._pager.disk.keys)
         self._held, self._open, self._newest_keys = HeldEvents.empty(), {}, {}
         self._ranges = FinishedRanges(len(self.body.inputs))
 
@@ -458,10 +537,13 @@ class JoinRun:
                 total[place] = added(total[place], sequence, value)
 
     def _texts(self) -> dict[int, str]:
-        """The texts of hashed keys, where an event of it is held, or a total."""
-        hashes, rows = np.unique(self._held.key_hashes, return_index=True)
-        held = dict(zip(hashes.tolist(), self._held.keys(rows).to_pylist(), strict=True))
-        return held | {key: text for key, (text, _) in self._open.items()}
+        """The texts of hashed keys, where an event of it may still join, or there is a total."""
+        rows = self._held.rows_of(self._join.held_sequences())
+        held = dict(zip(self._held.hashes(rows).tolist(), self._held.keys(rows).to_pylist(), strict=True))
+        held |= {key: text for key, (text, _) in self._open.items()}
+        for keys, some in () if self._pager is None else self._pager.texts():
+            held |= dict(zip(keys.tolist(), some.to_pylist(), strict=True))
+        return held
 
 
 def _is_event(items: ItemColumns) -> NDArray[np.bool_]:
@@ -486,32 +568,6 @@ def _reminders(is_said: NDArray[np.bool_], hashes: NDArray[np.uint64]) -> list[_
 def _what(column: Column) -> tuple[str, str, tuple[str, ...]]:
     """What a column says, under whatever name."""
     return column.alias, column.function, column.path
-
-
-def _with_ends(events: EventBatch, places: NDArray[np.int64], found: JoinedColumns, *, is_each: bool) -> EventBatch:
-    """Events, and behind those of each finished key a row that ends its trace.
-
-    Args:
-        events: In their order.
-        places: Of each the number of its combination, or of the closing that it was made at.
-        found: What the join found.
-        is_each: Whether the events are of combinations.
-    """
-    closings = len(found.closing_keys)
-    if not closings:
-        return events
-    ended = EventBatch.of_ended(found.closing_keys, found.closing_times_us)
-    of_events, of_ends = (places, found.closing_places) if is_each else (places, np.arange(closings) + 1)
-    order = np.argsort(np.concatenate([2 * of_events + 1, 2 * of_ends]), kind="stable")
-    return EventBatch.joined([events, ended]).take(order)
-
-
-def _packed(totals: Sequence[Any]) -> bytes:
-    """Totals as JSON; sums may have more than 64 bits."""
-    try:
-        return orjson.dumps(totals)
-    except TypeError:
-        return json.dumps(totals).encode()
 
 
 def _part(sections: Mapping[str, bytes], prefix: str) -> dict[str, bytes]:

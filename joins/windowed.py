@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from joins.errors import JoinStateError
 from joins.items import ItemColumns, JoinedColumns
 from joins.kernels import tables as kernel
+from joins.kernels.paging import KEY, ROW, put_keys, take_keys
 from joins.kernels.tables import NIL, Found, Items, JoinState, Rules
 from joins.kernels.windowed import drop_keys, expire_nodes, fill_slots, join_batch, note_inputs
 from joins.windows import Window
@@ -24,6 +25,7 @@ MOST_INPUTS = 16
 _FORMAT = 1
 _FIRST_ROOM = 64
 _SLOTS_TO_CLUSTERS = 2
+_FOREVER = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,6 +233,66 @@ class WindowJoin:
     def drop(self, keys: NDArray[np.uint64]) -> None:
         """Forget known keys and their events, as if they had never come."""
         drop_keys(self._state, np.ascontiguousarray(keys))
+
+    def coldest(self, rows: int) -> NDArray[np.uint64]:
+        """The hashed keys of which no item has come for longest, with at least a number of rows or all that there are.
+
+        Keys without rows are not among them.
+        """
+        fresh = int(self._state.counters[kernel.FRESH_CLUSTERS])
+        is_used = np.ones(fresh, np.bool_)
+        is_used[self._state.free_clusters[: int(self._state.counters[kernel.FREE_CLUSTERS])]] = False
+        live = self._state.lists["live"][:fresh].sum(axis=1) * is_used
+        order = np.argsort(self._state.keyed["touched"][:fresh], kind="stable")
+        order = order[live[order] > 0]
+        last = int(np.searchsorted(np.cumsum(live[order]), rows))
+        return np.ascontiguousarray(self._state.keyed["key"][order[: last + 1]])
+
+    def take(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.void], NDArray[np.void]]:
+        """Take known keys that may still join out, with their rows: as if they had never come, until they are put back.
+
+        They have to be back before an item of them comes, and before ``leaving`` says.
+
+        Returns:
+            ``KEY`` and ``ROW`` of ``joins.kernels.paging``: the rows of the first key, then those of the next.
+        """
+        taken = np.zeros(len(keys), KEY)
+        taken["key"] = keys
+        rows = np.zeros(self.stored, ROW)
+        return taken, rows[: take_keys(self._state, taken, rows)]
+
+    def put(self, keys: NDArray[np.void], rows: NDArray[np.void]) -> None:
+        """Put keys back.
+
+        Args:
+            keys: ``KEY``, of which no item has come since.
+            rows: ``ROW``, by sequence; the owner of each is the place of its key.
+        """
+        while len(self._state.keyed) <= int(self._state.counters[kernel.CLUSTERS]) + len(keys):
+            self._state = _grown(self._state, is_of_clusters=True)
+        while len(self._state.nodes) <= int(self._state.counters[kernel.NODES]) + len(rows):
+            self._state = _grown(self._state, is_of_clusters=False)
+        put_keys(self._state, self._rules, keys, rows, np.zeros(self.inputs, np.int64))
+
+    def leaving(self, keys: NDArray[np.void], rows: NDArray[np.void]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """What time does to keys that were taken out.
+
+        Returns:
+            Of each key when time leads to a result or to its end, and when all of its rows have left their windows,
+            in microseconds; the largest number: never.
+        """
+        spans = self._rules.spans_us[rows["input"]]
+        out_us = np.where(spans > 0, rows["time"] + spans, _FOREVER)
+        is_reported = self._rules.reports_absent[rows["input"]] & (rows["flags"] & kernel.JOINED == 0)
+        has_closed = (keys["closed"][rows["owner"]] >> rows["input"].astype(np.uint64)) & np.uint64(1) != 0
+        due_us, gone_us = np.full(len(keys), _FOREVER), np.zeros(len(keys), np.int64)
+        last_us = np.full((len(keys), self.inputs), 0, np.int64)
+        np.maximum.at(last_us, (rows["owner"], rows["input"]), out_us)
+        is_last = has_closed & (out_us == last_us[rows["owner"], rows["input"]])
+        some = is_reported | is_last
+        np.minimum.at(due_us, rows["owner"][some], out_us[some])
+        np.maximum.at(gone_us, rows["owner"], out_us)
+        return due_us, gone_us
 
     def dump(self) -> tuple[dict[str, int], dict[str, bytes]]:
         """The state as a JSON object and arrays by name."""

@@ -23,6 +23,7 @@ from service.stores import (
     Client,
     ContextLimits,
     DeadLetterStore,
+    DeciderStore,
     DeliveryLog,
     DeliveryStore,
     DerivedEventStore,
@@ -82,6 +83,7 @@ class Stores:
     pipeline_status: PipelineStatus
     stream_times: StreamTimesStore
     derived: DerivedEventStore
+    deciders: DeciderStore
     request_contexts: RequestContextStore
     duplicates: DuplicateStore
     keys: KeyStore
@@ -140,6 +142,7 @@ def build_stores(
         pipeline_status=PipelineStatus(client),
         stream_times=stream_times,
         derived=DerivedEventStore(client, log.layout, stream_times),
+        deciders=DeciderStore(client, log.layout),
         request_contexts=RequestContextStore(client, contexts),
         duplicates=DuplicateStore(client),
         keys=KeyStore(client),

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
-from streams import ControlRecord, LatenessDecider
+from streams import AutoLateness, ControlRecord, LatenessDecider, StreamOn
 
 LATENESS = "lateness"
 
@@ -96,6 +96,16 @@ class Deciders:
             if (record := decider.decide()) is not None:
                 found.append((stream, record))
         return found
+
+
+def undecided(record: ControlRecord) -> ControlRecord:
+    """A record for shards of a finite history that run apart from each other, so that nothing is decided.
+
+    A lateness that would be measured is the largest that is allowed: what is there already need not be early.
+    """
+    if isinstance(record, StreamOn) and isinstance(record.declaration.lateness, AutoLateness):
+        return StreamOn(replace(record.declaration, lateness=record.declaration.lateness.at_most))
+    return record
 
 
 def grouped(observed: Iterable[Observation]) -> dict[tuple[str, str], list[Mapping[str, Any]]]:

@@ -5,7 +5,7 @@ What the Spark job and the sink together must equal.
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 
 from shards.chains import derived_event
@@ -40,6 +40,10 @@ class InlineShards:
     Args:
         shards: How many there are.
         kinds: The kinds of operators, by name.
+
+    Attributes:
+        states: Of the shards.
+        decided: The number of decisions, by stream.
     """
 
     def __init__(self, shards: int, kinds: Mapping[str, Kind] = KINDS_BY_NAME) -> None:
@@ -49,6 +53,7 @@ class InlineShards:
         self._newest_us: dict[str, int] = {}
         self._promised: dict[str, int] = {}
         self._deciders = Deciders()
+        self.decided: Counter[str] = Counter()
 
     def say(self, stream: str, record: ControlRecord) -> None:
         """Append a control record to the log of every shard."""
@@ -98,6 +103,7 @@ class InlineShards:
         rows = self.settle()
         for stream, record in self._deciders.decide(one for state in self.states for one in state.observations()):
             self.say(stream, record)
+            self.decided[stream] += 1
         return rows
 
     def pause(self) -> list[RowBlock]:

@@ -18,7 +18,7 @@ from shards.entries import Entry
 from shards.feeds import Feed
 from shards.results import ResultKind
 from shards.rows import FoundRows
-from streams import ConstraintsOn, Definition, EventBatch, Punctuation, Start, StreamDeclaration
+from streams import ConstraintsOn, Definition, EventBatch, Punctuation, SpilledFiles, Start, StreamDeclaration
 
 Single: TypeAlias = tuple[ResultKind, str, dict[str, Any]]
 Result: TypeAlias = Single | FoundRows
@@ -218,6 +218,24 @@ class LearningHost(Host, Protocol):
 
 
 @runtime_checkable
+class SpillingHost(Host, Protocol):
+    """A host a part of whose state is in files, which what ``dump`` gives names."""
+
+    @property
+    def files(self) -> Collection[str]:
+        """Their names."""
+        ...
+
+    def verify(self) -> None:
+        """Compare their checksums.
+
+        Raises:
+            StateLost: One is missing or damaged.
+        """
+        ...
+
+
+@runtime_checkable
 class ObservingHost(Host, Protocol):
     """A host that observes something which shards cannot decide by themselves (``shards.deciding``)."""
 
@@ -258,6 +276,19 @@ class Kind(Protocol):
         Raises:
             ForestallError: The saved state cannot be read.
         """
+        ...
+
+
+@runtime_checkable
+class SpillingKind(Kind, Protocol):
+    """A kind whose hosts have a part of their state in files."""
+
+    def spilling_to(self, files: SpilledFiles) -> Kind:
+        """The same kind, with other files."""
+        ...
+
+    def spills(self, definition: Definition) -> bool:
+        """Whether an operator may have a part of its state in files."""
         ...
 
 

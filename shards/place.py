@@ -26,6 +26,7 @@ from shards.operators import (
     Origin,
     Output,
     Result,
+    SpillingHost,
 )
 from shards.results import ANSWER, DEAD_LETTER
 from shards.rows import dead_letter_body, row_id
@@ -393,6 +394,11 @@ class Place:
             self._buffer.keep(is_kept(self._buffer.key_hashes))
         if not has_counts:
             self._counts = dict.fromkeys(_LATE.values(), 0)
+
+    @property
+    def spilling(self) -> list[SpillingHost]:
+        """Hosts a part of whose state is in files."""
+        return [host for host in self._hosts.values() if isinstance(host, SpillingHost)]
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """The state as a JSON object and sections by name."""

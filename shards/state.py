@@ -50,6 +50,7 @@ from streams import (
     Punctuation,
     RecordKind,
     Start,
+    StateLost,
     StreamDeclaration,
     StreamOff,
     StreamOn,
@@ -208,6 +209,21 @@ class ShardState:
         self._position = entry.position
         return self._matched([entry], lambda _: [entry.batch])
 
+    @property
+    def files(self) -> frozenset[str]:
+        """Names of the files in which a part of the state is; what ``dump`` gives names them, too."""
+        return frozenset(name for place in self._places.values() for host in place.spilling for name in host.files)
+
+    def verify(self) -> None:
+        """Compare the checksums of these files.
+
+        Raises:
+            StateLost: One is missing or damaged; the message names it.
+        """
+        for place in self._places.values():
+            for host in place.spilling:
+                host.verify()
+
     def replay(self, entries: Iterable[Entry]) -> None:
         """Apply entries whose rows are known already: the same state comes out, and nothing is put into words.
 
@@ -278,12 +294,15 @@ class ShardState:
 
         Raises:
             SavedStateError: The bytes are damaged, or some part is of a version that this release does not know.
+            StateLost: A file that they name is missing.
         """
         version, head, sections = unpack(body)
         if version == 1:
             head, sections = from_format_1(head, sections)
         try:
             places = [loaded_place(saved, _own(sections, number), kinds) for number, saved in enumerate(head["places"])]
+        except StateLost:
+            raise
         except ForestallError as error:
             raise SavedStateError(f"saved state of shard {head['shard']} cannot be read: {error}") from error
         named = {(place.declaration.name, place.route): place for place in places}
@@ -318,6 +337,8 @@ class ShardState:
                 for stream, results in groupby(self._results(steps(entry)), itemgetter(0))
                 for found in in_columns(result for _, result in results)
             ]
+        except StateLost:
+            raise  # the state is half changed, and has to be rebuilt
         except ForestallError as error:
             return [dead_letter(self._shard, entry, error)]
 

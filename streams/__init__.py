@@ -41,6 +41,7 @@ from streams.errors import (
     Fault,
     ForestallError,
     KeptFolderRefused,
+    StateLost,
     StreamError,
 )
 from streams.event import Event
@@ -93,6 +94,7 @@ from streams.log.scripts import Script, ScriptInput, ScriptValue, read_script
 from streams.nearest import did_you_mean, listed, nearest
 from streams.reordering import NEVER_US, ReorderBuffer
 from streams.showing import shown
+from streams.spilled_files import SpilledFiles
 from streams.timestamps import EARLIEST_US, LATEST_US, format_time, parse_time
 from streams.work_budget import MOST_EVENTS, MOST_TRACES, MOST_WORK, USUAL_BUDGET, WorkBudget
 
@@ -161,7 +163,9 @@ __all__ = [
     "Script",
     "ScriptInput",
     "ScriptValue",
+    "SpilledFiles",
     "Start",
+    "StateLost",
     "StreamDeclaration",
     "StreamError",
     "StreamOff",

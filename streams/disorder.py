@@ -136,12 +136,14 @@ class LatenessDecider:
     def observe(self, summaries: Sequence[Mapping[str, Any]]) -> None:
         """Take what shards observed in one step, in any order, as ``lateness_summary`` gives it.
 
-        The bound is that of the shards which know of the last decision; what others say of it is older.
+        The bound is that of the shards which know of the last decision; what others say of it is older. But where no
+        shard knows of any decision, and there should be some, the stream was declared anew.
         """
         if not summaries:
             return
         latest = max(one["number"] for one in summaries)
-        if latest >= self._number:
+        is_anew = not latest and (self._number > 1 or self._since >= BLOCKS)
+        if latest >= self._number or is_anew:
             knowing = [one for one in summaries if one["number"] == latest]
             self._bound_us, self._number = max(one["bound_us"] for one in knowing), latest
             self._rules = max((AutoLateness.from_json(one["rules"]) for one in knowing), key=_members)

@@ -40,7 +40,8 @@ class ReferenceDecider:
     def decide(self, told: Sequence[Told]) -> tuple[int, int] | None:
         """Number and bound in microseconds of the change that follows from what the shards say of a step."""
         latest = max(one.number for one in told)
-        if latest >= self.number:
+        is_first_still_to_come = self.number == 1 and self.blocks_since_change < BLOCKS
+        if latest >= self.number or (latest == 0 and not is_first_still_to_come):
             self.number = latest
             self.bound_us = max(one.bound_us for one in told if one.number == latest)
             self.rules = max((one.rules for one in told if one.number == latest), key=_by_members)

@@ -110,7 +110,7 @@ KEYED = np.dtype(
         ("before", np.int32),  # neighbours in the list of keys that are closed for good
         ("behind", np.int32),
         ("cause", np.int32),  # why it is closed for good
-        ("spare", np.int32),
+        ("touched", np.int32),  # when an event or a closing of it came last, in hundreds of events; 0: not known
     ]
 )
 LIST = np.dtype([("head", np.int32), ("tail", np.int32), ("live", np.int32)])  # oldest and newest node, their number

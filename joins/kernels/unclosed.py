@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.kernels.clusters import add_cluster, add_node, link_node, remove_cluster
+from joins.kernels.clusters import add_cluster, add_node, link_node, remove_cluster, touch
 from joins.kernels.tables import (
     EXPIRED,
     FREE_NODES,
@@ -119,6 +119,7 @@ def take_unclosed(lent: JoinState, rules: Rules, found: Found, items: Items, ite
     if cluster == NIL:
         cluster = add_cluster(borrowed(lent), slot, key)
     else:
+        touch(lent, cluster)
         count = completed(lent, cluster, number)
         if found.filled[0] + count > found.result_times.shape[0]:
             counters[NEEDED] = count

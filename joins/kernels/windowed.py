@@ -23,6 +23,7 @@ from joins.kernels.clusters import (
     remove_node,
     report_absent,
     say_over,
+    touch,
 )
 from joins.kernels.tables import (
     ALIVE,
@@ -269,6 +270,7 @@ def take_event(
     counters, number, time_us = lent.counters, np.int64(items.inputs[item]), lent.counters[NOW]
     cluster, slot, count = of
     if cluster != NIL:
+        touch(lent, cluster)
         if lent.keyed[cluster]["ends"] & CLOSED_FOR_GOOD != 0 or has_closed(lent, cluster, number):
             refuse_event(borrowed(lent), borrowed(rules), borrowed(found), cluster, number, time_us, item)
             return
@@ -303,6 +305,7 @@ def take_closing(
     elif has_closed(lent, cluster, number):
         counters[DUPLICATES] += items.kinds[item] == CLOSING
         return
+    touch(lent, cluster)
     counters[CLOSED_KEYS] += lent.keyed[cluster]["closed"] == np.uint64(0)
     lent.keyed[cluster]["closed"] |= bit_of(number)
     is_dead = lent.keyed[cluster]["ends"] & CLOSED_FOR_GOOD != 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -71,16 +72,19 @@ def run(
     with waiting_on() as waiting:
         compile_kernels([*project.exercises(), JSON_LINES], waiting.compiling)
     batches = {name: read_event_batch(path, reading_of(project.stream(name))) for name, path in files.items()}
-    found = project.run(batches, promises=promises, is_open=is_open)
+    ran = project.fed(batches, promises)
+    found = ran.results(is_open=is_open)
     numbers = {name: len(some) for name, some in found.items()}
-    stats = {"events": sum(map(len, batches.values()))}
+    stats: dict[str, Any] = {"events": sum(map(len, batches.values()))}
+    if ran.measured:
+        stats["lateness"] = {name: asdict(one) for name, one in ran.measured.items()}
     print_results(found, shown, numbers, stats, is_json=output is RunOutput.JSON)
     if found[SUSPENSIONS]:
         raise JoinSuspended("\n".join(one["reason"] for one in found[SUSPENSIONS]))
 
 
 def print_results(
-    found: Results, shown: Sequence[str], numbers: Mapping[str, int], stats: Mapping[str, int], *, is_json: bool
+    found: Results, shown: Sequence[str], numbers: Mapping[str, int], stats: Mapping[str, Any], *, is_json: bool
 ) -> None:
     """Print what was found in a project.
 
@@ -88,7 +92,7 @@ def print_results(
         found: All of it, or a part.
         shown: The derived streams whose events are printed.
         numbers: How much of each list was found.
-        stats: The number of events, and more for JSON.
+        stats: The number of events, the ``lateness`` of streams where it was measured, and more for JSON.
         is_json: As one JSON object; otherwise a line per result and the numbers.
     """
     short = short_ids(found[EVENTS])
@@ -107,6 +111,9 @@ def print_results(
         typer.echo(printable(f"{EVENTS}  {line}"))
     for one in found["dead_letters"]:
         typer.echo(printable(f"dead_letters  {one['stream']}  {one['reason']}"))
+    for name, one in stats.get("lateness", {}).items():
+        said = f"{one['seconds']:g} s at the end, {one['changes']} changes, {one['late']} late events"
+        typer.echo(printable(f"lateness  {name}  {said}"))
     counted = [f"{numbers[part]} {part}" for part in LISTS]
     counted += [f"{numbers[part]} {name}" for part, name in _FEW.items() if numbers[part]]
     typer.echo(", ".join([f"{stats['events']} events", *counted]))

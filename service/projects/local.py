@@ -139,12 +139,20 @@ class LocalProject:
         Raises:
             ProjectRefused: Operators feed each other in a circle, or a stream that is not derived.
         """
+        return self.fed(events, promises).results(is_open=is_open)
+
+    def fed(self, events: Mapping[str, EventBatch], promises: Sequence[tuple[str, Punctuation]] = ()) -> ProjectRun:
+        """A run that has had some events.
+
+        Raises:
+            ProjectRefused: As for ``run``.
+        """
         run = ProjectRun(self.plan())
         for name, promise in promises:
             run.promise(name, promise)
         for name, batch in events.items():
             run.feed(name, batch)
-        return run.results(is_open=is_open)
+        return run
 
     def stream(self, name: str) -> LocalStream:
         """One stream.

@@ -145,6 +145,21 @@ class ProjectPlan:
             )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredRun:
+    """The measured bound of out-of-orderness of a stream.
+
+    Attributes:
+        seconds: The bound at the end.
+        changes: How often it changed.
+        late: The number of events that were late.
+    """
+
+    seconds: float
+    changes: int
+    late: int
+
+
 class ProjectRun:
     """One run of a project in this process.
 
@@ -189,6 +204,20 @@ class ProjectRun:
         """Let a range of keys be finished at its time; when it is said is without meaning."""
         self._shards.say(stream, promise)
 
+    @property
+    def measured(self) -> dict[str, MeasuredRun]:
+        """Of each stream with ``lateness: auto`` what was measured."""
+        found = self._shards.states[0].measures()
+        return {
+            name: MeasuredRun(
+                seconds=(found[name]["lateness_us"] or 0) / 1_000_000,
+                changes=self._shards.decided[name],
+                late=_late(found[name]),
+            )
+            for name, declaration in self._plan.declarations.items()
+            if isinstance(declaration.lateness, AutoLateness)
+        }
+
     def results(self, *, is_open: bool) -> Results:
         """What was found.
 
@@ -197,6 +226,10 @@ class ProjectRun:
         """
         self._rows += self._shards.pause() if is_open else self._shards.finish()
         return self._plan.results((row.kind, row.body) for block in self._rows for row in block)
+
+
+def _late(measures: Mapping[str, int | None]) -> int:
+    return sum(number or 0 for name, number in measures.items() if name.startswith("late_"))
 
 
 def _no_order(_: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -10,7 +10,17 @@ from typing import Any
 from service.registering.derivations import Derivations
 from service.runtime import Stores
 from service.stores import ANY, Action, Condition, OperatorDraft, OperatorPart, RegisteredOperator, Severity
-from shards import DOCUMENT_KINDS, KINDS_BY_NAME, ChangingKind, CompoundKind, DocumentKind, ExplainingKind, Kind
+from shards import (
+    DOCUMENT_KINDS,
+    KINDS_BY_NAME,
+    ChangingKind,
+    CompoundKind,
+    DocumentKind,
+    ExplainingKind,
+    Kind,
+    OperatorRefused,
+    SpillingKind,
+)
 from streams import Clock, Definition, format_time
 
 
@@ -36,9 +46,18 @@ class OperatorLibrary:
         stores: Where operators are registered.
         clock: Tells when.
         kinds: What can be registered.
+        can_spill: Whether there is a folder for files of states, which all machines reach.
     """
 
-    def __init__(self, stores: Stores, clock: Clock, kinds: Sequence[DocumentKind] = DOCUMENT_KINDS) -> None:
+    def __init__(
+        self,
+        stores: Stores,
+        clock: Clock,
+        kinds: Sequence[DocumentKind] = DOCUMENT_KINDS,
+        *,
+        can_spill: bool = True,
+    ) -> None:
+        self._can_spill = can_spill
         self._registry = stores.registry
         self._status = stores.pipeline_status
         self._derivations = Derivations(stores.registry)
@@ -81,6 +100,13 @@ class OperatorLibrary:
         """
         reader = self._kinds[kind]
         wanted = reader.read(document, self._registry.stream)
+        if not self._can_spill and isinstance(reader, SpillingKind) and reader.spills(wanted):
+            raise OperatorRefused(
+                f"the {kind} {wanted.name!r} keeps a part of its state in files, and snapshots of this service are in "
+                "Redis, so there is no folder for them: set FORESTALL_SNAPSHOTS to a folder that every machine reaches "
+                "under the same path, or leave 'memory' out",
+                field="memory",
+            )
         draft = OperatorDraft(
             kind=kind,
             name=wanted.name,

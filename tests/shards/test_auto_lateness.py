@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shards.chains import ChainPlan, ChainShard
 from shards.inline import InlineShards, run_inline
 from shards.rows import rows_of
 from shards.state import ShardState
 from shards.testing import bodies, event, log_of
+from shards.trial import Trial, TrialPlan, Variant
 from streams import (
     BLOCK_EVENTS,
     AutoLateness,
@@ -159,6 +161,22 @@ def test_observations_of_any_cut_add_up(times, data):
             state = ShardState.load(state.dump())
         done = end
     assert [found] == ([Lags.from_json(summary(whole)["lags"])] if found.events else [Lags()])
+
+
+def test_shards_of_a_backtest_take_the_largest_bound():
+    events = EventBatch.from_events([event(at, "AU"[at % 2], f"k{at % 3}") for at in (9, 1, 30, 22, 60, 29, 31)])
+
+    def found(lateness):
+        variant = Variant(name="tested", control=(stream(lateness), PAIR))
+        trial = Trial(TrialPlan(stream="orders", variants=(variant,)), 0)
+        rows = [*trial.begin(), *trial.feed(events), *trial.finish(60 * SECOND)]
+        records = (("orders", stream(lateness)), ("orders", PAIR))
+        chain = ChainShard(ChainPlan(records), 0, 0)
+        chained = [row.body for row in rows_of([*chain.feed("orders", "", events), *chain.finish()])]
+        return [(one.label, body) for one in rows for body in one.bodies.to_pylist()], chained
+
+    assert found(AutoLateness(at_most=30, start=0)) == found(30)
+    assert found(AutoLateness(at_most=30, start=0)) != found(0)
 
 
 # --- laws ---------------------------------------------------------------------------------------------------------

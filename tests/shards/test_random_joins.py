@@ -55,7 +55,7 @@ ranges = st.sampled_from([{"to": 1}, {"to": 2}, {"from": 2}, {"from": 2, "to": 4
 
 @st.composite
 def documents(draw: st.DrawFn) -> dict[str, Any]:
-    """Joins whose memory is bounded."""
+    """Joins whose memory is bounded: by windows and closings, or as the rest of their events is on disk."""
     inputs = []
     for number in range(draw(st.integers(2, 4))):
         stream = draw(st.sampled_from(sorted(STREAMS)))
@@ -69,7 +69,10 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
     outer = draw(st.sampled_from([[], ["i0"], ["i1"], ["i0", "i1"]])) if len(inputs) == 2 else []
     returns = {f"r{number}": f"id(i{number})" for number in range(len(inputs))}
     returns |= {f"w{alias}": f"decided_by({alias})" for alias in outer}
-    document = {"name": NAME, "inputs": inputs, "return": returns, "outer": outer}
+    document: dict[str, Any] = {"name": NAME, "inputs": inputs, "return": returns, "outer": outer}
+    rows = draw(st.sampled_from([None, None, 1, 3]))
+    if rows is not None:
+        document["memory"] = {"rows": rows, "spill": True}
     try:
         read_join({name: value for name, value in document.items() if name != "name"})
     except JoinRefused:

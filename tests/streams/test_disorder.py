@@ -151,6 +151,14 @@ def test_a_bound_rises_at_once_and_falls_after_enough_events():
     assert bounds[-1] == 31
 
 
+def test_a_stream_that_is_declared_anew_begins_with_its_own_bound():
+    declared, decider, state = AutoLateness(start=10), LatenessDecider(), (10 * SECOND, 0)
+    for lag in (100, 200):
+        state = followed(decider, state, [lag * SECOND], declared)
+    assert state == (250 * SECOND, 2)
+    assert followed(decider, (10 * SECOND, 0), [0], declared) == (250 * SECOND, 1)
+
+
 def test_a_bound_stays_where_it_can_hardly_fall():
     declared, decider = AutoLateness(), LatenessDecider()
     block = [50 * SECOND] + [0] * (BLOCK_EVENTS - 1)

@@ -9,13 +9,23 @@ from typing import Any
 import orjson
 
 from joins import Broken, JoinOutput, JoinRun, keeps_rows, read_join
-from shards.errors import KeyFinished
+from shards.errors import JoinSuspended, KeyFinished
 from shards.kinds.joins.result_kinds import JOIN_SUSPENSION
 from shards.kinds.joins.rows import derived_rows
 from shards.operators import KeyChoice, Origin, Result, SavedHost
 from shards.results import DEAD_LETTER
 from shards.rows import dead_letter_body, row_id
-from streams import ConstraintsOn, ControlRecordError, Definition, EventBatch, Start, StreamDeclaration, format_time
+from streams import (
+    ConstraintsOn,
+    ControlRecordError,
+    Definition,
+    EventBatch,
+    SpilledFiles,
+    Start,
+    StateLost,
+    StreamDeclaration,
+    format_time,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +50,8 @@ class JoinResults:
                 yield _letter(run, broken, origin)
             for broken in output.broken if output.is_suspended else ():
                 yield _suspension(run, broken, self.stream, origin)
+            if output.lost is not None:
+                yield _suspended(run, output.lost, self.stream, origin)
 
 
 @dataclass(slots=True)
@@ -50,30 +62,32 @@ class JoinHost:
         stream: That of the merged events.
         runs: By name, with the documents that they are made of.
         newest_us: How far time has come.
+        spilled: Where the rows go that do not fit into the memory of a join.
         changed: What follows from the last start, until it is asked for.
     """
 
     stream: str
     runs: dict[str, tuple[JoinRun, Mapping[str, object]]] = field(default_factory=dict)
     newest_us: int | None = None
+    spilled: SpilledFiles = field(default_factory=SpilledFiles)
     changed: tuple[tuple[JoinRun, JoinOutput], ...] = ()
 
     @classmethod
-    def of(cls, declaration: StreamDeclaration, saved: SavedHost | None) -> JoinHost:
+    def of(cls, declaration: StreamDeclaration, saved: SavedHost | None, spilled: SpilledFiles) -> JoinHost:
         """A host without joins, or the one that was saved.
 
         Raises:
             ForestallError: The saved state cannot be read.
+            StateLost: A file of rows that it names is gone, and ``spilled`` does not say to do without.
         """
-        host = cls(declaration.name)
+        host = cls(declaration.name, spilled=spilled)
         if saved is not None:
             for number, (name, version, text, head) in enumerate(saved.head["joins"]):
                 body = orjson.loads(text)
-                run = JoinRun(read_join(body), name, version)
                 prefix = f"{number}/"
                 parts = saved.sections.items()
-                run.load(head, {part.removeprefix(prefix): one for part, one in parts if part.startswith(prefix)})
-                host.runs[name] = run, body
+                own = {part.removeprefix(prefix): one for part, one in parts if part.startswith(prefix)}
+                host.runs[name] = _loaded(JoinRun(read_join(body), name, version, spilled), head, own), body
             host.newest_us = saved.head["newest_us"]
         return host
 
@@ -97,9 +111,10 @@ class JoinHost:
         if known is not None and known[0].version == definition.version:
             return
         body = read_join(definition.body)
-        is_kept = start == "keep" and known is not None and not known[0].is_suspended
+        is_kept = start == "keep" and known is not None and not known[0].has_stopped
         if known is None or not is_kept or not keeps_rows(known[1], definition.body):
-            self.runs[definition.name] = JoinRun(body, definition.name, definition.version), definition.body
+            run = JoinRun(body, definition.name, definition.version, self.spilled)
+            self.runs[definition.name] = run, definition.body
             return
         run = known[0]
         self.changed = (*self.changed, (run, run.change(body, definition.version)))
@@ -151,6 +166,20 @@ class JoinHost:
             keys = run.keys()
             run.drop(~is_kept(keys), keys)
 
+    @property
+    def files(self) -> Collection[str]:
+        """Names of the files of rows that are needed."""
+        return [name for run, _ in self.runs.values() for name in run.files]
+
+    def verify(self) -> None:
+        """Compare the checksums of those files.
+
+        Raises:
+            StateLost: One is missing or damaged.
+        """
+        for run, _ in self.runs.values():
+            run.verify()
+
     def measures(self) -> Mapping[str, int]:
         """Sums of the counts of the joins."""
         found: dict[str, int] = {}
@@ -174,6 +203,37 @@ class JoinHost:
 
     def _all(self, step: Callable[[JoinRun], JoinOutput]) -> JoinResults:
         return JoinResults(self.stream, tuple((run, step(run)) for run, _ in self.runs.values()))
+
+
+def _loaded(run: JoinRun, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> JoinRun:
+    """A join with what was saved of it; where rows on disk are gone and have to be done without, one that is over."""
+    try:
+        run.load(head, sections)
+        if run.spilled.may_be_lost:
+            run.verify()
+    except StateLost as error:
+        if not run.spilled.may_be_lost:
+            raise
+        run = JoinRun(run.body, run.name, run.version, run.spilled)
+        run.lose(error.message)
+    return run
+
+
+def _suspended(run: JoinRun, reason: str, stream: str, origin: Origin) -> Result:
+    """The dead letter of a join that has stopped."""
+    error = JoinSuspended(
+        f"the join {run.name!r} has stopped in shard {origin.shard}: {reason}; without these rows it would miss "
+        "results, and no older state is left to rebuild them from; pause and resume the join to begin from nothing"
+    )
+    identity = row_id(DEAD_LETTER, stream, error.code, run.name, run.version, origin.shard, reason)
+    body = {
+        **dead_letter_body(origin.shard, origin.entry, error),
+        "id": identity,
+        "stream": stream,
+        "pattern": run.name,
+        "version": run.version,
+    }
+    return DEAD_LETTER, identity, body
 
 
 def _letter(run: JoinRun, broken: Broken, origin: Origin) -> Result:

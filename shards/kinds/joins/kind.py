@@ -8,7 +8,7 @@ what derived streams have anyway.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from shards.errors import OperatorRefused
@@ -18,9 +18,9 @@ from shards.kinds.joins.schema import JOIN_SCHEMA
 from shards.kinds.joins.sources import source_of
 from shards.operators import Host, SavedHost
 from shards.results import ResultKind
-from streams import Definition, ForestallError, Input, StreamDeclaration
+from streams import Definition, ForestallError, Input, SpilledFiles, StreamDeclaration
 
-_OWN = ("inputs", "window", "emit", "outer", "return", "type", "late")
+_OWN = ("inputs", "window", "emit", "outer", "return", "type", "late", "memory")
 _INPUT = "join-input"
 
 
@@ -50,13 +50,26 @@ class JoinInputKind:
 
 @dataclass(frozen=True)
 class JoinKind:
-    """Joins."""
+    """Joins.
+
+    Attributes:
+        files: Where the rows go that do not fit into the memory of a join.
+    """
 
     name: ClassVar[str] = "join"
     plural: ClassVar[str] = "joins"
     result_kinds: ClassVar[tuple[ResultKind, ...]] = (JOIN_SUSPENSION,)
     is_resident: ClassVar[bool] = False
     schema: ClassVar[Mapping[str, Any]] = JOIN_SCHEMA
+    files: SpilledFiles = field(default_factory=SpilledFiles, compare=False)
+
+    def spilling_to(self, files: SpilledFiles) -> JoinKind:
+        """The same with other files."""
+        return replace(self, files=files)
+
+    def spills(self, definition: Definition) -> bool:
+        """Whether a join has a bounded memory."""
+        return "memory" in definition.body
 
     def read(self, document: Mapping[str, Any], declared: Callable[[str], StreamDeclaration]) -> Definition:
         """The join that a document describes.
@@ -133,4 +146,4 @@ class JoinKind:
         """A host of the joins at the place of some merged events."""
         from shards.kinds.joins.host import JoinHost  # noqa: PLC0415 - loads the joins
 
-        return JoinHost.of(declaration, saved)
+        return JoinHost.of(declaration, saved, self.files)
