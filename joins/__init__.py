@@ -25,8 +25,9 @@ from joins.merging import (
     merged_ids,
     merged_types,
 )
+from joins.outputs import Broken, JoinOutput
 from joins.returns import value_at
-from joins.running import Broken, JoinOutput, JoinRun
+from joins.running import JoinRun
 from joins.windowed import MOST_INPUTS, JoinStats, WindowJoin
 from joins.windows import Window, WindowKind
 

@@ -23,60 +23,16 @@ from joins.finished_ranges import FinishedRanges
 from joins.held_events import HeldEvents
 from joins.items import Item, ItemColumns, JoinedColumns
 from joins.merging import CLOSED, MARKS, RANGE, original_of
+from joins.outputs import Broken, JoinOutput, joined_outputs, with_ends
 from joins.paging import Pager
 from joins.returns import Column, Totals, packed_totals, unpacked_totals
 from joins.windowed import WindowJoin
-from streams import Event, EventBatch, KeyRange, SpilledFiles, texts_of
+from streams import EventBatch, KeyRange, SpilledFiles, texts_of
 
 _FORMAT = 1
 _FEW = 1_024
 _NO_ITEMS = ItemColumns.of([])
 _KEPT = 8  # events are forgotten when they are more than this part of those that were ever stored at a time
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Broken:
-    """An event of a key that its input had finished; it joined nothing.
-
-    Attributes:
-        event: The event.
-        alias: Of its input.
-    """
-
-    event: Event
-    alias: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JoinOutput:
-    """What some events led to.
-
-    Attributes:
-        events: Of the derived stream, in the order in which they came about; the key is that of the join.
-        passed_on: The same, and among them a row that ends the trace of each key that is finished: ``streams.ENDED``.
-        broken: Events that contradict a finished key.
-        is_suspended: Whether the join stops with the first of them (``late: fail``), and holds nothing any more.
-        lost: Why rows that were on disk are gone, so that the join has stopped here; None: it has not.
-    """
-
-    events: EventBatch
-    passed_on: EventBatch
-    broken: tuple[Broken, ...] = ()
-    is_suspended: bool = False
-    lost: str | None = None
-
-    @classmethod
-    def joined(cls, parts: Sequence[JoinOutput]) -> JoinOutput:
-        """What several outputs say, one after the other."""
-        if len(parts) == 1:
-            return parts[0]
-        return cls(
-            events=EventBatch.joined([part.events for part in parts]),
-            passed_on=EventBatch.joined([part.passed_on for part in parts]),
-            broken=tuple(broken for part in parts for broken in part.broken),
-            is_suspended=any(part.is_suspended for part in parts),
-            lost=next((part.lost for part in parts if part.lost is not None), None),
-        )
 
 
 _Part: TypeAlias = tuple[NDArray[np.intp], Item, NDArray[np.uint64], NDArray[np.uint8]]
@@ -188,9 +144,10 @@ class JoinRun:
         for row in np.flatnonzero(is_range[batch.type_codes]).tolist():
             found += [self._process(batch.slice(first, row - first)), self._finish_range(batch.slice(row, 1))]
             first = row + 1
-        return JoinOutput.joined([*found, self._process(batch.slice(first))])
+        return joined_outputs([*found, self._process(batch.slice(first))])
 
     def _process(self, batch: EventBatch) -> JoinOutput:
+        """Take in merged events that finish no ranges."""
         if not len(batch) or self.has_stopped:
             return self._nothing()
         is_known, until_us = np.array([name in self._numbers for name in batch.type_names]), int(batch.time_us.max())
@@ -202,22 +159,8 @@ class JoinRun:
             parts.append(self._processed(part, int(part.time_us.max()) if last < len(batch) else until_us))
             if parts[-1].is_suspended:
                 break
-        return JoinOutput.joined(parts)
-
-    def _processed(self, batch: EventBatch, until_us: int) -> JoinOutput:
-        """Take in events the rows of whose keys have room in memory."""
-        if self._pager is not None:
-            before = np.array(list(self._newest_keys.values()), np.uint64)
-            self._bring_back(self._pager, np.concatenate([batch.key_hashes, before]), until_us)
-        items, rows = self._items(batch)
-        self._observer.observe(items)
-        is_event, items = _is_event(items), items.with_time(until_us)
-        first = self._join.next_sequence
-        taken = rows[is_event]
-        self._held.add(first + np.arange(len(taken)), batch if len(taken) == len(batch) else batch.take(taken))
-        output = self._output(self._join.push(items), items, first)
         self._forget_implied()
-        return output
+        return joined_outputs(parts)
 
     def _finish_range(self, batch: EventBatch) -> JoinOutput:
         """An input finishes a range: the keys in it that the join knows are closed, in the order of their numbers.
@@ -225,26 +168,23 @@ class JoinRun:
         Args:
             batch: One row.
         """
-        if self.has_stopped:
-            return self._nothing()
         (kind,), (said,) = (batch.columns.column(name).to_pylist() for name in ("type", "data"))
-        time_us, now_us = int(batch.time_us[0]), self._join.now_us
-        if self._pager is not None and now_us is not None:
-            self._pager.expire(now_us)  # a key that is known no more is not finished
-        number, keys = 0, np.zeros(0, np.uint64)
-        if kind in self._numbers:  # else of an input of another version
+        time_us = int(batch.time_us[0])
+        parts = [self.advance_time(time_us)]
+        if kind in self._numbers and not self.has_stopped:  # else of an input of another version
             number, _ = self._numbers[kind]
-            keys = self._ranges.finish(number, KeyRange.from_json(orjson.loads(said)), self._known())
-        parts = []
-        for some in np.split(keys, [] if self._pager is None else self._pager.cuts(keys)):
             if self._pager is not None:
-                self._bring_back(self._pager, some, time_us)
-            items = ItemColumns.of(
-                [(Item.TIME, 0, 0, time_us), *((Item.REMINDER, number, key, time_us) for key in some.tolist())]
-            )
-            parts.append(self._output(self._join.push(items), items, self._join.next_sequence))
-        self._forget_implied()
-        return JoinOutput.joined(parts)
+                self._pager.expire(self._join.now_us or time_us)
+            keys = self._ranges.finish(number, KeyRange.from_json(orjson.loads(said)), self._known())
+            cuts = [] if self._pager is None else self._pager.cuts(keys)
+            parts += [self._closed(part, [number], time_us, Item.REMINDER) for part in np.split(keys, cuts)]
+            self._forget_implied()
+        return joined_outputs(parts)
+
+    def _known(self) -> NDArray[np.uint64]:
+        """The keys in memory and on disk."""
+        keys = self._join.keys()
+        return keys if self._pager is None else np.concatenate([keys, self._pager.disk.keys])
 
     def _forget_implied(self) -> None:
         """Forget, where they are many, keys that are over and the numbers of those that are forgotten.
@@ -261,6 +201,19 @@ class JoinRun:
             self._most_over = max(_FEW, 2 * self._join.remembered)
         if self._ranges.are_many:
             self._ranges.prune(self._known())
+
+    def _processed(self, batch: EventBatch, until_us: int) -> JoinOutput:
+        """Take in events the rows of whose keys have room in memory."""
+        if self._pager is not None:
+            before = np.array(list(self._newest_keys.values()), np.uint64)
+            self._bring_back(self._pager, np.concatenate([batch.key_hashes, before]), until_us)
+        items, rows = self._items(batch)
+        self._observer.observe(items)
+        is_event, items = _is_event(items), items.with_time(until_us)
+        first = self._join.next_sequence
+        taken = rows[is_event]
+        self._held.add(first + np.arange(len(taken)), batch if len(taken) == len(batch) else batch.take(taken))
+        return self._output(self._join.push(items), items, first)
 
     def advance_time(self, watermark_us: int) -> JoinOutput:
         """No event before a time comes any more."""
@@ -312,20 +265,24 @@ class JoinRun:
             keys += self._pager.disk.keys.tolist()
         rest = np.array(sorted(keys, key=lambda key: (texts.get(key, ""), key)), np.uint64)
         cuts = [] if self._pager is None else self._pager.cuts(rest)
-        return JoinOutput.joined([self._finished(part, now_us) for part in np.split(rest, cuts)])
+        inputs = range(len(self.body.inputs))
+        return joined_outputs(
+            [self._closed(part, inputs, now_us, Item.CLOSING, is_over=True) for part in np.split(rest, cuts)],
+        )
 
-    def _finished(self, keys: NDArray[np.uint64], now_us: int) -> JoinOutput:
-        """Every input finishes some keys, one after the other."""
+    def _closed(
+        self, keys: NDArray[np.uint64], inputs: Sequence[int], now_us: int, kind: Item, *, is_over: bool = False
+    ) -> JoinOutput:
+        """Some inputs finish some keys, one after the other."""
         if self._pager is not None:
             self._bring_back(self._pager, keys, now_us)
-        inputs = len(self.body.inputs)
         items = ItemColumns(
-            kinds=np.full(len(keys) * inputs, Item.CLOSING, np.uint8),
-            inputs=np.tile(np.arange(inputs, dtype=np.uint8), len(keys)),
-            keys=np.repeat(keys, inputs),
-            times_us=np.full(len(keys) * inputs, now_us),
+            kinds=np.full(len(keys) * len(inputs), kind, np.uint8),
+            inputs=np.tile(np.array(inputs, np.uint8), len(keys)),
+            keys=np.repeat(keys, len(inputs)),
+            times_us=np.full(len(keys) * len(inputs), now_us),
         )
-        return self._output(self._join.push(items), items, self._join.next_sequence, is_over=True)
+        return self._output(self._join.push(items), items, self._join.next_sequence, is_over=is_over)
 
     def _settle(self) -> None:
         """Have all rows in memory that may still join; what has left its window is there no more."""
@@ -364,11 +321,6 @@ class JoinRun:
         others = [*self._open, *self._newest_keys.values()]
         return np.unique(np.concatenate([self._known(), np.array(others, np.uint64)]))
 
-    def _known(self) -> NDArray[np.uint64]:
-        """Hashed keys that are in memory or on disk."""
-        keys = self._join.keys()
-        return keys if self._pager is None else np.concatenate([keys, self._pager.disk.keys])
-
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """The state as a JSON object and sections by name."""
         head, arrays = self._join.dump()
@@ -380,12 +332,12 @@ class JoinRun:
             **({"suspended": True} if self.is_suspended else {}),
         }
         held = self._held.dump(self._join.held_sequences())
-        numbers: dict[str, bytes] = {}
+        sections = {f"join/{name}": array for name, array in arrays.items()}
         if self._may_have_ranges:
             self._ranges.prune(self._known())
             state["ranges"], numbers = self._ranges.dump()
             state["broken"] = self._broken
-        sections = {f"join/{name}": array for name, array in arrays.items()}
+            sections |= {f"ranges/{name}": one for name, one in numbers.items()}
         if self._pager is not None:
             state["spilled"], sections["spilled"] = self._pager.dump()
         if self._lost is not None:
@@ -393,7 +345,6 @@ class JoinRun:
         return state, {
             **sections,
             **{f"held/{name}": one for name, one in held.items()},
-            **{f"ranges/{name}": one for name, one in numbers.items()},
             "totals": packed_totals(totals),
         }
 
@@ -513,7 +464,7 @@ class JoinRun:
             self._held = self._pager.send_away(self._join, self._held, self._open)
         if self._held.is_sparse(self._join.stored, self._join.most_stored // _KEPT):
             self._held = self._held.only(self._join.held_sequences())
-        passed_on = _with_ends(made, places, found, is_each=is_each)
+        passed_on = with_ends(made, places, found, is_each=is_each)
         return JoinOutput(events=made, passed_on=passed_on, broken=broken, is_suspended=is_suspended)
 
     def _suspend(self) -> None:
@@ -626,24 +577,6 @@ def _reminders(is_said: NDArray[np.bool_], hashes: NDArray[np.uint64]) -> list[_
 def _what(column: Column) -> tuple[str, str, tuple[str, ...]]:
     """What a column says, under whatever name."""
     return column.alias, column.function, column.path
-
-
-def _with_ends(events: EventBatch, places: NDArray[np.int64], found: JoinedColumns, *, is_each: bool) -> EventBatch:
-    """Events, and behind those of each finished key a row that ends its trace.
-
-    Args:
-        events: In their order.
-        places: Of each the number of its combination, or of the closing that it was made at.
-        found: What the join found.
-        is_each: Whether the events are of combinations.
-    """
-    closings = len(found.closing_keys)
-    if not closings:
-        return events
-    ended = EventBatch.of_ended(found.closing_keys, found.closing_times_us)
-    of_events, of_ends = (places, found.closing_places) if is_each else (places, np.arange(closings) + 1)
-    order = np.argsort(np.concatenate([2 * of_events + 1, 2 * of_ends]), kind="stable")
-    return EventBatch.joined([events, ended]).take(order)
 
 
 def _part(sections: Mapping[str, bytes], prefix: str) -> dict[str, bytes]:

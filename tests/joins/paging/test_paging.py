@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins import JoinBody, JoinRefused, JoinRun, explain, merged_id, read_join
+from joins import RANGE, JoinBody, JoinRefused, JoinRun, explain, merged_id, read_join
 from joins.paging import pager
 from streams import Event, EventBatch, SpilledFiles, StateLost
 
-CLOSINGS = st.lists(st.sampled_from(["unique", "clustered", "end", {"type": "Last"}]), max_size=2)
+CLOSINGS = st.lists(st.sampled_from(["unique", "clustered", "end", "end", {"type": "Last"}]), max_size=2)
 WINDOWS = st.sampled_from(["none", "2 us", "7 us", {"last": 2}])
 SMALL = {"_LEAST_BLOCK": 1, "_LEAST_PART": 1}
-MARKS = ["", "", "", "", ".last", ".closed"]
+MARKS = ["", "", "", "", "", "", ".last", ".last", ".closed", ".closed", RANGE]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -56,7 +56,7 @@ def changed_windows(windows: list[Any], document: dict[str, Any], rows: int) -> 
 
 
 STEPS = st.lists(
-    st.tuples(st.integers(0, 3), st.integers(0, 2), st.sampled_from("abcdefg"), st.sampled_from(MARKS)), max_size=40
+    st.tuples(st.integers(0, 3), st.integers(0, 2), st.sampled_from("1234567"), st.sampled_from(MARKS)), max_size=40
 )
 
 
@@ -65,7 +65,9 @@ def merged(document: dict[str, Any], steps: list[tuple[int, int, str, str]]) -> 
     aliases, time, events = [one["as"] for one in document["inputs"]], 0, []
     for place, (step, chosen, key, mark) in enumerate(steps):
         time, number = time + step, chosen % len(aliases)
-        data = {} if mark == ".closed" else {"type": "T", "data": {"v": place % 5}}
+        data: dict[str, Any] = {} if mark == ".closed" else {"type": "T", "data": {"v": place % 5}}
+        if mark == RANGE:
+            data = {"from": int(key) - place % 3, "to": int(key)}
         identity = merged_id(number, place, f"e{place}")
         events.append(Event(id=identity, type=f"{aliases[number]}{mark}", time_us=time, key=key, data=data))
     return events
