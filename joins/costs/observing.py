@@ -18,7 +18,8 @@ from joins.costs.estimate import KeyRecord, SeenKey
 from joins.items import Item, ItemColumns
 from joins.windows import Window
 
-_MOST_ITEMS = 64  # of sampled keys in a call; with more, half of the keys are followed from there on
+_MOST_ITEMS = 64  # of sampled keys in a call; where there are more, fewer keys are followed
+_MOST_BITS = 16  # of a hash that say whether its key is followed
 _MOST_OPEN = 1_024  # sampled keys
 _SAMPLE = 128  # keys that were over last, of each input
 _FIRST_BIT = np.uint64(16)  # of a hash; those below chose the shard
@@ -91,10 +92,12 @@ class StateObserver:
 
     def _follow(self, items: ItemColumns, is_of_key: NDArray[np.bool_]) -> None:
         """Take note of the items of sampled keys."""
-        mask = np.uint64((1 << self._bits) - 1)
-        rows = np.flatnonzero(is_of_key & ((items.keys >> _FIRST_BIT) & mask == 0))
-        if not len(rows):
-            return
+        if len(self._open) > _MOST_OPEN:
+            self._follow_fewer()
+        rows = self._rows(items, is_of_key)
+        while len(rows) > _MOST_ITEMS and self._bits < _MOST_BITS:
+            self._follow_fewer()
+            rows = self._rows(items, is_of_key)
         columns = (items.kinds[rows], items.inputs[rows], items.keys[rows], items.times_us[rows])
         for kind, number, key, time_us in zip(*(column.tolist() for column in columns), strict=True):
             seen = self._open.get(key)
@@ -104,10 +107,17 @@ class StateObserver:
             if kind == Item.CLOSING and self._is_over(seen):
                 self._finish(key)
         self._forget()
-        if len(rows) > _MOST_ITEMS or len(self._open) > _MOST_OPEN:
-            self._bits += 1
-            rest = (1 << self._bits) - 1
-            self._open = {key: seen for key, seen in self._open.items() if not (key >> int(_FIRST_BIT)) & rest}
+
+    def _rows(self, items: ItemColumns, is_of_key: NDArray[np.bool_]) -> NDArray[np.intp]:
+        """The items of sampled keys."""
+        mask = np.uint64((1 << self._bits) - 1)
+        return np.flatnonzero(is_of_key & ((items.keys >> _FIRST_BIT) & mask == 0))
+
+    def _follow_fewer(self) -> None:
+        """Follow half of the keys from here on."""
+        self._bits += 1
+        mask = (1 << self._bits) - 1
+        self._open = {key: seen for key, seen in self._open.items() if not (key >> int(_FIRST_BIT)) & mask}
 
     def _is_over(self, seen: SeenKey) -> bool:
         closed = zip(self._closes, seen.closed, strict=True)
