@@ -99,9 +99,7 @@ class OperatorLibrary:
             WrongOperatorState: It is retired, or the draft is of one that runs already.
         """
         reader = self._kinds[kind]
-        wanted = reader.read(document, self._registry.stream)
-        if not self._can_spill and isinstance(reader, SpillingKind) and reader.spills(wanted):
-            raise _no_folder(wanted)
+        wanted = self._read(reader, document)
         draft = OperatorDraft(
             kind=kind,
             name=wanted.name,
@@ -120,6 +118,12 @@ class OperatorLibrary:
         if not is_draft:
             self._derivations.declare_fed(feeders)
         return self._registry.operators(kind).put(first, draft, self._clock.now_us())
+
+    def _read(self, reader: DocumentKind, document: Mapping[str, Any]) -> Definition:
+        wanted = reader.read(document, self._registry.stream)
+        if not self._can_spill and isinstance(reader, SpillingKind) and reader.spills(wanted):
+            raise _no_folder(wanted)
+        return wanted
 
     def get(self, kind: str, name: str) -> RegisteredOperator:
         """One of a kind.
