@@ -11,6 +11,7 @@ from joins.document import JoinBody, JoinInput, read_join
 from joins.errors import JoinError, JoinRefused, JoinStateError
 from joins.exercises import JOIN_EXERCISE
 from joins.explaining import explain
+from joins.figures import FIGURE, figures
 from joins.items import Cause, Item, ItemColumns, JoinedColumns, Why
 from joins.merging import (
     CLOSED,
@@ -32,6 +33,7 @@ from joins.windows import Window, WindowKind
 
 __all__ = [
     "CLOSED",
+    "FIGURE",
     "JOIN_EXERCISE",
     "LAST",
     "MARKS",
@@ -56,6 +58,7 @@ __all__ = [
     "WindowKind",
     "attributes_of",
     "explain",
+    "figures",
     "finished_range",
     "keeps_rows",
     "merged_data",

@@ -14,9 +14,11 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from joins.costs.observing import StateObserver
 from joins.document import JoinBody
 from joins.emitting import DerivedEvents, MemberEvents
 from joins.errors import JoinStateError
+from joins.figures import numbers_of
 from joins.finished_ranges import FinishedRanges
 from joins.held_events import HeldEvents
 from joins.items import Item, ItemColumns, JoinedColumns
@@ -74,6 +76,7 @@ class JoinRun:
         self._pager = self._pager_of(body)
         self._lost: str | None = None
         self._has_said_so = False
+        self._observer = _observer_of(body)
         self._newest_keys: dict[int, int] = {}  # of inputs whose events of a key come together
         self._ranges = FinishedRanges(len(body.inputs))
         self._may_have_ranges = any(one.ends_with_traces for one in body.inputs)
@@ -116,8 +119,9 @@ class JoinRun:
         self._lost = reason
 
     def measures(self) -> dict[str, int]:
-        """Counts, as ``JoinStats`` has them, of what is in memory and on disk."""
-        counts = {**asdict(self._join.stats), "open_totals": len(self._open)}
+        """Counts, as ``JoinStats`` has them, in memory and on disk, and what ``figures`` makes sentences of."""
+        figures = numbers_of(self.body, self._observer, self._join.stored_by_input)
+        counts = {**asdict(self._join.stats), "open_totals": len(self._open), **figures}
         counts["violations"] += self._broken
         if self._pager is not None:
             spilled = self._pager.measures()
@@ -204,6 +208,7 @@ class JoinRun:
             before = np.array(list(self._newest_keys.values()), np.uint64)
             self._bring_back(self._pager, np.concatenate([batch.key_hashes, before]), until_us)
         items, rows = self._items(batch)
+        self._observer.observe(items)
         is_event, items = _is_event(items), items.with_time(until_us)
         first = self._join.next_sequence
         taken = rows[is_event]
@@ -232,6 +237,7 @@ class JoinRun:
         self._settle()
         before, self.body, self.version = self.body, body, version
         self._pager = self._pager_of(body)
+        self._observer = _observer_of(body)
         self._derived = DerivedEvents(body, self.name, version)
         self._totals = Totals(body.columns)
         places = {_what(column): place for place, column in enumerate(before.columns)}
@@ -544,6 +550,10 @@ class JoinRun:
         for keys, some in () if self._pager is None else self._pager.texts():
             held |= dict(zip(keys.tolist(), some.to_pylist(), strict=True))
         return held
+
+
+def _observer_of(body: JoinBody) -> StateObserver:
+    return StateObserver([one.window for one in body.inputs], [one.closes for one in body.inputs])
 
 
 def _is_event(items: ItemColumns) -> NDArray[np.bool_]:

@@ -139,6 +139,12 @@ class WindowJoin:
         return int(self._state.counters[kernel.DEAD])
 
     @property
+    def stored_by_input(self) -> list[int]:
+        """How many events of each input there are, with those that only keep a place in a window of their number."""
+        sizes: list[int] = self._state.sides["size"].tolist()
+        return sizes
+
+    @property
     def most_stored(self) -> int:
         """How many were ever stored at a time, at least."""
         return int(self._state.counters[kernel.FRESH_NODES])

@@ -116,7 +116,6 @@ def build_stores(
         ids=IdLimits(kept=settings.limits.event_ids_kept, life_s=settings.limits.event_id_life_s),
     )
     log = EventLog(client, settings.shards, bounds)
-    stream_times = StreamTimesStore(client)
     registry = Registry(client, log, settings.pattern_work.budget)
     return Stores(
         url=url,
@@ -140,7 +139,7 @@ def build_stores(
         backlog=BacklogStore(client),
         backtests=BacktestStore(client, kept=settings.limits.backtests_kept),
         pipeline_status=PipelineStatus(client),
-        stream_times=stream_times,
+        stream_times=(stream_times := StreamTimesStore(client)),
         derived=DerivedEventStore(client, log.layout, stream_times),
         deciders=DeciderStore(client, log.layout),
         request_contexts=RequestContextStore(client, contexts),

@@ -84,6 +84,10 @@ class DerivedPlace(Place):
             batch = batch.take(np.flatnonzero(~is_late))
         self._waiting = EventBatch.joined([self._waiting, batch]) if len(self._waiting) else batch
 
+    def is_in_order(self, batches: Sequence[EventBatch]) -> bool:
+        """Whether no event of these batches from the log is older than what the log has promised."""
+        return self._logged_us is None or all(bool((one.time_us >= self._logged_us).all()) for one in batches)
+
     def tick(self, entry: Entry, time_us: int) -> Iterator[Step]:
         """No event before a time comes through the log any more; what that means is seen when time is advanced."""
         self._logged_us = time_us if self._logged_us is None else max(self._logged_us, time_us)

@@ -357,6 +357,15 @@ class ExplainingKind(DocumentKind, Protocol):
         """How an operator runs, what it keeps and what it emits, in sentences."""
         ...
 
+    def figures(self, definition: Definition, counts: Mapping[str, int]) -> tuple[Sequence[str], Mapping[str, int]]:
+        """What the counts of all shards say, in sentences, and those counts that are shown beside them.
+
+        Args:
+            definition: The operator.
+            counts: By name; sums over the shards.
+        """
+        ...
+
 
 def in_columns(results: Iterable[Result]) -> Iterator[FoundRows]:
     """The same results in the same order, single ones of one kind together."""

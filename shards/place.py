@@ -335,6 +335,15 @@ class Place:
         else:
             yield from self._released(entries[-1], self._buffer.push(batch))
 
+    def is_in_order(self, batches: Sequence[EventBatch]) -> bool:
+        """Whether no event of these batches, of which one is there, would be late when they come one after the other.
+
+        Without a lateness that means: older than any event of the batches before, or than time itself.
+        """
+        if self._buffer is not None:
+            return not self._buffer.is_late(np.concatenate([batch.time_us for batch in batches])).any()
+        return _is_rising(batches, self._newest_us)
+
     def tick(self, entry: Entry, time_us: int) -> Iterator[Step]:
         """An event of a time was seen elsewhere, or would have been by now."""
         if self._buffer is None:
@@ -495,6 +504,13 @@ def _in_order(
             first = number
         newest_us = int(times_us.max()) if newest_us is None else max(newest_us, int(times_us.max()))
     yield len(batches) - 1, EventBatch.joined(batches[first:])
+
+
+def _is_rising(batches: Sequence[EventBatch], newest_us: int | None) -> bool:
+    """Whether no event of batches, none of them empty, is older than a time, or than one of a batch before."""
+    newest = EARLIEST_US if newest_us is None else newest_us
+    lasts_us = np.maximum.accumulate([newest, *(batch.time_us.max() for batch in batches)])
+    return all(bool((batch.time_us >= last_us).all()) for batch, last_us in zip(batches, lasts_us, strict=False))
 
 
 def _shown(time_us: int) -> str:

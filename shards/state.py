@@ -67,6 +67,7 @@ NO_FEEDS = Feeds({})
 _KINDS = frozenset(kind.value for kind in RecordKind)
 
 
+_Decoded: TypeAlias = tuple[Entry, EventBatch | BatchFormatError]
 _Decoder: TypeAlias = Callable[[Sequence[Entry]], Sequence[EventBatch | BatchFormatError]]
 
 
@@ -76,18 +77,16 @@ def _decoded(entries: Sequence[Entry]) -> Sequence[EventBatch | BatchFormatError
 
 
 class _Group:
-    """Entries of one stream and route, one after the other in the log, that are matched together."""
+    """Entries of events, one after the other in the log, that may be matched together."""
 
     def __init__(self) -> None:
         self._entries: list[Entry] = []
         self._size_bytes = 0
 
-    def takes(self, entry: Entry) -> bool:
-        """Whether one more entry may be matched with those that are there."""
-        if not self._entries:
-            return True
-        last = self._entries[-1]
-        return self._size_bytes < _GROUP_BYTES and (last.stream, last.route) == (entry.stream, entry.route)
+    @property
+    def is_full(self) -> bool:
+        """Whether more at once save nothing."""
+        return self._size_bytes >= _GROUP_BYTES
 
     def add(self, entry: Entry) -> None:
         """One more entry."""
@@ -98,6 +97,10 @@ class _Group:
         """All entries; the group is empty then."""
         found, self._entries, self._size_bytes = self._entries, [], 0
         return found
+
+
+def _place_of(entry: Entry) -> _PlaceKey:
+    return entry.stream, entry.route
 
 
 class ShardState:
@@ -196,7 +199,7 @@ class ShardState:
                 rows += self._matched(group.taken())
                 rows += self._rows(entry, self._controlled)
             else:
-                if not group.takes(entry):
+                if group.is_full:
                     rows += self._matched(group.taken())
                 group.add(entry)
             self._position, reached = entry.position, order
@@ -310,17 +313,41 @@ class ShardState:
         return cls(head["shard"], position=head["position"], places=named, kinds=kinds, feeds=feeds)
 
     def _matched(self, entries: Sequence[Entry], decode: _Decoder = _decoded) -> list[RowBlock]:
+        """Match the events of entries.
+
+        Those of one stream and route are matched together, where they follow each other. Where streams are derived from
+        these, entries of other ones may be between them: what is derived from several streams depends on that only
+        where an event comes later than its stream has promised, so none of them may be late.
+        """
+        if not entries:
+            return []
+        decoded = list(zip(entries, decode(entries), strict=True))
+        runs = [list(run) for _, run in groupby(decoded, lambda pair: _place_of(pair[0]))]
+        together: dict[_PlaceKey, list[_Decoded]] = {}
+        for run in runs:
+            together.setdefault(_place_of(run[0][0]), []).extend(run)
+        if len(together) < len(runs) and self._is_in_order(together):
+            runs = list(together.values())
+        return [row for run in runs for row in self._matched_run(run)]
+
+    def _is_in_order(self, together: Mapping[_PlaceKey, Sequence[_Decoded]]) -> bool:
+        """Whether other streams are derived from some of these, and no event comes too late for them."""
+        derived = {
+            self._places[key]: [batch for _, batch in decoded if isinstance(batch, EventBatch) and len(batch)]
+            for key, decoded in together.items()
+            if key in self._places and (self.feeds.downstream(key[0]) or self._places[key].declaration.derived)
+        }
+        return bool(derived) and all(place.is_in_order(batches) for place, batches in derived.items() if batches)
+
+    def _matched_run(self, decoded: Sequence[_Decoded]) -> list[RowBlock]:
         """Match the events of entries of one stream and route; the rows have the position of the last one.
 
         Entries that hold no events that can be matched become dead letters.
         """
-        if not entries:
-            return []
         try:
-            place = self._routed(entries[-1])
+            place = self._routed(decoded[-1][0])
         except ControlRecordError as error:
-            return [dead_letter(self._shard, entry, error) for entry in entries]
-        decoded = list(zip(entries, decode(entries), strict=True))
+            return [dead_letter(self._shard, entry, error) for entry, _ in decoded]
         rows = [dead_letter(self._shard, entry, found) for entry, found in decoded if isinstance(found, ForestallError)]
         good = [(entry, found) for entry, found in decoded if isinstance(found, EventBatch)]
         if good:

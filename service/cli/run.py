@@ -72,7 +72,7 @@ def run(
     with waiting_on() as waiting:
         compile_kernels([*project.exercises(), JSON_LINES], waiting.compiling)
     batches = {name: read_event_batch(path, reading_of(project.stream(name))) for name, path in files.items()}
-    ran = project.fed(batches, promises)
+    ran = project.fed(batches, promises=promises)
     found = ran.results(is_open=is_open)
     numbers = {name: len(some) for name, some in found.items()}
     stats: dict[str, Any] = {"events": sum(map(len, batches.values()))}

@@ -139,10 +139,10 @@ class LocalProject:
         Raises:
             ProjectRefused: Operators feed each other in a circle, or a stream that is not derived.
         """
-        return self.fed(events, promises).results(is_open=is_open)
+        return self.fed(events, promises=promises).results(is_open=is_open)
 
-    def fed(self, events: Mapping[str, EventBatch], promises: Sequence[tuple[str, Punctuation]] = ()) -> ProjectRun:
-        """A run that has had some events.
+    def fed(self, events: Mapping[str, EventBatch], *, promises: Sequence[tuple[str, Punctuation]] = ()) -> ProjectRun:
+        """A run that has had some events and promises.
 
         Raises:
             ProjectRefused: As for ``run``.

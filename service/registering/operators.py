@@ -101,12 +101,7 @@ class OperatorLibrary:
         reader = self._kinds[kind]
         wanted = reader.read(document, self._registry.stream)
         if not self._can_spill and isinstance(reader, SpillingKind) and reader.spills(wanted):
-            raise OperatorRefused(
-                f"the {kind} {wanted.name!r} keeps a part of its state in files, and snapshots of this service are in "
-                "Redis, so there is no folder for them: set FORESTALL_SNAPSHOTS to a folder that every machine reaches "
-                "under the same path, or leave 'memory' out",
-                field="memory",
-            )
+            raise _no_folder(wanted)
         draft = OperatorDraft(
             kind=kind,
             name=wanted.name,
@@ -169,13 +164,17 @@ class OperatorLibrary:
         """
         record, explaining = self.get(kind, name), self._kinds[kind]
         reports = [one.streams[record.stream] for one in self._status.shards() if record.stream in one.streams]
-        said = explaining.explain(record.definition) if isinstance(explaining, ExplainingKind) else ()
         counts: Counter[str] = Counter()
         for report in reports:
             counts.update({counted.removeprefix(f"{kind}_"): count for counted, count in report.operators.items()})
+        sentences: list[str] = []
+        shown: Mapping[str, int] = counts
+        if isinstance(explaining, ExplainingKind):
+            figures, shown = explaining.figures(record.definition, counts)
+            sentences = [*explaining.explain(record.definition), _since(record), *figures]
         return OperatorExplanation(
-            sentences=(*said, _since(record)) if said else (),
-            statistics=dict(counts) or None,
+            sentences=sentences,
+            statistics=dict(shown) or None,
             waiting=sum(report.waiting or 0 for report in reports),
         )
 
@@ -212,6 +211,15 @@ def _since(record: RegisteredOperator) -> str:
     return (
         f"Version {record.version} runs since {format_time(record.registered_us)}. It kept what it held from version "
         f"{record.held_from} on, which began from nothing at {format_time(record.since_us)}."
+    )
+
+
+def _no_folder(wanted: Definition) -> OperatorRefused:
+    return OperatorRefused(
+        f"the {wanted.kind} {wanted.name!r} keeps a part of its state in files, and snapshots of this service are in "
+        "Redis, so there is no folder for them: set FORESTALL_SNAPSHOTS to a folder that every machine reaches "
+        "under the same path, or leave 'memory' out",
+        field="memory",
     )
 
 

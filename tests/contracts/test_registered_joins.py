@@ -165,6 +165,8 @@ def test_what_is_joined_is_listed(http, stores, options):
     assert explained["sentences"][0].startswith("PWJoin")
     assert explained["statistics"]["results"] == 24
     assert explained["statistics"]["violations"] == 0
+    assert not [name for name in explained["statistics"] if ":" in name]
+    assert [one.partition(":")[0] for one in explained["sentences"] if "are held on average" in one] == ["o", "p"]
     assert http.get("/v1/joins/none/explanation").status_code == 404
     counted = http.get("/v1/joins/totals/explanation").json()["statistics"]
     assert counted["spill_writes"] >= counted["spill_reads"] > 0

@@ -138,6 +138,13 @@ class JoinKind:
 
         return explain(read_join(definition.body))
 
+    def figures(self, definition: Definition, counts: Mapping[str, int]) -> tuple[Sequence[str], Mapping[str, int]]:
+        """What the rates let expect of each input's events, and the counts that are no parts of these sentences."""
+        from joins import FIGURE, figures, read_join  # noqa: PLC0415 - takes long
+
+        others = {name: count for name, count in counts.items() if FIGURE not in name}
+        return figures(read_join(definition.body), counts), others
+
     def feed(self, definition: Definition) -> Feed | None:
         """The stream of the join's name."""
         return Feed(stream=definition.name)
