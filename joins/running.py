@@ -71,12 +71,12 @@ class JoinRun:
         self._held = HeldEvents.empty()
         self._derived = DerivedEvents(body, name, version)
         self._totals = Totals(body.columns)
+        self._observer = _observer_of(body)
         self._open: dict[int, tuple[str, list[Any]]] = {}  # totals of keys that are not over, with their texts
         self.is_suspended = False
         self._pager = self._pager_of(body)
         self._lost: str | None = None
         self._has_said_so = False
-        self._observer = _observer_of(body)
         self._newest_keys: dict[int, int] = {}  # of inputs whose events of a key come together
         self._ranges = FinishedRanges(len(body.inputs))
         self._may_have_ranges = any(one.ends_with_traces for one in body.inputs)
@@ -119,7 +119,7 @@ class JoinRun:
         self._lost = reason
 
     def measures(self) -> dict[str, int]:
-        """Counts, as ``JoinStats`` has them, in memory and on disk, and what ``figures`` makes sentences of."""
+        """Counts, as ``JoinStats`` has them, of memory and disk, and what ``figures`` makes sentences of."""
         figures = numbers_of(self.body, self._observer, self._join.stored_by_input)
         counts = {**asdict(self._join.stats), "open_totals": len(self._open), **figures}
         counts["violations"] += self._broken
@@ -128,7 +128,7 @@ class JoinRun:
             counts["stored"] += spilled["spilled"]
             counts["keys"] += spilled["spilled_keys"]
             counts["expired"] += self._pager.expired
-            counts |= {**spilled, "suspended": int(self._lost is not None)}
+            counts |= spilled
         return counts
 
     def process(self, batch: EventBatch) -> JoinOutput:
@@ -236,8 +236,8 @@ class JoinRun:
         """
         self._settle()
         before, self.body, self.version = self.body, body, version
-        self._pager = self._pager_of(body)
         self._observer = _observer_of(body)
+        self._pager = self._pager_of(body)
         self._derived = DerivedEvents(body, self.name, version)
         self._totals = Totals(body.columns)
         places = {_what(column): place for place, column in enumerate(before.columns)}
@@ -319,8 +319,7 @@ class JoinRun:
     def keys(self) -> NDArray[np.uint64]:
         """Hashed keys of which something is known."""
         others = [*self._open, *self._newest_keys.values()]
-        on_disk = [] if self._pager is None else [self._pager.disk.keys]
-        return np.unique(np.concatenate([self._join.keys(), np.array(others, np.uint64), *on_disk]))
+        return np.unique(np.concatenate([self._known(), np.array(others, np.uint64)]))
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """The state as a JSON object and sections by name."""

@@ -10,8 +10,8 @@ that has the state at the position behind which the micro-batch begins continues
     their rows thrown away: the log is the change log of the state.
 
 A part of a state may be in files (``pipeline.spilled``). If one that a state names is missing or damaged, the state is
-rebuilt from an older one, or from the whole log. Where neither is left, the operator that needs the file stops, and
-says so in a dead letter; the shard goes on.
+rebuilt from an older one, or from the whole log. Where neither is left, the operator that needs the file is
+suspended, and the shard goes on.
 
 A snapshot is written when so many bytes of entries have been matched since the last that reading them again would cost
 about as much as the state: at least ``snapshot_bytes``, and at least the state's own size. So writing snapshots costs

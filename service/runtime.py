@@ -105,8 +105,7 @@ def build_stores(
     dead_letters = DeadLetterStore(client, kept=kept)
     in_lists = [kind for kind in result_kinds.values() if kind.plural and kind is not ALERT]
     listed = {kind.name: RecentStore(client, kind, kept=kept) for kind in in_lists}
-    tracing = settings.tracing
-    contexts = ContextLimits(life_s=tracing.remember_s, most=tracing.remember_events)
+    contexts = ContextLimits(life_s=settings.tracing.remember_s, most=settings.tracing.remember_events)
     bounds = LogLimits(
         answer_life_s=settings.limits.idempotency_life_s,
         dead_letters_kept=kept,

@@ -40,10 +40,6 @@ class KeyFinished(ShardError, code="key-finished", fault="caller"):
     """An event came of a key of which an input of a join had said that no more events come."""
 
 
-class JoinSuspended(ShardError, code="join-suspended", fault="external"):
-    """Rows of a join that were on disk are gone, and no older state is left to rebuild them from: it has stopped."""
-
-
 class MatchLimitReached(ShardError, code="match-limit", fault="caller"):
     """More matches of a pattern were completed at once than are emitted; the rest is counted in a dead letter."""
 

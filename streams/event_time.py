@@ -158,7 +158,7 @@ def check_event_time(stream: TimedStream) -> None:
                 raise DeclarationError(f"stream {stream.name!r}: lateness: {fault}", field=name)
             continue
         least = 0 if name == "lateness" else 1
-        if not isfinite(value) or not least <= round(value * _SECOND_US) <= MOST_SECONDS * _SECOND_US:
+        if not isfinite(value) or not -1 <= value <= MOST_SECONDS or round(value * _SECOND_US) < least:
             bound = "0 or more" if name == "lateness" else "at least a microsecond"
             raise DeclarationError(
                 f"stream {stream.name!r}: {name} is {value!r} seconds; it says {meaning}, and must be {bound} and "

@@ -170,7 +170,7 @@ def test_what_is_joined_is_listed(http, stores, options):
     assert http.get("/v1/joins/none/explanation").status_code == 404
     counted = http.get("/v1/joins/totals/explanation").json()["statistics"]
     assert counted["spill_writes"] >= counted["spill_reads"] > 0
-    assert counted["spilled"] == counted["suspended"] == 0
+    assert counted["stored"] - counted["spilled"] <= 3 * TOTALS["memory"]["rows"]
 
 
 @pytest.mark.spark

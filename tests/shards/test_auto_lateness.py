@@ -223,7 +223,7 @@ def test_shards_cuts_and_reloads_change_nothing_where_decisions_are_at_the_same_
             while done < len(log):
                 end = data.draw(st.integers(done + 1, len(log))) if shards > 1 else len(log)
                 found += state.apply(log[done:end])
-                if shards > 1 and data.draw(st.booleans()):
+                if shards > 1 and data.draw(st.integers(0, 3)) == 0:
                     state = ShardState.load(state.dump())
                 done = end
             states[shard] = state
@@ -233,8 +233,7 @@ def test_shards_cuts_and_reloads_change_nothing_where_decisions_are_at_the_same_
         return said(found)
 
     expected = run(1)
-    assert run(3) == expected
-    assert run(8) == expected
+    assert run(data.draw(st.sampled_from([3, 8]))) == expected
 
 
 # --- disorder that grows and shrinks ------------------------------------------------------------------------------

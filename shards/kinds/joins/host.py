@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from joins import Broken, JoinOutput, JoinRun, keeps_rows, read_join
-from shards.errors import JoinSuspended, KeyFinished
+from shards.errors import KeyFinished
 from shards.kinds.joins.result_kinds import JOIN_SUSPENSION
 from shards.kinds.joins.rows import derived_rows
 from shards.operators import KeyChoice, Origin, Result, SavedHost
@@ -51,7 +51,7 @@ class JoinResults:
             for broken in output.broken if output.is_suspended else ():
                 yield _suspension(run, broken, self.stream, origin)
             if output.lost is not None:
-                yield _suspended(run, output.lost, self.stream, origin)
+                yield _lost(run, output.lost, self.stream, origin)
 
 
 @dataclass(slots=True)
@@ -219,21 +219,21 @@ def _loaded(run: JoinRun, head: Mapping[str, Any], sections: Mapping[str, bytes]
     return run
 
 
-def _suspended(run: JoinRun, reason: str, stream: str, origin: Origin) -> Result:
-    """The dead letter of a join that has stopped."""
-    error = JoinSuspended(
-        f"the join {run.name!r} has stopped in shard {origin.shard}: {reason}; without these rows it would miss "
-        "results, and no older state is left to rebuild them from; pause and resume the join to begin from nothing"
-    )
-    identity = row_id(DEAD_LETTER, stream, error.code, run.name, run.version, origin.shard, reason)
+def _lost(run: JoinRun, reason: str, stream: str, origin: Origin) -> Result:
+    """A join runs no more, as rows that it had on disk are gone."""
     body = {
-        **dead_letter_body(origin.shard, origin.entry, error),
-        "id": identity,
+        "type": JOIN_SUSPENSION.delivered_as,
+        "id": row_id(JOIN_SUSPENSION, stream, run.name, run.version),
+        "operator": "join",
         "stream": stream,
         "pattern": run.name,
         "version": run.version,
+        "shard": origin.shard,
+        "reason": f"the join {run.name!r} (version {run.version}) is suspended in want of its rows: {reason}, and no "
+        "older state is left to rebuild them from. It emits nothing until another version is registered or it is "
+        "resumed, and begins from nothing then",
     }
-    return DEAD_LETTER, identity, body
+    return JOIN_SUSPENSION, str(body["id"]), body
 
 
 def _letter(run: JoinRun, broken: Broken, origin: Origin) -> Result:

@@ -258,7 +258,7 @@ def test_a_join_whose_rows_are_gone_says_so_once_and_stops() -> None:
     assert said == ["the file x is gone", None, None]
     assert [output.lost for output in outputs] == [None] * 5
     assert all(not len(output.events) for output in outputs)
-    assert again.measures()["suspended"] == 1
+    assert again.has_stopped
 
 
 @pytest.mark.parametrize(
