@@ -22,7 +22,7 @@ from service.processes.timekeeper import Timekeeper
 from service.projects import apply_plan, export_project, plan_project, read_project
 from service.registering.operators import OperatorLibrary
 from service.testing import HandClock, empty_client, private_server, settings_for
-from shards import OperatorRefused
+from shards import RESULT_KINDS, OperatorRefused
 
 pytestmark = pytest.mark.redis
 
@@ -361,6 +361,7 @@ def test_a_join_that_may_not_be_contradicted_is_suspended(http, stores, options,
     assert records(stores)[3:] == [("pause", stream) for stream in ("paid.inputs", "orders", "payments")]
     (listed_one,) = http.get("/v1/joins/paid/results/join-suspensions").json()["items"]
     assert listed_one["id"] == shown["suspension"]["id"]
+    assert set(listed_one) == RESULT_KINDS["join-suspension"].members
     assert 'forestall_operator_suspended{name="paid",operator="join"} 1' in http.get("/metrics").text
     assert "suspended" in http.get("/v1/joins/paid/explanation").json()["sentences"][-1]
     resumed = http.post("/v1/joins/paid/resume").json()

@@ -373,6 +373,7 @@ def test_the_schema_names_every_kind():
         "key",
         "lateness",
         "lines",
+        "promise",
     }
     assert Path(ROOT / "service/projects/document.schema.json").is_file()
 
