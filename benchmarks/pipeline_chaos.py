@@ -256,7 +256,7 @@ def disturbed(
         posted.set()
         thread.join()
     require_ready(service.client, service.supervisor)
-    _await_drained(service, before + len(events), plan.patience_s)
+    await_drained(service, before + len(events), plan.patience_s)
     case.look(service, outcome, plan.patience_s)
     outcome.seconds = time.monotonic() - begun
     outcome.starts = {name: 1 + count - starts[name] for name, count in _starts(service).items()}
@@ -366,7 +366,7 @@ def name_of(pid: int) -> str:
         return ""
 
 
-def _await_drained(service: TemporaryService, events: int, patience_s: float) -> None:
+def await_drained(service: TemporaryService, events: int, patience_s: float) -> None:
     """Wait until the pipeline says that all of so many is matched; what is wrong then is said by the comparison."""
     deadline = time.monotonic() + patience_s
     while time.monotonic() < deadline:
