@@ -72,7 +72,7 @@ def _of_input(body: JoinBody, number: int, sums: _Sums) -> Iterator[str]:
         )
     else:
         said += f" and {window}"
-    held = f"{expected / _THOUSANDTHS:,.0f} are held on average; {stored:,} are now"
+    held = f"{expected / _THOUSANDTHS:,.0f} are held on average; {stored:,} are in memory"
     yield f"{said}; so an event stays {_seconds(stay_s)}, and {held}."
 
 

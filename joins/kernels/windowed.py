@@ -45,7 +45,6 @@ from joins.kernels.tables import (
     FRESH_NODES,
     IMMEDIATE,
     JOINED,
-    LAST_EVENT,
     LOOKUPS,
     NEEDED,
     NIL,
@@ -59,7 +58,6 @@ from joins.kernels.tables import (
     PURGED,
     REGULAR,
     REMINDER,
-    RESULTS,
     SEQUENCE,
     TIME,
     VIOLATIONS,
@@ -69,7 +67,7 @@ from joins.kernels.tables import (
     JoinState,
     Rules,
 )
-from joins.kernels.unclosed import take_unclosed
+from joins.kernels.unclosed import take_unclosed, write_results
 from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import inlined, kernel, routine
 from streams.kernels.slots import HOME_BITS, find_slot
@@ -190,35 +188,13 @@ def advance_time(lent: JoinState, rules: Rules, found: Found, now: np.int64, ite
 def emit_all(
     lent: JoinState, rules: Rules, found: Found, cluster: np.int64, number: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
-    """Write each combination of the event that comes with one event of every other input; there is room."""
-    inputs, cursors = lent.lists.shape[1], found.cursors
-    for other in range(inputs):
+    """Write each combination of the event that comes, and note which events have joined something; there is room."""
+    for other in range(lent.lists.shape[1]):
         node = np.int64(lent.lists[cluster, other]["head"])
-        cursors[other] = node
         while rules.reports_absent[other] and other != number and node != NIL:
             lent.nodes[node]["flags"] |= JOINED
             node = np.int64(lent.nodes[node]["of_key"])
-    last = 0
-    while last >= 0:
-        place = found.filled[0]
-        for other in range(inputs):
-            if other == number:
-                found.members[place, other] = lent.counters[SEQUENCE]
-            else:
-                found.members[place, other] = lent.nodes[cursors[other]]["sequence"]
-        found.result_times[place] = time_us
-        found.result_items[place] = item
-        found.result_whys[place] = LAST_EVENT
-        found.filled[0] += 1
-        lent.counters[RESULTS] += 1
-        last = inputs - 1
-        while last >= 0:
-            if last != number:
-                cursors[last] = lent.nodes[cursors[last]]["of_key"]
-                if cursors[last] != NIL:
-                    break
-                cursors[last] = lent.lists[cluster, last]["head"]
-            last -= 1
+    write_results(borrowed(lent), borrowed(found), cluster, number, time_us, item)
 
 
 @routine

@@ -55,12 +55,18 @@ def test_rate_and_window_say_what_is_held_where_no_key_is_finished():
     observer, join, _ = observed(ItemColumns.of(rows), [one.window for one in body.inputs], [False, False])
     told = numbers_of(body, observer, join.stored_by_input)
     assert figures(body, told) == [
-        "o: 5.05 events a second and a window of 2 s; so an event stays 2 s, and 10 are held on average; 10 are now.",
-        "p: 5 events a second and a window of 2 s; so an event stays 2 s, and 10 are held on average; 10 are now.",
+        (
+            "o: 5.05 events a second and a window of 2 s; so an event stays 2 s, and 10 are held on average; "
+            "10 are in memory."
+        ),
+        (
+            "p: 5 events a second and a window of 2 s; so an event stays 2 s, and 10 are held on average; "
+            "10 are in memory."
+        ),
     ]
     doubled = figures(body, {name: 2 * number for name, number in told.items()})  # of two shards
     assert doubled[1].startswith("p: 10 events a second")
-    assert "an event stays 2 s, and 20 are held on average; 20 are now" in doubled[1]
+    assert "an event stays 2 s, and 20 are held on average; 20 are in memory" in doubled[1]
 
 
 def test_lives_of_keys_say_how_long_an_event_stays():
@@ -74,7 +80,7 @@ def test_lives_of_keys_say_how_long_an_event_stays():
     (sentence,) = figures(body, numbers_of(body, observer, join.stored_by_input))
     assert sentence == (
         "o: 0.202 events a second; a key lives 4 s, and nothing joins it any more 6 s after its first event (lag 1.50, "
-        "no window: case 6 of Eq. 6.1); so an event stays 4 s, and 1 are held on average; 0 are now."
+        "no window: case 6 of Eq. 6.1); so an event stays 4 s, and 1 are held on average; 0 are in memory."
     )
 
 

@@ -221,19 +221,8 @@ def _loaded(run: JoinRun, head: Mapping[str, Any], sections: Mapping[str, bytes]
 
 def _lost(run: JoinRun, reason: str, stream: str, origin: Origin) -> Result:
     """A join runs no more, as rows that it had on disk are gone."""
-    body = {
-        "type": JOIN_SUSPENSION.delivered_as,
-        "id": row_id(JOIN_SUSPENSION, stream, run.name, run.version),
-        "operator": "join",
-        "stream": stream,
-        "pattern": run.name,
-        "version": run.version,
-        "shard": origin.shard,
-        "reason": f"the join {run.name!r} (version {run.version}) is suspended in want of its rows: {reason}, and no "
-        "older state is left to rebuild them from. It emits nothing until another version is registered or it is "
-        "resumed, and begins from nothing then",
-    }
-    return JOIN_SUSPENSION, str(body["id"]), body
+    why = f"in want of its rows: {reason}, and no older state is left to rebuild them from"
+    return _suspended(run, stream, origin, why, {})
 
 
 def _letter(run: JoinRun, broken: Broken, origin: Origin) -> Result:
@@ -258,8 +247,21 @@ def _letter(run: JoinRun, broken: Broken, origin: Origin) -> Result:
 
 
 def _suspension(run: JoinRun, broken: Broken, stream: str, origin: Origin) -> Result:
-    """A join runs no more; however many shards find so, it is one and the same suspension."""
+    """A join runs no more, as an event contradicts a finished key."""
     event = broken.event
+    about = {
+        "key": event.key,
+        "source": _source(run, broken),
+        "event": event.id,
+        "event_type": event.type,
+        "time": format_time(event.time_us),
+    }
+    why = f"by late: fail: {_said(broken)} came, but {_why(run, broken)}"
+    return _suspended(run, stream, origin, why, about)
+
+
+def _suspended(run: JoinRun, stream: str, origin: Origin, why: str, about: Mapping[str, str]) -> Result:
+    """A join runs no more; however many shards find so, it is one and the same suspension."""
     identity = row_id(JOIN_SUSPENSION, stream, run.name, run.version)
     body = {
         "type": JOIN_SUSPENSION.delivered_as,
@@ -268,15 +270,10 @@ def _suspension(run: JoinRun, broken: Broken, stream: str, origin: Origin) -> Re
         "stream": stream,
         "pattern": run.name,
         "version": run.version,
-        "key": event.key,
-        "source": _source(run, broken),
-        "event": event.id,
-        "event_type": event.type,
-        "time": format_time(event.time_us),
+        **about,
         "shard": origin.shard,
-        "reason": f"the join {run.name!r} (version {run.version}) is suspended by late: fail: {_said(broken)} came, "
-        f"but {_why(run, broken)}. It emits nothing until another version is registered or it is resumed, and begins "
-        "from nothing then",
+        "reason": f"the join {run.name!r} (version {run.version}) is suspended {why}. It emits nothing until another "
+        "version is registered or it is resumed, and begins from nothing then",
     }
     return JOIN_SUSPENSION, identity, body
 

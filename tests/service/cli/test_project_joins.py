@@ -13,27 +13,28 @@ from service.projects.errors import ProjectRefused
 from shards import ChainPlan, ChainShard
 from streams import Event, EventBatch, format_time
 
-BASE = """
+STREAMS = """
 {kind: stream, name: orders}
 ---
 {kind: stream, name: payments, key: data.order}
----
+---"""
+BASE = f"""{STREAMS}
 kind: join
 name: paid
 inputs:
-  - {stream: orders, as: o, closed_by: unique}
-  - {stream: payments, as: p, window: 2 s, closed_by: {type: Last}}
+  - {{stream: orders, as: o, closed_by: unique}}
+  - {{stream: payments, as: p, window: 2 s, closed_by: {{type: Last}}}}
 window: 10 s
-return: {order: id(o), payment: id(p), amount: p.v}
+return: {{order: id(o), payment: id(p), amount: p.v}}
 ---
 kind: join
 name: totals
 inputs:
-  - {stream: orders, as: o, closed_by: unique}
-  - {stream: payments, as: p, window: 1 h, closed_by: {type: Last}}
+  - {{stream: orders, as: o, closed_by: unique}}
+  - {{stream: payments, as: p, window: 1 h, closed_by: {{type: Last}}}}
 emit: on_close
 outer: [p]
-return: {order: id(o), payments: count(p), sum: sum(p.v)}
+return: {{order: id(o), payments: count(p), sum: sum(p.v)}}
 type: Total
 """
 CASES = """
@@ -295,19 +296,15 @@ def test_a_promise_that_cannot_be_meant_is_refused(promised, call, line, part):
     assert part in " ".join(err.split())
 
 
-FAILING = """
-{kind: stream, name: orders}
----
-{kind: stream, name: payments, key: data.order}
----
+FAILING = f"""{STREAMS}
 kind: join
 name: paid
 inputs:
-  - {stream: orders, as: o}
-  - {stream: payments, as: p, closed_by: {type: Last}}
+  - {{stream: orders, as: o}}
+  - {{stream: payments, as: p, closed_by: {{type: Last}}}}
 window: 1 h
 late: fail
-return: {order: id(o), payment: id(p)}
+return: {{order: id(o), payment: id(p)}}
 """
 
 
