@@ -6,7 +6,8 @@ buckets and the cuts into batches; no result of a key after its punctuation was 
 and lengths, and is readable as long as it is the last one or was not released.
 """
 
-from joins.spilling.join import Propagated, SpilledColumns, SpillingJoin, SpillingRules, SpillingStats
+from joins.spilling.files import DiskTraffic
+from joins.spilling.join import SpillingJoin
 from joins.spilling.monitor import UNLIMITED, Thresholds
 from joins.spilling.registry import (
     PROPAGATIONS,
@@ -18,12 +19,14 @@ from joins.spilling.registry import (
     default_rows,
     require_usable,
 )
+from joins.spilling.results import Propagated, SpilledColumns, SpillingRules, SpillingStats
 
 __all__ = [
     "PROPAGATIONS",
     "UNLIMITED",
     "Component",
     "Condition",
+    "DiskTraffic",
     "Happening",
     "Propagated",
     "Propagation",

@@ -19,6 +19,7 @@ from joins.kernels.buckets import (
     fill_slots,
     has_key,
     join_events,
+    put_rows,
 )
 from joins.kernels.tables import NEVER, NIL, NODES_FULL, OUTPUT_FULL
 from joins.spilling.closed_keys import hashes_of
@@ -93,6 +94,12 @@ class BucketMemory:
     def clear(self, part: int, number: int, bucket: int, *, is_gone: bool) -> None:
         """Empty a part; its events are gone, or on disk from now on."""
         clear_part(self.state, part, number, bucket, is_gone)
+
+    def put(self, number: int, bucket: int, rows: NDArray[np.void]) -> None:
+        """Put resident events, as ``ON_DISK`` rows, at the end of a memory part."""
+        while self.counter(kernel.IN_MEMORY) + len(rows) > len(self.state.nodes):
+            self.state = _grown(self.state, are_keys=False)
+        put_rows(self.state, number, bucket, np.ascontiguousarray(rows))
 
     def sequences(self) -> NDArray[np.int64]:
         """The sequence numbers of the events in memory, in any order."""
