@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from joins.kernels import buckets as kernel
 from joins.kernels.buckets import drop_resident
+from joins.punctuations import Pattern
 from joins.spilling.closed_keys import ClosedKeys
 from joins.spilling.fences import FencedSide, blocks_with_pairs
 from joins.spilling.files import Block, BucketFiles, BucketRows
-from joins.spilling.hints import Hints
+from joins.spilling.hints import Hints, meets
 from joins.spilling.leftovers import BucketSide, LeftoverPairs, leftover_pairs
 from joins.spilling.memory import BucketMemory
 from joins.spilling.monitor import UNLIMITED
@@ -152,6 +153,11 @@ class DiskBuckets:
             if hot:
                 found[bucket] = sum(hot)
         return found
+
+    def may_hold(self, number: int, pattern: Pattern) -> bool:
+        """Whether a block of an input may have keys of a pattern."""
+        blocks = [block for bucket in range(len(self.covered)) for block in self.files.blocks((number, bucket))]
+        return any(meets(pattern, block.low, block.high) for block in blocks)
 
     def dump(self) -> tuple[list[tuple[Any, ...]], dict[str, bytes]]:
         """The position of the files, which are durable, and arrays by name."""

@@ -33,7 +33,7 @@ from joins.punctuations import (
 from joins.spilling.closed_keys import ClosedKeys, hashes_of
 from joins.spilling.disk import DiskBuckets
 from joins.spilling.files import DiskTraffic
-from joins.spilling.hints import Hints
+from joins.spilling.hints import Hints, inside_of
 from joins.spilling.memory import BucketMemory
 from joins.spilling.monitor import UNLIMITED, Monitor, Thresholds
 from joins.spilling.payloads import PayloadStore
@@ -105,6 +105,11 @@ class SpillingJoin:
         return int(first), int(second)
 
     @property
+    def rules(self) -> SpillingRules:
+        """What it was declared to do."""
+        return self._rules
+
+    @property
     def written_bytes(self) -> int:
         """Bytes written to files."""
         return self.traffic.written_bytes
@@ -113,6 +118,28 @@ class SpillingJoin:
     def traffic(self) -> DiskTraffic:
         """What this process wrote to files and read from them."""
         return self._disk.files.traffic
+
+    def droppable(self, number: int, pattern: Pattern) -> NDArray[np.int64]:
+        """The keys, of a pattern, of an input's events in memory that have no pairs with events on disk left."""
+        keys = [self._memory.rows(kernel.MEMORY, number, one)["key"] for one in self._memory.unindebted(number)]
+        together = np.concatenate([np.zeros(0, np.int64), *keys])
+        return together[inside_of(pattern, together)]
+
+    def drop(self, number: int, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Forget the droppable events of keys: later events do not join them. Returns the key of each."""
+        dropped = [self._memory.drop(number, bucket, keys) for bucket in self._memory.unindebted(number)]
+        return np.concatenate([np.zeros(0, np.int64), *dropped])
+
+    def may_hold(self, number: int, pattern: Pattern) -> bool:
+        """Whether events of an input with keys of a pattern are stored; on disk, as far as fences show."""
+        for bucket in range(self._rules.buckets):
+            if inside_of(pattern, self._disk.events_in(number, bucket)["key"]).any():
+                return True
+        return self._disk.may_hold(number, pattern)
+
+    def has_closed(self, number: int, pattern: Pattern) -> bool:
+        """Whether an input has closed all keys of a pattern."""
+        return self._closed.sets[number].covers_all(pattern)
 
     def tune(self, thresholds: Thresholds | None = None, rows: Sequence[Row] | None = None) -> None:
         """Change thresholds or the registry, from the next item.
