@@ -342,7 +342,7 @@ class BucketFiles:
 
 def _position(file: BucketFile) -> tuple[Any, ...]:
     position = (file.name, file.length, file.events)
-    return (*position, file.given_up) if file.given_up else position
+    return (*position, list(file.given_up)) if file.given_up else position
 
 
 def _block(events: BucketRows) -> bytes:
