@@ -8,6 +8,7 @@ events are and no result; with a target recall, probable punctuations purge, and
 """
 
 from joins.spilling.approximate import ApproximateJoin, ProbablyOver, Promised, RecallReport
+from joins.spilling.configuring import RULES, Configurator, Consumer, Observed, Rule, Settings
 from joins.spilling.files import DiskTraffic
 from joins.spilling.join import SpillingJoin
 from joins.spilling.monitor import UNLIMITED, Thresholds
@@ -26,12 +27,16 @@ from joins.spilling.results import Propagated, SpilledColumns, SpillingRules, Sp
 
 __all__ = [
     "PROPAGATIONS",
+    "RULES",
     "UNLIMITED",
     "ApproximateJoin",
     "Component",
     "Condition",
+    "Configurator",
+    "Consumer",
     "DiskTraffic",
     "Happening",
+    "Observed",
     "ProbablyOver",
     "Promised",
     "Propagated",
@@ -41,6 +46,8 @@ __all__ = [
     "RecallRules",
     "Risk",
     "Row",
+    "Rule",
+    "Settings",
     "SpilledColumns",
     "SpillingJoin",
     "SpillingRules",

@@ -48,9 +48,11 @@ class Monitor:
         since_propagation: Punctuations since they were propagated.
         propagated_us: Event time of the last propagation, or of the first item.
         zeroed: Punctuations whose count had become zero when ``on-zero`` ran last.
+        live: Events in memory right behind the last purge.
     """
 
     since_purge: int = 0
     since_propagation: int = 0
     propagated_us: int = -UNLIMITED
     zeroed: int = 0
+    live: int = 0
