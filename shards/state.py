@@ -41,6 +41,7 @@ from streams import (
     Definition,
     EventBatch,
     ForestallError,
+    KeysClosed,
     LatenessChange,
     OperatorOff,
     OperatorOn,
@@ -417,6 +418,8 @@ class ShardState:
                 yield from main.end_trace(entry, key, time_us)
             case Punctuation() as promise:
                 yield from self._promised(promise, main, entry)
+            case KeysClosed() as closed:
+                yield from main.close_keys(entry, closed)
             case Ask() as asked:
                 place = self._places.get((entry.stream, asked.route), main)
                 yield entry, place.answer(asked)
