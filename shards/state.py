@@ -161,9 +161,15 @@ class ShardState:
         """Numbers by stream name; those of a further key under ``<stream>@<key>``."""
         return {_label(key): place.measures() for key, place in self._places.items()}
 
-    def observations(self) -> list[Observation]:
-        """What was observed since the last call, for deciders; it is no part of the saved state."""
-        return [one for place in self._places.values() for one in place.observed()]
+    def observations(self, stream: str | None = None) -> list[Observation]:
+        """What was observed since the last call, for deciders; it is no part of the saved state.
+
+        Args:
+            stream: Of posted streams only what was observed in this one; None: of all.
+        """
+        every = self._places.values()
+        places = [one for one in every if stream in (None, one.declaration.name) or one.declaration.derived]
+        return [one for place in places for one in place.observed()]
 
     def promises(self) -> dict[str, int | None]:
         """For each derived stream that the shard feeds through the log: the time before which it adds no more to it.

@@ -194,7 +194,7 @@ class ProjectRun:
             first += len(part)
             self._fed[stream] += len(part)
             if not self._fed[stream] % BLOCK_EVENTS:
-                self._rows += self._shards.decide()
+                self._rows += self._shards.decide(stream)
 
     def _append(self, stream: str, events: EventBatch) -> None:
         self._shards.feed(stream, events)
