@@ -26,7 +26,7 @@ class Observation:
     Attributes:
         stream: Where the decision goes.
         decider: Its name: what it decides, a key of ``DECIDERS``, and ``/`` and more where a stream has several of it.
-        summary: Plain JSON of bounded size, which the decider reads.
+        summary: Plain JSON of bounded size, which the decider reads; the ``shard`` is added to it.
     """
 
     stream: str

@@ -105,9 +105,7 @@ class InlineShards:
             stream: Of posted streams what was observed in this one; None: in all.
         """
         rows = self.settle()
-        for target, record in self._deciders.decide(
-            one for state in self.states for one in state.observations(stream)
-        ):
+        for target, record in self._deciders.decide(one for state in self.states for one in state.observations(stream)):
             self.say(target, record)
             self.decided[target] += 1
         return rows

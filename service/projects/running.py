@@ -112,8 +112,8 @@ class ProjectPlan:
             elif kind == DEAD_LETTER.name and body["code"] in _SHOWN_LETTERS:
                 found[DEAD_LETTER.member].append({name: body[name] for name in ("stream", "pattern", "key", "reason")})
             elif kind == JOIN_SUSPENSION.name:
-                told = {name: body[name] for name in ("pattern", "key", "event", "time", "reason")}
-                found[SUSPENSIONS].append({"stream": body["source"], **told})
+                told = {name: body[name] for name in ("pattern", "key", "event", "time", "reason") if name in body}
+                found[SUSPENSIONS].append({"stream": body.get("source", body["pattern"]), **told})
         places = {name: place for place, name in enumerate(self.declarations)}
         for name, some in found.items():
             some.sort(key=_ORDERS.get(name, _no_order))
