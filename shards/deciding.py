@@ -101,6 +101,11 @@ class Deciders:
                 found.append((stream, record))
         return found
 
+    def state(self, stream: str, name: str) -> Mapping[str, Any] | None:
+        """The state of one; None: it has observed nothing."""
+        decider = self._deciders.get((stream, name))
+        return None if decider is None else decider.to_json()
+
 
 def undecided(record: ControlRecord) -> ControlRecord:
     """A record for shards of a finite history that run apart from each other, so that nothing is decided.

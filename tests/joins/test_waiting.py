@@ -1,5 +1,7 @@
 """What is said of the inputs of a join with ``wait: auto``."""
 
+from typing import Any
+
 import numpy as np
 
 from joins import Item, ItemColumns, read_join, waiting_inputs, waiting_sentences
@@ -63,8 +65,8 @@ def test_little_is_said_where_little_is_known() -> None:
     )
 
 
-def figures(**changed: int | None) -> KeyFigures:
-    known = {"events": 1_000, "distance": 10, "room": 13, "highest": 500, "rise": 250, "span_us": 100}
+def figures(**changed: Any) -> KeyFigures:
+    known: dict[str, Any] = {"events": 1_000, "distance": 10, "room": 13, "highest": 500, "rise": 250, "span_us": 100}
     return KeyFigures(**{**known, "reached_us": 1_000, "closing": 400, **changed})
 
 
