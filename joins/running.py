@@ -22,7 +22,7 @@ from joins.figures import numbers_of
 from joins.finished_ranges import FinishedRanges
 from joins.held_events import HeldEvents
 from joins.items import Item, ItemColumns, JoinedColumns
-from joins.merging import CLOSED, MARKS, RANGE, original_of
+from joins.merging import AGAIN, CLOSED, MARKS, RANGE, original_of
 from joins.outer import decided_by_the_end
 from joins.outputs import Broken, JoinOutput, joined_outputs, with_ends
 from joins.paging import Pager
@@ -80,7 +80,7 @@ class JoinRun:
         self._has_said_so = False
         self._newest_keys: dict[int, int] = {}  # of inputs whose events of a key come together
         self._ranges = FinishedRanges(len(body.inputs))
-        self._may_have_ranges = any(one.ends_with_traces for one in body.inputs)
+        self._may_have_ranges = any(one.finishes_ranges for one in body.inputs)
         self._broken = 0  # events of keys that their input had finished by ranges
         self._most_over = _FEW
         self._numbers = {
@@ -138,7 +138,7 @@ class JoinRun:
         Raises:
             StateLost: A file of rows on disk is missing or damaged.
         """
-        is_range = np.array([name.endswith(RANGE) for name in batch.type_names], np.bool_)
+        is_range = np.array([name.endswith((RANGE, AGAIN)) for name in batch.type_names], np.bool_)
         if not is_range.any():
             return self._process(batch)
         found, first = [], 0
@@ -173,7 +173,9 @@ class JoinRun:
         time_us = int(batch.time_us[0])
         parts = [self.advance_time(time_us)]
         if kind in self._numbers and not self.has_stopped:  # else of an input of another version
-            number, _ = self._numbers[kind]
+            number, mark = self._numbers[kind]
+            if mark == AGAIN:
+                return joined_outputs([*parts, *self._begun_again(number)])
             if self._pager is not None:
                 self._pager.expire(self._join.now_us or time_us)
             keys = self._ranges.finish(number, KeyRange.from_json(orjson.loads(said)), self._known())
@@ -181,6 +183,12 @@ class JoinRun:
             parts += [self._closed(part, [number], time_us, Item.REMINDER) for part in np.split(keys, cuts)]
             self._forget_implied()
         return joined_outputs(parts)
+
+    def _begun_again(self, number: int) -> Iterator[JoinOutput]:
+        """The keys of an input begin again: every key is over, and none is finished any more."""
+        if self._ranges.are_of(number):  # else the keys of another input have begun again with these
+            yield self._over(is_over=False)
+            self._newest_keys, self._ranges = {}, FinishedRanges(len(self.body.inputs))
 
     def _known(self) -> NDArray[np.uint64]:
         """The keys in memory and on disk."""
@@ -249,13 +257,17 @@ class JoinRun:
         self._newest_keys = {
             number: key for number, key in self._newest_keys.items() if "clustered" in body.inputs[number].closings
         }
-        if not self._may_have_ranges and any(one.ends_with_traces for one in body.inputs):
+        if not self._may_have_ranges and any(one.finishes_ranges for one in body.inputs):
             self._may_have_ranges = True
             self._note_held()
         return self._output(self._join.change([one.window for one in body.inputs]), _NO_ITEMS, self._join.next_sequence)
 
     def finish(self) -> JoinOutput:
         """No event comes any more: every input finishes every key."""
+        return self._over(is_over=True)
+
+    def _over(self, *, is_over: bool) -> JoinOutput:
+        """Every input finishes every key; ``is_over``: at the end of the input."""
         now_us = self._join.now_us
         if now_us is None or self.has_stopped:
             return self._nothing()
@@ -268,7 +280,7 @@ class JoinRun:
         cuts = [] if self._pager is None else self._pager.cuts(rest)
         inputs = range(len(self.body.inputs))
         return joined_outputs(
-            [self._closed(part, inputs, now_us, Item.CLOSING, is_over=True) for part in np.split(rest, cuts)],
+            [self._closed(part, inputs, now_us, Item.CLOSING, is_over=is_over) for part in np.split(rest, cuts)],
         )
 
     def _closed(
