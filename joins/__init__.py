@@ -14,6 +14,7 @@ from joins.explaining import explain
 from joins.figures import FIGURE, figures
 from joins.items import Cause, Item, ItemColumns, JoinedColumns, Why
 from joins.merging import (
+    AGAIN,
     CLOSED,
     LAST,
     MARKS,
@@ -28,10 +29,12 @@ from joins.merging import (
 from joins.outputs import Broken, JoinOutput
 from joins.returns import value_at
 from joins.running import JoinRun
+from joins.waiting import WaitingInput, waiting_inputs, waiting_sentences
 from joins.windowed import MOST_INPUTS, JoinStats, WindowJoin
 from joins.windows import Window, WindowKind
 
 __all__ = [
+    "AGAIN",
     "CLOSED",
     "FIGURE",
     "JOIN_EXERCISE",
@@ -52,6 +55,7 @@ __all__ = [
     "JoinStateError",
     "JoinStats",
     "JoinedColumns",
+    "WaitingInput",
     "Why",
     "Window",
     "WindowJoin",
@@ -67,4 +71,6 @@ __all__ = [
     "merged_types",
     "read_join",
     "value_at",
+    "waiting_inputs",
+    "waiting_sentences",
 ]

@@ -1,7 +1,7 @@
 """What the package exports; `__init__.py` loads each name where it is first asked for."""
 
 from .chains import ChainPlan, ChainShard
-from .deciding import DECIDERS, LATENESS, Decider, Deciders, Observation, decider_kind, grouped
+from .deciding import DECIDERS, LATENESS, WAIT, Decider, Deciders, Observation, decider_kind, grouped
 from .entries import Entry, StoredEntry, quarantine_note
 from .errors import (
     EntryQuarantined,
@@ -21,7 +21,16 @@ from .kinds.patterns import ALERT, alert_id
 from .kinds.patterns.bound_columns import BOUND_SAME, BoundTexts, match_marks, match_times
 from .kinds.patterns.host import PatternHost, PatternOutput
 from .kinds.patterns.rules import Rules
-from .operators import AnsweringHost, ChangingKind, CompoundKind, DocumentKind, ExplainingKind, Kind, SpillingKind
+from .operators import (
+    AnsweringHost,
+    ChangingKind,
+    CompoundKind,
+    DocumentKind,
+    ExplainingKind,
+    Kind,
+    MeasuredKind,
+    SpillingKind,
+)
 from .place import Place
 from .results import ANSWER, DEAD_LETTER, DERIVED, STATS, ResultKind, ResultMetric
 from .rows import FoundRows, OutputRow, RowBlock, row_id, rows_of
@@ -42,6 +51,7 @@ __all__ = [
     "LATENESS",
     "RESULT_KINDS",
     "STATS",
+    "WAIT",
     "AnsweringHost",
     "BoundTexts",
     "ChainPlan",
@@ -63,6 +73,7 @@ __all__ = [
     "Kind",
     "Likeness",
     "MatchLimitReached",
+    "MeasuredKind",
     "Observation",
     "OperatorRefused",
     "OutputRow",

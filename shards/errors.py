@@ -40,6 +40,10 @@ class KeyFinished(ShardError, code="key-finished", fault="caller"):
     """An event came of a key of which an input of a join had said that no more events come."""
 
 
+class KeyNotWhole(ShardError, code="key-not-whole", fault="caller"):
+    """The key of an event is not a whole number, in a join that waits for keys by their order."""
+
+
 class MatchLimitReached(ShardError, code="match-limit", fault="caller"):
     """More matches of a pattern were completed at once than are emitted; the rest is counted in a dead letter."""
 

@@ -14,11 +14,21 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from shards.deciding import Observation
 from shards.entries import Entry
 from shards.feeds import Feed
 from shards.results import ResultKind
 from shards.rows import FoundRows
-from streams import ConstraintsOn, Definition, EventBatch, Punctuation, SpilledFiles, Start, StreamDeclaration
+from streams import (
+    ConstraintsOn,
+    Definition,
+    EventBatch,
+    KeysClosed,
+    Punctuation,
+    SpilledFiles,
+    Start,
+    StreamDeclaration,
+)
 
 Single: TypeAlias = tuple[ResultKind, str, dict[str, Any]]
 Result: TypeAlias = Single | FoundRows
@@ -42,6 +52,10 @@ class Origin:
     shard: int
     entry: Entry
     newest: int | None = None
+
+
+Told: TypeAlias = tuple[int, Mapping[str, Any]]
+"""A decision: when it was made, microseconds UTC, and the members of its record."""
 
 
 class Output(Protocol):
@@ -239,8 +253,20 @@ class SpillingHost(Host, Protocol):
 class ObservingHost(Host, Protocol):
     """A host that observes something which shards cannot decide by themselves (``shards.deciding``)."""
 
-    def observed(self) -> Mapping[str, Mapping[str, Any]]:
-        """What it observed since the last call, by the name of the decider; small, and no part of the saved state."""
+    def observed(self) -> Iterator[Observation]:
+        """What it observed since the last call; small, and no part of the saved state."""
+        ...
+
+
+@runtime_checkable
+class DecidedHost(Host, Protocol):
+    """A host for whose operators it is decided which keys are finished."""
+
+    def close_keys(self, record: KeysClosed) -> EventBatch:
+        """The events by which the host is to be told so; its place puts them into the order of its other events.
+
+        What follows at once is in the next output, which the place asks for.
+        """
         ...
 
 
@@ -363,6 +389,29 @@ class ExplainingKind(DocumentKind, Protocol):
         Args:
             definition: The operator.
             counts: By name; sums over the shards.
+        """
+        ...
+
+
+@runtime_checkable
+class MeasuredKind(ExplainingKind, Protocol):
+    """A kind with operators for which something is decided by what shards measure (``shards.deciding``)."""
+
+    @property
+    def decider(self) -> str:
+        """The name of the decider, on the stream of the operator."""
+        ...
+
+    def measured(
+        self, definition: Definition, counts: Mapping[str, int], state: Mapping[str, Any] | None, told: Sequence[Told]
+    ) -> Sequence[str]:
+        """What was measured and decided, in sentences; none where nothing is decided for the operator.
+
+        Args:
+            definition: The operator.
+            counts: As for ``figures``.
+            state: Of the decider; None: there is none yet.
+            told: Its newest decisions, oldest first.
         """
         ...
 

@@ -8,23 +8,27 @@ from typing import Any
 
 import orjson
 
-from joins import Broken, JoinOutput, JoinRun, keeps_rows, read_join
+from joins import Broken, JoinOutput, JoinRun, finished_range, keeps_rows, read_join
+from shards.deciding import WAIT, Observation
 from shards.errors import KeyFinished
 from shards.kinds.joins.result_kinds import JOIN_SUSPENSION
-from shards.kinds.joins.rows import derived_rows
+from shards.kinds.joins.rows import derived_rows, letter_body
 from shards.operators import KeyChoice, Origin, Result, SavedHost
 from shards.results import DEAD_LETTER
-from shards.rows import dead_letter_body, row_id
+from shards.rows import row_id
 from streams import (
     ConstraintsOn,
     ControlRecordError,
     Definition,
     EventBatch,
+    KeyRange,
+    KeysClosed,
     SpilledFiles,
     Start,
     StateLost,
     StreamDeclaration,
     format_time,
+    held_summary,
 )
 
 
@@ -166,6 +170,30 @@ class JoinHost:
             keys = run.keys()
             run.drop(~is_kept(keys), keys)
 
+    def close_keys(self, record: KeysClosed) -> EventBatch:
+        """The merged events by which inputs finish keys up to their closing keys; a join that is refused is over."""
+        found = []
+        for run, _ in self.runs.values():
+            if record.refused is not None and run.body.waits:
+                run.refuse(record.refused)
+            numbers = {one.alias: number for number, one in enumerate(run.body.inputs) if one.waits}
+            found += [
+                finished_range(
+                    numbers[one.input], one.input, None if one.to is None else KeyRange(high=one.to), one.time_us
+                )
+                for one in record.closed
+                if one.input in numbers
+            ]
+        return EventBatch.joined(found) if found else EventBatch.from_events([])
+
+    def observed(self) -> Iterator[Observation]:
+        """How many events joins hold that may hold so many and no more."""
+        for run, _ in self.runs.values():
+            if (allowed := run.body.most_rows) is not None and not run.has_stopped:
+                names = [one.alias for one in run.body.inputs]
+                summary = held_summary(run.version, run.measures()["stored"], allowed, names)
+                yield Observation(stream=self.stream, decider=WAIT, summary=summary)
+
     @property
     def files(self) -> Collection[str]:
         """Names of the files of rows that are needed."""
@@ -220,8 +248,10 @@ def _loaded(run: JoinRun, head: Mapping[str, Any], sections: Mapping[str, bytes]
 
 
 def _lost(run: JoinRun, reason: str, stream: str, origin: Origin) -> Result:
-    """A join runs no more, as rows that it had on disk are gone."""
+    """A join runs no more, as rows that it had on disk are gone, or it would hold more than it may."""
     why = f"in want of its rows: {reason}, and no older state is left to rebuild them from"
+    if run.is_suspended:
+        why = f"as {reason}. With 'spill: true' in its memory it would hold the others on disk"
     return _suspended(run, stream, origin, why, {})
 
 
@@ -231,19 +261,8 @@ def _letter(run: JoinRun, broken: Broken, origin: Origin) -> Result:
     error = KeyFinished(f"{_said(broken)} joined nothing: {_why(run, broken)}")
     stream = _source(run, broken)
     identity = row_id(DEAD_LETTER, stream, error.code, run.name, run.version, broken.alias, event.id, event.time_us)
-    shown = {"id": event.id, "type": event.type, "time": format_time(event.time_us), "key": event.key}
-    body = {
-        **dead_letter_body(origin.shard, origin.entry, error),
-        "id": identity,
-        "stream": stream,
-        "pattern": run.name,
-        "version": run.version,
-        "key": event.key,
-        "event_id": event.id,
-        "event_type": event.type,
-        "event": orjson.dumps({**shown, "data": event.data}).decode(),
-    }
-    return DEAD_LETTER, identity, body
+    body = letter_body(event, origin, error, identity)
+    return DEAD_LETTER, identity, {**body, "stream": stream, "pattern": run.name, "version": run.version}
 
 
 def _suspension(run: JoinRun, broken: Broken, stream: str, origin: Origin) -> Result:
@@ -283,9 +302,15 @@ def _said(broken: Broken) -> str:
 
 
 def _why(run: JoinRun, broken: Broken) -> str:
+    closes = next(one for one in run.body.inputs if one.alias == broken.alias)
+    fault = (
+        "the event is later than any was before it, by its key, or the keys have begun again"
+        if closes.waits
+        else ("closed_by of the input is too early, or the event is late")
+    )
     return (
         f"the input {broken.alias!r} of the join {run.name!r} had said that no more events of the key "
-        f"{broken.event.key!r} come; closed_by of the input is too early, or the event is late"
+        f"{broken.event.key!r} come; {fault}"
     )
 
 

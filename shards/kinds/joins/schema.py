@@ -53,16 +53,27 @@ JOIN_SCHEMA: Mapping[str, Any] = {
         "inputs": {"type": "array", "minItems": 2, "maxItems": 16, "items": _INPUT},
         "window": {**_WINDOW, "description": "Of all inputs that have none of their own."},
         "emit": {"enum": ["each", "on_close"], "description": "An event per combination, or per finished key."},
-        "outer": {**_NAMES, "description": "Inputs that may be absent."},
+        "outer": {
+            **_NAMES,
+            "description": "Inputs that may be absent; what lacks them is emitted once no event of them can join it.",
+        },
         "return": {"type": "object", "minProperties": 1, "additionalProperties": {"type": "string"}},
         "type": {"type": "string", "description": "Type of the derived events (default: the name)."},
         "memory": {
             "type": "object",
             "description": "At most this many events of each shard are in memory, the others on disk; lets a join be "
             "that nothing else bounds (default: all are in memory).",
-            "required": ["rows", "spill"],
-            "properties": {"rows": {"type": "integer", "minimum": 1}, "spill": {"const": True}},
+            "required": ["rows"],
+            "properties": {
+                "rows": {"type": "integer", "minimum": 1},
+                "spill": {"type": "boolean", "description": "Has to be true without wait: auto."},
+            },
             "additionalProperties": False,
+        },
+        "wait": {
+            "enum": ["none", "auto"],
+            "description": "auto: keys are whole numbers that rise roughly; how far out of order they are is measured, "
+            "and keys that are not expected any more are finished by that (default: none).",
         },
         "late": {
             "enum": ["report", "drop", "fail"],
