@@ -7,7 +7,7 @@ and lengths, and is readable as long as it is the last one or was not released. 
 events are and no result; with a target recall, probable punctuations purge, and what that loses is counted.
 """
 
-from joins.spilling.approximate import ApproximateJoin, ProbablyOver, Promised, RecallReport
+from joins.spilling.approximate import Announced, ApproximateJoin, ProbablyOver, RecallReport
 from joins.spilling.configuring import RULES, Configurator, Consumer, Observed, Rule, Settings
 from joins.spilling.files import DiskTraffic
 from joins.spilling.join import SpillingJoin
@@ -29,6 +29,7 @@ __all__ = [
     "PROPAGATIONS",
     "RULES",
     "UNLIMITED",
+    "Announced",
     "ApproximateJoin",
     "Component",
     "Condition",
@@ -38,7 +39,6 @@ __all__ = [
     "Happening",
     "Observed",
     "ProbablyOver",
-    "Promised",
     "Propagated",
     "Propagation",
     "RecallBudget",

@@ -22,9 +22,9 @@ from joins.kernels.buckets import Arriving, purge_parts
 from joins.kernels.tables import DONE, NEVER
 from joins.punctuations import (
     Anything,
+    Hint,
     OneOf,
     Pattern,
-    Promise,
     is_empty,
     pattern_form,
     read_pattern,
@@ -93,7 +93,7 @@ class SpillingJoin:
         self._propagated: list[Propagated] = []
         self._item = -1
         self._idle_us = 0
-        self._arriving: Arriving | None = None  # the batch, and how many of its items the scopes of promises know
+        self._arriving: Arriving | None = None  # the batch, and how many of its items the scopes of hints know
         self._scoped = 0
 
     @property
@@ -196,22 +196,22 @@ class SpillingJoin:
         self._pass_scopes(len(items))
         return self._columns()
 
-    def announce(self, number: int, promise: Promise, time_us: int) -> SpilledColumns:
+    def announce(self, number: int, hint: Hint, time_us: int) -> SpilledColumns:
         """An input says something of its next events. It changes where events are, and never what is found in the end.
 
         Args:
             number: The input.
-            promise: What it says.
+            hint: What it says.
             time_us: When.
 
         Raises:
             PunctuationRefused: Its pattern has values that are no integers.
         """
-        require_domain(promise.pattern, "integer")
+        require_domain(hint.pattern, "integer")
         self._begin(0)
         self._advance(time_us)
         self._hints.pass_time(self._now)
-        self._hints.add(number, promise, self._now, self._memory.counter(kernel.SEQUENCE))
+        self._hints.add(number, hint, self._now, self._memory.counter(kernel.SEQUENCE))
         self._happen(Happening.ANNOUNCED)
         return self._columns()
 
@@ -539,7 +539,7 @@ class SpillingJoin:
                 self.traffic.read_back += len(back)
 
     def _pass_scopes(self, item: int) -> None:
-        """Items of the batch came up to one: scopes of promises that have ended are forgotten."""
+        """Items of the batch came up to one: scopes of hints that have ended are forgotten."""
         if self._hints and self._arriving is not None:
             self._hints.pass_items(self._arriving, self._scoped, item, self._now)
         self._scoped = item

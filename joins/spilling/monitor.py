@@ -21,7 +21,7 @@ class Thresholds:
         activation_events: Events of a bucket on disk, not covered by a disk join, at which an idle join covers them.
         activation_us: How long a join must be idle to cover buckets with fewer.
         block_events: Events of a block on disk at most; blocks of few have narrow fences.
-        scope_events: Events that the scope of a promise must have left for it to count, where they are counted.
+        scope_events: Events that the scope of a hint must have left for it to count, where they are counted.
     """
 
     purge_punctuations: int = 1

@@ -47,7 +47,7 @@ SHOWN_BY = {
     ],
     16: [
         "../contracts/test_operators.py::test_cuts_and_reloads_change_nothing",
-        "spilling/test_hints.py::test_neither_cuts_nor_reloads_change_what_promises_lead_to",
+        "spilling/test_hints.py::test_neither_cuts_nor_reloads_change_what_hints_lead_to",
     ],
     17: ["../contracts/test_operators.py::test_one_shard_or_several_say_the_same"],
     18: [
@@ -59,7 +59,7 @@ SHOWN_BY = {
         "punctuations/test_generating.py::test_a_buffer_releases_what_the_reference_does_whatever_the_cut_and_the_reload",
         "spilling/test_approximate.py::test_the_target_is_reached_in_95_percent_of_runs_even_if_all_is_spent",
         "spilling/test_approximate.py::test_nothing_is_spurious_and_all_that_is_lost_is_counted",
-        "spilling/test_hints.py::test_true_and_false_promises_change_no_result",
+        "spilling/test_hints.py::test_true_and_false_hints_change_no_result",
     ],
 }
 
