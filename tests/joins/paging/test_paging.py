@@ -36,11 +36,13 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
     """Joins of every form; ``memory`` is what may let them be without bounds."""
     aliases = ["o", "p", "q", "r"][: draw(st.integers(2, 4))]
     inputs = [{"stream": "s", "as": alias, "window": draw(WINDOWS), "closed_by": draw(CLOSINGS)} for alias in aliases]
-    closes = any(one["closed_by"] for one in inputs)
-    emit = draw(st.sampled_from(["each", "on_close"])) if closes else "each"
+    outer = draw(st.lists(st.sampled_from(aliases), unique=True))
+    may_lack = outer if len(aliases) > 2 else []
+    required = [one for one in inputs if one["as"] not in may_lack]
+    finishes = any(one["closed_by"] for one in required) or all(one["closed_by"] for one in inputs)
+    emit = draw(st.sampled_from(["each", "on_close"])) if finishes else "each"
     columns = {alias: f"id({alias})" for alias in aliases}
     totals = {"n": "count(o)", "sum": "sum(p.v)", "first": "first(p.v)", "last": "last(o.v)", "few": "distinct(p.v)"}
-    outer = draw(st.lists(st.sampled_from(aliases), unique=True))
     columns |= {f"why_{alias}": f"decided_by({alias})" for alias in outer}
     return {
         "inputs": inputs,
