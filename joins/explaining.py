@@ -65,7 +65,9 @@ def _kept(body: JoinBody, number: int) -> str:
     ends = [_window(one.window)] if one.window.kind != "none" else []
     if all(other.closes for other in others):
         ends.append(f"{_listed([other.alias for other in others])} {_has(others)} finished their key")
-    elif spans := [other for other in others if other.closes and other.window.kind == "time"]:
+    elif spans := [
+        other for other in others if other.closes and other.window.kind == "time" and other.alias not in body.outer
+    ]:
         ends.append(f"{spans[0].alias} has finished their key and its events have left their window")
     until = f"until {' or until '.join(ends)}" if ends else "for ever"
     said = sorted({_CLOSINGS[closing] for closing in one.closings})
@@ -80,6 +82,12 @@ def _emitted(body: JoinBody) -> Iterator[str]:
         yield "Each combination is emitted at its last event, once the time of all inputs has passed it."
     else:
         yield "One event is emitted for each key, once no more combinations of it can come."
+    if body.optional:
+        yield (
+            f"A combination that lacks any of {', '.join(body.outer)}, and is part of no larger one, is emitted once "
+            "nothing of what it lacks can join it any more."
+        )
+        return
     for alias in body.outer:
         yield f"An event without {alias} is emitted once no {alias} can join it any more."
 

@@ -23,6 +23,7 @@ from joins.finished_ranges import FinishedRanges
 from joins.held_events import HeldEvents
 from joins.items import Item, ItemColumns, JoinedColumns, are_events, reminders
 from joins.merging import AGAIN, CLOSED, MARKS, RANGE, original_of
+from joins.outer import decided_by_the_end
 from joins.outputs import Broken, JoinOutput, joined_outputs, with_ends
 from joins.paging import Pager
 from joins.returns import Column, Totals, packed_totals, unpacked_totals
@@ -65,7 +66,7 @@ class JoinRun:
     def __init__(self, body: JoinBody, name: str, version: int, files: SpilledFiles | None = None) -> None:
         self.body, self.name, self.version = body, name, version
         self.spilled = files or SpilledFiles()
-        self._join = WindowJoin([one.window for one in body.inputs], outer=body.reporting)
+        self._join = WindowJoin([one.window for one in body.inputs], outer=body.reporting, optional=body.optional)
         self._held = HeldEvents.empty()
         self._derived = DerivedEvents(body, name, version)
         self._totals = Totals(body.columns)
@@ -301,7 +302,11 @@ class JoinRun:
             keys=np.repeat(keys, len(inputs)),
             times_us=np.full(len(keys) * len(inputs), now_us),
         )
-        return self._output(self._join.push(items), items, self._join.next_sequence, is_over=is_over)
+        closed = self._join.closed(keys) if is_over and self.body.optional else None
+        found = self._join.push(items)
+        if closed is not None:
+            found = decided_by_the_end(found, np.repeat(closed, len(inputs)))
+        return self._output(found, items, self._join.next_sequence, is_over=is_over)
 
     def _settle(self) -> None:
         """Have all rows in memory that may still join; what has left its window is there no more."""

@@ -15,6 +15,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from joins import Item, JoinInput, JoinRefused, Why, read_join
+from joins.outer import FINISHED, ReferenceOuterJoin
 from joins.reference import ReferenceJoin
 from shards import InlineShards, RowBlock, ShardState
 from shards.kinds.joins import JoinKind, merged_stream
@@ -66,7 +67,8 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
         if stream == "parcels":
             one["key"] = draw(st.sampled_from(["order", "data.other"]))
         inputs.append(one)
-    outer = draw(st.sampled_from([[], ["i0"], ["i1"], ["i0", "i1"]])) if len(inputs) == 2 else []
+    aliases = [one["as"] for one in inputs]
+    outer = draw(st.lists(st.sampled_from(aliases), unique=True)) if draw(st.booleans()) else []
     returns = {f"r{number}": f"id(i{number})" for number in range(len(inputs))}
     returns |= {f"w{alias}": f"decided_by({alias})" for alias in outer}
     document: dict[str, Any] = {"name": NAME, "inputs": inputs, "return": returns, "outer": outer}
@@ -115,7 +117,7 @@ class Naive:
         numbers: Of join keys.
         newest: Of each input the key of its newest event.
         now_us: How far time has come.
-        outer: Numbers of inputs that may be absent.
+        outer: Numbers of inputs that may be absent, in the order of the document.
         ranged: Inputs and keys that they have finished by ranges.
         passed_on: Key, time and ids of what was found, and where a key was finished, in their order.
     """
@@ -133,8 +135,11 @@ class Naive:
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Naive:
         body = read_join({name: value for name, value in document.items() if name != "name"})
-        join = ReferenceJoin([one.window for one in body.inputs], list(body.reporting))
-        return cls(body.inputs, join, outer=[n for n, one in enumerate(body.inputs) if one.alias in body.outer])
+        spans, aliases = [one.window for one in body.inputs], [one.alias for one in body.inputs]
+        outer = list(map(aliases.index, body.outer))
+        is_pair = len(aliases) == 2
+        join = ReferenceJoin(spans, list(body.reporting)) if is_pair else ReferenceOuterJoin(spans, outer)
+        return cls(body.inputs, join, outer=outer)
 
     def take(self, number: int, event: Event) -> None:
         """An event of a stream as one of an input."""
@@ -237,12 +242,12 @@ class Naive:
 
     def told(self) -> list[tuple[str, list[str | None]]]:
         """Times, ids, and why inputs are absent, of what was found."""
-        words = {Why.BY_WINDOW: "window", Why.BY_CLOSING: "finished"}
+
+        def decided(member: int, why: Why) -> str | None:
+            return None if member >= 0 else "finished" if member == FINISHED or why is Why.BY_CLOSING else "window"
+
         return [
-            (
-                format_time(time_us),
-                [*self.named(members), *(words[why] if members[number] < 0 else None for number in self.outer)],
-            )
+            (format_time(time_us), [*self.named(members), *(decided(members[number], why) for number in self.outer)])
             for (time_us, members), why in zip(self.join.results, self.join.whys, strict=True)
         ]
 

@@ -34,13 +34,14 @@ def _small_blocks() -> Iterator[None]:
 @st.composite
 def documents(draw: st.DrawFn) -> dict[str, Any]:
     """Joins of every form; ``memory`` is what may let them be without bounds."""
-    aliases = ["o", "p", "q"][: draw(st.integers(2, 3))]
+    aliases = ["o", "p", "q", "r"][: draw(st.integers(2, 4))]
     inputs = [{"stream": "s", "as": alias, "window": draw(WINDOWS), "closed_by": draw(CLOSINGS)} for alias in aliases]
     closes = any(one["closed_by"] for one in inputs)
     emit = draw(st.sampled_from(["each", "on_close"])) if closes else "each"
     columns = {alias: f"id({alias})" for alias in aliases}
     totals = {"n": "count(o)", "sum": "sum(p.v)", "first": "first(p.v)", "last": "last(o.v)", "few": "distinct(p.v)"}
-    outer = draw(st.lists(st.sampled_from(aliases), unique=True)) if len(aliases) == 2 else []
+    outer = draw(st.lists(st.sampled_from(aliases), unique=True))
+    columns |= {f"why_{alias}": f"decided_by({alias})" for alias in outer}
     return {
         "inputs": inputs,
         "emit": emit,
@@ -56,7 +57,7 @@ def changed_windows(windows: list[Any], document: dict[str, Any], rows: int) -> 
 
 
 STEPS = st.lists(
-    st.tuples(st.integers(0, 3), st.integers(0, 2), st.sampled_from("1234567"), st.sampled_from(MARKS)), max_size=40
+    st.tuples(st.integers(0, 3), st.integers(0, 11), st.sampled_from("1234567"), st.sampled_from(MARKS)), max_size=40
 )
 
 
@@ -99,7 +100,7 @@ def found(outputs: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
     st.integers(1, 6),
     st.sets(st.integers(0, 40)),
     st.sets(st.integers(0, 40)),
-    st.tuples(st.integers(0, 40), st.integers(0, 40), st.lists(WINDOWS, min_size=3, max_size=3)),
+    st.tuples(st.integers(0, 40), st.integers(0, 40), st.lists(WINDOWS, min_size=4, max_size=4)),
 )
 def test_a_bounded_memory_changes_nothing(
     document: dict[str, Any],
