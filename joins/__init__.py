@@ -16,14 +16,17 @@ from joins.merging import (
     CLOSED,
     LAST,
     MARKS,
+    RETRACTED,
+    REVOCABLE,
     attributes_of,
     merged_data,
     merged_id,
     merged_ids,
     merged_types,
 )
+from joins.outputs import Broken, JoinOutput
 from joins.returns import value_at
-from joins.running import Broken, JoinOutput, JoinRun
+from joins.running import JoinRun
 from joins.windowed import MOST_INPUTS, JoinStats, WindowJoin
 from joins.windows import Window, WindowKind
 
@@ -33,6 +36,8 @@ __all__ = [
     "LAST",
     "MARKS",
     "MOST_INPUTS",
+    "RETRACTED",
+    "REVOCABLE",
     "Broken",
     "Cause",
     "Item",

@@ -14,6 +14,7 @@ from joins.windows import Window
 
 Emit: TypeAlias = Literal["each", "on_close"]
 Late: TypeAlias = Literal["report", "drop", "fail"]
+Retractions: TypeAlias = Literal["take", "event"]
 Closing: TypeAlias = Literal["unique", "clustered", "end", "punctuation", "workflow"]
 
 _ALIAS = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")
@@ -28,7 +29,7 @@ _UNITS_US = {
     "w": 604_800_000_000,
 }
 _MEMBERS = ("inputs", "window", "emit", "outer", "return", "type", "late")
-_MEMBERS_OF_INPUT = ("stream", "as", "type", "key", "closed_by", "window")
+_MEMBERS_OF_INPUT = ("stream", "as", "type", "key", "closed_by", "window", "retractions")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,7 @@ class JoinInput:
         window: Which of its events may still join.
         closings: When a key of it is finished.
         closing_types: Types of which an event finishes its key; they take part.
+        retractions: What retractions of a derived stream are: they take events out, or are events like others.
     """
 
     alias: str
@@ -54,6 +56,7 @@ class JoinInput:
     window: Window
     closings: frozenset[Closing]
     closing_types: frozenset[str]
+    retractions: Retractions = "take"
 
     @property
     def closes(self) -> bool:
@@ -154,6 +157,7 @@ def _input(value: object, number: int, usual: Window) -> JoinInput:
         window=_window(value["window"], f"{place}.window") if "window" in value else usual,
         closings=kinds,
         closing_types=closing_types,
+        retractions=cast("Retractions", _choice(value, "retractions", get_args(Retractions))),
     )
 
 

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from joins.document import JoinBody
 from joins.held_events import HeldEvents
 from joins.items import JoinedColumns
-from joins.merging import original_ids, originals_of
+from joins.merging import RETRACTED, original_ids, originals_of
 from joins.returns import Column, value_at
 from streams import (
+    Event,
     EventBatch,
     Texts,
     chosen_texts,
@@ -33,7 +34,12 @@ from streams import (
 )
 
 _ID_LENGTH = 32
-_WINDOW, _FINISHED, _END = "window", "finished", "end_of_input"  # what decides that an event is absent
+_WINDOW, _FINISHED, _END, _RETRACTED = (
+    "window",
+    "finished",
+    "end_of_input",
+    "retracted",
+)  # what decides that an event is absent
 
 
 class MemberEvents:
@@ -118,7 +124,7 @@ class DerivedEvents:
         return EventBatch.joined(parts).take(np.argsort(np.concatenate(rows)))
 
     def of_keys(
-        self, keys: tuple[pa.Array, NDArray[np.uint64]], times_us: NDArray[np.int64], values: Any
+        self, keys: tuple[pa.Array, NDArray[np.uint64]], times_us: NDArray[np.int64], values: Any, behind: str = ""
     ) -> EventBatch:
         """An event for each of some keys that are over.
 
@@ -126,9 +132,33 @@ class DerivedEvents:
             keys: Strings, and their hashes.
             times_us: Of the events.
             values: Of each column, of each key: what the event says, as plain JSON.
+            behind: Id of the retraction that the events are corrections of; empty: there is none.
         """
         contents = json_contents(keys[0])
-        return self._made(keys, times_us, ['["', contents, '"]'], [json_texts(some) for some in values])
+        end = f'",{json_text(behind)}]' if behind else '"]'
+        return self._made(keys, times_us, ['["', contents, end], [json_texts(some) for some in values])
+
+    def of_retractions(self, said: Sequence[tuple[str, str]], behind: str, key: str, time_us: int) -> EventBatch:
+        """Events that take others back.
+
+        Args:
+            said: Ids and types of those.
+            behind: Id of the retraction that they follow from.
+            key: Of all of them.
+            time_us: Of the events.
+        """
+        return EventBatch.from_events(
+            [
+                Event(
+                    id=_digest(["retraction", identity, behind]),
+                    type=event_type + RETRACTED,
+                    time_us=time_us,
+                    key=key,
+                    data={"retracts": identity},
+                )
+                for identity, event_type in said
+            ]
+        )
 
     def _combined(
         self, held: HeldEvents, found: JoinedColumns, chosen: NDArray[np.intp], *, is_over: bool
@@ -144,7 +174,7 @@ class DerivedEvents:
         what: list[Texts] = []
         for alias, some in events.items():
             what += [f'{"," if what else "["}[{json_text(alias)},"', some.ids, '"]']
-        whys = [f'"{word}"' for word in ("", _WINDOW, _END if is_over else _FINISHED)]
+        whys = [f'"{word}"' for word in ("", _WINDOW, _END if is_over else _FINISHED, _RETRACTED)]
 
         def text(column: Column) -> Texts:
             if column.function == "decided_by":
@@ -178,6 +208,12 @@ class DerivedEvents:
             data[0] = texts_of([str(data[0])]).take(column_of(np.zeros(len(times_us), np.int32)))
         types = pa.DictionaryArray.from_arrays(column_of(np.zeros(len(times_us), np.int32)), self._type)
         return EventBatch.of_hashed(ids, types, times_us, keys, joined_texts([*data, "}"]).view(pa.binary()))
+
+
+def _digest(what: Sequence[Any]) -> str:
+    """An id that depends on plain JSON only."""
+    found: str = text_digests(texts_of([orjson.dumps(what).decode()]), _ID_LENGTH).to_pylist()[0]
+    return found
 
 
 def json_texts(values: Sequence[Any]) -> pa.Array:

@@ -94,6 +94,10 @@ class HeldEvents:
         self._is_counted.values[rows] = True
         return cast("NDArray[np.bool_]", is_new)
 
+    def has_counted(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Which of some events have taken part in something."""
+        return cast("NDArray[np.bool_]", self._is_counted.values[rows])
+
     def is_sparse(self, needed: int, least: int) -> bool:
         """Whether most are not needed, and it is time to forget them.
 

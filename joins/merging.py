@@ -23,7 +23,12 @@ LAST = ".last"
 CLOSED = ".closed"
 """Behind the alias of what only says that a key is finished."""
 
-MARKS = ("", LAST, CLOSED)
+RETRACTED = ".retracted"
+"""Behind the type of an event that takes another one back, and behind the alias of such an event."""
+REVOCABLE = ".revocable"
+"""Behind the alias of an event that may be taken back."""
+
+MARKS = ("", LAST, CLOSED, RETRACTED, REVOCABLE, REVOCABLE + LAST)
 """All of them, by number."""
 
 _PLACED = 18  # characters in front of the id

@@ -20,47 +20,21 @@ from joins.emitting import DerivedEvents, MemberEvents
 from joins.errors import JoinStateError
 from joins.held_events import HeldEvents
 from joins.items import Item, ItemColumns, JoinedColumns
-from joins.merging import CLOSED, MARKS, original_of
+from joins.ledger import Ledger, Life, Revocable, Said, members_of
+from joins.merging import CLOSED, LAST, MARKS, RETRACTED, REVOCABLE, original_ids, original_of
+from joins.outputs import Broken, JoinOutput, joined_outputs
+from joins.retracting import Removed, absences, hashed, left_alone, retractions_of, total_of
 from joins.returns import Column, Totals
 from joins.windowed import WindowJoin
-from streams import Event, EventBatch, texts_of
+from streams import NEVER_US, EventBatch, column_of, texts_of
 
 _FORMAT = 1
 _NO_ITEMS = ItemColumns.of([])
 _KEPT = 8  # events are forgotten when they are more than this part of those that were ever stored at a time
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Broken:
-    """An event of a key that its input had finished; it joined nothing.
-
-    Attributes:
-        event: The event.
-        alias: Of its input.
-    """
-
-    event: Event
-    alias: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JoinOutput:
-    """What some events led to.
-
-    Attributes:
-        events: Of the derived stream, in the order in which they came about; the key is that of the join.
-        passed_on: The same, and among them a row that ends the trace of each key that is finished: ``streams.ENDED``.
-        broken: Events that contradict a finished key.
-        is_suspended: Whether the join stops with the first of them (``late: fail``), and holds nothing any more.
-    """
-
-    events: EventBatch
-    passed_on: EventBatch
-    broken: tuple[Broken, ...] = ()
-    is_suspended: bool = False
-
-
-_NOTHING = JoinOutput(events=EventBatch.from_events([]), passed_on=EventBatch.from_events([]))
+_NO_EVENTS = EventBatch.from_events([])
+_NOTHING = JoinOutput(events=_NO_EVENTS, passed_on=_NO_EVENTS)
 _CountedEvent: TypeAlias = tuple[int, str, int, int, Sequence[Any]]
 
 
@@ -93,6 +67,7 @@ class JoinRun:
         self._derived = DerivedEvents(body, name, version)
         self._totals = Totals(body.columns)
         self._open: dict[int, tuple[str, list[Any]]] = {}  # totals of keys that are not over, with their texts
+        self._ledger: Ledger | None = None  # from the first event on that may be retracted
         self.is_suspended = False
         self._newest_keys: dict[int, int] = {}  # of inputs whose events of a key come together
         self._numbers = {
@@ -114,19 +89,215 @@ class JoinRun:
             return _NOTHING
         is_known, until_us = np.array([name in self._numbers for name in batch.type_names]), int(batch.time_us.max())
         batch = batch.take(np.flatnonzero(is_known[batch.type_codes]))
+        marks = [self._numbers.get(name, (0, ""))[1] for name in batch.type_names]
+        if self._ledger is None and any(mark.startswith(REVOCABLE) for mark in marks):
+            self._ledger = self._new_ledger()
+        retractions = np.flatnonzero(np.array([mark == RETRACTED for mark in marks], np.bool_)[batch.type_codes])
+        if not len(retractions):
+            return self._taken(batch, until_us)
+        outputs, begin = [], 0
+        for row in retractions.tolist():
+            outputs.append(self._taken(batch.slice(begin, row - begin), int(batch.time_us[: row + 1].max())))
+            outputs.append(self._retracted(batch.slice(row, 1)))
+            begin = row + 1
+        return joined_outputs([*outputs, self._taken(batch.slice(begin), until_us)])
+
+    def _taken(self, batch: EventBatch, until_us: int) -> JoinOutput:
+        """Take merged events in that take nothing back, and let time come so far."""
+        if self.is_suspended:
+            return _NOTHING
         items, rows = self._items(batch)
         is_event, items = items.kinds == Item.EVENT, items.with_time(until_us)
-        first = self._join.next_sequence
+        first, now_us = self._join.next_sequence, self._join.now_us
         taken = rows[is_event]
         self._held.add(first + np.arange(len(taken)), batch if len(taken) == len(batch) else batch.take(taken))
-        return self._output(self._join.push(items), items, first)
+        found = self._join.push(items)
+        if self._ledger is None:
+            return self._output(found, items, first)
+        broken = set((np.cumsum(is_event) - 1)[found.violations].tolist())
+        added = self._noted_events(self._ledger, batch, taken, now_us, first, broken)
+        output = self._output(found, items, first)
+        if self._ledger is not None:
+            for sequence, event in added:
+                self._fix(self._ledger.forget_over(sequence, is_over=self._join.is_over(event.key)))
+            self._pass_time(self._ledger)
+        return output
+
+    def _noted_events(
+        self,
+        ledger: Ledger,
+        batch: EventBatch,
+        rows: NDArray[np.intp],
+        now_us: int | None,
+        first: int,
+        broken: set[int],
+    ) -> list[tuple[int, Revocable]]:
+        """Note the events of some rows that may be retracted; not those that contradict a finished key.
+
+        Args:
+            ledger: Where.
+            batch: Holds them.
+            rows: Of all events.
+            now_us: How far time had come before.
+            first: Sequence number of the first one.
+            broken: Places among the rows of those that joined nothing.
+        """
+        known = [self._numbers.get(name, (0, "")) for name in batch.type_names]
+        is_revocable = np.array([mark.startswith(REVOCABLE) for _, mark in known], np.bool_)[batch.type_codes[rows]]
+        chosen = [place for place in np.flatnonzero(is_revocable).tolist() if place not in broken]
+        if not chosen:
+            return []
+        came_us = np.maximum(np.maximum.accumulate(batch.time_us), NEVER_US if now_us is None else now_us)
+        at = rows[chosen]
+        ids = original_ids(batch.columns.column("id").take(column_of(at))).to_pylist()
+        added = [
+            (first + place, Revocable(known[code][0], key, identity, time_us))
+            for place, code, key, identity, time_us in zip(
+                chosen,
+                batch.type_codes[at].tolist(),
+                batch.key_hashes[at].tolist(),
+                ids,
+                came_us[at].tolist(),
+                strict=True,
+            )
+        ]
+        for sequence, event in added:
+            ledger.add_event(sequence, event)
+        return added
+
+    def _new_ledger(self) -> Ledger:
+        return Ledger([one.window for one in self.body.inputs], keeps_all=self.body.emit == "on_close")
+
+    def _pass_time(self, ledger: Ledger) -> None:
+        """Forget what can no longer be retracted; of what stays each event has taken part in something for good."""
+        if (now_us := self._join.now_us) is not None:
+            self._fix(ledger.pass_time(now_us))
+
+    def _fix(self, said: Sequence[Said]) -> None:
+        """Note that events have taken part in something for good: in combinations that nothing can take back."""
+        if self.body.emit == "each" and self.body.reporting and (members := members_of(said)):
+            self._held.count(self._held.rows_of(np.array(members, np.int64)))
+
+    def _retracted(self, row: EventBatch) -> JoinOutput:
+        """Take an event out of the join, and what was said of it back; time has come to the retraction."""
+        if self.is_suspended:
+            return _NOTHING
+        (event,) = row.to_events()
+        number, _ = self._numbers[event.type]
+        original, key, ledger = original_of(event), int(row.key_hashes[0]), self._ledger
+        sequence = None if ledger is None else ledger.find(number, key, str(original.data.get("retracts")))
+        if ledger is None or sequence is None:
+            late = Broken(event=original, alias=self.body.inputs[number].alias)
+            return JoinOutput(events=_NO_EVENTS, passed_on=_NO_EVENTS, late_retractions=(late,))
+        now_us, removed = self._join.now_us or 0, ledger.take_back(sequence)
+        alone = left_alone(ledger, self._join, self._held, self.body.reporting, (key, sequence), removed)
+        made = [retractions_of(self._derived, [said for _, said in removed], original.id, event.key, now_us)]
+        made += self._said_alone(ledger, key, alone, now_us)
+        made += self._corrected(removed, key, original.id, now_us)
+        is_over = bool(removed) and all(life.is_over for life, _ in removed)
+        is_over = is_over and ledger.current(key) is None and self._join.is_over(key)
+        ledger.tidy(key)
+        events = EventBatch.joined([one for one in made if len(one)] or [_NO_EVENTS])
+        passed_on = events
+        if is_over and len(events):
+            passed_on = EventBatch.joined([events, EventBatch.of_ended(row.key_hashes, np.array([now_us], np.int64))])
+        rest = self._output(self._join.retract(key, number, sequence), _NO_ITEMS, self._join.next_sequence)
+        return joined_outputs([JoinOutput(events=events, passed_on=passed_on), rest])
+
+    def _said_alone(
+        self, ledger: Ledger, key: int, alone: Sequence[tuple[Life, int, int]], now_us: int
+    ) -> Iterator[EventBatch]:
+        """What is reported of events that are left alone; totals contain it."""
+        if not alone:
+            return
+        found = absences(alone, len(self.body.inputs), now_us)
+        is_each = self.body.emit == "each"
+        made = self._derived.of_combinations(self._held, found) if is_each else None
+        ids = [""] * len(alone) if made is None else made.columns.column("id").to_pylist()
+        for (life, _, _), members, identity in zip(alone, found.members.tolist(), ids, strict=True):
+            ledger.append(life, key, Said(tuple(members), identity, self._type))
+        if made is not None:
+            yield made
+
+    def _corrected(self, removed: Removed, key: int, behind: str, now_us: int) -> Iterator[EventBatch]:
+        """Of keys that are finished: that their totals do not hold, and those that do."""
+        for life in {id(life): life for life, _ in removed if life.total is not None}.values():
+            assert life.total is not None, "others are left out"
+            yield self._derived.of_retractions([life.total], behind, life.key, now_us)
+            life.total = None
+            if life.said:
+                total = total_of(life, None, self._held, self._totals, self.body)
+                times_us = np.array([now_us], np.int64)
+                made = self._derived.of_keys(hashed(life.key, key), times_us, self._totals.values([total]), behind)
+                life.total = made.columns.column("id").to_pylist()[0], self._type
+                yield made
+
+    @property
+    def _type(self) -> str:
+        """Of the events of the join."""
+        return self.body.event_type or self.name
+
+    def _note(self, ledger: Ledger, found: JoinedColumns, made: EventBatch) -> None:
+        """Note the combinations that became events, and which keys are finished, in their order."""
+        ids, texts = (made.columns.column(name).to_pylist() for name in ("id", "key"))
+        keys, members, done = made.key_hashes.tolist(), found.members.tolist(), 0
+        fixed: list[Said] = []
+        ends = zip(found.closing_places.tolist(), found.closing_keys.tolist(), strict=True)
+        for place, closed in [*ends, (len(ids), None)]:
+            for number in range(done, place):
+                said = Said(tuple(members[number]), ids[number], self._type)
+                if not ledger.add_said((keys[number], texts[number]), said):
+                    fixed.append(said)
+            done = place
+            if closed is not None:
+                fixed += ledger.finish(closed)
+        self._fix(fixed)
+
+    def _on_close_noted(self, ledger: Ledger, found: JoinedColumns) -> tuple[EventBatch, NDArray[np.int64]]:
+        """As ``_on_close``, of combinations that are noted."""
+        rows = self._held.rows_of(found.members.max(axis=1)) if len(found.members) else np.zeros(0, np.intp)
+        keys, texts = self._held.hashes(rows).tolist(), self._held.keys(rows).to_pylist()
+        members, done, over = found.members.tolist(), 0, list[tuple[int, str, list[Any], Life | None]]()
+        ends = zip(found.closing_places.tolist(), found.closing_keys.tolist(), strict=True)
+        for number, (place, closed) in enumerate([*ends, (len(members), None)]):
+            for result in range(done, place):
+                ledger.add_said((keys[result], texts[result]), Said(tuple(members[result])))
+            done = place
+            if closed is None:
+                continue
+            life, base = ledger.current(closed), self._open.pop(closed, None)
+            text = base[0] if base is not None else life.key if life is not None and life.said else None
+            if text is not None:
+                total = total_of(life, None if base is None else base[1], self._held, self._totals, self.body)
+                over.append((number, text, total, life))
+            ledger.finish(closed)
+        if not over:
+            return _NO_EVENTS, np.zeros(0, np.int64)
+        places, of, totals, lives = zip(*over, strict=True)
+        chosen = np.array(places, np.int64)
+        hashes = texts_of(of), found.closing_keys[chosen]
+        made = self._derived.of_keys(hashes, found.closing_times_us[chosen], self._totals.values(totals))
+        for life, identity in zip(lives, made.columns.column("id").to_pylist(), strict=True):
+            if life is not None:
+                life.total = identity, self._type
+        return made, chosen
+
+    def _needed(self) -> NDArray[np.int64]:
+        """Sequence numbers of the events whose data may be needed, ascending."""
+        stored = self._join.held_sequences()
+        if self._ledger is None:
+            return stored
+        return np.union1d(stored, np.array(sorted(self._ledger.sequences()), np.int64))
 
     def advance_time(self, watermark_us: int) -> JoinOutput:
         """No event before a time comes any more."""
         if self.is_suspended:
             return _NOTHING
         items = ItemColumns.of([(Item.TIME, 0, 0, watermark_us)])
-        return self._output(self._join.push(items), items, self._join.next_sequence)
+        output = self._output(self._join.push(items), items, self._join.next_sequence)
+        if self._ledger is not None:
+            self._pass_time(self._ledger)
+        return output
 
     def change(self, body: JoinBody, version: int) -> JoinOutput:
         """Go on as another version of the join, with what is held (``keeps_rows``).
@@ -149,6 +320,8 @@ class JoinRun:
         self._newest_keys = {
             number: key for number, key in self._newest_keys.items() if "clustered" in body.inputs[number].closings
         }
+        if self._ledger is not None:
+            self._ledger.windows = [one.window for one in body.inputs]
         return self._output(self._join.change([one.window for one in body.inputs]), _NO_ITEMS, self._join.next_sequence)
 
     def finish(self) -> JoinOutput:
@@ -170,11 +343,13 @@ class JoinRun:
         self._join.drop(gone[known])
         for key in gone.tolist():
             self._open.pop(key, None)
+        if self._ledger is not None:
+            self._ledger.drop(set(gone.tolist()))
         self._newest_keys = {number: key for number, key in self._newest_keys.items() if key not in set(gone.tolist())}
 
     def keys(self) -> NDArray[np.uint64]:
         """Hashed keys of which something is known."""
-        others = [*self._open, *self._newest_keys.values()]
+        others = [*self._open, *self._newest_keys.values(), *(() if self._ledger is None else self._ledger.keys)]
         return np.unique(np.concatenate([self._join.keys(), np.array(others, np.uint64)]))
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
@@ -187,12 +362,13 @@ class JoinRun:
             "newest_keys": [[number, key] for number, key in sorted(self._newest_keys.items())],
             **({"suspended": True} if self.is_suspended else {}),
         }
-        held = self._held.dump(self._join.held_sequences())
+        held = self._held.dump(self._needed())
         sections = {f"join/{name}": array for name, array in arrays.items()}
         return state, {
             **sections,
             **{f"held/{name}": one for name, one in held.items()},
             "totals": _packed(totals),
+            **({} if self._ledger is None else {"ledger": orjson.dumps(self._ledger.dump())}),
         }
 
     def load(self, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> None:
@@ -208,6 +384,9 @@ class JoinRun:
             self._held = HeldEvents.load(_part(sections, "held/"))
             self._newest_keys = dict(head["newest_keys"])
             self.is_suspended = head.get("suspended", False)
+            if "ledger" in sections:
+                self._ledger = self._new_ledger()
+                self._ledger.load(orjson.loads(sections["ledger"]))
             self._open = {key: (text, total) for key, text, total in json.loads(sections["totals"])}
         except (KeyError, ValueError) as error:
             raise JoinStateError(f"the saved join {self.name!r} cannot be read: {error}") from error
@@ -217,7 +396,9 @@ class JoinRun:
         known = [self._numbers.get(name, (0, "")) for name in batch.type_names]  # others have no rows here
         inputs = np.array([number for number, _ in known], np.uint8)[batch.type_codes]
         is_event = np.array([mark != CLOSED for _, mark in known])[batch.type_codes]
-        closes = np.array([mark != "" or "unique" in self.body.inputs[number].closings for number, mark in known])
+        closes = np.array(
+            [mark.endswith((LAST, CLOSED)) or "unique" in self.body.inputs[number].closings for number, mark in known]
+        )
         is_last = closes[batch.type_codes]
         before = self._keys_before(inputs, batch.key_hashes, is_event)
         rows = np.arange(len(batch))
@@ -266,12 +447,18 @@ class JoinRun:
         if is_each:
             made = self._derived.of_combinations(self._held, found, is_over=is_over)
             places = np.arange(len(found.members))
+            if self._ledger is not None:
+                self._note(self._ledger, found, made)
+        elif self._ledger is not None:
+            made, places = self._on_close_noted(self._ledger, found)
         else:
             made, places = self._on_close(found)
         if is_suspended:
             self._suspend()
-        elif self._held.is_sparse(self._join.stored, self._join.most_stored // _KEPT):
-            self._held = self._held.only(self._join.held_sequences())
+        elif self._held.is_sparse(
+            self._join.stored + (0 if self._ledger is None else self._ledger.size), self._join.most_stored // _KEPT
+        ):
+            self._held = self._held.only(self._needed())
         passed_on = _with_ends(made, places, found, is_each=is_each)
         return JoinOutput(events=made, passed_on=passed_on, broken=broken, is_suspended=is_suspended)
 
@@ -279,7 +466,7 @@ class JoinRun:
         """Hold nothing any more, and take nothing in."""
         self.is_suspended = True
         self._join.drop(self._join.keys())
-        self._held, self._open, self._newest_keys = HeldEvents.empty(), {}, {}
+        self._held, self._open, self._newest_keys, self._ledger = HeldEvents.empty(), {}, {}, None
 
     def _on_close(self, found: JoinedColumns) -> tuple[EventBatch, NDArray[np.int64]]:
         """An event for each key that is over, of what took part until then, and the numbers of the closings."""

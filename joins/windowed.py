@@ -17,7 +17,16 @@ from joins.errors import JoinStateError
 from joins.items import ItemColumns, JoinedColumns
 from joins.kernels import tables as kernel
 from joins.kernels.tables import NIL, Found, Items, JoinState, Rules
-from joins.kernels.windowed import drop_keys, expire_nodes, fill_slots, join_batch, note_inputs
+from joins.kernels.windowed import (
+    drop_keys,
+    expire_nodes,
+    fill_slots,
+    is_key_over,
+    join_batch,
+    note_inputs,
+    retract_event,
+    unjoin_event,
+)
 from joins.windows import Window
 
 MOST_INPUTS = 16
@@ -179,6 +188,27 @@ class WindowJoin:
             if status == kernel.DONE:
                 return _columns(self._found)
             self._found = _enlarged(self._found, int(self._state.counters[kernel.NEEDED]))
+
+    def retract(self, key: int, number: int, sequence: int) -> JoinedColumns:
+        """Take an event of a hashed key out of an input, as if it had never come, if it is stored.
+
+        A key that it has closed stays closed, and what it has pushed out of a window does not come back.
+
+        Returns:
+            What that leads to, at the time that the join has come to; the items mean nothing.
+        """
+        self._found.filled[:] = 0
+        while retract_event(self._rules, self._state, self._found, np.uint64(key), number, sequence) != kernel.DONE:
+            self._found = _enlarged(self._found, int(self._state.counters[kernel.NEEDED]))
+        return _columns(self._found)
+
+    def unjoin(self, key: int, number: int, sequence: int) -> bool:
+        """Let a stored event count as one that has joined nothing; returns whether it is stored."""
+        return bool(unjoin_event(self._state, np.uint64(key), number, sequence))
+
+    def is_over(self, key: int) -> bool:
+        """Whether nothing is known of a hashed key, or it was reported as over."""
+        return bool(is_key_over(self._state, np.uint64(key)))
 
     def _outside(self) -> NDArray[np.int64]:
         """(events, 2): nodes of stored events that are in no window any more, the oldest first, and their inputs."""

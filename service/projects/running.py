@@ -13,7 +13,7 @@ from nfa import build_query
 from service.projects.errors import ProjectRefused
 from service.registering.routing import RoutedPattern
 from shards import DEAD_LETTER, DERIVED, InlineShards
-from shards.errors import KeyFinished, NotDerivable
+from shards.errors import KeyFinished, NotDerivable, RetractionLate
 from shards.kinds.joins import JOIN_SUSPENSION
 from streams import (
     AttributePath,
@@ -33,7 +33,7 @@ Results: TypeAlias = dict[str, list[dict[str, Any]]]
 """What was found, by the name of its list."""
 
 LISTS = ("alerts", "timeouts", "ended", "deviations", "corrections")
-_SHOWN_LETTERS = (NotDerivable.code, KeyFinished.code)
+_SHOWN_LETTERS = (NotDerivable.code, KeyFinished.code, RetractionLate.code)
 EVENTS = "events"
 """The list of derived events."""
 SUSPENSIONS = "suspensions"

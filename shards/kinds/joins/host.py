@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from joins import Broken, JoinOutput, JoinRun, keeps_rows, read_join
-from shards.errors import KeyFinished
+from shards.errors import KeyFinished, RetractionLate, ShardError
 from shards.kinds.joins.result_kinds import JOIN_SUSPENSION
 from shards.kinds.joins.rows import derived_rows
 from shards.operators import KeyChoice, Origin, Result, SavedHost
@@ -38,6 +38,8 @@ class JoinResults:
                 yield derived_rows(output.events, sources, (self.stream, run.name), operator, is_merged=False)
             for broken in output.broken if run.body.late == "report" else ():
                 yield _letter(run, broken, origin)
+            for late in output.late_retractions if run.body.late != "drop" else ():
+                yield _late_retraction(run, late, origin)
             for broken in output.broken if output.is_suspended else ():
                 yield _suspension(run, broken, self.stream, origin)
 
@@ -178,9 +180,21 @@ class JoinHost:
 
 def _letter(run: JoinRun, broken: Broken, origin: Origin) -> Result:
     """The dead letter of an event that contradicts a finished key."""
-    event = broken.event
-    error = KeyFinished(f"{_said(broken)} joined nothing: {_why(run, broken)}")
-    stream = _source(run, broken)
+    return _dead_letter(run, broken, origin, KeyFinished(f"{_said(broken)} joined nothing: {_why(run, broken)}"))
+
+
+def _late_retraction(run: JoinRun, late: Broken, origin: Origin) -> Result:
+    """The dead letter of a retraction of which the join does not know the event, or not any more."""
+    error = RetractionLate(
+        f"{_said(late)} took nothing back: of the event {late.event.data.get('retracts')!r} of the input "
+        f"{late.alias!r} the join {run.name!r} knows nothing, or not any more: it has left its window of time, or, "
+        "without one, its key is finished; a larger window of the input waits longer"
+    )
+    return _dead_letter(run, late, origin, error)
+
+
+def _dead_letter(run: JoinRun, broken: Broken, origin: Origin, error: ShardError) -> Result:
+    event, stream = broken.event, _source(run, broken)
     identity = row_id(DEAD_LETTER, stream, error.code, run.name, run.version, broken.alias, event.id, event.time_us)
     shown = {"id": event.id, "type": event.type, "time": format_time(event.time_us), "key": event.key}
     body = {

@@ -12,7 +12,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from joins import CLOSED, MARKS, attributes_of, merged_data, merged_id, merged_ids, merged_types, value_at
+from joins import (
+    CLOSED,
+    MARKS,
+    RETRACTED,
+    REVOCABLE,
+    attributes_of,
+    merged_data,
+    merged_id,
+    merged_ids,
+    merged_types,
+    value_at,
+)
 from nfa import EndedTraces, IdleTraces
 from shards.kinds.joins.rows import derived_rows
 from shards.kinds.joins.ruled_out import RuledOut
@@ -35,6 +46,8 @@ from streams import (
 )
 
 _CLOSING = np.int8(MARKS.index(CLOSED))
+_RETRACTING = np.int8(MARKS.index(RETRACTED))
+_REVOCABLE = np.int8(MARKS.index(REVOCABLE))  # behind it the same with the mark of the last event
 _IDLE = {"idle_key": np.uint64, "idle_last": np.int64}
 
 
@@ -315,10 +328,16 @@ class JoinInputHost:
             [kind != ENDED and (not body["types"] or kind in body["types"]) for kind in batch.type_names], np.bool_
         )
         is_last = np.array([kind in body["last"] or kind in ends for kind in batch.type_names], np.bool_)
-        rows = np.concatenate([np.flatnonzero((is_part | is_last)[batch.type_codes]), np.array(finished, np.intp)])
+        is_retraction = np.array([_takes_back(kind, body) for kind in batch.type_names], np.bool_)
+        is_part &= ~is_retraction
+        rows = np.concatenate(
+            [np.flatnonzero((is_part | is_last | is_retraction)[batch.type_codes]), np.array(finished, np.intp)]
+        )
         is_closing = np.arange(len(rows)) >= len(rows) - len(finished)
         order = np.argsort(rows, kind="stable")  # of one row: the event, then that its key is finished
-        marks = np.where(is_part, is_last.astype(np.int8), _CLOSING)[batch.type_codes[rows[order]]]
+        usual = is_last.astype(np.int8) + (_REVOCABLE if body.get("retracts") else np.int8(0))
+        of_types = np.where(is_retraction, _RETRACTING, np.where(is_part, usual, _CLOSING))
+        marks = of_types[batch.type_codes[rows[order]]]
         marks[is_closing[order]] = _CLOSING
         chosen, is_closing = batch.take(rows[order]), is_closing[order]
         sources = chosen.columns.column("key")
@@ -343,6 +362,14 @@ class JoinInputHost:
         return Merged(
             operator=(name, version), into=body["into"], is_rekeyed=not is_here, events=events, sources=sources
         )
+
+
+def _takes_back(event_type: str, body: Mapping[str, Any]) -> bool:
+    """Whether events of a type take back events of the input; not if the input names the type itself."""
+    retracted = event_type.removesuffix(RETRACTED)
+    if not body.get("retracts") or retracted == event_type or event_type in body["types"]:
+        return False
+    return not body["types"] or retracted in body["types"]
 
 
 def _with_ended(

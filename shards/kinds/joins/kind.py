@@ -85,7 +85,8 @@ class JoinKind:
 
         found = []
         for number, one in enumerate(read_join(definition.body).inputs):
-            source, path = _source(one.stream, one.key, declared(one.stream))
+            declaration = declared(one.stream)
+            source, path = _source(one.stream, one.key, declaration)
             by_constraints = "workflow" in one.closings
             if by_constraints and (path is not None or source.key):
                 raise OperatorRefused(
@@ -101,6 +102,7 @@ class JoinKind:
                 "ends": not one.closings.isdisjoint(_TRACE_ENDS),
                 "path": path,
                 **({"workflow": True} if by_constraints else {}),
+                **({"retracts": True} if declaration.derived and one.retractions == "take" else {}),
             }
             found.append(
                 Definition(

@@ -43,6 +43,10 @@ _INPUT = {
             "oneOf": [*_CLOSING["oneOf"], {"type": "array", "items": _CLOSING}],
         },
         "window": _WINDOW,
+        "retractions": {
+            "enum": ["take", "event"],
+            "description": "Whether retractions of a derived stream take events out, or are events like others.",
+        },
     },
     "additionalProperties": False,
 }
