@@ -80,7 +80,7 @@ class Services:
             settings=settings,
             stores=stores,
             registration=registration,
-            operators=OperatorLibrary(stores, clock, kinds),
+            operators=OperatorLibrary(stores, clock, kinds, can_spill=not settings.keeps_states_in_redis),
             streams=StreamLibrary(stores, registration.constraint_sets, clock),
             workflows=WorkflowLibrary(stores, settings, clock, registration.constraint_sets),
             webhooks=WebhookLibrary(stores, settings, clock),

@@ -5,25 +5,24 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 
-from benchmarks.pipeline_chaos import STREAM
 from service.client import ForestallClient
 from shards import InlineShards, OutputRow, rows_of
 from streams import Event, EventBatch, PatternOn, StreamDeclaration, StreamOn
 
-PAYMENTS, HABITS = "payments", "habits"
+ORDERS, PURCHASES, HABITS = "chained-orders", "purchases", "habits"
 
 CHAIN: Mapping[str, tuple[str, str]] = {
-    "paid": (
-        STREAM,
+    "bought": (
+        ORDERS,
         (
-            "PATTERN paid EVENT SEQ(Placed p, Paid q) "
-            f"RETURN p.customer AS customer, p.region AS region, q.sum AS sum INTO {PAYMENTS} KEY customer"
+            "PATTERN bought EVENT SEQ(Placed p, Paid q) "
+            f"RETURN p.customer AS customer, p.region AS region, q.sum AS sum INTO {PURCHASES} KEY customer"
         ),
     ),
     "habit": (
-        PAYMENTS,
+        PURCHASES,
         (
-            "PATTERN habit EVENT SEQ(paid a, paid b [sum > a.sum]) SELECT SKIP PAST LAST "
+            "PATTERN habit EVENT SEQ(bought a, bought b [sum > a.sum]) SELECT SKIP PAST LAST "
             f"RETURN b.region AS region, b.customer AS customer INTO {HABITS} KEY region TYPE Habit"
         ),
     ),
@@ -52,7 +51,7 @@ def chain_events(orders: int, seed: int = 7) -> list[Event]:
 
 def declare_chain(client: ForestallClient) -> None:
     """The stream and the patterns; the derived streams are declared by the patterns."""
-    client.post("/streams", {"name": STREAM})
+    client.post("/streams", {"name": ORDERS})
     for stream, text in CHAIN.values():
         client.post("/patterns", {"stream": stream, "text": text})
 
@@ -60,12 +59,12 @@ def declare_chain(client: ForestallClient) -> None:
 def chain_rows(events: Sequence[Event], request: int, shards: int = 4) -> list[OutputRow]:
     """What the events have, by shards in this process."""
     inline, rows = InlineShards(shards), []
-    inline.say(STREAM, StreamOn(StreamDeclaration(name=STREAM)))
-    for name in (PAYMENTS, HABITS):
+    inline.say(ORDERS, StreamOn(StreamDeclaration(name=ORDERS)))
+    for name in (PURCHASES, HABITS):
         inline.say(name, StreamOn(StreamDeclaration(name=name, derived=True)))
     for name, (stream, text) in CHAIN.items():
         inline.say(stream, PatternOn(name=name, version=1, text=text))
     for start in range(0, len(events), request):
-        inline.feed(STREAM, EventBatch.from_events(events[start : start + request]))
+        inline.feed(ORDERS, EventBatch.from_events(events[start : start + request]))
         rows += inline.settle()
     return rows_of([*rows, *inline.pause()])

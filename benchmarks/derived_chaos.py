@@ -13,8 +13,8 @@ import time
 from collections.abc import Sequence
 from threading import Event as Flag
 
-from benchmarks.chain_workload import chain_events, chain_rows, declare_chain
-from benchmarks.pipeline_chaos import STREAM, Outcome, Plan, main
+from benchmarks.chain_workload import CHAIN, HABITS, ORDERS, PURCHASES, chain_events, chain_rows, declare_chain
+from benchmarks.pipeline_chaos import Outcome, Plan, main
 from service.processes.temporary import TemporaryService
 from streams import Event
 
@@ -28,7 +28,7 @@ class Chain:
 
     def stream_of(self, event: Event) -> str:
         """There is one."""
-        return STREAM
+        return ORDERS
 
     def expected(self, events: Sequence[Event], request: int) -> Outcome:
         """Alerts and derived events."""
@@ -44,16 +44,23 @@ class Chain:
     def look(self, service: TemporaryService, outcome: Outcome, patience_s: float) -> None:
         """Wait until the last events have gone all the way, and look."""
         deadline = time.monotonic() + patience_s
-        while time.monotonic() < deadline:
-            outcome.found = [
-                found["id"] for path in ("/alerts", "/derived-events") for found in service.client.pages(path)
-            ]
-            if len(outcome.found) >= len(outcome.expected):
-                break
+        outcome.found = _found(service)
+        while time.monotonic() < deadline and len(outcome.found) < len(outcome.expected):
             Flag().wait(0.5)
+            outcome.found = _found(service)
         Flag().wait(3.0)  # nothing more may come
-        outcome.found = [found["id"] for path in ("/alerts", "/derived-events") for found in service.client.pages(path)]
-        outcome.dead_letters += [letter["reason"] for letter in service.client.pages("/dead-letters")]
+        outcome.found = _found(service)
+        for stream in (ORDERS, PURCHASES, HABITS):
+            outcome.dead_letters += [
+                letter["reason"] for letter in service.client.pages("/dead-letters", stream=stream)
+            ]
+
+
+def _found(service: TemporaryService) -> list[str]:
+    """Ids of the alerts and derived events of the chain."""
+    alerts = [found["id"] for found in service.client.pages("/alerts", stream=HABITS) if found["pattern"] in CHAIN]
+    events = [found["id"] for found in service.client.pages("/derived-events") if found["into"] in (PURCHASES, HABITS)]
+    return alerts + events
 
 
 if __name__ == "__main__":

@@ -26,8 +26,7 @@ import numpy as np
 import orjson
 import redis
 
-from benchmarks.chain_workload import HABITS, PAYMENTS, chain_events, declare_chain
-from benchmarks.pipeline_chaos import STREAM
+from benchmarks.chain_workload import HABITS, ORDERS, PURCHASES, chain_events, declare_chain
 from benchmarks.pipeline_latency import FIRST_SHARE, post_at_rate
 from service.processes.temporary import running
 from service.stores.results.alerts import BODIES_KEY, INDEX_KEY
@@ -65,7 +64,7 @@ class Results:
 
     def seen(self) -> dict[str, dict[_Place, tuple[float, _Place]]]:
         """By stream and by key and time of each result: when it was there, and key and time of what completed it."""
-        found: dict[str, dict[_Place, tuple[float, _Place]]] = {PAYMENTS: {}, HABITS: {}, "alerts": {}}
+        found: dict[str, dict[_Place, tuple[float, _Place]]] = {PURCHASES: {}, HABITS: {}, "alerts": {}}
         for when, record in self.events:
             event = orjson.loads(record)
             found[event["into"]][event["key"], event["time"]] = when, (event["source_key"], event["time"])
@@ -81,7 +80,7 @@ def latencies(
 ) -> dict[str, list[float]]:
     """Seconds by the name of the latency; what cannot be traced back is left out."""
     found: dict[str, list[float]] = {"found": [], "hop 1": [], "hop 2": [], "whole": []}
-    chain = (("found", PAYMENTS, None), ("hop 1", HABITS, PAYMENTS), ("hop 2", "alerts", HABITS))
+    chain = (("found", PURCHASES, None), ("hop 1", HABITS, PURCHASES), ("hop 2", "alerts", HABITS))
     for name, stream, source in chain:
         for when, place in seen[stream].values():
             begun = acknowledged.get(place) if source is None else seen[source].get(place, (None,))[0]
@@ -89,7 +88,7 @@ def latencies(
                 found[name].append(when - begun)
     for when, place in seen["alerts"].values():
         habit = seen[HABITS].get(place)
-        payment = None if habit is None else seen[PAYMENTS].get(habit[1])
+        payment = None if habit is None else seen[PURCHASES].get(habit[1])
         begun = None if payment is None else acknowledged.get(payment[1])
         if begun is not None:
             found["whole"].append(when - begun)
@@ -105,7 +104,7 @@ def _measured(url: str, server: str, wanted: Namespace) -> None:
     thread = Thread(target=results.run, name="results")
     thread.start()
     wanted.url = url
-    answered, _, _, behind_s = post_at_rate(bodies, wanted, (STREAM,))
+    answered, _, _, behind_s = post_at_rate(bodies, wanted, (ORDERS,))
     Flag().wait(GRACE_S)
     results.stop.set()
     thread.join()

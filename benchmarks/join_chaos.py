@@ -17,14 +17,25 @@ from tempfile import TemporaryDirectory
 from threading import Event as Flag
 from typing import Any
 
-from benchmarks.join_workload import COUNTED, Told, declare, join_events, run
-from benchmarks.pipeline_chaos import Outcome, Plan, main
+from benchmarks.join_workload import (
+    COUNTED,
+    DERIVED_STREAMS,
+    STREAMS,
+    Told,
+    begins,
+    by_stream,
+    declare,
+    join_events,
+    run,
+)
+from benchmarks.pipeline_chaos import Outcome, Plan, await_drained, main
 from service.processes.temporary import TemporaryService
 from service.testing import HandReceiver, receiving
 from streams import Event
 
 DERIVED, WEBHOOKS = "derived events", "webhooks"
 _EVENTS_OF_AN_ORDER = 6.9
+_PATIENCE_S = 120.0
 _QUIET_S = 3.0  # in which nothing more may come
 
 
@@ -53,7 +64,7 @@ class Joins:
 
     def expected(self, events: Sequence[Event], request: int) -> Outcome:
         """What ``forestall run`` finds."""
-        results = run([Told(self.stream_of(event), event) for event in events], self._folder)
+        results = run([*begins(), *(Told(self.stream_of(event), event) for event in events)], self._folder)
         found = results["events"]
         return Outcome(
             expected=[_identity(alert) for alert in results["alerts"]],
@@ -65,8 +76,13 @@ class Joins:
         )
 
     def declare(self, service: TemporaryService) -> None:
-        """The project, and a webhook for auctions that are over."""
+        """The project, a webhook for auctions that are over, and the time with which all streams begin."""
         declare(service.client, self._folder)
+        first = by_stream(begins())
+        before = service.client.get("/pipeline")["backlog"]["appended"]["events"]
+        for stream, events in first.items():
+            service.client.send_events(stream, events, f"begin-{stream}")
+        await_drained(service, before + sum(map(len, first.values())), _PATIENCE_S)
         service.client.post("/webhooks", {"url": self._receiver.url, "kinds": ["derived"], "pattern": COUNTED})
 
     def look(self, service: TemporaryService, outcome: Outcome, patience_s: float) -> None:
@@ -78,11 +94,16 @@ class Joins:
             self._see(service, outcome)
         Flag().wait(_QUIET_S)
         self._see(service, outcome)
-        outcome.dead_letters += [letter["reason"] for letter in service.client.pages("/dead-letters")]
+        for stream in (*STREAMS, *DERIVED_STREAMS):
+            outcome.dead_letters += [
+                letter["reason"] for letter in service.client.pages("/dead-letters", stream=stream)
+            ]
 
     def _see(self, service: TemporaryService, outcome: Outcome) -> None:
-        outcome.found = [_identity(alert) for alert in service.client.pages("/alerts")]
-        events = [_text(one["into"], one) for one in service.client.pages("/derived-events")]
+        alerts = (alert for stream in DERIVED_STREAMS for alert in service.client.pages("/alerts", stream=stream))
+        outcome.found = [_identity(alert) for alert in alerts]
+        derived = service.client.pages("/derived-events")
+        events = [_text(one["into"], one) for one in derived if one["into"] in DERIVED_STREAMS]
         for what, found in ((DERIVED, events), (WEBHOOKS, list(dict.fromkeys(self._receiver.ids())))):
             outcome.others[what] = outcome.others[what][0], found
 

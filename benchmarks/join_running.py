@@ -1,15 +1,16 @@
 """What does a join cost in a shard, from the entries of the log to the rows, and how far is that from its kernel?
 
-    scripts/bench join_running [--quick]
+    scripts/bench join_running [--quick] [--entry=12 --taken=16]
 
-Input: events of two or three streams, a millisecond apart, in entries of 1,000 events of each stream. Half of them
-join: half of the keys have an event of each stream, 2,000 events apart, and every other event has a key of its own.
-*each* emits an event for each combination, *on_close* one with totals for each key, of which the last stream has twice
-as many events.
+Input: events of two or three streams, a millisecond apart, in entries of 1,000 events (``--entry``) of each stream in
+turn, 4 (``--taken``) to a micro-batch. Half of them join: half of the keys have an event of each stream, 2,000 events
+apart, and every other event has a key of its own. *each* emits an event for each combination, *on_close* one with
+totals for each key, of which the last stream has twice as many events.
 
 *join* is a shard with the join and its inputs. *pattern* is a shard with a one-step pattern with INTO, over the same
-events in one stream, which makes as many derived events of as many columns. *kernel* is the join of the same items by
-hashed keys alone. They take turns; the figures are those of the best rounds, thread time.
+events in one stream, which makes as many derived events of as many columns. *apart* is the shard with the join, which
+matches each entry apart, as it has to where events are late. *kernel* is the join of the same items by hashed keys
+alone. They take turns; the figures are those of the best rounds, thread time.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ class Case:
         return {"type": f"{_STREAMS[number]}_last"} if is_last else "unique"
 
 
-def join_log(case: Case, rows: Sequence[tuple[int, Event, bool]]) -> list[LogEntry]:
+def join_log(case: Case, rows: Sequence[tuple[int, Event, bool]], entry: int = _ENTRY) -> list[LogEntry]:
     """The log of a shard in which the join runs."""
     kind, declared = JoinKind(), {name: StreamDeclaration(name=name) for name in _STREAMS[: case.inputs]}
     definition = kind.read(case.document, declared.__getitem__)
@@ -101,10 +102,10 @@ def join_log(case: Case, rows: Sequence[tuple[int, Event, bool]]) -> list[LogEnt
     records: list[tuple[str, ControlRecord]] = [(one.name, StreamOn(one)) for one in [*declared.values(), *derived]]
     parts = kind.parts(definition, declared.__getitem__)
     records += [(one.inputs[0].stream, OperatorOn(replace(one, version=1), "fresh")) for one in (definition, *parts)]
-    return _log(records, [(_STREAMS[number], event) for number, event, _ in rows])
+    return log_of_records(records, [(_STREAMS[number], event) for number, event, _ in rows], entry)
 
 
-def pattern_log(case: Case, rows: Sequence[tuple[int, Event, bool]]) -> list[LogEntry]:
+def pattern_log(case: Case, rows: Sequence[tuple[int, Event, bool]], entry: int = _ENTRY) -> list[LogEntry]:
     """The log of a shard in which a pattern runs."""
     last = f"{_STREAMS[case.inputs - 1]}_last"
     text = f"PATTERN one EVENT SEQ({last} a [joins = true]) RETURN a.v AS v, a.name AS name, a.v AS w INTO all"
@@ -113,15 +114,18 @@ def pattern_log(case: Case, rows: Sequence[tuple[int, Event, bool]]) -> list[Log
         ("all", StreamOn(StreamDeclaration(name="all", derived=True))),
         ("orders", PatternOn(name="one", version=1, text=text)),
     ]
-    return _log(records, [("orders", event) for _, event, _ in rows])
+    return log_of_records(records, [("orders", event) for _, event, _ in rows], entry)
 
 
-def _log(records: Sequence[tuple[str, ControlRecord]], events: Sequence[tuple[str, Event]]) -> list[LogEntry]:
+def log_of_records(
+    records: Sequence[tuple[str, ControlRecord]], events: Sequence[tuple[str, Event]], entry: int = _ENTRY
+) -> list[LogEntry]:
+    """A log of records and then of events, by entries of so many events of each stream."""
     found: list[tuple[RecordKind, str, bytes]] = [
         (record.KIND, stream, encode_control(record)) for stream, record in records
     ]
     streams = dict.fromkeys(stream for stream, _ in events)
-    step = _ENTRY * len(streams)
+    step = entry * len(streams)
     for first in range(0, len(events), step):
         for stream in streams:
             some = [event for one, event in events[first : first + step] if one == stream]
@@ -148,12 +152,17 @@ def items_of(case: Case, rows: Sequence[tuple[int, Event, bool]]) -> ItemColumns
     )
 
 
-def run_log(log: Sequence[LogEntry]) -> int:
+class _Apart(ShardState):
+    """Matches entries one after the other, in the order of the log."""
+
+    def _is_in_order(self, *_: object) -> bool:
+        return False
+
+
+def run_log(log: Sequence[LogEntry], taken: int = _TAKEN, shard: type[ShardState] = ShardState) -> int:
     """The number of rows of a log, by micro-batches."""
-    state = ShardState(0)
-    return sum(
-        len(block) for first in range(0, len(log), _TAKEN) for block in state.advance(log[first : first + _TAKEN])
-    )
+    state = shard(0)
+    return sum(len(block) for first in range(0, len(log), taken) for block in state.advance(log[first : first + taken]))
 
 
 def run_kernel(inputs: int, items: ItemColumns) -> int:
@@ -168,23 +177,32 @@ def main() -> None:
     """Print events a second and the ratios of each case."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="few events")
-    quick = parser.parse_args().quick
+    parser.add_argument("--entry", type=int, default=_ENTRY, help="events of an entry")
+    parser.add_argument("--taken", type=int, default=_TAKEN, help="entries of a micro-batch")
+    wanted = parser.parse_args()
+    quick = wanted.quick
     keys = 4_000 if quick else 40_000
-    print("| join | events | rows | join, events/s | pattern | kernel | pattern : join | kernel : join |")
-    print("|---|---|---|---|---|---|---|---|")
+    print(
+        "| join | events | rows | join, events/s | apart | pattern | kernel "
+        "| join : apart | pattern : join | kernel : join |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|---|")
     for case in [Case(inputs=inputs, is_on_close=closing) for closing in (False, True) for inputs in (2, 3)]:
         rows = case.events(keys)
         runs = {
-            "join": partial(run_log, join_log(case, rows)),
-            "pattern": partial(run_log, pattern_log(case, rows)),
+            "join": partial(run_log, join_log(case, rows, wanted.entry), wanted.taken),
+            "apart": partial(run_log, join_log(case, rows, wanted.entry), wanted.taken, _Apart),
+            "pattern": partial(run_log, pattern_log(case, rows, wanted.entry), wanted.taken),
             "kernel": partial(run_kernel, case.inputs, items_of(case, rows)),
         }
-        found = best_of(runs, 1 if quick else 3)
+        found = best_of(runs, 3)
         if len({timed.result for timed in found.values()}) > 1 and not case.is_on_close:
             raise SystemExit(f"{case} finds {found}")
         speeds = {name: len(rows) / timed.seconds for name, timed in found.items()}
         shown = " | ".join(f"{speed:,.0f}" for speed in speeds.values())
-        ratios = " | ".join(f"{speeds[name] / speeds['join']:.2f}" for name in ("pattern", "kernel"))
+        ratios = f"{speeds['join'] / speeds['apart']:.2f} | " + " | ".join(
+            f"{speeds[name] / speeds['join']:.2f}" for name in ("pattern", "kernel")
+        )
         name = f"{case.inputs} inputs, {'on_close' if case.is_on_close else 'each'}"
         print(f"| {name} | {len(rows):,} | {found['join'].result:,} | {shown} | {ratios} |")
 

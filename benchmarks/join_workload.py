@@ -20,6 +20,7 @@ from streams import Event, EventBatch
 OPEN_US = 4_000_000
 """How long an auction takes bids that nobody closes."""
 STREAMS = ("orders", "payments", "couriers", "auctions", "bids")
+DERIVED_STREAMS = ("paid", "delivered", "totals", "sold", "customers")
 COUNTED = "sold"
 """The join that has one event of each auction."""
 
@@ -68,6 +69,7 @@ inputs:
   - {{stream: payments, as: p, type: Part, key: order, closed_by: {{type: Last}}}}
 window: 2 s
 outer: [p]
+memory: {{rows: 25, spill: true}}
 return: {{order: id(o), customer: o.customer, payment: id(p), amount: p.amount}}
 ---
 kind: join
@@ -95,6 +97,7 @@ inputs:
   - {{stream: bids, as: b, type: Bid, closed_by: end}}
 emit: on_close
 outer: [b]
+memory: {{rows: 25, spill: true}}
 return: {{auction: id(a), bids: count(b), best: max(b.price)}}
 ---
 kind: pattern
@@ -119,6 +122,7 @@ _START_US = 1_767_225_600_000_000
 _STEP_US = 3_000  # between orders
 _FAR_US = 3_600_000_000
 _CUSTOMERS = 40
+_BEGINS = 64  # keys, so that each of a few shards has some
 
 _Row: TypeAlias = tuple[int, str, str, str, Mapping[str, Any]]  # time, stream, type, key, data
 
@@ -134,7 +138,7 @@ class Told:
 def join_events(orders: int, seed: int = 7) -> list[Told]:
     """About seven events of each order, by time; no two have the same.
 
-    The first event of each stream begins its time, and the last one is so late that every window is over.
+    The last event of each stream is so late that every window is over.
     """
     chance = random.Random(seed)
     rows: list[_Row] = []
@@ -143,10 +147,31 @@ def join_events(orders: int, seed: int = 7) -> list[Told]:
         rows += [*_order(number, at_us, chance), *(_auction(number // 2, at_us, chance) if number % 2 else ())]
     rows.sort(key=lambda row: row[0])
     ends: list[_Row] = [(_FAR_US, stream, "Time", "end", {}) for stream in STREAMS]
-    begins: list[_Row] = [(-_STEP_US, stream, "Time", "begin", {}) for stream in STREAMS]
     return [
         Told(stream, Event(id=f"e{place}", type=kind, time_us=_START_US + at_us + place, key=key, data=data))
-        for place, (at_us, stream, kind, key, data) in enumerate([*begins, *rows, *ends])
+        for place, (at_us, stream, kind, key, data) in enumerate([*rows, *ends])
+    ]
+
+
+def begins() -> list[Told]:
+    """Events with which the time of each stream begins in every shard, of many keys and before all others.
+
+    An input that has had no event does not hold the others back: an event of it that is posted behind later ones of
+    others is too late for what these have decided. So these are posted, and matched, first.
+    """
+    return [
+        Told(
+            stream,
+            Event(
+                id=f"begin{number}",
+                type="Time",
+                time_us=_START_US - _STEP_US,
+                key=f"b{number}",
+                data={"order": f"b{number}"},
+            ),
+        )
+        for stream in STREAMS
+        for number in range(_BEGINS)
     ]
 
 

@@ -92,7 +92,7 @@ class Outcome:
         dead_letters: All of them.
         killed: How often each kind of process was killed.
         spared: Kinds of process that were to be killed and did not run in all that time.
-        starts: How often each process was started.
+        starts: How often each process was started, with the start that it was found with.
         seconds: From the first request to the last alert.
     """
 
@@ -166,7 +166,19 @@ class Case(Protocol):
 
 
 class Orders:
-    """Orders with early endings, patterns on one stream."""
+    """Orders with early endings, patterns on one stream.
+
+    Args:
+        stream: Its name.
+        mark: Ends the names of its patterns; a service that has several such streams takes each name once.
+    """
+
+    def __init__(self, stream: str = STREAM, mark: str = "") -> None:
+        self._stream = stream
+        self._texts = {
+            f"{name}{mark}": text.replace(f"PATTERN {name} ", f"PATTERN {name}{mark} ", 1)
+            for name, text in PATTERNS.items()
+        }
 
     def events(self, plan: Plan) -> list[Event]:
         """Seventeen or so of an order."""
@@ -174,19 +186,38 @@ class Orders:
 
     def stream_of(self, event: Event) -> str:
         """There is one."""
-        return STREAM
+        return self._stream
 
     def expected(self, events: Sequence[Event], request: int) -> Outcome:
-        """Alerts and early endings."""
-        return expected_of(events, request)
+        """Alerts and early endings, by shards in this process."""
+        constraint_set = order_constraints()
+        steps: list[Step] = [
+            StreamOn(StreamDeclaration(name=self._stream, end_events=tuple(sorted(constraint_set.end_events)))),
+            ConstraintsOn(name=self._stream, version=1, document=to_document(constraint_set)),
+            *(PatternOn(name=name, version=1, text=text) for name, text in self._texts.items()),
+            *(events[start : start + request] for start in range(0, len(events), request)),
+        ]
+        rows = run_inline(log_of(steps, stream=self._stream))
+        return Outcome(
+            expected=[body["id"] for body in bodies(rows, "alert")],
+            expected_endings=[body["id"] for body in bodies(rows, "ending")],
+            dead_letters=[f"expected: {body['reason']}" for body in bodies(rows, "dead-letter")],
+        )
 
     def declare(self, service: TemporaryService) -> None:
         """The stream, its constraints and its patterns."""
-        declare(service)
+        constraint_set = order_constraints()
+        service.client.post("/streams", {"name": self._stream, "end_events": sorted(constraint_set.end_events)})
+        service.client.post("/constraints", {"stream": self._stream, **to_document(constraint_set)})
+        for text in self._texts.values():
+            service.client.post("/patterns", {"stream": self._stream, "text": text})
 
     def look(self, service: TemporaryService, outcome: Outcome, patience_s: float) -> None:
         """Alerts and early endings."""
-        _look(service, outcome)
+        client, stream = service.client, self._stream
+        outcome.found = [alert["id"] for alert in client.pages("/alerts", stream=stream)]
+        outcome.found_endings = [ending["id"] for ending in client.pages("/endings", stream=stream)]
+        outcome.dead_letters += [letter["reason"] for letter in client.pages("/dead-letters", stream=stream)]
 
 
 ORDERS: Case = Orders()
@@ -198,7 +229,7 @@ def disturbed(
     """Post, kill, wait until all is matched, and look.
 
     Args:
-        service: Started for this; its processes are killed.
+        service: Its processes are killed; it may have other events already, all of them matched.
         plan: What is done.
         say: Told of each kill.
         case: What is posted.
@@ -206,6 +237,7 @@ def disturbed(
     events = case.events(plan)
     outcome = case.expected(events, plan.request)
     case.declare(service)
+    starts, before = _starts(service), service.client.get("/pipeline")["backlog"]["appended"]["events"]
     begun, posted = time.monotonic(), Flag()
     killer = Killer(service, plan, outcome, say)
     thread = Thread(target=killer.run, args=(posted,), name="killer")
@@ -224,37 +256,15 @@ def disturbed(
         posted.set()
         thread.join()
     require_ready(service.client, service.supervisor)
-    _await_drained(service, len(events), plan.patience_s)
+    await_drained(service, before + len(events), plan.patience_s)
     case.look(service, outcome, plan.patience_s)
     outcome.seconds = time.monotonic() - begun
-    outcome.starts = {name: service.supervisor.starts(name) for name in ("api", "pipeline", "deliverer")}
+    outcome.starts = {name: 1 + count - starts[name] for name, count in _starts(service).items()}
     return outcome
 
 
-def expected_of(events: Sequence[Event], request: int) -> Outcome:
-    """What the events have, by shards in this process."""
-    constraint_set = order_constraints()
-    steps: list[Step] = [
-        StreamOn(StreamDeclaration(name=STREAM, end_events=tuple(sorted(constraint_set.end_events)))),
-        ConstraintsOn(name=STREAM, version=1, document=to_document(constraint_set)),
-        *(PatternOn(name=name, version=1, text=text) for name, text in PATTERNS.items()),
-        *(events[start : start + request] for start in range(0, len(events), request)),
-    ]
-    rows = run_inline(log_of(steps, stream=STREAM))
-    return Outcome(
-        expected=[body["id"] for body in bodies(rows, "alert")],
-        expected_endings=[body["id"] for body in bodies(rows, "ending")],
-        dead_letters=[f"expected: {body['reason']}" for body in bodies(rows, "dead-letter")],
-    )
-
-
-def declare(service: TemporaryService) -> None:
-    """The stream, its constraints and its patterns, by the API."""
-    constraint_set = order_constraints()
-    service.client.post("/streams", {"name": STREAM, "end_events": sorted(constraint_set.end_events)})
-    service.client.post("/constraints", {"stream": STREAM, **to_document(constraint_set)})
-    for text in PATTERNS.values():
-        service.client.post("/patterns", {"stream": STREAM, "text": text})
+def _starts(service: TemporaryService) -> dict[str, int]:
+    return {name: service.supervisor.starts(name) for name in ("api", "pipeline", "deliverer")}
 
 
 class Killer:
@@ -270,7 +280,7 @@ class Killer:
         self._outcome = outcome
         self._say = say
         self._random = random.Random(plan.seed)
-        self._matched = 0
+        self._matched = service.client.get("/pipeline")["backlog"]["matched"]["events"]
         self.strikes = 0
 
     def run(self, posted: Flag) -> None:
@@ -356,21 +366,14 @@ def name_of(pid: int) -> str:
         return ""
 
 
-def _await_drained(service: TemporaryService, events: int, patience_s: float) -> None:
-    """Wait until the pipeline says that all is matched; what is wrong then is said by the comparison."""
+def await_drained(service: TemporaryService, events: int, patience_s: float) -> None:
+    """Wait until the pipeline says that all of so many is matched; what is wrong then is said by the comparison."""
     deadline = time.monotonic() + patience_s
     while time.monotonic() < deadline:
         backlog = service.client.get("/pipeline")["backlog"]
         if backlog["waiting"]["events"] == 0 and backlog["appended"]["events"] >= events:
             return
         Flag().wait(0.2)
-
-
-def _look(service: TemporaryService, outcome: Outcome) -> None:
-    client = service.client
-    outcome.found = [alert["id"] for alert in client.pages("/alerts", stream=STREAM)]
-    outcome.found_endings = [ending["id"] for ending in client.pages("/endings", stream=STREAM)]
-    outcome.dead_letters += [letter["reason"] for letter in client.pages("/dead-letters", stream=STREAM)]
 
 
 def main(case: Case = ORDERS, description: str | None = __doc__) -> None:

@@ -11,14 +11,17 @@ from joins.document import JoinBody, JoinInput, read_join
 from joins.errors import JoinError, JoinRefused, JoinStateError
 from joins.exercises import JOIN_EXERCISE
 from joins.explaining import explain
+from joins.figures import FIGURE, figures
 from joins.items import Cause, Item, ItemColumns, JoinedColumns, Why
 from joins.merging import (
     CLOSED,
     LAST,
     MARKS,
+    RANGE,
     RETRACTED,
     REVOCABLE,
     attributes_of,
+    finished_range,
     merged_data,
     merged_id,
     merged_ids,
@@ -32,10 +35,12 @@ from joins.windows import Window, WindowKind
 
 __all__ = [
     "CLOSED",
+    "FIGURE",
     "JOIN_EXERCISE",
     "LAST",
     "MARKS",
     "MOST_INPUTS",
+    "RANGE",
     "RETRACTED",
     "REVOCABLE",
     "Broken",
@@ -57,6 +62,8 @@ __all__ = [
     "WindowKind",
     "attributes_of",
     "explain",
+    "figures",
+    "finished_range",
     "keeps_rows",
     "merged_data",
     "merged_id",

@@ -17,6 +17,7 @@ Late: TypeAlias = Literal["report", "drop", "fail"]
 Retractions: TypeAlias = Literal["take", "event"]
 Closing: TypeAlias = Literal["unique", "clustered", "end", "punctuation", "workflow"]
 
+_TRACE_ENDS = frozenset[Closing]({"end", "punctuation", "workflow"})
 _ALIAS = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d|w)\s*")
 _UNITS_US = {
@@ -28,7 +29,7 @@ _UNITS_US = {
     "d": 86_400_000_000,
     "w": 604_800_000_000,
 }
-_MEMBERS = ("inputs", "window", "emit", "outer", "return", "type", "late")
+_MEMBERS = ("inputs", "window", "emit", "outer", "return", "type", "late", "memory")
 _MEMBERS_OF_INPUT = ("stream", "as", "type", "key", "closed_by", "window", "retractions")
 
 
@@ -46,6 +47,7 @@ class JoinInput:
         closings: When a key of it is finished.
         closing_types: Types of which an event finishes its key; they take part.
         retractions: What retractions of a derived stream are: they take events out, or are events like others.
+        retractions_us: For how long events can be retracted, where its window is not longer.
     """
 
     alias: str
@@ -57,6 +59,17 @@ class JoinInput:
     closings: frozenset[Closing]
     closing_types: frozenset[str]
     retractions: Retractions = "take"
+    retractions_us: int = 0
+
+    @property
+    def revocable_us(self) -> int | None:
+        """For how long its events can be retracted; None: until their key is finished."""
+        return max(self.retractions_us, self.window.size if self.window.kind == "time" else 0) or None
+
+    @property
+    def ends_with_traces(self) -> bool:
+        """Whether its keys are finished with their traces, and by punctuations."""
+        return not self.closings.isdisjoint(_TRACE_ENDS)
 
     @property
     def closes(self) -> bool:
@@ -75,6 +88,7 @@ class JoinBody:
         columns: What the events say.
         event_type: Their type; None: the name of the join.
         late: What to do with an event of a key that its input has finished.
+        memory_rows: At most this many events per shard are kept in memory, and the others on disk; None: all in memory.
     """
 
     inputs: tuple[JoinInput, ...]
@@ -83,6 +97,7 @@ class JoinBody:
     columns: tuple[Column, ...]
     event_type: str | None
     late: Late
+    memory_rows: int | None = None
 
     @property
     def reporting(self) -> tuple[int, ...]:
@@ -118,6 +133,7 @@ def read_join(document: Mapping[str, Any]) -> JoinBody:
         columns=read_columns(document.get("return"), aliases, is_on_close=emit == "on_close"),
         event_type=None if document.get("type") is None else _text(document, "type"),
         late=cast("Late", _choice(document, "late", get_args(Late))),
+        memory_rows=_memory(document["memory"]) if "memory" in document else None,
     )
     for column in body.columns:
         if column.function == "decided_by" and column.alias not in body.outer:
@@ -157,8 +173,27 @@ def _input(value: object, number: int, usual: Window) -> JoinInput:
         window=_window(value["window"], f"{place}.window") if "window" in value else usual,
         closings=kinds,
         closing_types=closing_types,
-        retractions=cast("Retractions", _choice(value, "retractions", get_args(Retractions))),
+        **_retractions(value, place),
     )
+
+
+def _retractions(value: Mapping[str, Any], place: str) -> dict[str, Any]:
+    found = value.get("retractions", "take")
+    if found in get_args(Retractions):
+        return {"retractions": found}
+    if (span_us := _duration_us(found)) is None:
+        raise JoinRefused(
+            f"'retractions' of {place} is {found!r}; write take or event, or for how long events can be retracted, "
+            "such as '2 h'",
+            field=f"{place}.retractions",
+        )
+    return {"retractions_us": span_us}
+
+
+def _duration_us(value: object) -> int | None:
+    """The length of a text such as ``15 min``; None: it is none."""
+    found = _DURATION.fullmatch(value) if isinstance(value, str) else None
+    return (round(float(found[1]) * _UNITS_US[found[2]]) or None) if found else None
 
 
 def _closings(value: object, place: str) -> tuple[frozenset[Closing], frozenset[str]]:
@@ -180,10 +215,8 @@ def _closings(value: object, place: str) -> tuple[frozenset[Closing], frozenset[
 def _window(value: object, place: str) -> Window:
     if value in ("none", None):
         return Window()
-    if isinstance(value, str) and (found := _DURATION.fullmatch(value)):
-        size = round(float(found[1]) * _UNITS_US[found[2]])
-        if size > 0:
-            return Window("time", size)
+    if (size := _duration_us(value)) is not None:
+        return Window("time", size)
     if isinstance(value, Mapping) and list(value) == ["last"]:
         last = value["last"]
         if isinstance(last, int) and not isinstance(last, bool) and last > 0:
@@ -193,6 +226,24 @@ def _window(value: object, place: str) -> Window:
         "events of each key, or none",
         field=place,
     )
+
+
+def _memory(value: object) -> int:
+    rows = value.get("rows") if isinstance(value, Mapping) else None
+    if not isinstance(value, Mapping) or isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
+        raise JoinRefused(
+            f"'memory' of a join is {value!r}; write {{rows: 2000000, spill: true}}: at most this many events of each "
+            "shard are in memory, the others on disk",
+            field="memory",
+        )
+    _require_known(value, ("rows", "spill"), "'memory' of a join")
+    if value.get("spill") is not True:
+        raise JoinRefused(
+            "'memory' of a join needs 'spill: true': a join whose memory is full would else have to forget events, and "
+            "miss results; without 'memory' all events are kept in memory",
+            field="memory",
+        )
+    return rows
 
 
 def _outer(value: object, aliases: Sequence[str]) -> tuple[str, ...]:
@@ -214,19 +265,23 @@ def _require_bounds(body: JoinBody) -> None:
     """
     if body.emit == "on_close" and not any(one.closes for one in body.inputs):
         raise JoinRefused("emit: on_close needs an input whose keys finish: give one a 'closed_by'", field="emit")
+    if body.memory_rows is not None:
+        return
     for number, one in enumerate(body.inputs):
         others = [other for place, other in enumerate(body.inputs) if place != number]
         is_purged = any(other.closes and other.window.kind == "time" for other in others)
         if one.window.kind == "none" and not all(other.closes for other in others) and not is_purged:
             raise JoinRefused(
-                f"nothing bounds the events of the input {one.alias!r} that are kept: give it a 'window', or let the "
-                f"other inputs say by 'closed_by' when their keys are finished",
+                f"nothing bounds the events of the input {one.alias!r} that are kept: give it a 'window', let the "
+                f"other inputs say by 'closed_by' when their keys are finished, or give the join a 'memory' with "
+                "'spill: true'",
                 field=f"inputs[{number}]",
             )
         if one.window.kind == "events-of-key" and not all(other.closes for other in others) and not is_purged:
             raise JoinRefused(
                 f"the newest events of each key of the input {one.alias!r} are kept for ever, as no key finishes: "
-                f"give it a window of time, or let the other inputs say by 'closed_by' when their keys are finished",
+                f"give it a window of time, let the other inputs say by 'closed_by' when their keys are finished, or "
+                "give the join a 'memory' with 'spill: true'",
                 field=f"inputs[{number}]",
             )
 

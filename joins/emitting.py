@@ -34,12 +34,8 @@ from streams import (
 )
 
 _ID_LENGTH = 32
-_WINDOW, _FINISHED, _END, _RETRACTED = (
-    "window",
-    "finished",
-    "end_of_input",
-    "retracted",
-)  # what decides that an event is absent
+_WINDOW, _FINISHED, _END = "window", "finished", "end_of_input"  # what decides that an event is absent
+_TAKEN_BACK = "retracted"  # so does this
 
 
 class MemberEvents:
@@ -104,13 +100,17 @@ class DerivedEvents:
         body: What it does.
         name: Of the join.
         version: Of the join.
+
+    Attributes:
+        event_type: Of the events.
     """
 
     def __init__(self, body: JoinBody, name: str, version: int) -> None:
         self._aliases = [one.alias for one in body.inputs]
         self._columns = body.columns
         self._head = orjson.dumps(["join", name, version])[:-1].decode()
-        self._type = texts_of([body.event_type or name])
+        self.event_type = body.event_type or name
+        self._type = texts_of([self.event_type])
 
     def of_combinations(self, held: HeldEvents, found: JoinedColumns, *, is_over: bool = False) -> EventBatch:
         """An event for each combination, in their order; ``is_over``: the end of the input has decided them."""
@@ -132,7 +132,7 @@ class DerivedEvents:
             keys: Strings, and their hashes.
             times_us: Of the events.
             values: Of each column, of each key: what the event says, as plain JSON.
-            behind: Id of the retraction that the events are corrections of; empty: there is none.
+            behind: Id of the event that the one event corrects; empty: there is none.
         """
         contents = json_contents(keys[0])
         end = f'",{json_text(behind)}]' if behind else '"]'
@@ -174,7 +174,7 @@ class DerivedEvents:
         what: list[Texts] = []
         for alias, some in events.items():
             what += [f'{"," if what else "["}[{json_text(alias)},"', some.ids, '"]']
-        whys = [f'"{word}"' for word in ("", _WINDOW, _END if is_over else _FINISHED, _RETRACTED)]
+        whys = [f'"{word}"' for word in ("", _WINDOW, _END if is_over else _FINISHED, _TAKEN_BACK)]
 
         def text(column: Column) -> Texts:
             if column.function == "decided_by":

@@ -10,7 +10,7 @@ JOIN_EXERCISE = "joins.exercises:joined"
 
 
 def joined() -> int:
-    """Join two events, let time pass, and grow, drop, save and load what is held.
+    """Join two events, let time pass, and grow, drop, take out, put back, save and load what is held.
 
     Returns:
         How many results there were.
@@ -24,5 +24,7 @@ def joined() -> int:
     join.is_over(3)
     join.change([Window("time", 5), Window()])
     join.drop(join.keys()[:1])
+    keys, events = join.take(join.coldest(2))
+    join.put(keys, events[events["sequence"].argsort()])
     again.load(*join.dump())
     return len(found.members)

@@ -19,7 +19,12 @@ _CLOSINGS = {
 
 def explain(body: JoinBody) -> list[str]:
     """Which algorithm runs and why, what is kept of each input and for how long, and what is emitted when."""
-    return [_algorithm(body), *(_kept(body, number) for number in range(len(body.inputs))), *_emitted(body)]
+    return [
+        _algorithm(body),
+        *_memory(body),
+        *(_kept(body, number) for number in range(len(body.inputs))),
+        *_emitted(body),
+    ]
 
 
 def _algorithm(body: JoinBody) -> str:
@@ -30,7 +35,17 @@ def _algorithm(body: JoinBody) -> str:
         return f"{many}PWJoin: an event goes when it leaves its window, or earlier, when no other input can join it."
     if closes:
         return f"{many}PJoin: there are no windows, so an event goes when no other input can join it."
-    return f"{many}WJoin: no input finishes its keys, so an event goes when it leaves its window."
+    if has_windows:
+        return f"{many}WJoin: no input finishes its keys, so an event goes when it leaves its window."
+    return f"{many}Join: there are no windows, and no input finishes its keys, so no event goes."
+
+
+def _memory(body: JoinBody) -> Iterator[str]:
+    if body.memory_rows is not None:
+        yield (
+            f"At most {body.memory_rows:,} events of a shard are in memory. Where there are more, those of the keys of "
+            "which nothing has come for longest go to disk, and come back with the next event of their key."
+        )
 
 
 def _kept(body: JoinBody, number: int) -> str:
@@ -42,10 +57,11 @@ def _kept(body: JoinBody, number: int) -> str:
         ends.append(f"{_listed([other.alias for other in others])} {_has(others)} finished their key")
     elif spans := [other for other in others if other.closes and other.window.kind == "time"]:
         ends.append(f"{spans[0].alias} has finished their key and its events have left their window")
+    until = f"until {' or until '.join(ends)}" if ends else "for ever"
     said = sorted({_CLOSINGS[closing] for closing in one.closings})
     said += [f"with an event of type {name}" for name in sorted(one.closing_types)]
     own = f"a key of it is finished {', or '.join(said)}" if said else "it finishes no key"
-    return f"{one.alias}: events are kept until {' or until '.join(ends)}; {own}."
+    return f"{one.alias}: events are kept {until}; {own}."
 
 
 def _emitted(body: JoinBody) -> Iterator[str]:

@@ -29,6 +29,7 @@ class HeldEvents:
     def __init__(self, sequences: NDArray[np.int64], batch: EventBatch, is_counted: NDArray[np.bool_]) -> None:
         self._types: dict[str, int] = {}
         self._sequences = GrowingNumbers(sequences)
+        self._rows: GrowingNumbers | None = None  # of each sequence number its row; None: they are in that order
         self._is_counted = GrowingNumbers(is_counted)
         self._times_us = GrowingNumbers(batch.time_us)
         self._hashes = GrowingNumbers(batch.key_hashes)
@@ -50,8 +51,32 @@ class HeldEvents:
 
     def add(self, sequences: NDArray[np.int64], batch: EventBatch) -> None:
         """More events, with numbers behind those that are there."""
+        if self._rows is not None:
+            self._rows.add(len(self) + np.arange(len(sequences)))
         self._sequences.add(sequences)
-        self._is_counted.add(np.zeros(len(sequences), np.bool_))
+        self._append(batch, np.zeros(len(sequences), np.bool_))
+
+    def restore(self, sequences: NDArray[np.int64], batch: EventBatch, is_counted: NDArray[np.bool_]) -> None:
+        """Events that were here once and are needed again; those that are still here stay as they are.
+
+        Args:
+            sequences: Ascending.
+            batch: The events.
+            is_counted: Which of them have taken part in something.
+        """
+        known = self._sequences.values
+        places = np.searchsorted(known, sequences)
+        is_new = np.ones(len(sequences), np.bool_)
+        inside = places < len(known)
+        is_new[inside] = known[places[inside]] != sequences[inside]
+        some = np.flatnonzero(is_new)
+        rows = np.arange(len(known)) if self._rows is None else self._rows.values
+        self._rows = GrowingNumbers(np.insert(rows, places[some], len(known) + np.arange(len(some))))
+        self._sequences = GrowingNumbers(np.insert(known, places[some], sequences[some]))
+        self._append(batch.take(some), is_counted[some])
+
+    def _append(self, batch: EventBatch, is_counted: NDArray[np.bool_]) -> None:
+        self._is_counted.add(is_counted)
         self._times_us.add(batch.time_us)
         self._hashes.add(batch.key_hashes)
         self._codes.add(self._coded(batch))
@@ -60,7 +85,8 @@ class HeldEvents:
 
     def rows_of(self, sequences: NDArray[np.int64]) -> NDArray[np.intp]:
         """The rows of some events that are there."""
-        return np.searchsorted(self._sequences.values, sequences)
+        places = np.searchsorted(self._sequences.values, sequences)
+        return places if self._rows is None else cast("NDArray[np.intp]", self._rows.values[places])
 
     def ids(self, rows: NDArray[np.intp]) -> pa.Array:
         """The ids of some events, as strings."""
@@ -88,15 +114,15 @@ class HeldEvents:
         keys = self.keys(rows), self.hashes(rows)
         return EventBatch.of_hashed(self.ids(rows), types, self.times_us(rows), keys, self.data(rows))
 
+    def is_counted(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Which of some events have taken part in something."""
+        return cast("NDArray[np.bool_]", self._is_counted.values[rows])
+
     def count(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Which of some events, each named once, have not taken part in anything so far; from now on they have."""
         is_new = ~self._is_counted.values[rows]
         self._is_counted.values[rows] = True
         return cast("NDArray[np.bool_]", is_new)
-
-    def has_counted(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Which of some events have taken part in something."""
-        return cast("NDArray[np.bool_]", self._is_counted.values[rows])
 
     def is_sparse(self, needed: int, least: int) -> bool:
         """Whether most are not needed, and it is time to forget them.

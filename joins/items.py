@@ -19,6 +19,7 @@ class Item(IntEnum):
     CLOSING = tables.CLOSING
     PLACE = tables.PLACE
     TIME = tables.TIME
+    REMINDER = tables.REMINDER
 
 
 class Cause(IntEnum):
@@ -44,7 +45,8 @@ class ItemColumns:
 
     Attributes:
         kinds: uint8 ``Item``. ``EVENT``: an event of a key. ``CLOSING``: no more events of the key come on the input.
-            ``PLACE``: an event without a key. ``TIME``: time has come that far.
+            ``PLACE``: an event without a key. ``TIME``: time has come that far. ``REMINDER``: as ``CLOSING``, of a key
+            in a range that was closed before, which may be known.
         inputs: uint8 numbers of inputs; 0 for times.
         keys: uint64 hashed keys; 0 for places and times.
         times_us: int64; one that is older than an item before it counts as that time.

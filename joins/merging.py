@@ -16,22 +16,38 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from streams import Event, chosen_texts, column_of, hex_texts, joined_texts, json_text, texts_of
+from streams import (
+    EVERY_KEY,
+    Event,
+    EventBatch,
+    KeyRange,
+    chosen_texts,
+    column_of,
+    hex_texts,
+    joined_texts,
+    json_text,
+    pieces_of,
+    texts_of,
+)
 
 LAST = ".last"
 """Behind the alias of an event that finishes its key."""
 CLOSED = ".closed"
 """Behind the alias of what only says that a key is finished."""
 
+RANGE = ".range"
+"""Behind the alias of what says that all keys of a range are finished; its data are the range."""
+
 RETRACTED = ".retracted"
 """Behind the type of an event that takes another one back, and behind the alias of such an event."""
 REVOCABLE = ".revocable"
 """Behind the alias of an event that may be taken back."""
 
-MARKS = ("", LAST, CLOSED, RETRACTED, REVOCABLE, REVOCABLE + LAST)
+MARKS = ("", LAST, CLOSED, RANGE, RETRACTED, REVOCABLE, REVOCABLE + LAST)
 """All of them, by number."""
 
 _PLACED = 18  # characters in front of the id
+_LAST_PLACE = (1 << 64) - 1
 
 
 def merged_id(number: int, place: int, identity: str) -> str:
@@ -43,6 +59,24 @@ def merged_id(number: int, place: int, identity: str) -> str:
         identity: Id of the event in its stream.
     """
     return f"{number:02x}{place:016x}{identity}"
+
+
+def finished_range(number: int, alias: str, keys: KeyRange, time_us: int) -> EventBatch:
+    """The row by which an input finishes a range of keys: it comes behind all events of its time and input.
+
+    Args:
+        number: Of the input.
+        alias: Of the input.
+        keys: The range.
+        time_us: When it is finished.
+    """
+    return EventBatch.of_hashed(
+        texts_of([merged_id(number, _LAST_PLACE, "")]),
+        texts_of([alias + RANGE]).dictionary_encode(),
+        np.array([time_us], np.int64),
+        (texts_of([""]), np.array([EVERY_KEY], np.uint64)),
+        pieces_of([orjson.dumps(keys.to_json())], pa.binary()),
+    )
 
 
 def merged_ids(number: int, places: NDArray[np.uint64], identities: pa.Array) -> pa.Array:

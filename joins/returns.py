@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast, get_args
+
+import orjson
 
 from joins.errors import JoinRefused
 
@@ -194,3 +197,16 @@ _FINALS: Mapping[str, Callable[[Any], Any]] = {
     "distinct": _number,
     "avg": _mean,
 }
+
+
+def packed_totals(totals: Any) -> bytes:
+    """Totals as JSON; sums may have more than 64 bits."""
+    try:
+        return orjson.dumps(totals)
+    except TypeError:
+        return json.dumps(totals).encode()
+
+
+def unpacked_totals(text: bytes) -> Any:
+    """The totals that ``packed_totals`` has packed."""
+    return json.loads(text)

@@ -5,50 +5,38 @@ The merged events come in one order: by time, then by input, then as they came.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from itertools import islice
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from joins.costs.observing import StateObserver
 from joins.document import JoinBody
-from joins.emitting import DerivedEvents, MemberEvents
+from joins.emitting import DerivedEvents
 from joins.errors import JoinStateError
+from joins.figures import numbers_of
+from joins.finished_ranges import FinishedRanges
 from joins.held_events import HeldEvents
 from joins.items import Item, ItemColumns, JoinedColumns
-from joins.ledger import Ledger, Life, Revocable, Said, members_of
-from joins.merging import CLOSED, LAST, MARKS, RETRACTED, REVOCABLE, original_ids, original_of
-from joins.outputs import Broken, JoinOutput, joined_outputs
-from joins.retracting import Removed, absences, hashed, left_alone, retractions_of, total_of
-from joins.returns import Column, Totals
+from joins.merging import CLOSED, LAST, MARKS, RANGE, RETRACTED, REVOCABLE, original_of
+from joins.outputs import Broken, JoinOutput, joined_outputs, with_ends
+from joins.paging import Pager
+from joins.retracting import KnownBeside, Retractions
+from joins.totalling import KeyTotals
 from joins.windowed import WindowJoin
-from streams import NEVER_US, EventBatch, column_of, texts_of
+from streams import EventBatch, KeyRange, SpilledFiles, texts_of
 
 _FORMAT = 1
+_FEW = 1_024
 _NO_ITEMS = ItemColumns.of([])
 _KEPT = 8  # events are forgotten when they are more than this part of those that were ever stored at a time
 
 
-_NO_EVENTS = EventBatch.from_events([])
-_NOTHING = JoinOutput(events=_NO_EVENTS, passed_on=_NO_EVENTS)
-_CountedEvent: TypeAlias = tuple[int, str, int, int, Sequence[Any]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Counted:
-    """Events that take part in something for the first time.
-
-    Attributes:
-        results: Of each the number of its combination, ascending.
-        events: Of each its hashed key, its key, the number of its input, its sequence number, and its values.
-    """
-
-    results: NDArray[np.int64]
-    events: Sequence[_CountedEvent]
+_Part: TypeAlias = tuple[NDArray[np.intp], Item, NDArray[np.uint64], NDArray[np.uint8]]
+"""Items of one kind: their rows, the kind, their keys and their inputs."""
 
 
 class JoinRun:
@@ -58,18 +46,27 @@ class JoinRun:
         body: What it does.
         name: Of the join.
         version: Of the join.
+        files: Where its rows go that do not fit into its memory; None: to a scratch folder.
     """
 
-    def __init__(self, body: JoinBody, name: str, version: int) -> None:
+    def __init__(self, body: JoinBody, name: str, version: int, files: SpilledFiles | None = None) -> None:
         self.body, self.name, self.version = body, name, version
+        self.spilled = files or SpilledFiles()
         self._join = WindowJoin([one.window for one in body.inputs], outer=body.reporting)
         self._held = HeldEvents.empty()
         self._derived = DerivedEvents(body, name, version)
-        self._totals = Totals(body.columns)
-        self._open: dict[int, tuple[str, list[Any]]] = {}  # totals of keys that are not over, with their texts
-        self._ledger: Ledger | None = None  # from the first event on that may be retracted
+        self._totals = KeyTotals(body)
+        self._retractions: Retractions | None = None  # from the first event on that may be retracted
+        self._observer = _observer_of(body)
         self.is_suspended = False
+        self._pager = self._pager_of(body)
+        self._lost: str | None = None
+        self._has_said_so = False
         self._newest_keys: dict[int, int] = {}  # of inputs whose events of a key come together
+        self._ranges = FinishedRanges(len(body.inputs))
+        self._may_have_ranges = any(one.ends_with_traces for one in body.inputs)
+        self._broken = 0  # events of keys that their input had finished by ranges
+        self._most_over = _FEW
         self._numbers = {
             f"{one.alias}{mark}": (number, mark) for number, one in enumerate(body.inputs) for mark in MARKS
         }
@@ -79,225 +76,174 @@ class JoinRun:
         """How far time has come; None before the first event."""
         return self._join.now_us
 
+    @property
+    def files(self) -> list[str]:
+        """Names of the files of its rows that are on disk."""
+        return [] if self._pager is None else self._pager.disk.names
+
+    def verify(self) -> None:
+        """Compare the checksums of the files of its rows.
+
+        Raises:
+            StateLost: One is missing or damaged; the message names it.
+        """
+        if self._pager is not None:
+            self._pager.disk.verify()
+
+    @property
+    def has_stopped(self) -> bool:
+        """Whether it takes nothing in any more."""
+        return self.is_suspended or self._lost is not None
+
+    def lose(self, reason: str) -> None:
+        """Stop for good, as rows that were on disk are gone: a join without them would miss results.
+
+        Args:
+            reason: A sentence that the next output says.
+        """
+        self._lost = reason
+
     def measures(self) -> dict[str, int]:
-        """Counts, as ``JoinStats`` has them."""
-        return {**asdict(self._join.stats), "open_totals": len(self._open)}
+        """Counts, as ``JoinStats`` has them, of memory and disk, and what ``figures`` makes sentences of."""
+        figures = numbers_of(self.body, self._observer, self._join.stored_by_input)
+        counts = {**asdict(self._join.stats), "open_totals": len(self._totals.open), **figures}
+        counts |= {} if self._retractions is None else self._retractions.ledger.counts()
+        counts["violations"] += self._broken
+        if self._pager is not None:
+            spilled = self._pager.measures()
+            counts["stored"] += spilled["spilled"]
+            counts["keys"] += spilled["spilled_keys"]
+            counts["expired"] += self._pager.expired
+            counts |= spilled
+        return counts
 
     def process(self, batch: EventBatch) -> JoinOutput:
-        """Take merged events in; of what an input of another version has handed on only the time counts."""
-        if not len(batch) or self.is_suspended:
-            return _NOTHING
+        """Take merged events in; of what an input of another version has handed on only the time counts.
+
+        Raises:
+            StateLost: A file of rows on disk is missing or damaged.
+        """
+        if self._retractions is None and any(REVOCABLE in name for name in batch.type_names) and not self.has_stopped:
+            self._retractions = Retractions(self.body, self._join, self._derived, self._totals)
+            self._retractions.begin(self._held)
+        is_special = np.array([name.endswith((RANGE, RETRACTED)) for name in batch.type_names], np.bool_)
+        if not is_special.any():
+            return self._process(batch)
+        found, first = [], 0
+        for row in np.flatnonzero(is_special[batch.type_codes]).tolist():
+            said = batch.slice(row, 1)
+            is_range = batch.type_names[batch.type_codes[row]].endswith(RANGE)
+            found.append(self._process(batch.slice(first, row - first)))
+            found.append(self._finish_range(said) if is_range else self._take_back(said))
+            first = row + 1
+        return joined_outputs([*found, self._process(batch.slice(first))])
+
+    def _process(self, batch: EventBatch) -> JoinOutput:
+        """Take in merged events that finish no ranges."""
+        if not len(batch) or self.has_stopped:
+            return self._nothing()
         is_known, until_us = np.array([name in self._numbers for name in batch.type_names]), int(batch.time_us.max())
         batch = batch.take(np.flatnonzero(is_known[batch.type_codes]))
-        marks = [self._numbers.get(name, (0, ""))[1] for name in batch.type_names]
-        if self._ledger is None and any(mark.startswith(REVOCABLE) for mark in marks):
-            self._ledger = self._new_ledger()
-        retractions = np.flatnonzero(np.array([mark == RETRACTED for mark in marks], np.bool_)[batch.type_codes])
-        if not len(retractions):
-            return self._taken(batch, until_us)
-        outputs, begin = [], 0
-        for row in retractions.tolist():
-            outputs.append(self._taken(batch.slice(begin, row - begin), int(batch.time_us[: row + 1].max())))
-            outputs.append(self._retracted(batch.slice(row, 1)))
-            begin = row + 1
-        return joined_outputs([*outputs, self._taken(batch.slice(begin), until_us)])
+        cuts = [] if self._pager is None else self._pager.cuts(batch.key_hashes)
+        parts = []
+        for first, last in zip([0, *cuts], [*cuts, len(batch)], strict=True):
+            part = batch.slice(first, last - first)
+            parts.append(self._processed(part, int(part.time_us.max()) if last < len(batch) else until_us))
+            if parts[-1].is_suspended:
+                break
+        self._forget_implied()
+        return joined_outputs(parts)
 
-    def _taken(self, batch: EventBatch, until_us: int) -> JoinOutput:
-        """Take merged events in that take nothing back, and let time come so far."""
-        if self.is_suspended:
-            return _NOTHING
+    def _finish_range(self, batch: EventBatch) -> JoinOutput:
+        """An input finishes a range: the keys in it that the join knows are closed, in the order of their numbers.
+
+        Args:
+            batch: One row.
+        """
+        (kind,), (said,) = (batch.columns.column(name).to_pylist() for name in ("type", "data"))
+        time_us = int(batch.time_us[0])
+        parts = [self.advance_time(time_us)]
+        if kind in self._numbers and not self.has_stopped:  # else of an input of another version
+            number, _ = self._numbers[kind]
+            if self._pager is not None:
+                self._pager.expire(self._join.now_us or time_us)
+            keys = self._ranges.finish(number, KeyRange.from_json(orjson.loads(said)), self._known())
+            cuts = [] if self._pager is None else self._pager.cuts(keys)
+            parts += [self._closed(part, [number], time_us, Item.REMINDER) for part in np.split(keys, cuts)]
+            self._forget_implied()
+        return joined_outputs(parts)
+
+    def _take_back(self, batch: EventBatch) -> JoinOutput:
+        """An event is retracted.
+
+        Args:
+            batch: One row.
+        """
+        (kind,) = batch.columns.column("type").to_pylist()
+        passed = self.advance_time(int(batch.time_us[0]))
+        if kind not in self._numbers or self.has_stopped:  # of an input of another version
+            return passed
+        now_us = self._join.now_us
+        if self._pager is not None and now_us is not None:
+            self._bring_back(self._pager, batch.key_hashes, now_us)
+        found = None
+        if self._retractions is not None:
+            self._retractions.settle(self._held)
+            found = self._retractions.take_back(batch, self._held)
+        if found is None:
+            number, _ = self._numbers[kind]
+            late = Broken(event=original_of(batch.to_events()[0]), alias=self.body.inputs[number].alias)
+            return joined_outputs([passed, replace(self._nothing(), late_retractions=(late,))])
+        said, follows = found
+        return joined_outputs([passed, said, self._output(follows, _NO_ITEMS, self._join.next_sequence)])
+
+    def _known(self) -> NDArray[np.uint64]:
+        """The keys in memory and on disk."""
+        keys = self._join.keys()
+        return keys if self._pager is None else np.concatenate([keys, self._pager.disk.keys])
+
+    def _forget_implied(self) -> None:
+        """Forget, where they are many, keys that are over and the numbers of those that are forgotten.
+
+        What only ranges have closed is known from the ranges. Where events of a key come together the newest key stays,
+        as it will be closed under its hash.
+        """
+        if not self._may_have_ranges:
+            return
+        if self._ranges.are_there and self._join.remembered > self._most_over:
+            self._ranges.prune(self._known())
+            keys = self._ranges.implied(*self._join.over())
+            self._join.drop(keys[~np.isin(keys, np.array([*self._newest_keys.values()], np.uint64))])
+            self._most_over = max(_FEW, 2 * self._join.remembered)
+        if self._ranges.are_many:
+            self._ranges.prune(self._known())
+
+    def _processed(self, batch: EventBatch, until_us: int) -> JoinOutput:
+        """Take in events the rows of whose keys have room in memory."""
+        if self._pager is not None:
+            before = np.array(list(self._newest_keys.values()), np.uint64)
+            self._bring_back(self._pager, np.concatenate([batch.key_hashes, before]), until_us)
         items, rows = self._items(batch)
-        is_event, items = items.kinds == Item.EVENT, items.with_time(until_us)
-        first, now_us = self._join.next_sequence, self._join.now_us
+        self._observer.observe(items)
+        is_event, items = _is_event(items), items.with_time(until_us)
+        first, came_us = self._join.next_sequence, self._join.now_us
         taken = rows[is_event]
         self._held.add(first + np.arange(len(taken)), batch if len(taken) == len(batch) else batch.take(taken))
         found = self._join.push(items)
-        if self._ledger is None:
-            return self._output(found, items, first)
-        broken = set((np.cumsum(is_event) - 1)[found.violations].tolist())
-        added = self._noted_events(self._ledger, batch, taken, now_us, first, broken)
-        output = self._output(found, items, first)
-        if self._ledger is not None:
-            for sequence, event in added:
-                self._fix(self._ledger.forget_over(sequence, is_over=self._join.is_over(event.key)))
-            self._pass_time(self._ledger)
-        return output
-
-    def _noted_events(
-        self,
-        ledger: Ledger,
-        batch: EventBatch,
-        rows: NDArray[np.intp],
-        now_us: int | None,
-        first: int,
-        broken: set[int],
-    ) -> list[tuple[int, Revocable]]:
-        """Note the events of some rows that may be retracted; not those that contradict a finished key.
-
-        Args:
-            ledger: Where.
-            batch: Holds them.
-            rows: Of all events.
-            now_us: How far time had come before.
-            first: Sequence number of the first one.
-            broken: Places among the rows of those that joined nothing.
-        """
-        known = [self._numbers.get(name, (0, "")) for name in batch.type_names]
-        is_revocable = np.array([mark.startswith(REVOCABLE) for _, mark in known], np.bool_)[batch.type_codes[rows]]
-        chosen = [place for place in np.flatnonzero(is_revocable).tolist() if place not in broken]
-        if not chosen:
-            return []
-        came_us = np.maximum(np.maximum.accumulate(batch.time_us), NEVER_US if now_us is None else now_us)
-        at = rows[chosen]
-        ids = original_ids(batch.columns.column("id").take(column_of(at))).to_pylist()
-        added = [
-            (first + place, Revocable(known[code][0], key, identity, time_us))
-            for place, code, key, identity, time_us in zip(
-                chosen,
-                batch.type_codes[at].tolist(),
-                batch.key_hashes[at].tolist(),
-                ids,
-                came_us[at].tolist(),
-                strict=True,
-            )
-        ]
-        for sequence, event in added:
-            ledger.add_event(sequence, event)
-        return added
-
-    def _new_ledger(self) -> Ledger:
-        return Ledger([one.window for one in self.body.inputs], keeps_all=self.body.emit == "on_close")
-
-    def _pass_time(self, ledger: Ledger) -> None:
-        """Forget what can no longer be retracted; of what stays each event has taken part in something for good."""
-        if (now_us := self._join.now_us) is not None:
-            self._fix(ledger.pass_time(now_us))
-
-    def _fix(self, said: Sequence[Said]) -> None:
-        """Note that events have taken part in something for good: in combinations that nothing can take back."""
-        if self.body.emit == "each" and self.body.reporting and (members := members_of(said)):
-            self._held.count(self._held.rows_of(np.array(members, np.int64)))
-
-    def _retracted(self, row: EventBatch) -> JoinOutput:
-        """Take an event out of the join, and what was said of it back; time has come to the retraction."""
-        if self.is_suspended:
-            return _NOTHING
-        (event,) = row.to_events()
-        number, _ = self._numbers[event.type]
-        original, key, ledger = original_of(event), int(row.key_hashes[0]), self._ledger
-        sequence = None if ledger is None else ledger.find(number, key, str(original.data.get("retracts")))
-        if ledger is None or sequence is None:
-            late = Broken(event=original, alias=self.body.inputs[number].alias)
-            return JoinOutput(events=_NO_EVENTS, passed_on=_NO_EVENTS, late_retractions=(late,))
-        now_us, removed = self._join.now_us or 0, ledger.take_back(sequence)
-        alone = left_alone(ledger, self._join, self._held, self.body.reporting, (key, sequence), removed)
-        made = [retractions_of(self._derived, [said for _, said in removed], original.id, event.key, now_us)]
-        made += self._said_alone(ledger, key, alone, now_us)
-        made += self._corrected(removed, key, original.id, now_us)
-        is_over = bool(removed) and all(life.is_over for life, _ in removed)
-        is_over = is_over and ledger.current(key) is None and self._join.is_over(key)
-        ledger.tidy(key)
-        events = EventBatch.joined([one for one in made if len(one)] or [_NO_EVENTS])
-        passed_on = events
-        if is_over and len(events):
-            passed_on = EventBatch.joined([events, EventBatch.of_ended(row.key_hashes, np.array([now_us], np.int64))])
-        rest = self._output(self._join.retract(key, number, sequence), _NO_ITEMS, self._join.next_sequence)
-        return joined_outputs([JoinOutput(events=events, passed_on=passed_on), rest])
-
-    def _said_alone(
-        self, ledger: Ledger, key: int, alone: Sequence[tuple[Life, int, int]], now_us: int
-    ) -> Iterator[EventBatch]:
-        """What is reported of events that are left alone; totals contain it."""
-        if not alone:
-            return
-        found = absences(alone, len(self.body.inputs), now_us)
-        is_each = self.body.emit == "each"
-        made = self._derived.of_combinations(self._held, found) if is_each else None
-        ids = [""] * len(alone) if made is None else made.columns.column("id").to_pylist()
-        for (life, _, _), members, identity in zip(alone, found.members.tolist(), ids, strict=True):
-            ledger.append(life, key, Said(tuple(members), identity, self._type))
-        if made is not None:
-            yield made
-
-    def _corrected(self, removed: Removed, key: int, behind: str, now_us: int) -> Iterator[EventBatch]:
-        """Of keys that are finished: that their totals do not hold, and those that do."""
-        for life in {id(life): life for life, _ in removed if life.total is not None}.values():
-            assert life.total is not None, "others are left out"
-            yield self._derived.of_retractions([life.total], behind, life.key, now_us)
-            life.total = None
-            if life.said:
-                total = total_of(life, None, self._held, self._totals, self.body)
-                times_us = np.array([now_us], np.int64)
-                made = self._derived.of_keys(hashed(life.key, key), times_us, self._totals.values([total]), behind)
-                life.total = made.columns.column("id").to_pylist()[0], self._type
-                yield made
-
-    @property
-    def _type(self) -> str:
-        """Of the events of the join."""
-        return self.body.event_type or self.name
-
-    def _note(self, ledger: Ledger, found: JoinedColumns, made: EventBatch) -> None:
-        """Note the combinations that became events, and which keys are finished, in their order."""
-        ids, texts = (made.columns.column(name).to_pylist() for name in ("id", "key"))
-        keys, members, done = made.key_hashes.tolist(), found.members.tolist(), 0
-        fixed: list[Said] = []
-        ends = zip(found.closing_places.tolist(), found.closing_keys.tolist(), strict=True)
-        for place, closed in [*ends, (len(ids), None)]:
-            for number in range(done, place):
-                said = Said(tuple(members[number]), ids[number], self._type)
-                if not ledger.add_said((keys[number], texts[number]), said):
-                    fixed.append(said)
-            done = place
-            if closed is not None:
-                fixed += ledger.finish(closed)
-        self._fix(fixed)
-
-    def _on_close_noted(self, ledger: Ledger, found: JoinedColumns) -> tuple[EventBatch, NDArray[np.int64]]:
-        """As ``_on_close``, of combinations that are noted."""
-        rows = self._held.rows_of(found.members.max(axis=1)) if len(found.members) else np.zeros(0, np.intp)
-        keys, texts = self._held.hashes(rows).tolist(), self._held.keys(rows).to_pylist()
-        members, done, over = found.members.tolist(), 0, list[tuple[int, str, list[Any], Life | None]]()
-        ends = zip(found.closing_places.tolist(), found.closing_keys.tolist(), strict=True)
-        for number, (place, closed) in enumerate([*ends, (len(members), None)]):
-            for result in range(done, place):
-                ledger.add_said((keys[result], texts[result]), Said(tuple(members[result])))
-            done = place
-            if closed is None:
-                continue
-            life, base = ledger.current(closed), self._open.pop(closed, None)
-            text = base[0] if base is not None else life.key if life is not None and life.said else None
-            if text is not None:
-                total = total_of(life, None if base is None else base[1], self._held, self._totals, self.body)
-                over.append((number, text, total, life))
-            ledger.finish(closed)
-        if not over:
-            return _NO_EVENTS, np.zeros(0, np.int64)
-        places, of, totals, lives = zip(*over, strict=True)
-        chosen = np.array(places, np.int64)
-        hashes = texts_of(of), found.closing_keys[chosen]
-        made = self._derived.of_keys(hashes, found.closing_times_us[chosen], self._totals.values(totals))
-        for life, identity in zip(lives, made.columns.column("id").to_pylist(), strict=True):
-            if life is not None:
-                life.total = identity, self._type
-        return made, chosen
-
-    def _needed(self) -> NDArray[np.int64]:
-        """Sequence numbers of the events whose data may be needed, ascending."""
-        stored = self._join.held_sequences()
-        if self._ledger is None:
-            return stored
-        return np.union1d(stored, np.array(sorted(self._ledger.sequences()), np.int64))
+        if self._retractions is not None:
+            by_range = np.flatnonzero(items.kinds == Item.PLACE)
+            broken = (np.cumsum(is_event) - 1)[np.concatenate([found.violations, by_range])]
+            self._retractions.note_events(batch, taken, first, set(broken.tolist()), came_us)
+        return self._output(found, items, first)
 
     def advance_time(self, watermark_us: int) -> JoinOutput:
         """No event before a time comes any more."""
-        if self.is_suspended:
-            return _NOTHING
+        if self.has_stopped:
+            return self._nothing()
+        if self._pager is not None:
+            self._bring_back(self._pager, np.zeros(0, np.uint64), watermark_us)
         items = ItemColumns.of([(Item.TIME, 0, 0, watermark_us)])
-        output = self._output(self._join.push(items), items, self._join.next_sequence)
-        if self._ledger is not None:
-            self._pass_time(self._ledger)
-        return output
+        return self._output(self._join.push(items), items, self._join.next_sequence)
 
     def change(self, body: JoinBody, version: int) -> JoinOutput:
         """Go on as another version of the join, with what is held (``keeps_rows``).
@@ -309,66 +255,123 @@ class JoinRun:
         Returns:
             What that leads to.
         """
-        before, self.body, self.version = self.body, body, version
+        self._settle()
+        self.body, self.version = body, version
+        self._observer = _observer_of(body)
+        self._pager = self._pager_of(body)
         self._derived = DerivedEvents(body, self.name, version)
-        self._totals = Totals(body.columns)
-        places = {_what(column): place for place, column in enumerate(before.columns)}
-        for key, (text, total) in self._open.items():
-            known = [places.get(_what(column)) for column in body.columns]
-            fresh = self._totals.empty()
-            self._open[key] = text, [fresh[n] if at is None else total[at] for n, at in enumerate(known)]
+        self._totals.change(body)
+        if self._retractions is not None:
+            self._retractions.change(body, self._derived)
         self._newest_keys = {
             number: key for number, key in self._newest_keys.items() if "clustered" in body.inputs[number].closings
         }
-        if self._ledger is not None:
-            self._ledger.windows = [one.window for one in body.inputs]
+        if not self._may_have_ranges and any(one.ends_with_traces for one in body.inputs):
+            self._may_have_ranges = True
+            self._note_held()
         return self._output(self._join.change([one.window for one in body.inputs]), _NO_ITEMS, self._join.next_sequence)
 
     def finish(self) -> JoinOutput:
         """No event comes any more: every input finishes every key."""
         now_us = self._join.now_us
-        if now_us is None or self.is_suspended:
-            return _NOTHING
+        if now_us is None or self.has_stopped:
+            return self._nothing()
+        if self._pager is not None:
+            self._pager.expire(now_us)
         keys, texts = self._join.keys().tolist(), self._texts()
-        rest = sorted([(key, texts.get(key, "")) for key in keys], key=lambda pair: pair[1])
-        items = ItemColumns.of(
-            [(Item.CLOSING, number, key, now_us) for key, _ in rest for number in range(len(self.body.inputs))]
+        if self._pager is not None:
+            keys += self._pager.disk.keys.tolist()
+        rest = np.array(sorted(keys, key=lambda key: (texts.get(key, ""), key)), np.uint64)
+        cuts = [] if self._pager is None else self._pager.cuts(rest)
+        inputs = range(len(self.body.inputs))
+        return joined_outputs(
+            [self._closed(part, inputs, now_us, Item.CLOSING, is_over=True) for part in np.split(rest, cuts)],
         )
-        return self._output(self._join.push(items), items, self._join.next_sequence, is_over=True)
+
+    def _closed(
+        self, keys: NDArray[np.uint64], inputs: Sequence[int], now_us: int, kind: Item, *, is_over: bool = False
+    ) -> JoinOutput:
+        """Some inputs finish some keys, one after the other."""
+        if self._pager is not None:
+            self._bring_back(self._pager, keys, now_us)
+        items = ItemColumns(
+            kinds=np.full(len(keys) * len(inputs), kind, np.uint8),
+            inputs=np.tile(np.array(inputs, np.uint8), len(keys)),
+            keys=np.repeat(keys, len(inputs)),
+            times_us=np.full(len(keys) * len(inputs), now_us),
+        )
+        return self._output(self._join.push(items), items, self._join.next_sequence, is_over=is_over)
+
+    def _settle(self) -> None:
+        """Have all rows in memory that may still join; what has left its window is there no more."""
+        now_us = self._join.now_us
+        if self._pager is not None and now_us is not None:
+            self._bring_back(self._pager, self._pager.disk.keys, now_us)
+            self._join.push(ItemColumns.of([(Item.TIME, 0, 0, now_us)]))
+
+    def _pager_of(self, body: JoinBody) -> Pager | None:
+        return (
+            None if body.memory_rows is None else Pager(body.memory_rows, self.spilled, f"{self.name} {self.version}")
+        )
+
+    def _nothing(self) -> JoinOutput:
+        """Nothing; why nothing comes any more is said once."""
+        none = EventBatch.from_events([])
+        lost, self._has_said_so = None if self._has_said_so else self._lost, self._lost is not None
+        return JoinOutput(events=none, passed_on=none, lost=lost)
+
+    @property
+    def _beside(self) -> KnownBeside:
+        """What is known of keys besides their rows."""
+        return KnownBeside(self._join, self._totals, self._retractions)
+
+    def _bring_back(self, pager: Pager, keys: NDArray[np.uint64], until_us: int) -> None:
+        pager.bring_back(self._join, self._held, self._beside, keys, until_us)
 
     def drop(self, is_dropped: NDArray[np.bool_], keys: NDArray[np.uint64]) -> None:
         """Forget some of the keys that ``keys`` gives, as if their events had never come."""
         gone = keys[is_dropped]
         known = np.isin(gone, self._join.keys())
         self._join.drop(gone[known])
+        if self._pager is not None:
+            self._pager.disk.forget(gone)
         for key in gone.tolist():
-            self._open.pop(key, None)
-        if self._ledger is not None:
-            self._ledger.drop(set(gone.tolist()))
+            self._totals.open.pop(key, None)
+        if self._retractions is not None:
+            self._retractions.ledger.drop(gone.tolist())
         self._newest_keys = {number: key for number, key in self._newest_keys.items() if key not in set(gone.tolist())}
 
     def keys(self) -> NDArray[np.uint64]:
         """Hashed keys of which something is known."""
-        others = [*self._open, *self._newest_keys.values(), *(() if self._ledger is None else self._ledger.keys)]
-        return np.unique(np.concatenate([self._join.keys(), np.array(others, np.uint64)]))
+        others = [*self._totals.open, *self._newest_keys.values()]
+        others += [] if self._retractions is None else self._retractions.ledger.keys
+        return np.unique(np.concatenate([self._known(), np.array(others, np.uint64)]))
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """The state as a JSON object and sections by name."""
         head, arrays = self._join.dump()
-        totals = [[key, text, total] for key, (text, total) in sorted(self._open.items())]
         state = {
             "format": _FORMAT,
             "join": head,
             "newest_keys": [[number, key] for number, key in sorted(self._newest_keys.items())],
             **({"suspended": True} if self.is_suspended else {}),
         }
-        held = self._held.dump(self._needed())
+        held = self._held.dump(self._beside.needed())
         sections = {f"join/{name}": array for name, array in arrays.items()}
+        if self._may_have_ranges:
+            self._ranges.prune(self._known())
+            state["ranges"], numbers = self._ranges.dump()
+            state["broken"] = self._broken
+            sections |= {f"ranges/{name}": one for name, one in numbers.items()}
+        if self._pager is not None:
+            state["spilled"], sections["spilled"] = self._pager.dump()
+        if self._lost is not None:
+            state["lost"] = [self._lost, self._has_said_so]
         return state, {
             **sections,
             **{f"held/{name}": one for name, one in held.items()},
-            "totals": _packed(totals),
-            **({} if self._ledger is None else {"ledger": orjson.dumps(self._ledger.dump())}),
+            "totals": self._totals.dump(),
+            **({} if self._retractions is None else {"ledger": self._retractions.dump()}),
         }
 
     def load(self, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> None:
@@ -376,6 +379,7 @@ class JoinRun:
 
         Raises:
             JoinStateError: It is damaged, or of another form.
+            StateLost: A file of rows on disk is missing, or of another length.
         """
         if head.get("format") != _FORMAT:
             raise JoinStateError(f"the saved join {self.name!r} has the format {head.get('format')}, not {_FORMAT}")
@@ -384,12 +388,25 @@ class JoinRun:
             self._held = HeldEvents.load(_part(sections, "held/"))
             self._newest_keys = dict(head["newest_keys"])
             self.is_suspended = head.get("suspended", False)
+            self._lost, self._has_said_so = head.get("lost", (None, False))
+            if self._pager is not None:
+                self._pager.load(head["spilled"], sections["spilled"])
+            self._totals.load(sections["totals"])
             if "ledger" in sections:
-                self._ledger = self._new_ledger()
-                self._ledger.load(orjson.loads(sections["ledger"]))
-            self._open = {key: (text, total) for key, text, total in json.loads(sections["totals"])}
+                self._retractions = Retractions(self.body, self._join, self._derived, self._totals)
+                self._retractions.load(sections["ledger"])
+            if "ranges" in head:
+                self._ranges = FinishedRanges.load(head["ranges"], _part(sections, "ranges/"))
+                self._broken, self._may_have_ranges = head["broken"], True
+            elif self._may_have_ranges:  # saved before there were ranges
+                self._note_held()
         except (KeyError, ValueError) as error:
             raise JoinStateError(f"the saved join {self.name!r} cannot be read: {error}") from error
+
+    def _note_held(self) -> None:
+        """Know the numbers of the keys that events are held of."""
+        texts = self._texts()
+        self._ranges.note(texts_of(list(texts.values())), np.array(list(texts), np.uint64))
 
     def _items(self, batch: EventBatch) -> tuple[ItemColumns, NDArray[np.intp]]:
         """The items of merged events, and of each the row that it is of."""
@@ -399,21 +416,39 @@ class JoinRun:
         closes = np.array(
             [mark.endswith((LAST, CLOSED)) or "unique" in self.body.inputs[number].closings for number, mark in known]
         )
-        is_last = closes[batch.type_codes]
+        covered = self._covered(batch)
+        is_broken = covered[inputs, np.arange(len(batch))]
+        is_last = closes[batch.type_codes] & ~is_broken
         before = self._keys_before(inputs, batch.key_hashes, is_event)
-        rows = np.arange(len(batch))
+        rows, hashes = np.arange(len(batch)), batch.key_hashes
+        is_other = np.arange(len(covered))[:, None] == (inputs + 1) % len(covered)
+        is_behind = is_other & is_event & (covered.sum(axis=0) == len(covered) - 1)  # or the key is forgotten before
+        is_taken, is_broken, covered = is_event & ~is_broken, is_event & is_broken, covered & ~is_broken
         parts = [
-            (rows[before != 0], Item.CLOSING, before[before != 0]),
-            (rows[is_event], Item.EVENT, batch.key_hashes[is_event]),
-            (rows[is_last], Item.CLOSING, batch.key_hashes[is_last]),
+            (rows[before != 0], Item.CLOSING, before[before != 0], inputs[before != 0]),
+            *_reminders(covered & ~is_behind, hashes),
+            (rows[is_taken], Item.EVENT, hashes[is_taken], inputs[is_taken]),
+            (rows[is_broken], Item.PLACE, np.zeros(int(is_broken.sum()), np.uint64), inputs[is_broken]),
+            *_reminders(covered & is_behind, hashes),
+            (rows[is_last], Item.CLOSING, hashes[is_last], inputs[is_last]),
         ]
-        places = np.concatenate([part for part, _, _ in parts])
-        order = np.argsort(places, kind="stable")  # of one row: the key before, the event, its own end
+        places = np.concatenate([part[0] for part in parts])
+        order = np.argsort(places, kind="stable")  # of one row: the key before, what ranges say, the event, its own end
         places = places[order]
-        kinds = np.concatenate([np.full(len(part), kind, np.uint8) for part, kind, _ in parts])[order]
-        keys = np.concatenate([some for _, _, some in parts])[order]
-        items = ItemColumns(kinds=kinds, inputs=inputs[places], keys=keys, times_us=batch.time_us[places])
+        kinds = np.concatenate([np.full(len(part[0]), part[1], np.uint8) for part in parts])[order]
+        keys, numbers = (np.concatenate([part[place] for part in parts])[order] for place in (2, 3))
+        items = ItemColumns(
+            kinds=kinds, inputs=numbers.astype(np.uint8), keys=keys.astype(np.uint64), times_us=batch.time_us[places]
+        )
         return items, places
+
+    def _covered(self, batch: EventBatch) -> NDArray[np.bool_]:
+        """By input and row, whether the input has finished the key by a range; the join may not have known it then."""
+        inputs = range(len(self.body.inputs))
+        if not self._may_have_ranges:
+            return np.zeros((len(inputs), len(batch)), np.bool_)
+        is_whole, keys = self._ranges.note(batch.columns.column("key"), batch.key_hashes)
+        return np.array([is_whole & self._ranges.covers(number, keys) for number in inputs], np.bool_)
 
     def _keys_before(
         self, inputs: NDArray[np.uint8], keys: NDArray[np.uint64], is_event: NDArray[np.bool_]
@@ -431,144 +466,92 @@ class JoinRun:
 
     def _output(self, found: JoinedColumns, items: ItemColumns, first: int, *, is_over: bool = False) -> JoinOutput:
         """What is reported of what the join found; ``is_over``: at the end of the input."""
+        by_range = np.flatnonzero(items.kinds == Item.PLACE)
+        self._broken += len(by_range)
+        if len(by_range):
+            violations = np.sort(np.concatenate([found.violations, by_range.astype(np.int32)]))
+            found = replace(found, violations=violations)
         is_suspended = self.body.late == "fail" and len(found.violations) > 0
         if is_suspended:
             found = found.until(int(found.violations[0]))
         broken: tuple[Broken, ...] = ()
         if len(found.violations):
-            sequences = first + np.cumsum(items.kinds == Item.EVENT) - 1
+            sequences = first + np.cumsum(_is_event(items)) - 1
             events = self._held.batch(self._held.rows_of(sequences[found.violations])).to_events()
             numbers = items.inputs[found.violations].tolist()
             broken = tuple(
                 Broken(event=original_of(event), alias=self.body.inputs[number].alias)
                 for event, number in zip(events, numbers, strict=True)
             )
-        is_each = self.body.emit == "each"
+        retractions, is_each = self._retractions, self.body.emit == "each"
         if is_each:
             made = self._derived.of_combinations(self._held, found, is_over=is_over)
             places = np.arange(len(found.members))
-            if self._ledger is not None:
-                self._note(self._ledger, found, made)
-        elif self._ledger is not None:
-            made, places = self._on_close_noted(self._ledger, found)
+            if retractions is not None:
+                retractions.note(found, made, self._held)
+        elif retractions is not None:
+            made, places = retractions.on_close(found, self._held)
         else:
-            made, places = self._on_close(found)
+            made, places = self._totals.on_close(found, self._held, self._derived)
         if is_suspended:
             self._suspend()
-        elif self._held.is_sparse(
-            self._join.stored + (0 if self._ledger is None else self._ledger.size), self._join.most_stored // _KEPT
-        ):
-            self._held = self._held.only(self._needed())
-        passed_on = _with_ends(made, places, found, is_each=is_each)
+        else:
+            self._make_room()
+        passed_on = with_ends(made, places, found, is_each=is_each)
         return JoinOutput(events=made, passed_on=passed_on, broken=broken, is_suspended=is_suspended)
+
+    def _make_room(self) -> None:
+        """Forget what is not needed any more, and have rows on disk if there are too many."""
+        needed = 0
+        if self._retractions is not None:
+            self._retractions.settle(self._held)
+            needed = self._retractions.ledger.size
+        if self._pager is not None:
+            self._held = self._pager.send_away(self._join, self._held, self._beside)
+        if self._held.is_sparse(self._join.stored + needed, self._join.most_stored // _KEPT):
+            self._held = self._held.only(self._beside.needed())
 
     def _suspend(self) -> None:
         """Hold nothing any more, and take nothing in."""
         self.is_suspended = True
         self._join.drop(self._join.keys())
-        self._held, self._open, self._newest_keys, self._ledger = HeldEvents.empty(), {}, {}, None
-
-    def _on_close(self, found: JoinedColumns) -> tuple[EventBatch, NDArray[np.int64]]:
-        """An event for each key that is over, of what took part until then, and the numbers of the closings."""
-        counted = self._counted(found)
-        ends = np.searchsorted(counted.results, found.closing_places)
-        numbers = np.diff(ends, prepend=0).tolist()
-        events = iter(counted.events)
-        over: list[tuple[int, str, list[Any]]] = []
-        for place, (number, key) in enumerate(zip(numbers, found.closing_keys.tolist(), strict=True)):
-            if number:
-                self._count(islice(events, number))
-            if key in self._open:
-                over.append((place, *self._open.pop(key)))
-        self._count(events)
-        if not over:
-            return EventBatch.from_events([]), np.zeros(0, np.int64)
-        places, texts, totals = zip(*over, strict=True)
-        chosen = np.array(places, np.int64)
-        hashed = texts_of(texts), found.closing_keys[chosen]
-        return self._derived.of_keys(hashed, found.closing_times_us[chosen], self._totals.values(totals)), chosen
-
-    def _counted(self, found: JoinedColumns) -> _Counted:
-        """The events of combinations that were in none before, in the order of the combinations."""
-        inputs = np.argsort(found.members, axis=1)
-        members = np.take_along_axis(found.members, inputs, 1).ravel()
-        results = np.repeat(np.arange(len(inputs)), inputs.shape[1])
-        places = np.flatnonzero(members >= 0)
-        firsts = places[np.sort(np.unique(members[places], return_index=True)[1])]
-        rows = self._held.rows_of(members[firsts])
-        is_new = self._held.count(rows)
-        firsts, rows = firsts[is_new], rows[is_new]
-        numbers = inputs.ravel()[firsts]
-        values: list[Sequence[Any]] = [()] * len(rows)
-        for number, one in enumerate(self.body.inputs):
-            columns = [column for column in self.body.columns if column.alias == one.alias]
-            some = np.flatnonzero(numbers == number)
-            if columns and len(some):
-                events = MemberEvents(self._held, rows[some])
-                found_values = zip(*(events.values(column) for column in columns), strict=True)
-                for place, own in zip(some.tolist(), found_values, strict=True):
-                    values[place] = own
-        return _Counted(
-            results=results[firsts],
-            events=list(
-                zip(
-                    self._held.hashes(rows).tolist(),
-                    self._held.keys(rows).to_pylist(),
-                    numbers.tolist(),
-                    members[firsts].tolist(),
-                    values,
-                    strict=True,
-                )
-            ),
-        )
-
-    def _count(self, events: Iterator[_CountedEvent]) -> None:
-        """Count events in."""
-        adding = [self._totals.adding.get(one.alias, []) for one in self.body.inputs]
-        for key, text, number, sequence, values in events:
-            known = self._open.get(key)
-            if known is None:
-                known = self._open[key] = text, self._totals.empty()
-            total = known[1]
-            for (place, added), value in zip(adding[number], values, strict=True):
-                total[place] = added(total[place], sequence, value)
+        if self._pager is not None:
+            self._pager.disk.forget(self._pager.disk.keys)
+        self._held, self._newest_keys = HeldEvents.empty(), {}
+        self._totals, self._retractions = KeyTotals(self.body), None
+        self._ranges = FinishedRanges(len(self.body.inputs))
 
     def _texts(self) -> dict[int, str]:
-        """The texts of hashed keys, where an event of it is held, or a total."""
-        hashes, rows = np.unique(self._held.key_hashes, return_index=True)
-        held = dict(zip(hashes.tolist(), self._held.keys(rows).to_pylist(), strict=True))
-        return held | {key: text for key, (text, _) in self._open.items()}
+        """The texts of hashed keys, where an event of it may still join, or there is a total."""
+        rows = self._held.rows_of(self._join.held_sequences())
+        held = dict(zip(self._held.hashes(rows).tolist(), self._held.keys(rows).to_pylist(), strict=True))
+        held |= {key: text for key, (text, _) in self._totals.open.items()}
+        for keys, some in () if self._pager is None else self._pager.texts():
+            held |= dict(zip(keys.tolist(), some.to_pylist(), strict=True))
+        return held
 
 
-def _what(column: Column) -> tuple[str, str, tuple[str, ...]]:
-    """What a column says, under whatever name."""
-    return column.alias, column.function, column.path
+def _observer_of(body: JoinBody) -> StateObserver:
+    return StateObserver([one.window for one in body.inputs], [one.closes for one in body.inputs])
 
 
-def _with_ends(events: EventBatch, places: NDArray[np.int64], found: JoinedColumns, *, is_each: bool) -> EventBatch:
-    """Events, and behind those of each finished key a row that ends its trace.
+def _is_event(items: ItemColumns) -> NDArray[np.bool_]:
+    """Which items are events, those included that contradict a range."""
+    found: NDArray[np.bool_] = (items.kinds == Item.EVENT) | (items.kinds == Item.PLACE)
+    return found
+
+
+def _reminders(is_said: NDArray[np.bool_], hashes: NDArray[np.uint64]) -> list[_Part]:
+    """Closings of keys that are in ranges.
 
     Args:
-        events: In their order.
-        places: Of each the number of its combination, or of the closing that it was made at.
-        found: What the join found.
-        is_each: Whether the events are of combinations.
+        is_said: By input and row.
+        hashes: The hashed key of each row.
     """
-    closings = len(found.closing_keys)
-    if not closings:
-        return events
-    ended = EventBatch.of_ended(found.closing_keys, found.closing_times_us)
-    of_events, of_ends = (places, found.closing_places) if is_each else (places, np.arange(closings) + 1)
-    order = np.argsort(np.concatenate([2 * of_events + 1, 2 * of_ends]), kind="stable")
-    return EventBatch.joined([events, ended]).take(order)
-
-
-def _packed(totals: Sequence[Any]) -> bytes:
-    """Totals as JSON; sums may have more than 64 bits."""
-    try:
-        return orjson.dumps(totals)
-    except TypeError:
-        return json.dumps(totals).encode()
+    rows = [np.flatnonzero(some) for some in is_said]
+    return [
+        (some, Item.REMINDER, hashes[some], np.full(len(some), number, np.uint8)) for number, some in enumerate(rows)
+    ]
 
 
 def _part(sections: Mapping[str, bytes], prefix: str) -> dict[str, bytes]:

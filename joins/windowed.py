@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,23 +16,17 @@ from numpy.typing import NDArray
 from joins.errors import JoinStateError
 from joins.items import ItemColumns, JoinedColumns
 from joins.kernels import tables as kernel
+from joins.kernels.paging import KEY, ROW, put_keys, take_keys
+from joins.kernels.retracting import is_key_over, retract_event, unjoin_event
 from joins.kernels.tables import NIL, Found, Items, JoinState, Rules
-from joins.kernels.windowed import (
-    drop_keys,
-    expire_nodes,
-    fill_slots,
-    is_key_over,
-    join_batch,
-    note_inputs,
-    retract_event,
-    unjoin_event,
-)
+from joins.kernels.windowed import drop_keys, expire_nodes, fill_slots, join_batch, note_inputs
 from joins.windows import Window
 
 MOST_INPUTS = 16
 _FORMAT = 1
 _FIRST_ROOM = 64
 _SLOTS_TO_CLUSTERS = 2
+_FOREVER = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +87,14 @@ _COUNTER_OF = {
 }
 
 
+class _Closings(TypedDict):
+    closing_keys: NDArray[np.uint64]
+    closing_causes: NDArray[np.uint8]
+    closing_times_us: NDArray[np.int64]
+    closing_items: NDArray[np.int32]
+    closing_places: NDArray[np.int64]
+
+
 class WindowJoin:
     """A join of events by hashed keys.
 
@@ -131,6 +133,17 @@ class WindowJoin:
     def stored(self) -> int:
         """How many events may still join."""
         return int(self._state.counters[kernel.OPEN_NODES])
+
+    @property
+    def remembered(self) -> int:
+        """How many keys are over, while some input may still bring events of them."""
+        return int(self._state.counters[kernel.DEAD])
+
+    @property
+    def stored_by_input(self) -> list[int]:
+        """How many events of each input there are, with those that only keep a place in a window of their number."""
+        sizes: list[int] = self._state.sides["size"].tolist()
+        return sizes
 
     @property
     def most_stored(self) -> int:
@@ -232,15 +245,88 @@ class WindowJoin:
         nodes = self._state.nodes[: int(self._state.counters[kernel.FRESH_NODES])]
         return np.sort(nodes["sequence"][nodes["flags"] & kernel.ALIVE != 0])
 
+    def joined_sequences(self) -> NDArray[np.int64]:
+        """Of those, the ones that were in a combination; only of inputs whose events are reported if they were not."""
+        nodes = self._state.nodes[: int(self._state.counters[kernel.FRESH_NODES])]
+        is_joined = nodes["flags"] & (kernel.ALIVE | kernel.JOINED) == kernel.ALIVE | kernel.JOINED
+        return np.sort(nodes["sequence"][is_joined])
+
     def keys(self) -> NDArray[np.uint64]:
         """Hashed keys of which something is known, in any order."""
         slots = self._state.slots
         keys: NDArray[np.uint64] = slots[slots[:, 1] != 0, 0]
         return keys
 
+    def over(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        """Hashed keys that are over and remembered, and of each the inputs that closed it, as bits."""
+        slots = self._state.slots
+        clusters = self._state.keyed[(slots[slots[:, 1] != 0, 1] - np.uint64(1)).astype(np.intp)]
+        found = clusters[clusters["ends"] & kernel.CLOSED_FOR_GOOD != 0]
+        return found["key"].copy(), found["closed"].copy()
+
     def drop(self, keys: NDArray[np.uint64]) -> None:
         """Forget known keys and their events, as if they had never come."""
         drop_keys(self._state, np.ascontiguousarray(keys))
+
+    def coldest(self, rows: int) -> NDArray[np.uint64]:
+        """The hashed keys of which no item has come for longest, with at least a number of rows or all that there are.
+
+        Keys without rows are not among them.
+        """
+        fresh = int(self._state.counters[kernel.FRESH_CLUSTERS])
+        is_used = np.ones(fresh, np.bool_)
+        is_used[self._state.free_clusters[: int(self._state.counters[kernel.FREE_CLUSTERS])]] = False
+        live = self._state.lists["live"][:fresh].sum(axis=1) * is_used
+        order = np.argsort(self._state.keyed["touched"][:fresh], kind="stable")
+        order = order[live[order] > 0]
+        last = int(np.searchsorted(np.cumsum(live[order]), rows))
+        return np.ascontiguousarray(self._state.keyed["key"][order[: last + 1]])
+
+    def take(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.void], NDArray[np.void]]:
+        """Take known keys that may still join out, with their rows: as if they had never come, until they are put back.
+
+        They have to be back before an item of them comes, and before ``leaving`` says.
+
+        Returns:
+            ``KEY`` and ``ROW`` of ``joins.kernels.paging``: the rows of the first key, then those of the next.
+        """
+        taken = np.zeros(len(keys), KEY)
+        taken["key"] = keys
+        rows = np.zeros(self.stored, ROW)
+        return taken, rows[: take_keys(self._state, taken, rows)]
+
+    def put(self, keys: NDArray[np.void], rows: NDArray[np.void]) -> None:
+        """Put keys back.
+
+        Args:
+            keys: ``KEY``, of which no item has come since.
+            rows: ``ROW``, by sequence; the owner of each is the place of its key.
+        """
+        while len(self._state.keyed) <= int(self._state.counters[kernel.CLUSTERS]) + len(keys):
+            self._state = _grown(self._state, is_of_clusters=True)
+        while len(self._state.nodes) <= int(self._state.counters[kernel.NODES]) + len(rows):
+            self._state = _grown(self._state, is_of_clusters=False)
+        put_keys(self._state, self._rules, keys, rows, np.zeros(self.inputs, np.int64))
+
+    def leaving(self, keys: NDArray[np.void], rows: NDArray[np.void]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """What time does to keys that were taken out.
+
+        Returns:
+            Of each key when time leads to a result or to its end, and when all of its rows have left their windows,
+            in microseconds; the largest number: never.
+        """
+        spans = self._rules.spans_us[rows["input"]]
+        out_us = np.where(spans > 0, rows["time"] + spans, _FOREVER)
+        is_reported = self._rules.reports_absent[rows["input"]] & (rows["flags"] & kernel.JOINED == 0)
+        has_closed = (keys["closed"][rows["owner"]] >> rows["input"].astype(np.uint64)) & np.uint64(1) != 0
+        due_us, gone_us = np.full(len(keys), _FOREVER), np.zeros(len(keys), np.int64)
+        last_us = np.full((len(keys), self.inputs), 0, np.int64)
+        np.maximum.at(last_us, (rows["owner"], rows["input"]), out_us)
+        is_last = has_closed & (out_us == last_us[rows["owner"], rows["input"]])
+        some = is_reported | is_last
+        np.minimum.at(due_us, rows["owner"][some], out_us[some])
+        np.maximum.at(gone_us, rows["owner"], out_us)
+        return due_us, gone_us
 
     def dump(self) -> tuple[dict[str, int], dict[str, bytes]]:
         """The state as a JSON object and arrays by name."""
@@ -253,11 +339,11 @@ class WindowJoin:
             "free_clusters": state.free_clusters[: int(counters[kernel.FREE_CLUSTERS])],
             "free_nodes": state.free_nodes[: int(counters[kernel.FREE_NODES])],
             "sides": state.sides,
-            "counters": counters,
+            "counters": counters[: kernel.N_SAVED],
         }
         head = {"format": _FORMAT, "inputs": self.inputs, "clusters": clusters, "nodes": nodes}
         if not int(counters[kernel.CLUSTERS]) and not int(counters[kernel.NODES]):
-            arrays, head = {"counters": counters}, {**head, "clusters": 0, "nodes": 0}
+            arrays, head = {"counters": counters[: kernel.N_SAVED]}, {**head, "clusters": 0, "nodes": 0}
         return head, {name: np.ascontiguousarray(array).tobytes() for name, array in arrays.items()}
 
     def load(self, head: Mapping[str, int], arrays: Mapping[str, bytes]) -> None:
@@ -289,6 +375,7 @@ def _rules(windows: Sequence[Window], outer: Sequence[int], most_remembered: int
         reports_absent=is_outer,
         reporters=np.array([sum(1 << number for number in outer)], np.uint64),
         most_dead=np.array([most_remembered], np.int64),
+        is_plain=np.array([not outer and all(window.kind in ("time", "none") for window in windows)]),
     )
 
 
@@ -326,7 +413,7 @@ def _loaded(inputs: int, clusters: int, nodes: int, arrays: Mapping[str, bytes])
     room = [max(_FIRST_ROOM, 1 << (size - 1).bit_length() if size else 0) for size in (clusters, nodes)]
     state = _empty_state(inputs, *room)
     counters = state.counters
-    counters[:] = np.frombuffer(arrays["counters"], np.int64)
+    counters[: kernel.N_SAVED] = np.frombuffer(arrays["counters"], np.int64)
     if not clusters and not nodes:
         for place in (kernel.FRESH_CLUSTERS, kernel.FREE_CLUSTERS, kernel.FRESH_NODES, kernel.FREE_NODES):
             counters[place] = 0
@@ -340,6 +427,7 @@ def _loaded(inputs: int, clusters: int, nodes: int, arrays: Mapping[str, bytes])
     state.free_nodes[: len(free["free_nodes"])] = free["free_nodes"]
     numbers = np.setdiff1d(np.arange(clusters), free["free_clusters"])
     fill_slots(state.slots, state.keyed["key"][numbers], (numbers + 1).astype(np.uint64))
+    counters[kernel.CLOSED_KEYS] = np.count_nonzero(state.keyed["closed"][numbers])
     return state
 
 
@@ -370,16 +458,25 @@ def _enlarged(found: Found, needed: int) -> Found:
 
 
 def _columns(found: Found) -> JoinedColumns:
-    results, closings, violations = (int(number) for number in found.filled[:3])
+    results, closings, violations, _ = found.filled.tolist()
     return JoinedColumns(
         members=found.members[:results].copy(),
         result_times_us=found.result_times[:results].copy(),
         result_items=found.result_items[:results].copy(),
         result_whys=found.result_whys[:results].copy(),
+        violations=found.violations[:violations].copy(),
+        **(_closings(found, closings) if closings else _NO_CLOSINGS),
+    )
+
+
+def _closings(found: Found, closings: int) -> _Closings:
+    return _Closings(
         closing_keys=found.closing_keys[:closings].copy(),
         closing_causes=found.closing_causes[:closings].copy(),
         closing_times_us=found.closing_times[:closings].copy(),
         closing_items=found.closing_items[:closings].copy(),
         closing_places=found.closing_places[:closings].copy(),
-        violations=found.violations[:violations].copy(),
     )
+
+
+_NO_CLOSINGS = _closings(_room(0, 0, 0), 0)

@@ -9,6 +9,10 @@ that has the state at the position behind which the micro-batch begins continues
 3.  the newest *snapshot* at or before that position, and the entries of the log since then, matched once more with
     their rows thrown away: the log is the change log of the state.
 
+A part of a state may be in files (``pipeline.spilled``). If one that a state names is missing or damaged, the state is
+rebuilt from an older one, or from the whole log. Where neither is left, the operator that needs the file is
+suspended, and the shard goes on.
+
 A snapshot is written when so many bytes of entries have been matched since the last that reading them again would cost
 about as much as the state: at least ``snapshot_bytes``, and at least the state's own size. So writing snapshots costs
 at most a constant factor, however many traces are open, and so does recovery.
@@ -19,6 +23,7 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -29,10 +34,11 @@ from pipeline.errors import LogDamaged
 from pipeline.measures import Spent, stats_row
 from pipeline.quarantine import Quarantine
 from pipeline.snapshots import FolderSnapshots, SnapshotIndex, open_snapshots
-from pipeline.sources.log_reading import START, connect, read_entries
+from pipeline.sources.log_reading import START, connect, counts, read_entries
 from pipeline.sources.options import EventLogOptions
+from pipeline.spilled import SpilledStates
 from shards import KINDS, Kind, RowBlock, SavedStateError, ShardState, StoredEntry
-from streams import position_order
+from streams import StateLost, log_key, position_order
 
 _ENDINGS_TOLD = 1_000  # of a micro-batch: after a backlog there are as many as events, and the newest are listed
 _ENTRY_BYTES = 200
@@ -79,7 +85,7 @@ class HeldShards:
 
     def __init__(self, options: HeldOptions) -> None:
         self._options = options.log
-        self._kinds = {kind.name: kind for kind in options.kinds}
+        self._spilled = SpilledStates(options.log, options.kinds)
         self._server = connect(options.log)
         self._quarantine = Quarantine(self._server)
         self._snapshots = open_snapshots(options.log.snapshots, self._server, options.log.generation)
@@ -87,6 +93,7 @@ class HeldShards:
         self._handover = None if options.handover is None else FolderSnapshots(options.handover, is_durable=False)
         self._held: dict[int, _Held] = {}
         self._begun: set[int] = set()  # shards whose micro-batch was begun and is not done
+        self._incomplete: set[int] = set()  # shards a file of whose state was found to be gone
 
     def advance(self, shard: int, after: str, entries: Sequence[StoredEntry]) -> list[RowBlock]:
         """Rows of a micro-batch's part of one shard, and one of the kind ``stats``; the state at its end is kept.
@@ -104,11 +111,18 @@ class HeldShards:
             self._held.pop(shard, None)
         self._begun.add(shard)
         is_suspect = self._quarantine.begin(shard, after)
-        self._held_at(shard, after)
-        loaded = time.perf_counter()
-        rows = (
-            self._one_by_one(shard, after, entries, is_watched=True) if is_suspect else self._all(shard, after, entries)
-        )
+        try:
+            self._held_at(shard, after)
+            loaded = time.perf_counter()
+            rows = self._matched(shard, after, entries, is_suspect=is_suspect)
+        except StateLost as error:
+            log.warning("file-of-state-gone", shard=shard, after=after, reason=error.message)
+            self._held.pop(shard, None)
+            self._incomplete.add(shard)
+            self._held_at(shard, after)
+            loaded = time.perf_counter()
+            rows = self._matched(shard, after, entries, is_suspect=is_suspect)
+            self._incomplete.discard(shard)
         matched = time.perf_counter()
         size = self._keep(shard, after, _cost(entries))
         self._quarantine.done(shard, after)
@@ -126,12 +140,17 @@ class HeldShards:
         del self._held[shard]
         return state
 
+    def _matched(self, shard: int, after: str, entries: Sequence[StoredEntry], *, is_suspect: bool) -> list[RowBlock]:
+        if is_suspect:
+            return self._one_by_one(shard, after, entries, is_watched=True)
+        return self._all(shard, after, entries)
+
     def _all(self, shard: int, after: str, entries: Sequence[StoredEntry]) -> list[RowBlock]:
         """All entries at once; one by one, if that raises what nobody foresaw."""
         state, wanted = self._held_at(shard, after).state, self._quarantine.screened(shard, entries)
         try:
             return state.advance(wanted)
-        except MemoryError:
+        except (MemoryError, StateLost):
             raise
         # house: allow broad-except: whatever it is, the entry that causes it is set aside, with the reason
         except Exception:
@@ -159,7 +178,7 @@ class HeldShards:
         wanted = self._quarantine.screened(shard, [entry])
         try:
             return held.state.advance(wanted)
-        except MemoryError:
+        except (MemoryError, StateLost):
             raise
         # house: allow broad-except: whatever it is, the entry is set aside with the reason and told as a dead letter
         except Exception as error:
@@ -170,7 +189,11 @@ class HeldShards:
             return again.advance(self._quarantine.screened(shard, [entry]))
 
     def _held_at(self, shard: int, after: str) -> _Held:
-        """The state of the shard at a position, from where it is nearest."""
+        """The state of the shard at a position, from where it is nearest.
+
+        Raises:
+            StateLost: A file of it was found to be gone while it was rebuilt.
+        """
         held = self._held.get(shard)
         if held is None or held.state.position != after:
             held = self._held[shard] = self._rebuilt(shard, after)
@@ -202,17 +225,21 @@ class HeldShards:
         if body is None or len(body) < _UNSAVED.size:
             return None
         try:
-            state = ShardState.load(body[_UNSAVED.size :], self._kinds)
-        except SavedStateError as error:
+            state = self._loaded(shard, body[_UNSAVED.size :])
+        except (SavedStateError, StateLost) as error:
             log.warning("handed-over-state-damaged", shard=shard, position=found, reason=error.message)
             return None
         (unsaved_bytes,) = _UNSAVED.unpack_from(body)
         return _Held(state, unsaved_bytes=unsaved_bytes, size_bytes=len(body))
 
     def _begun_at(self, shard: int, saved: str | None) -> _Held:
-        """The state to go on from: a snapshot, or nothing where the log is whole from its beginning."""
+        """The state to go on from: a snapshot, or nothing where the log is whole from its beginning.
+
+        If a file that the snapshot names is gone, an older one is taken that is whole; else the log from its beginning;
+        else the snapshot, without the operators that need the file.
+        """
         if saved is None and not self._options.generation:
-            return _Held(ShardState(shard, kinds=self._kinds))
+            return _Held(ShardState(shard, kinds=self._spilled.kinds(shard)))
         position = saved or START
         body = None if saved is None else self._snapshots.read(shard, position)
         if body is None:
@@ -222,7 +249,45 @@ class HeldShards:
                 shard=shard,
                 position=position,
             )
-        return _Held(ShardState.load(body, self._kinds), size_bytes=len(body))
+        try:
+            return _Held(self._loaded(shard, body, is_verified=True), size_bytes=len(body))
+        except StateLost as error:
+            log.warning("file-of-snapshot-gone", shard=shard, position=position, reason=error.message)
+            return self._older(shard, position) or self._without_files(shard, body)
+
+    def _older(self, shard: int, position: str) -> _Held | None:
+        """The newest state before a snapshot that has all of its files: another snapshot, or that of an empty log."""
+        for older in reversed(self._index.positions(shard)):
+            body = self._snapshots.read(shard, older) if position_order(older) < position_order(position) else None
+            if body is not None:
+                with suppress(StateLost):
+                    return _Held(self._loaded(shard, body, is_verified=True), size_bytes=len(body))
+        added, present = counts(self._server, log_key(shard))
+        if self._options.generation or added != present:
+            return None
+        return _Held(ShardState(shard, kinds=self._spilled.kinds(shard)))
+
+    def _without_files(self, shard: int, body: bytes) -> _Held:
+        """A saved state, but for the operators that need files which are gone."""
+        log.error("operators-stop-as-files-are-gone", shard=shard)
+        return _Held(ShardState.load(body, self._spilled.kinds(shard, may_be_lost=True)), size_bytes=len(body))
+
+    def _loaded(self, shard: int, body: bytes, *, is_verified: bool = False) -> ShardState:
+        """A saved state; the files that it names are there.
+
+        Args:
+            shard: Its number.
+            body: What was saved.
+            is_verified: Compare their checksums as well; where a file was found to be gone, that is done anyway.
+
+        Raises:
+            SavedStateError: It cannot be read.
+            StateLost: A file is missing or damaged.
+        """
+        state = ShardState.load(body, self._spilled.kinds(shard))
+        if is_verified or shard in self._incomplete:
+            state.verify()
+        return state
 
     def _keep(self, shard: int, after: str, grown: int) -> int:
         """Hand the state over to the process that matches the shard next; save a snapshot if due; its size in bytes.
@@ -239,11 +304,17 @@ class HeldShards:
         if is_saved or is_shared:
             body = held.state.dump()
             held.size_bytes = len(body)
-            if held.unsaved_bytes >= max(self._options.snapshot_bytes, len(body)):
+            names = held.state.files
+            is_saved = held.unsaved_bytes >= max(self._options.snapshot_bytes, len(body))
+            self._spilled.keep(shard, held.state.position, names, is_durable=is_saved)
+            if is_saved:
                 self._snapshots.write(shard, held.state.position, body)
                 self._index.enter(shard, held.state.position, len(body))
                 held.unsaved_bytes = 0
             self._hand_over(shard, after, held, body)
+            if names or self._spilled.has_files(shard):
+                handed_over = () if self._handover is None else self._handover.positions(shard)
+                self._spilled.sweep(shard, {*self._index.positions(shard), *handed_over}, names)
         return held.size_bytes
 
     def _hand_over(self, shard: int, after: str, held: _Held, body: bytes) -> None:

@@ -19,6 +19,7 @@ _SHOWN = (
     "waiting",
     "watermark_us",
 )
+_OF_AUTO = ("lateness_us",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +58,7 @@ def stats_row(
         **asdict(spent),
         "state_bytes": state_bytes,
         "promises": state.promises(),
+        "observed": [one.to_json() for one in state.observations()],
         "streams": {label: _shown(measured) for label, measured in state.measures().items()},
     }
     found = FoundRows.of(STATS, [(row_id(STATS, state.shard, state.position), body)])
@@ -65,4 +67,5 @@ def stats_row(
 
 def _shown(measured: Mapping[str, int | None]) -> dict[str, int | None]:
     of_operators = {name: number for name, number in measured.items() if name.startswith(COUNTED)}
-    return {**{name: measured[name] for name in _SHOWN}, **of_operators}
+    of_auto = {name: measured[name] for name in _OF_AUTO if name in measured}
+    return {**{name: measured[name] for name in _SHOWN}, **of_auto, **of_operators}

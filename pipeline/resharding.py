@@ -14,6 +14,7 @@ from pipeline.measures import Spent, stats_row
 from pipeline.snapshots import SnapshotIndex, open_snapshots
 from pipeline.sources import EventLogOptions, log_ends
 from pipeline.sources.log_reading import connect
+from pipeline.spilled import SpilledStates
 from shards import OutputRow
 
 
@@ -37,9 +38,11 @@ def divide_states(options: HeldOptions, shards: int) -> Iterator[OutputRow]:
     try:
         store, index = open_snapshots(new.snapshots, server, new.generation), SnapshotIndex(server, new.generation)
         held = HeldShards(options)
+        before, spilled = SpilledStates(options.log, options.kinds), SpilledStates(new, options.kinds)
         for name, position in log_ends(options.log).items():
             for part in held.state_at(int(name), position).split(options.log.shards, shards):
                 body = part.dump()
+                spilled.take_over(part.shard, before, int(name), part.position, part.files)
                 store.write(part.shard, part.position, body)
                 index.enter(part.shard, part.position, len(body))
                 yield from stats_row(part, part.position, [], Spent(load_s=0.0, match_s=0.0, keep_s=0.0), len(body))
@@ -57,5 +60,6 @@ def forget_states(options: EventLogOptions) -> None:
             for position in index.positions(shard):
                 index.remove(shard, position)
                 store.remove(shard, position)
+        SpilledStates(options, ()).remove()
     finally:
         server.close()

@@ -63,6 +63,7 @@ from .intake.posting import EventShape, Intake, IntakeReport, RejectedEvent, Unr
 from .intake.rates import Allowance, TokenBuckets
 from .intake.resending import DeadLetters, Replayed
 from .observing.logs import configure_logs
+from .observing.measured_lateness import LatenessDecision, MeasuredLateness
 from .observing.metrics import METRICS_FORM, render_metrics
 from .observing.overview import PatternCounts, PipelineOverview, StreamOverview, pattern_counts, pipeline_overview
 from .observing.readiness import missing_parts
@@ -193,12 +194,14 @@ __all__ = [
     "KeyReport",
     "KeyRing",
     "KeyUnusable",
+    "LatenessDecision",
     "LimitExceeded",
     "Limits",
     "LiveAlerts",
     "LogFull",
     "LogResharding",
     "Marks",
+    "MeasuredLateness",
     "ModelTooLarge",
     "ModelUpload",
     "NextType",

@@ -23,6 +23,7 @@ from service.stores import (
     Client,
     ContextLimits,
     DeadLetterStore,
+    DeciderStore,
     DeliveryLog,
     DeliveryStore,
     DerivedEventStore,
@@ -82,6 +83,7 @@ class Stores:
     pipeline_status: PipelineStatus
     stream_times: StreamTimesStore
     derived: DerivedEventStore
+    deciders: DeciderStore
     request_contexts: RequestContextStore
     duplicates: DuplicateStore
     keys: KeyStore
@@ -103,8 +105,7 @@ def build_stores(
     dead_letters = DeadLetterStore(client, kept=kept)
     in_lists = [kind for kind in result_kinds.values() if kind.plural and kind is not ALERT]
     listed = {kind.name: RecentStore(client, kind, kept=kept) for kind in in_lists}
-    tracing = settings.tracing
-    contexts = ContextLimits(life_s=tracing.remember_s, most=tracing.remember_events)
+    contexts = ContextLimits(life_s=settings.tracing.remember_s, most=settings.tracing.remember_events)
     bounds = LogLimits(
         answer_life_s=settings.limits.idempotency_life_s,
         dead_letters_kept=kept,
@@ -114,7 +115,6 @@ def build_stores(
         ids=IdLimits(kept=settings.limits.event_ids_kept, life_s=settings.limits.event_id_life_s),
     )
     log = EventLog(client, settings.shards, bounds)
-    stream_times = StreamTimesStore(client)
     registry = Registry(client, log, settings.pattern_work.budget)
     return Stores(
         url=url,
@@ -138,8 +138,9 @@ def build_stores(
         backlog=BacklogStore(client),
         backtests=BacktestStore(client, kept=settings.limits.backtests_kept),
         pipeline_status=PipelineStatus(client),
-        stream_times=stream_times,
+        stream_times=(stream_times := StreamTimesStore(client)),
         derived=DerivedEventStore(client, log.layout, stream_times),
+        deciders=DeciderStore(client, log.layout),
         request_contexts=RequestContextStore(client, contexts),
         duplicates=DuplicateStore(client),
         keys=KeyStore(client),

@@ -367,6 +367,12 @@ class Settings(BaseSettings):
     log_level: str = "INFO"
     parent_pid: Count | None = None
 
+    @property
+    def keeps_states_in_redis(self) -> bool:
+        """Whether snapshots of shards are in Redis, so that there is no folder that every machine reaches."""
+        is_local = self.spark_master.partition("[")[0] == "local"
+        return self.snapshots == "redis" or (self.snapshots is None and not is_local)
+
     @field_validator("redis_url")
     @classmethod
     def _is_a_redis_url(cls, url: SecretStr | None) -> SecretStr | None:

@@ -1,6 +1,7 @@
 """What the package exports; `__init__.py` loads each name where it is first asked for."""
 
 from .chains import ChainPlan, ChainShard
+from .deciding import DECIDERS, LATENESS, Decider, Deciders, Observation, decider_kind, grouped
 from .entries import Entry, StoredEntry, quarantine_note
 from .errors import (
     EntryQuarantined,
@@ -20,7 +21,7 @@ from .kinds.patterns import ALERT, alert_id
 from .kinds.patterns.bound_columns import BOUND_SAME, BoundTexts, match_marks, match_times
 from .kinds.patterns.host import PatternHost, PatternOutput
 from .kinds.patterns.rules import Rules
-from .operators import AnsweringHost, ChangingKind, CompoundKind, DocumentKind, ExplainingKind, Kind
+from .operators import AnsweringHost, ChangingKind, CompoundKind, DocumentKind, ExplainingKind, Kind, SpillingKind
 from .place import Place
 from .results import ANSWER, DEAD_LETTER, DERIVED, STATS, ResultKind, ResultMetric
 from .rows import FoundRows, OutputRow, RowBlock, row_id, rows_of
@@ -33,10 +34,12 @@ __all__ = [
     "BOUND_SAME",
     "COUNTED",
     "DEAD_LETTER",
+    "DECIDERS",
     "DERIVED",
     "DOCUMENT_KINDS",
     "KINDS",
     "KINDS_BY_NAME",
+    "LATENESS",
     "RESULT_KINDS",
     "STATS",
     "AnsweringHost",
@@ -46,6 +49,8 @@ __all__ = [
     "ChangingKind",
     "ComparisonCounts",
     "CompoundKind",
+    "Decider",
+    "Deciders",
     "DocumentKind",
     "Entry",
     "EntryQuarantined",
@@ -58,6 +63,7 @@ __all__ = [
     "Kind",
     "Likeness",
     "MatchLimitReached",
+    "Observation",
     "OperatorRefused",
     "OutputRow",
     "PatternHost",
@@ -71,6 +77,7 @@ __all__ = [
     "SavedStateError",
     "ShardError",
     "ShardState",
+    "SpillingKind",
     "StoredEntry",
     "Trial",
     "TrialPlan",
@@ -79,6 +86,8 @@ __all__ = [
     "VariantCounts",
     "WorkLimitReached",
     "alert_id",
+    "decider_kind",
+    "grouped",
     "match_marks",
     "match_times",
     "quarantine_note",

@@ -13,6 +13,7 @@ from functools import cached_property
 
 import orjson
 
+from shards.deciding import undecided
 from shards.entries import EventsEntry, StoredEntry
 from shards.results import DERIVED
 from shards.rows import OutputRow, RowBlock
@@ -35,9 +36,13 @@ class ChainPlan:
         state = ShardState(shard)
         state.advance(
             StoredEntry(position=_position(number), kind=record.KIND.value, stream=stream, body=encode_control(record))
-            for number, (stream, record) in enumerate(self.records, start=1)
+            for number, (stream, record) in enumerate(self._records, start=1)
         )
         return state
+
+    @cached_property
+    def _records(self) -> list[tuple[str, ControlRecord]]:
+        return [(stream, undecided(record)) for stream, record in self.records]
 
     @cached_property
     def rounds(self) -> tuple[tuple[str, ...], ...]:

@@ -10,7 +10,7 @@ from shards.entries import Entry, StoredEntry
 from shards.feeds import Feeds, HostKey
 from shards.operators import Output
 from shards.place import Place, Step
-from streams import EventBatch
+from streams import EventBatch, RecordKind
 
 MAIN = ""
 PlaceKey: TypeAlias = tuple[str, str]
@@ -43,13 +43,20 @@ class Derivation:
     def follow(self, entry: Entry, steps: Iterable[Step]) -> Iterator[Step]:
         """The steps of the stream of an entry, and behind each those of the streams that are derived from it."""
         stream = entry.stream
-        yield from self.behind(stream, steps)
+        is_promise = entry.kind == RecordKind.PUNCTUATION  # of a range each shard says so to itself
+        yield from self.behind(stream, steps, self.feeds.reached_anyhow(stream) if is_promise else None)
         if isinstance(self._places.get((stream, MAIN)), DerivedPlace):
             yield from self._settled((stream, *self.feeds.downstream(stream)), entry, None)
 
-    def behind(self, stream: str, steps: Iterable[Step]) -> Iterator[Step]:
-        """As ``follow``; the stream itself has come as far as it can."""
-        targets = self.feeds.downstream(stream)
+    def behind(self, stream: str, steps: Iterable[Step], reached: Sequence[str] | None = None) -> Iterator[Step]:
+        """As ``follow``; the stream itself has come as far as it can.
+
+        Args:
+            stream: Its name.
+            steps: What its places did.
+            reached: The streams that are derived from it; None: those that it feeds in the shard itself.
+        """
+        targets = self.feeds.downstream(stream) if reached is None else reached
         for step in steps:
             yield step
             if targets:

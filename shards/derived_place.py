@@ -10,7 +10,7 @@ import numpy as np
 from shards.entries import Entry
 from shards.operators import Host, KeyChoice, Kind, SavedHost
 from shards.place import Place, Step, known_kind
-from streams import ControlRecordError, EventBatch, StreamDeclaration
+from streams import EVERY_KEY, ControlRecordError, EventBatch, StreamDeclaration
 
 _WAITING = "waiting"
 
@@ -84,6 +84,10 @@ class DerivedPlace(Place):
             batch = batch.take(np.flatnonzero(~is_late))
         self._waiting = EventBatch.joined([self._waiting, batch]) if len(self._waiting) else batch
 
+    def is_in_order(self, batches: Sequence[EventBatch]) -> bool:
+        """Whether no event of these batches from the log is older than what the log has promised."""
+        return self._logged_us is None or all(bool((one.time_us >= self._logged_us).all()) for one in batches)
+
     def tick(self, entry: Entry, time_us: int) -> Iterator[Step]:
         """No event before a time comes through the log any more; what that means is seen when time is advanced."""
         self._logged_us = time_us if self._logged_us is None else max(self._logged_us, time_us)
@@ -108,7 +112,8 @@ class DerivedPlace(Place):
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
         """Forget every other key, as if its events had gone elsewhere."""
         super().keep(is_kept, has_counts=has_counts)
-        self._waiting = self._waiting.take(np.flatnonzero(is_kept(self._waiting.key_hashes)))
+        hashes = self._waiting.key_hashes
+        self._waiting = self._waiting.take(np.flatnonzero(is_kept(hashes) | (hashes == EVERY_KEY)))
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """The state as a JSON object and sections by name."""

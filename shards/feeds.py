@@ -107,6 +107,12 @@ class Feeds:
         """The derived streams that a stream feeds in the shard itself, also over others, each behind what feeds it."""
         return self._reached.get(stream, ())
 
+    def reached_anyhow(self, stream: str) -> tuple[str, ...]:
+        """As ``downstream``, with what the stream feeds through the log."""
+        logged = {target for target, hosts in self.logged.items() if stream in {source for source, *_ in hosts}}
+        reached = {*self.downstream(stream), *logged, *(one for target in logged for one in self.downstream(target))}
+        return tuple(one for one in self.order if one in reached)
+
     @cached_property
     def _reached(self) -> Mapping[str, tuple[str, ...]]:
         reached: dict[str, set[str]] = {}

@@ -5,10 +5,11 @@ What the Spark job and the sink together must equal.
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 
 from shards.chains import derived_event
+from shards.deciding import Deciders
 from shards.entries import Entry, EventsEntry, StoredEntry
 from shards.kinds import KINDS_BY_NAME
 from shards.operators import Kind
@@ -39,6 +40,10 @@ class InlineShards:
     Args:
         shards: How many there are.
         kinds: The kinds of operators, by name.
+
+    Attributes:
+        states: Of the shards.
+        decided: The number of decisions, by stream.
     """
 
     def __init__(self, shards: int, kinds: Mapping[str, Kind] = KINDS_BY_NAME) -> None:
@@ -47,6 +52,8 @@ class InlineShards:
         self._appended = [0] * shards
         self._newest_us: dict[str, int] = {}
         self._promised: dict[str, int] = {}
+        self._deciders = Deciders()
+        self.decided: Counter[str] = Counter()
 
     def say(self, stream: str, record: ControlRecord) -> None:
         """Append a control record to the log of every shard."""
@@ -89,6 +96,14 @@ class InlineShards:
         while any(self._waiting):
             for shard, entries in enumerate(self._waiting):
                 rows += self.step(shard, len(entries)) if entries else []
+        return rows
+
+    def decide(self) -> list[RowBlock]:
+        """Match until nothing waits, and say to all shards what follows from what they observed since the last call."""
+        rows = self.settle()
+        for stream, record in self._deciders.decide(one for state in self.states for one in state.observations()):
+            self.say(stream, record)
+            self.decided[stream] += 1
         return rows
 
     def pause(self) -> list[RowBlock]:

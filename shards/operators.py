@@ -18,7 +18,7 @@ from shards.entries import Entry
 from shards.feeds import Feed
 from shards.results import ResultKind
 from shards.rows import FoundRows
-from streams import ConstraintsOn, Definition, EventBatch, Start, StreamDeclaration
+from streams import ConstraintsOn, Definition, EventBatch, Punctuation, SpilledFiles, Start, StreamDeclaration
 
 Single: TypeAlias = tuple[ResultKind, str, dict[str, Any]]
 Result: TypeAlias = Single | FoundRows
@@ -181,6 +181,15 @@ class AnsweringHost(Host, Protocol):
 
 
 @runtime_checkable
+class FinishingHost(Host, Protocol):
+    """A host to which it matters that many keys are finished."""
+
+    def finish_keys(self, promise: Punctuation) -> Output:
+        """No event of a range of keys comes any more that is later than the time of the promise."""
+        ...
+
+
+@runtime_checkable
 class FollowingHost(Host, Protocol):
     """A host that has followed the traces of a stream from its declaration on."""
 
@@ -205,6 +214,33 @@ class LearningHost(Host, Protocol):
             followed: The constraints that traces follow which begin now.
             open_keys: Gives the hashed keys of the traces that are open.
         """
+        ...
+
+
+@runtime_checkable
+class SpillingHost(Host, Protocol):
+    """A host a part of whose state is in files, which what ``dump`` gives names."""
+
+    @property
+    def files(self) -> Collection[str]:
+        """Their names."""
+        ...
+
+    def verify(self) -> None:
+        """Compare their checksums.
+
+        Raises:
+            StateLost: One is missing or damaged.
+        """
+        ...
+
+
+@runtime_checkable
+class ObservingHost(Host, Protocol):
+    """A host that observes something which shards cannot decide by themselves (``shards.deciding``)."""
+
+    def observed(self) -> Mapping[str, Mapping[str, Any]]:
+        """What it observed since the last call, by the name of the decider; small, and no part of the saved state."""
         ...
 
 
@@ -240,6 +276,19 @@ class Kind(Protocol):
         Raises:
             ForestallError: The saved state cannot be read.
         """
+        ...
+
+
+@runtime_checkable
+class SpillingKind(Kind, Protocol):
+    """A kind whose hosts have a part of their state in files."""
+
+    def spilling_to(self, files: SpilledFiles) -> Kind:
+        """The same kind, with other files."""
+        ...
+
+    def spills(self, definition: Definition) -> bool:
+        """Whether an operator may have a part of its state in files."""
         ...
 
 
@@ -306,6 +355,15 @@ class ExplainingKind(DocumentKind, Protocol):
 
     def explain(self, definition: Definition) -> Sequence[str]:
         """How an operator runs, what it keeps and what it emits, in sentences."""
+        ...
+
+    def figures(self, definition: Definition, counts: Mapping[str, int]) -> tuple[Sequence[str], Mapping[str, int]]:
+        """What the counts of all shards say, in sentences, and those counts that are shown beside them.
+
+        Args:
+            definition: The operator.
+            counts: By name; sums over the shards.
+        """
         ...
 
 

@@ -10,19 +10,23 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from shards.deciding import LATENESS, Observation
 from shards.entries import Entry
 from shards.errors import EventLate
 from shards.operators import (
     AnsweringHost,
     ChangingHost,
+    FinishingHost,
     FollowingHost,
     Host,
     KeyChoice,
     Kind,
     LearningHost,
+    ObservingHost,
     Origin,
     Output,
     Result,
+    SpillingHost,
 )
 from shards.results import ANSWER, DEAD_LETTER
 from shards.rows import dead_letter_body, row_id
@@ -30,15 +34,20 @@ from streams import (
     EARLIEST_US,
     LATEST_US,
     Ask,
+    AutoLateness,
     ConstraintsOn,
     ControlRecordError,
     Definition,
     EventBatch,
     ForestallError,
+    Lags,
+    LatenessChange,
+    Punctuation,
     ReorderBuffer,
     Start,
     StreamDeclaration,
     format_time,
+    lateness_summary,
 )
 
 _READ = ("key", "keys", "ties", "derived")
@@ -128,8 +137,10 @@ class Place:
         self._route = route
         self._kinds = kinds
         self._hosts = dict(hosts)
-        lateness_us = declaration.lateness_us
-        self._buffer = None if lateness_us is None else ReorderBuffer(lateness_us)
+        self._lateness_us = declaration.lateness_us
+        self._buffer = None if self._lateness_us is None else ReorderBuffer(self._lateness_us)
+        self._change = 0  # number of the last change by what was measured
+        self._lags = Lags()
         self._counts = dict.fromkeys(_LATE.values(), 0)
 
     @property
@@ -191,7 +202,7 @@ class Place:
         Of kinds that are not in every stream the name of the kind stands before those of their numbers.
 
         ``late_dropped``, ``late_dead_lettered`` and ``late_processed`` events so far, those ``waiting`` for older ones,
-        and ``watermark_us``: how far time has come; None before the first event.
+        and ``watermark_us``: how far time has come; None before the first event. ``lateness_us`` where it is measured.
         """
         buffer = self._buffer
         return {
@@ -203,7 +214,26 @@ class Place:
             **self._counts,
             "waiting": 0 if buffer is None else len(buffer),
             "watermark_us": self._newest_us if buffer is None else buffer.watermark_us,
+            **({} if self._measured is None else {"lateness_us": self._lateness_us}),
         }
+
+    @property
+    def _measured(self) -> AutoLateness | None:
+        """How the lateness follows the events; None where it does not."""
+        lateness = self._declaration.lateness
+        return lateness if isinstance(lateness, AutoLateness) else None
+
+    def observed(self) -> Iterator[Observation]:
+        """What was observed here since the last call."""
+        rules, lags = self._measured, self._lags
+        if rules is not None and self._lateness_us is not None and lags.events:
+            summary = lateness_summary(rules, self._lateness_us, self._change, lags)
+            yield Observation(stream=self._declaration.name, decider=LATENESS, summary=summary)
+        self._lags = Lags()
+        for host in self._hosts.values():
+            if isinstance(host, ObservingHost):
+                for name, seen in host.observed().items():
+                    yield Observation(stream=self._declaration.name, decider=name, summary=seen)
 
     @property
     def _newest_us(self) -> int | None:
@@ -232,8 +262,8 @@ class Place:
         """
         if declaration == self._declaration:
             return
-        before_us, lateness_us = self._declaration.lateness_us, declaration.lateness_us
-        self._declaration = declaration
+        before_us, lateness_us = self._lateness_us, self._lateness_under(declaration)
+        self._declaration, self._lateness_us = declaration, lateness_us
         newest_us = self._newest_us
         for host in self._hosts.values():
             yield entry, host.declare(declaration)
@@ -248,6 +278,24 @@ class Place:
             if newest_us is not None:
                 self._buffer.see(newest_us)
                 self._buffer.advance(newest_us)
+
+    def _lateness_under(self, declaration: StreamDeclaration) -> int | None:
+        """The lateness under a later declaration: one that is measured goes on from what it is."""
+        if isinstance(declaration.lateness, AutoLateness) and self._lateness_us is not None:
+            return declaration.lateness.within_us(self._lateness_us)
+        return declaration.lateness_us
+
+    def change_lateness(self, entry: Entry, change: LatenessChange) -> Iterator[Step]:
+        """Take over what was decided by what all shards observed; nothing where the stream declares a lateness."""
+        self._change = change.number
+        if self._measured is not None and self._buffer is not None:
+            self._lateness_us = self._measured.within_us(change.bound_us)
+            yield from self._released(entry, self._buffer.wait(self._lateness_us))
+
+    def begin_like(self, other: Place) -> None:
+        """Have the lateness that another place of the stream has; no event has come yet."""
+        self._change, self._lateness_us = other._change, other._lateness_us
+        self._buffer = None if self._lateness_us is None else ReorderBuffer(self._lateness_us)
 
     def follow(self, record: ConstraintsOn) -> None:
         """Let traces that begin later follow these constraints.
@@ -279,11 +327,22 @@ class Place:
                     yield entries[last], host.process(batch)
             return
         batch = EventBatch.joined(batches)
+        if self._measured is not None and not self._route:  # every event comes by the correlation key
+            self._lags.add(self._buffer.lags_us(batch.time_us), self._measured.at_most_us)
         late = self._buffer.is_late(batch.time_us)
         if late.any():
             yield from self._with_late(self._buffer, entries, batches, late)
         else:
             yield from self._released(entries[-1], self._buffer.push(batch))
+
+    def is_in_order(self, batches: Sequence[EventBatch]) -> bool:
+        """Whether no event of these batches, of which one is there, would be late when they come one after the other.
+
+        Without a lateness that means: older than any event of the batches before, or than time itself.
+        """
+        if self._buffer is not None:
+            return not self._buffer.is_late(np.concatenate([batch.time_us for batch in batches])).any()
+        return _is_rising(batches, self._newest_us)
 
     def tick(self, entry: Entry, time_us: int) -> Iterator[Step]:
         """An event of a time was seen elsewhere, or would have been by now."""
@@ -307,6 +366,12 @@ class Place:
         """
         for host in self._hosts.values():
             yield entry, host.end_trace(key, time_us)
+
+    def finish_keys(self, entry: Entry, promise: Punctuation) -> Iterator[Step]:
+        """The keys of a range are finished."""
+        for host in self._hosts.values():
+            if isinstance(host, FinishingHost):
+                yield entry, host.finish_keys(promise)
 
     def answer(self, asked: Ask) -> Answer:
         """What a host says to a question; its state stays as it is."""
@@ -339,6 +404,11 @@ class Place:
         if not has_counts:
             self._counts = dict.fromkeys(_LATE.values(), 0)
 
+    @property
+    def spilling(self) -> list[SpillingHost]:
+        """Hosts a part of whose state is in files."""
+        return [host for host in self._hosts.values() if isinstance(host, SpillingHost)]
+
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """The state as a JSON object and sections by name."""
         saved = {kind: host.dump() for kind, host in self._hosts.items()}
@@ -348,6 +418,8 @@ class Place:
             "late": self._counts,
             "hosts": {kind: dict(host.head) for kind, host in saved.items()},
         }
+        if self._measured is not None or self._change:
+            head["lateness"] = {"us": self._lateness_us, "change": self._change}
         sections = {f"{kind}/{name}": body for kind, host in saved.items() for name, body in host.sections.items()}
         if self._buffer is not None:
             head["order"], sections[_WAITING] = self._buffer.dump()
@@ -360,6 +432,9 @@ class Place:
             ForestallError: A part cannot be read.
         """
         self._counts.update(head["late"])
+        if (lateness := head.get("lateness")) is not None:
+            self._lateness_us, self._change = lateness["us"], lateness["change"]
+            self._buffer = None if self._lateness_us is None else ReorderBuffer(self._lateness_us)
         if self._buffer is not None:
             self._buffer.load(head["order"], sections[_WAITING])
 
@@ -429,6 +504,13 @@ def _in_order(
             first = number
         newest_us = int(times_us.max()) if newest_us is None else max(newest_us, int(times_us.max()))
     yield len(batches) - 1, EventBatch.joined(batches[first:])
+
+
+def _is_rising(batches: Sequence[EventBatch], newest_us: int | None) -> bool:
+    """Whether no event of batches, none of them empty, is older than a time, or than one of a batch before."""
+    newest = EARLIEST_US if newest_us is None else newest_us
+    lasts_us = np.maximum.accumulate([newest, *(batch.time_us.max() for batch in batches)])
+    return all(bool((batch.time_us >= last_us).all()) for batch, last_us in zip(batches, lasts_us, strict=False))
 
 
 def _shown(time_us: int) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shards.blob import pack, unpack
+from shards.deciding import Observation
 from shards.decoding import decode_batches
 from shards.derivation import MAIN as _MAIN
 from shards.derivation import Derivation
@@ -40,6 +41,7 @@ from streams import (
     Definition,
     EventBatch,
     ForestallError,
+    LatenessChange,
     OperatorOff,
     OperatorOn,
     PatternOff,
@@ -48,6 +50,7 @@ from streams import (
     Punctuation,
     RecordKind,
     Start,
+    StateLost,
     StreamDeclaration,
     StreamOff,
     StreamOn,
@@ -64,6 +67,7 @@ NO_FEEDS = Feeds({})
 _KINDS = frozenset(kind.value for kind in RecordKind)
 
 
+_Decoded: TypeAlias = tuple[Entry, EventBatch | BatchFormatError]
 _Decoder: TypeAlias = Callable[[Sequence[Entry]], Sequence[EventBatch | BatchFormatError]]
 
 
@@ -73,18 +77,16 @@ def _decoded(entries: Sequence[Entry]) -> Sequence[EventBatch | BatchFormatError
 
 
 class _Group:
-    """Entries of one stream and route, one after the other in the log, that are matched together."""
+    """Entries of events, one after the other in the log, that may be matched together."""
 
     def __init__(self) -> None:
         self._entries: list[Entry] = []
         self._size_bytes = 0
 
-    def takes(self, entry: Entry) -> bool:
-        """Whether one more entry may be matched with those that are there."""
-        if not self._entries:
-            return True
-        last = self._entries[-1]
-        return self._size_bytes < _GROUP_BYTES and (last.stream, last.route) == (entry.stream, entry.route)
+    @property
+    def is_full(self) -> bool:
+        """Whether more at once save nothing."""
+        return self._size_bytes >= _GROUP_BYTES
 
     def add(self, entry: Entry) -> None:
         """One more entry."""
@@ -95,6 +97,10 @@ class _Group:
         """All entries; the group is empty then."""
         found, self._entries, self._size_bytes = self._entries, [], 0
         return found
+
+
+def _place_of(entry: Entry) -> _PlaceKey:
+    return entry.stream, entry.route
 
 
 class ShardState:
@@ -154,6 +160,10 @@ class ShardState:
         """Numbers by stream name; those of a further key under ``<stream>@<key>``."""
         return {_label(key): place.measures() for key, place in self._places.items()}
 
+    def observations(self) -> list[Observation]:
+        """What was observed since the last call, for deciders; it is no part of the saved state."""
+        return [one for place in self._places.values() for one in place.observed()]
+
     def promises(self) -> dict[str, int | None]:
         """For each derived stream that the shard feeds through the log: the time before which it adds no more to it.
 
@@ -189,7 +199,7 @@ class ShardState:
                 rows += self._matched(group.taken())
                 rows += self._rows(entry, self._controlled)
             else:
-                if not group.takes(entry):
+                if group.is_full:
                     rows += self._matched(group.taken())
                 group.add(entry)
             self._position, reached = entry.position, order
@@ -202,6 +212,21 @@ class ShardState:
         self._position = entry.position
         return self._matched([entry], lambda _: [entry.batch])
 
+    @property
+    def files(self) -> frozenset[str]:
+        """Names of the files in which a part of the state is; what ``dump`` gives names them, too."""
+        return frozenset(name for place in self._places.values() for host in place.spilling for name in host.files)
+
+    def verify(self) -> None:
+        """Compare the checksums of these files.
+
+        Raises:
+            StateLost: One is missing or damaged; the message names it.
+        """
+        for place in self._places.values():
+            for host in place.spilling:
+                host.verify()
+
     def replay(self, entries: Iterable[Entry]) -> None:
         """Apply entries whose rows are known already: the same state comes out, and nothing is put into words.
 
@@ -211,6 +236,7 @@ class ShardState:
         self._is_replaying = True
         try:
             self.advance(entries)
+            self.observations()
         finally:
             self._is_replaying = False
 
@@ -271,12 +297,15 @@ class ShardState:
 
         Raises:
             SavedStateError: The bytes are damaged, or some part is of a version that this release does not know.
+            StateLost: A file that they name is missing.
         """
         version, head, sections = unpack(body)
         if version == 1:
             head, sections = from_format_1(head, sections)
         try:
             places = [loaded_place(saved, _own(sections, number), kinds) for number, saved in enumerate(head["places"])]
+        except StateLost:
+            raise
         except ForestallError as error:
             raise SavedStateError(f"saved state of shard {head['shard']} cannot be read: {error}") from error
         named = {(place.declaration.name, place.route): place for place in places}
@@ -284,17 +313,41 @@ class ShardState:
         return cls(head["shard"], position=head["position"], places=named, kinds=kinds, feeds=feeds)
 
     def _matched(self, entries: Sequence[Entry], decode: _Decoder = _decoded) -> list[RowBlock]:
+        """Match the events of entries.
+
+        Those of one stream and route are matched together, where they follow each other. Where streams are derived from
+        these, entries of other ones may be between them: what is derived from several streams depends on that only
+        where an event comes later than its stream has promised, so none of them may be late.
+        """
+        if not entries:
+            return []
+        decoded = list(zip(entries, decode(entries), strict=True))
+        runs = [list(run) for _, run in groupby(decoded, lambda pair: _place_of(pair[0]))]
+        together: dict[_PlaceKey, list[_Decoded]] = {}
+        for run in runs:
+            together.setdefault(_place_of(run[0][0]), []).extend(run)
+        if len(together) < len(runs) and self._is_in_order(together):
+            runs = list(together.values())
+        return [row for run in runs for row in self._matched_run(run)]
+
+    def _is_in_order(self, together: Mapping[_PlaceKey, Sequence[_Decoded]]) -> bool:
+        """Whether other streams are derived from some of these, and no event comes too late for them."""
+        derived = {
+            self._places[key]: [batch for _, batch in decoded if isinstance(batch, EventBatch) and len(batch)]
+            for key, decoded in together.items()
+            if key in self._places and (self.feeds.downstream(key[0]) or self._places[key].declaration.derived)
+        }
+        return bool(derived) and all(place.is_in_order(batches) for place, batches in derived.items() if batches)
+
+    def _matched_run(self, decoded: Sequence[_Decoded]) -> list[RowBlock]:
         """Match the events of entries of one stream and route; the rows have the position of the last one.
 
         Entries that hold no events that can be matched become dead letters.
         """
-        if not entries:
-            return []
         try:
-            place = self._routed(entries[-1])
+            place = self._routed(decoded[-1][0])
         except ControlRecordError as error:
-            return [dead_letter(self._shard, entry, error) for entry in entries]
-        decoded = list(zip(entries, decode(entries), strict=True))
+            return [dead_letter(self._shard, entry, error) for entry, _ in decoded]
         rows = [dead_letter(self._shard, entry, found) for entry, found in decoded if isinstance(found, ForestallError)]
         good = [(entry, found) for entry, found in decoded if isinstance(found, EventBatch)]
         if good:
@@ -311,6 +364,8 @@ class ShardState:
                 for stream, results in groupby(self._results(steps(entry)), itemgetter(0))
                 for found in in_columns(result for _, result in results)
             ]
+        except StateLost:
+            raise  # the state is half changed, and has to be rebuilt
         except ForestallError as error:
             return [dead_letter(self._shard, entry, error)]
 
@@ -355,22 +410,27 @@ class ShardState:
         """What follows from a record about time or the end of traces. Time is that of all routes of a stream."""
         main = self._declared(entry)
         match record:
-            case StreamOn(declaration):
-                yield from self._changed(declaration, entry)
-            case Tick(time_us=time_us):
+            case StreamOn() | Tick() | LatenessChange():
                 for place in self._places_of(entry.stream):
-                    yield from place.tick(entry, time_us)
+                    yield from _taken(place, record, entry)
             case TraceEnd(key=key, time_us=time_us):
                 yield from main.end_trace(entry, key, time_us)
-            case Punctuation(before_us=before_us) as promise:
-                if before_us is not None:
-                    for place in self._places_of(entry.stream):
-                        yield from place.advance_time(entry, before_us)
-                for key in promise.ended:
-                    yield from main.end_trace(entry, key, None)
+            case Punctuation() as promise:
+                yield from self._promised(promise, main, entry)
             case Ask() as asked:
                 place = self._places.get((entry.stream, asked.route), main)
                 yield entry, place.answer(asked)
+
+    def _promised(self, promise: Punctuation, main: Place, entry: Entry) -> Iterator[Step]:
+        """What follows from a promise of time, of some keys and of a range of keys."""
+        places = self._places_of(entry.stream)
+        if promise.before_us is not None:
+            for place in places:
+                yield from place.advance_time(entry, promise.before_us)
+        for key in promise.ended:
+            yield from main.end_trace(entry, key, None)
+        for place in places if promise.range is not None else ():
+            yield from place.finish_keys(entry, promise)
 
     def _control(self, record: ControlRecord, entry: Entry) -> None:
         match record:
@@ -401,11 +461,6 @@ class ShardState:
         for place in self._places_of(entry.stream):
             place.check(declaration)
 
-    def _changed(self, declaration: StreamDeclaration, entry: Entry) -> Iterator[Step]:
-        """Let every place of a stream take a declaration over."""
-        for place in self._places_of(entry.stream):
-            yield from place.declare(entry, declaration)
-
     def _forget(self, stream: str) -> None:
         """Give up every place of a stream, with all that is there."""
         for place in self._places_of(stream):
@@ -423,7 +478,10 @@ class ShardState:
         (source,) = definition.inputs
         declaration = self._declared(entry).declaration
         key = source.stream, source.key
-        place = self._places.get(key) or declared_place(declaration, source.key, self._kinds)
+        place = self._places.get(key)
+        if place is None:
+            place = declared_place(declaration, source.key, self._kinds)
+            place.begin_like(self._declared(entry))
         feeds = self._fed_by(definition, start)
         place.start(definition, start)
         self._places[key] = place
@@ -496,6 +554,17 @@ class ShardState:
             raise ControlRecordError(
                 f"{entry.kind} record: stream {entry.stream!r} is not declared before this place of the log"
             ) from None
+
+
+def _taken(place: Place, record: StreamOn | Tick | LatenessChange, entry: Entry) -> Iterator[Step]:
+    """What follows where a place takes over a record about a whole stream."""
+    match record:
+        case StreamOn(declaration):
+            return place.declare(entry, declaration)
+        case Tick(time_us=time_us):
+            return place.tick(entry, time_us)
+        case LatenessChange():
+            return place.change_lateness(entry, record)
 
 
 def _label(key: _PlaceKey) -> str:

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import orjson
 
+from joins import FIGURE
 from shards.rows import OutputRow
 from shards.state import ShardState
 from streams import (
@@ -95,6 +96,6 @@ def _bodies(step: Step, shards: int, path: AttributePath) -> dict[int, tuple[Rec
 def saved_measures(state: ShardState) -> dict[str, dict[str, int | None]]:
     """Those measures of a shard that saving and loading it does not change."""
     return {
-        label: {name: number for name, number in measured.items() if name not in _UNSAVED}
+        label: {name: number for name, number in measured.items() if name not in _UNSAVED and FIGURE not in name}
         for label, measured in state.measures().items()
     }

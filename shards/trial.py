@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeAlias
 import orjson
 import pyarrow as pa
 
+from shards.deciding import undecided
 from shards.entries import EventsEntry, StoredEntry
 from shards.kinds.patterns import ALERT, PatternKind
 from shards.results import DEAD_LETTER
@@ -232,7 +233,7 @@ class _Run:
 
     def _said(self, record: ControlRecord) -> list[RowBlock]:
         rows = self._declared(record) if isinstance(record, PatternOn) else []
-        return rows + self.say(record.KIND, encode_control(record))
+        return rows + self.say(record.KIND, encode_control(undecided(record)))
 
     def _declared(self, record: PatternOn) -> list[RowBlock]:
         """Declares the stream that a pattern feeds; nothing listens to it here."""

@@ -29,6 +29,7 @@ from streams.columns.texts import (
     time_texts,
 )
 from streams.declaration import CHANGEABLE, Duplicates, FieldMapping, StreamDeclaration, Ties, name_fault
+from streams.disorder import BLOCK_EVENTS, Lags, LatenessDecider, lateness_summary
 from streams.errors import (
     BatchFormatError,
     ControlRecordError,
@@ -40,18 +41,20 @@ from streams.errors import (
     Fault,
     ForestallError,
     KeptFolderRefused,
+    StateLost,
     StreamError,
 )
 from streams.event import Event
-from streams.event_time import Late
+from streams.event_time import AUTO, AutoLateness, Late, Lateness, lateness_of
 from streams.forms.cloudevents import parse_cloudevent, render_cloudevent
 from streams.forms.column_parsing import parse_columns
 from streams.forms.extent import check_extent
 from streams.forms.parsing import ParsedEvents, parse_each
 from streams.forms.plain import parse_plain, render_plain
-from streams.hashing import MAX_SHARDS, key_hash, key_of, shard_of
+from streams.hashing import EVERY_KEY, MAX_SHARDS, key_hash, key_of, shard_of
 from streams.kept.folder import kept_folder, kept_top, make_kept_folder, note_use, require_trusted
 from streams.kept.kernel_digest import PACKAGES_WITH_KERNELS, folder_of_package, kernel_digest
+from streams.key_ranges import GREATEST_NUMBER, LEAST_NUMBER, KeyRange, whole_number, whole_numbers
 from streams.keys import (
     AttributePath,
     KeyForm,
@@ -68,6 +71,7 @@ from streams.log.control import (
     Ask,
     ConstraintsOn,
     ControlRecord,
+    LatenessChange,
     OperatorOff,
     OperatorOn,
     OperatorPause,
@@ -90,16 +94,22 @@ from streams.log.scripts import Script, ScriptInput, ScriptValue, read_script
 from streams.nearest import did_you_mean, listed, nearest
 from streams.reordering import NEVER_US, ReorderBuffer
 from streams.showing import shown
+from streams.spilled_files import SpilledFiles
 from streams.timestamps import EARLIEST_US, LATEST_US, format_time, parse_time
 from streams.work_budget import MOST_EVENTS, MOST_TRACES, MOST_WORK, USUAL_BUDGET, WorkBudget
 
 __all__ = [
+    "AUTO",
+    "BLOCK_EVENTS",
     "CHANGEABLE",
     "CONTROL_RECORDS",
     "EARLIEST_US",
     "ENDED",
+    "EVERY_KEY",
+    "GREATEST_NUMBER",
     "LATEST_US",
     "LAYOUT_KEY",
+    "LEAST_NUMBER",
     "MAX_SHARDS",
     "MOST_EVENTS",
     "MOST_TRACES",
@@ -109,6 +119,7 @@ __all__ = [
     "USUAL_BUDGET",
     "Ask",
     "AttributePath",
+    "AutoLateness",
     "BatchFormatError",
     "Clock",
     "ConstraintsOn",
@@ -131,7 +142,12 @@ __all__ = [
     "Input",
     "KeptFolderRefused",
     "KeyForm",
+    "KeyRange",
+    "Lags",
     "Late",
+    "Lateness",
+    "LatenessChange",
+    "LatenessDecider",
     "LogEntry",
     "OperatorOff",
     "OperatorOn",
@@ -147,7 +163,9 @@ __all__ = [
     "Script",
     "ScriptInput",
     "ScriptValue",
+    "SpilledFiles",
     "Start",
+    "StateLost",
     "StreamDeclaration",
     "StreamError",
     "StreamOff",
@@ -185,6 +203,8 @@ __all__ = [
     "key_names",
     "key_of",
     "key_text",
+    "lateness_of",
+    "lateness_summary",
     "lines_of",
     "listed",
     "log_key",
@@ -216,4 +236,6 @@ __all__ = [
     "texts_of",
     "time_column",
     "time_texts",
+    "whole_number",
+    "whole_numbers",
 ]

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from streams.errors import DeclarationError
-from streams.event_time import Late, check_event_time, event_time_json, event_time_members, microseconds
+from streams.event_time import Late, Lateness, check_event_time, event_time_json, event_time_members, microseconds
 from streams.keys import (
     AttributePath,
     KeyForm,
@@ -74,8 +74,8 @@ class StreamDeclaration:
         event_types: The types that may come; empty means any. Others are dead-lettered.
         end_events: Types that end a trace.
         ties: What events of one time are: ordered as in the log, or not ordered at all.
-        lateness: Seconds that an event may be older than the newest one before it; events are put into the order of
-            their times as far as that allows. None: they count in the order of the log.
+        lateness: Seconds that an event may be older than the newest one before it, or that it is measured; events are
+            put into the order of their times as far as that allows. None: they count in the order of the log.
         late: What to do with events that are later than that.
         idle_timeout: Seconds of event time after which a trace without an event ends. None: never.
         quiet_after: Seconds of wall clock without any event after which event time passes with the wall clock. None:
@@ -93,7 +93,7 @@ class StreamDeclaration:
     event_types: tuple[str, ...] = ()
     end_events: tuple[str, ...] = ()
     ties: Ties = "log"
-    lateness: float | None = None
+    lateness: Lateness | None = None
     late: Late = "dead_letter"
     idle_timeout: float | None = None
     quiet_after: float | None = None
@@ -135,7 +135,7 @@ class StreamDeclaration:
 
     @property
     def lateness_us(self) -> int | None:
-        """``lateness`` in microseconds."""
+        """``lateness`` in microseconds; the bound at the start where it is measured."""
         return microseconds(self.lateness)
 
     @property

@@ -2,6 +2,7 @@
 
     ForestallError
     ├── KeptFolderRefused      streams.errors       the folder of compiled code may hold what others have put there
+    ├── StateLost              streams.errors       a file that a saved state names is missing or damaged
     ├── StreamError            streams.errors       events, declarations, files, batches
     ├── PatternError           nfa.errors           pattern text, compilation, run state
     ├── ConstraintError        constraints.errors   constraint sets and their clashes
@@ -51,6 +52,10 @@ class ForestallError(Exception):
 
 class KeptFolderRefused(ForestallError, code="kept-folder-refused", fault="external"):
     """The folder of compiled code belongs to another user, or others may write to it."""
+
+
+class StateLost(ForestallError, code="state-lost", fault="external"):
+    """A file that a saved state names is missing or damaged; the state has to be rebuilt from an older one."""
 
 
 class StreamError(ForestallError, code="stream", fault="caller"):

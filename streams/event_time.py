@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from math import isfinite
 from typing import Any, Literal, Protocol, TypeAlias, cast, get_args
 
 from streams.errors import DeclarationError
+from streams.nearest import did_you_mean
 from streams.showing import shown
 
 Late: TypeAlias = Literal["dead_letter", "drop", "process"]
+
+AUTO = "auto"
 
 MOST_SECONDS = 315_360_000_000  # ten thousand years: beyond all times that can be written
 
@@ -21,6 +25,95 @@ _DURATIONS: Mapping[str, str] = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AutoLateness:
+    """A bound of out-of-orderness that follows what is measured; durations in seconds.
+
+    Attributes:
+        at_least: The bound is never smaller.
+        at_most: Nor larger. Events that are further behind are late in any case, so they are not followed.
+        start: The bound before anything was measured.
+        late_share: The share of events that may be late; 0: the bound follows the largest lag.
+    """
+
+    at_least: float = 0.0
+    at_most: float = 3_600.0
+    start: float = 60.0
+    late_share: float = 0.0
+
+    @property
+    def at_least_us(self) -> int:
+        """``at_least`` in microseconds."""
+        return round(self.at_least * _SECOND_US)
+
+    @property
+    def at_most_us(self) -> int:
+        """``at_most`` in microseconds."""
+        return round(self.at_most * _SECOND_US)
+
+    @property
+    def start_us(self) -> int:
+        """The bound before anything was measured, in microseconds."""
+        return self.within_us(round(self.start * _SECOND_US))
+
+    def within_us(self, bound_us: int) -> int:
+        """The nearest bound that is allowed."""
+        return min(max(bound_us, self.at_least_us), self.at_most_us)
+
+    def to_json(self) -> str | dict[str, Any]:
+        """As documents say it: ``auto``, or an object with the members that are not as usual."""
+        usual = AutoLateness()
+        changed = {
+            part.name: getattr(self, part.name)
+            for part in fields(self)
+            if getattr(self, part.name) != getattr(usual, part.name)
+        }
+        return {AUTO: changed} if changed else AUTO
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any] | str) -> AutoLateness:
+        """What ``to_json`` gave, or a person wrote.
+
+        Raises:
+            DeclarationError: A member is unknown, of the wrong type or out of range.
+        """
+        members = {} if value == AUTO else value.get(AUTO) if isinstance(value, Mapping) and len(value) == 1 else None
+        if not isinstance(members, Mapping):
+            raise DeclarationError(f"{_LATENESS_FORM}, got {shown(value)}", field="lateness")
+        known = [part.name for part in fields(cls)]
+        for name, given in members.items():
+            if name not in known:
+                raise DeclarationError(
+                    f"'lateness': auto has no member {shown(name)}{did_you_mean(str(name), known)}; it has "
+                    f"{', '.join(known)}",
+                    field="lateness",
+                )
+            if isinstance(given, bool) or not isinstance(given, int | float):
+                raise DeclarationError(f"'lateness': {name} of auto is a number, got {shown(given)}", field="lateness")
+        return cls(**members)
+
+    def fault(self) -> str | None:
+        """Why it cannot be meant so, in words; None if it can."""
+        for name in ("at_least", "at_most", "start"):
+            value = getattr(self, name)
+            if not isfinite(value) or not 0 <= value <= MOST_SECONDS:
+                return f"{name} of auto is {value!r} seconds; it must be 0 or more and at most {MOST_SECONDS:,} seconds"
+        if self.at_least > self.at_most:
+            return f"at_least of auto is {self.at_least!r} seconds, more than at_most, which is {self.at_most!r}"
+        if not 0 <= self.late_share < 1:
+            return f"late_share of auto is {self.late_share!r}; it is a share of events: 0 or more, and less than 1"
+        return None
+
+
+Lateness: TypeAlias = float | AutoLateness
+"""Seconds, or what follows the events."""
+
+_LATENESS_FORM = (
+    "'lateness' of a stream declaration is a number of seconds, 'auto', or an object {\"auto\": {...}} with at_least, "
+    "at_most, start and late_share"
+)
+
+
 class TimedStream(Protocol):
     """The members of ``StreamDeclaration`` that are about event time."""
 
@@ -30,8 +123,8 @@ class TimedStream(Protocol):
         ...
 
     @property
-    def lateness(self) -> float | None:
-        """Seconds."""
+    def lateness(self) -> Lateness | None:
+        """Seconds, or what follows the events."""
         ...
 
     @property
@@ -57,11 +150,15 @@ def check_event_time(stream: TimedStream) -> None:
         DeclarationError: Names the member.
     """
     for name, meaning in _DURATIONS.items():
-        value: float | None = getattr(stream, name)
+        value: Lateness | None = getattr(stream, name)
         if value is None:
             continue
+        if isinstance(value, AutoLateness):
+            if fault := value.fault():
+                raise DeclarationError(f"stream {stream.name!r}: lateness: {fault}", field=name)
+            continue
         least = 0 if name == "lateness" else 1
-        if not isfinite(value) or not least <= round(value * _SECOND_US) <= MOST_SECONDS * _SECOND_US:
+        if not isfinite(value) or not -1 <= value <= MOST_SECONDS or round(value * _SECOND_US) < least:
             bound = "0 or more" if name == "lateness" else "at least a microsecond"
             raise DeclarationError(
                 f"stream {stream.name!r}: {name} is {value!r} seconds; it says {meaning}, and must be {bound} and "
@@ -76,14 +173,20 @@ def check_event_time(stream: TimedStream) -> None:
         )
 
 
-def microseconds(seconds: float | None) -> int | None:
-    """A duration in microseconds."""
+def microseconds(seconds: Lateness | None) -> int | None:
+    """A duration in microseconds; of one that follows the events that at the start."""
+    if isinstance(seconds, AutoLateness):
+        return seconds.start_us
     return None if seconds is None else round(seconds * _SECOND_US)
 
 
 def event_time_json(stream: TimedStream) -> dict[str, Any]:
     """The members that are set, as plain JSON."""
-    found = {name: value for name in _DURATIONS if (value := getattr(stream, name)) is not None}
+    found = {
+        name: value.to_json() if isinstance(value, AutoLateness) else value
+        for name in _DURATIONS
+        if (value := getattr(stream, name)) is not None
+    }
     return found if stream.late == "dead_letter" else {**found, "late": stream.late}
 
 
@@ -98,7 +201,21 @@ def event_time_members(value: Mapping[str, Any]) -> dict[str, Any]:
         raise DeclarationError(
             f"'late' of a stream declaration is {shown(late)}; write {' or '.join(get_args(Late))}", field="late"
         )
-    return {**{name: _seconds(value, name) for name in _DURATIONS}, "late": cast("Late", late)}
+    durations = {name: _seconds(value, name) for name in _DURATIONS if name != "lateness"}
+    return {**durations, "lateness": lateness_of(value.get("lateness")), "late": cast("Late", late)}
+
+
+def lateness_of(value: object) -> Lateness | None:
+    """The lateness that plain JSON stands for.
+
+    Raises:
+        DeclarationError: It is neither a number of seconds nor ``auto``, with or without members.
+    """
+    if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
+        return value
+    if isinstance(value, Mapping | str):
+        return AutoLateness.from_json(value)
+    raise DeclarationError(f"{_LATENESS_FORM}, got {shown(value)}", field="lateness")
 
 
 def _seconds(value: Mapping[str, Any], name: str) -> float | None:

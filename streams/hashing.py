@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAX_SHARDS = 1024
+EVERY_KEY = 0
+"""In the place of the hash of a key: of a row that is about many keys, so that each shard has one of its own."""
 
 
 def key_of(value: object) -> str | None:

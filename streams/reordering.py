@@ -43,8 +43,16 @@ class ReorderBuffer:
 
     def watermarks_us(self, times_us: NDArray[np.int64]) -> NDArray[np.int64]:
         """The watermark just before each event of a batch, if it comes now."""
-        newest = np.maximum.accumulate(np.concatenate([np.array([self._newest_us]), times_us]))[:-1]
-        found: NDArray[np.int64] = np.maximum(newest - self._lateness_us, self._watermark_us)
+        found: NDArray[np.int64] = np.maximum(self._newest_before(times_us) - self._lateness_us, self._watermark_us)
+        return found
+
+    def lags_us(self, times_us: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How far behind the newest time each event of a batch is, if it comes now."""
+        lags: NDArray[np.int64] = np.maximum(self._newest_before(times_us) - times_us, 0)
+        return lags
+
+    def _newest_before(self, times_us: NDArray[np.int64]) -> NDArray[np.int64]:
+        found: NDArray[np.int64] = np.maximum.accumulate(np.concatenate([np.array([self._newest_us]), times_us]))[:-1]
         return found
 
     def push(self, batch: EventBatch) -> EventBatch:

@@ -1,5 +1,6 @@
 """What holds for the whole suite."""
 
+import gc
 from collections import Counter
 
 import pytest
@@ -14,6 +15,8 @@ settings.register_profile("forestall", deadline=None, suppress_health_check=[Hea
 settings.load_profile("forestall")
 
 SURPLUS = pytest.StashKey[set[str]]()
+GARBAGE = 10_000, 20, 20  # how many objects are made before garbage is looked for, and how often the older is spared
+gc.disable()  # nothing of what is imported and collected is garbage: looking for some takes a third of that time
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -63,6 +66,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             "collecting the tests called kernels, which may have to be compiled; "
             f"move the calls into tests or fixtures: {', '.join(called)}"
         )
+    gc.freeze()  # garbage is looked for among what the tests make; all that was there before would take longer
+    gc.set_threshold(*GARBAGE)
+    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,5 +1,6 @@
 """What the conftest of all tests does for a pass: fewer examples, signs of life, a bound, and what workers find."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -59,6 +60,12 @@ def test_a_pass_says_what_share_its_tests_draw(run):
     text += "def test_count():\n    assert len(N) == 20\n"
     assert run(text)[0] == 1
     assert run(text, "--examples-share=0.2")[0] == 0
+
+
+def test_garbage_is_looked_for_among_what_tests_make():
+    assert gc.isenabled()
+    assert gc.get_freeze_count() > 10_000
+    assert not any(found is test_tests_of_one_id_are_refused for found in gc.get_objects())
 
 
 def test_what_runs_is_named_when_nothing_has_been_shown_for_long():

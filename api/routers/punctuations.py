@@ -16,10 +16,11 @@ router = APIRouter(prefix="/streams", tags=["streams"])
     summary="Announce events that will not come any more",
 )
 def punctuate(stream: str, punctuation: PunctuationModel, services: Served) -> PunctuationModel:
-    """Promise that no event with an earlier time, or none of a transaction, comes from this position of the log on.
+    """Promise that no event with an earlier time, none of a transaction, or none of a range of keys comes any more.
 
-    Results that wait for this are emitted at once: a NOT, a timeout, the end of the transaction. Events that break the
-    promise are treated as late ones.
+    The promise is about events behind this position of the log. Results that wait for this are emitted: a NOT, a
+    timeout, the end of the transaction, absences and totals of joins. Events that break the promise are treated as late
+    ones; those of a key that a range has finished as the join's `late` says.
     """
     services.announcing.punctuate(stream, punctuation.to_domain())
     return punctuation

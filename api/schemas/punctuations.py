@@ -4,17 +4,47 @@ from __future__ import annotations
 
 from typing import Annotated, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, StrictInt, model_validator
 
 from api.wire import Moment, WireModel
-from streams import Punctuation, parse_time
+from streams import GREATEST_NUMBER, LEAST_NUMBER, KeyRange, Punctuation, parse_time
+
+_Number = Annotated[StrictInt, Field(ge=LEAST_NUMBER, le=GREATEST_NUMBER)]
+
+
+class KeyRangeModel(WireModel):
+    """Keys that are whole numbers between two bounds, both included; a bound that is left out is none.
+
+    A key is a whole number if it is written like one: 7, -12, 0. Others, such as 007 and a7, are in no range.
+    """
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"from": 1, "to": 5000}, {"to": 5000}]})
+
+    low: _Number | None = Field(None, alias="from", description="The least.")
+    high: _Number | None = Field(None, alias="to", description="The greatest.")
+
+    @model_validator(mode="after")
+    def _has_keys(self) -> Self:
+        if self.low is None and self.high is None:
+            raise ValueError("give 'from', 'to' or both: which keys are finished")
+        if self.low is not None and self.high is not None and self.low > self.high:
+            raise ValueError(f"no key is in a range from {self.low} to {self.high}")
+        return self
 
 
 class PunctuationModel(WireModel):
     """A promise about the events that are still to come."""
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"before": "2026-01-01T10:00:00Z"}, {"key": "t7"}, {"keys": ["t8", "t9"]}]}
+        json_schema_extra={
+            "examples": [
+                {"before": "2026-01-01T10:00:00Z"},
+                {"key": "t7"},
+                {"keys": ["t8", "t9"]},
+                {"range": {"to": 5000}},
+                {"range": {"from": 1, "to": 5000}, "by": "order", "time": "2026-01-01T10:00:00Z"},
+            ]
+        }
     )
 
     before: Moment | None = Field(None, description="RFC 3339: no event with an earlier time comes any more.")
@@ -22,14 +52,38 @@ class PunctuationModel(WireModel):
     keys: list[Annotated[str, Field(min_length=1)]] = Field(
         [], max_length=1_000, description="The same of each of these transactions."
     )
+    range: KeyRangeModel | None = Field(
+        None,
+        description="No event of these keys comes any more: they are finished in inputs of joins with closed_by end or "
+        "punctuation. Transactions do not end.",
+    )
+    by: str | None = Field(
+        None,
+        min_length=1,
+        description="Of which key the range is, as joins name it: a further key, or the path of another attribute "
+        "(default: the correlation key).",
+    )
+    time: Moment | None = Field(
+        None,
+        description="RFC 3339: when the range is finished, in event time (default: that of the stream's newest event). "
+        "Events up to this time may still come.",
+    )
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
-        if self.before is None and self.key is None and not self.keys:
-            raise ValueError("give 'before', 'key' or 'keys': which events will not come any more")
+        if self.before is None and self.key is None and not self.keys and self.range is None:
+            raise ValueError("give 'before', 'key', 'keys' or 'range': which events will not come any more")
+        if self.range is None and not (self.by is None and self.time is None):
+            raise ValueError("'by' and 'time' are about a 'range'; give one, or leave them out")
         return self
 
     def to_domain(self) -> Punctuation:
         """The promise that is meant."""
-        before_us = None if self.before is None else parse_time(self.before)
-        return Punctuation(before_us=before_us, key=self.key, keys=tuple(self.keys))
+        return Punctuation(
+            before_us=None if self.before is None else parse_time(self.before),
+            key=self.key,
+            keys=tuple(self.keys),
+            range=None if self.range is None else KeyRange(low=self.range.low, high=self.range.high),
+            by=self.by or "",
+            time_us=None if self.time is None else parse_time(self.time),
+        )

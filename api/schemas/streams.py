@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Self, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import ConfigDict, Field, model_validator
 
 from api.wire import WireModel
-from service import EventPage, StreamUsage, StreamUse
-from streams import CHANGEABLE, Duplicates, FieldMapping, Late, StreamDeclaration, Ties, format_time, key_json
+from service import EventPage, LatenessDecision, MeasuredLateness, StreamUsage, StreamUse
+from streams import (
+    CHANGEABLE,
+    AutoLateness,
+    Duplicates,
+    FieldMapping,
+    Late,
+    Lateness,
+    StreamDeclaration,
+    Ties,
+    format_time,
+    key_json,
+    lateness_of,
+)
 
+_SECOND_US = 1_000_000
 _NOT_NULL = ("late", "end_events", "description")
 _LATENESS = (
     "Bound of out-of-orderness: seconds that an event may be older than the newest one before it. Events are sorted by "
-    "time before they are matched. Null: they are matched in the order in which they come."
+    "time before they are matched. `auto`: the bound follows how far events come out of order; an object with `auto` "
+    "says its limits. Null: they are matched in the order in which they come."
 )
 _LATE = (
     "What to do with events that are later than `lateness`: a dead letter with the reason, nothing (`drop`), or they "
@@ -29,6 +43,18 @@ _ENDS = "Types that end a transaction."
 _DESCRIPTION = "For people; at most 4,000 characters."
 
 
+def _plain(lateness: LatenessModel) -> object:
+    """As plain JSON."""
+    return lateness.model_dump() if isinstance(lateness, AutoLatenessModel) else lateness
+
+
+def _lateness(declared: Lateness | None) -> LatenessModel:
+    if not isinstance(declared, AutoLateness):
+        return declared
+    said = declared.to_json()
+    return "auto" if isinstance(said, str) else AutoLatenessModel.model_validate(said)
+
+
 class MappingModel(WireModel):
     """Where plain JSON events keep what is needed: dotted paths."""
 
@@ -40,6 +66,29 @@ class MappingModel(WireModel):
 
 KeyModel: TypeAlias = str | dict[str, str]
 """Where a key is: one path, or one by event type."""
+
+
+class AutoModel(WireModel):
+    """Limits of a bound of out-of-orderness that follows what is measured."""
+
+    at_least: float = Field(0, ge=0, description="Seconds; the bound is never smaller.")
+    at_most: float = Field(
+        3_600, ge=0, description="Seconds; the bound is never larger. Events further behind are late, and not followed."
+    )
+    start: float = Field(60, ge=0, description="Seconds: the bound before anything was measured, within the limits.")
+    late_share: float = Field(
+        0, ge=0, lt=1, description="Share of the events that may be late; 0: the bound follows the largest lag."
+    )
+
+
+class AutoLatenessModel(WireModel):
+    """A bound of out-of-orderness that follows what is measured, with its limits."""
+
+    auto: AutoModel
+
+
+LatenessModel: TypeAlias = Annotated[float, Field(ge=0)] | Literal["auto"] | AutoLatenessModel | None
+"""Seconds; or ``auto``, with or without limits."""
 
 
 class StreamModel(WireModel):
@@ -67,7 +116,7 @@ class StreamModel(WireModel):
     ties: Ties = Field(
         "log", description="Order of events with equal timestamps: as in the log, or none ('simultaneous')."
     )
-    lateness: float | None = Field(None, ge=0, description=_LATENESS)
+    lateness: LatenessModel = Field(None, description=_LATENESS)
     late: Late = Field("dead_letter", description=_LATE)
     idle_timeout: float | None = Field(None, gt=0, description=_IDLE)
     quiet_after: float | None = Field(None, gt=0, description=_QUIET)
@@ -93,7 +142,7 @@ class StreamModel(WireModel):
             event_types=tuple(self.event_types),
             end_events=tuple(self.end_events),
             ties=self.ties,
-            lateness=self.lateness,
+            lateness=lateness_of(_plain(self.lateness)),
             late=self.late,
             idle_timeout=self.idle_timeout,
             quiet_after=self.quiet_after,
@@ -114,7 +163,7 @@ class StreamModel(WireModel):
             event_types=list(declaration.event_types),
             end_events=list(declaration.end_events),
             ties=declaration.ties,
-            lateness=declaration.lateness,
+            lateness=_lateness(declaration.lateness),
             late=declaration.late,
             idle_timeout=declaration.idle_timeout,
             quiet_after=declaration.quiet_after,
@@ -122,6 +171,59 @@ class StreamModel(WireModel):
             duplicates=declaration.duplicates,
             derived=declaration.derived,
             description=declaration.description,
+        )
+
+
+class LatenessSeen(WireModel):
+    """What was measured of the newest events of a stream."""
+
+    events: int = Field(description="The number of events.")
+    largest: float = Field(description="Seconds: the furthest that one of them was behind the newest before it.")
+    beyond: int = Field(description="Of the events, the number that were further behind than `at_most`; not followed.")
+
+    @classmethod
+    def from_domain(cls, seen: Mapping[str, int]) -> Self:
+        """The wire form."""
+        return cls(events=seen["events"], largest=seen["largest_us"] / _SECOND_US, beyond=seen["beyond"])
+
+
+class LatenessChangeModel(WireModel):
+    """A change of a measured bound."""
+
+    at: str = Field(description="When it was decided.")
+    seconds: float = Field(description="The bound from there on.")
+    seen: LatenessSeen = Field(description="What it was decided by.")
+
+    @classmethod
+    def from_domain(cls, decision: LatenessDecision) -> Self:
+        """The wire form."""
+        return cls(
+            at=format_time(decision.at_us),
+            seconds=decision.bound_us / _SECOND_US,
+            seen=LatenessSeen.from_domain(decision.seen),
+        )
+
+
+class MeasuredLatenessModel(WireModel):
+    """The bound of out-of-orderness of a stream with `lateness: auto`."""
+
+    seconds: float = Field(description="The bound in force.")
+    since: str | None = Field(description="When it was decided; null: it is that of the start, or the declared one.")
+    seen: LatenessSeen | None = Field(description="What is measured now; null before the first events.")
+    total_changes: int = Field(description="The number of changes so far.")
+    changes: list[LatenessChangeModel] = Field(description="The newest changes, at most 20, oldest first.")
+
+    @classmethod
+    def from_domain(cls, measured: MeasuredLateness) -> Self:
+        """The wire form."""
+        changes = [LatenessChangeModel.from_domain(one) for one in measured.decisions]
+        found = [one.at_us for one in measured.decisions if one.bound_us == measured.bound_us]
+        return cls(
+            seconds=measured.bound_us / _SECOND_US,
+            since=format_time(found[-1]) if found else None,
+            seen=None if measured.seen is None else LatenessSeen.from_domain(measured.seen),
+            total_changes=measured.total,
+            changes=changes,
         )
 
 
@@ -134,6 +236,9 @@ class StreamDetail(StreamModel):
         None,
         description="Of a derived stream whose events wait until no older ones can come: what holds them back.",
     )
+    measured_lateness: MeasuredLatenessModel | None = Field(
+        None, description="Of a stream with `lateness: auto`, the bound that is in force, and what it was decided by."
+    )
 
     @classmethod
     def of(cls, declaration: StreamDeclaration, usage: StreamUsage) -> Self:
@@ -141,7 +246,13 @@ class StreamDetail(StreamModel):
         plain = StreamModel.from_domain(declaration)
         consumers = sorted({use.name for use in usage.uses if not use.feeds})
         producers = sorted({use.name for use in usage.uses if use.feeds})
-        return cls(**plain.model_dump(), producers=producers, consumers=consumers, waits_for=usage.waits_for)
+        return cls(
+            **plain.model_dump(),
+            producers=producers,
+            consumers=consumers,
+            waits_for=usage.waits_for,
+            measured_lateness=None if usage.lateness is None else MeasuredLatenessModel.from_domain(usage.lateness),
+        )
 
 
 class StreamList(WireModel):
@@ -157,7 +268,7 @@ class StreamChanges(WireModel):
         json_schema_extra={"examples": [{"lateness": 60, "late": "drop"}, {"idle_timeout": None}]}
     )
 
-    lateness: float | None = Field(None, ge=0, description=_LATENESS)
+    lateness: LatenessModel = Field(None, description=_LATENESS)
     late: Late | None = Field(None, description=_LATE)
     idle_timeout: float | None = Field(None, gt=0, description=f"{_IDLE} Null: it stays open.")
     quiet_after: float | None = Field(None, gt=0, description=_QUIET)
@@ -184,6 +295,8 @@ class StreamChanges(WireModel):
     def to_domain(self) -> dict[str, Any]:
         """The changes by member."""
         found = {name: getattr(self, name) for name in self.model_fields_set}
+        if "lateness" in found:
+            found["lateness"] = lateness_of(_plain(found["lateness"]))
         return {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
 
 

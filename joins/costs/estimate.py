@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -55,15 +55,50 @@ class StateEstimate:
 
 
 @dataclass(slots=True)
-class _Seen:
+class SeenKey:
+    """A key that is open, by input.
+
+    Attributes:
+        first: Time of its first event, us; infinite: it has none.
+        last: Of its last one; minus infinite: it has none.
+        closed: When the input closed it; infinite: it has not.
+        events: Their number.
+    """
+
     first: list[float]
     last: list[float]
     closed: list[float]
     events: list[int]
 
     @classmethod
-    def of(cls, inputs: int) -> _Seen:
+    def of(cls, inputs: int) -> SeenKey:
+        """A key of which nothing has come."""
         return cls([math.inf] * inputs, [-math.inf] * inputs, [math.inf] * inputs, [0] * inputs)
+
+    def see(self, kind: int, number: int, time_us: int) -> None:
+        """Take note of an event or a closing."""
+        if kind == Item.EVENT:
+            self.first[number] = min(self.first[number], time_us)
+            self.last[number] = time_us
+            self.events[number] += 1
+        elif kind == Item.CLOSING:
+            self.closed[number] = min(self.closed[number], time_us)
+
+    def records(self, windows: Sequence[float]) -> Iterator[tuple[int, KeyRecord]]:
+        """What the key was like for each input that has events of it.
+
+        Args:
+            windows: Of each input; infinite: none.
+        """
+        inputs = range(len(windows))
+        for number in inputs:
+            if not self.events[number]:
+                continue
+            others = [other for other in inputs if other != number]
+            useless = purge_time_us(
+                [self.closed[other] for other in others], [self.last[other] + windows[other] for other in others]
+            )
+            yield number, _record(self, number, useless, windows[number])
 
 
 @dataclass(slots=True)
@@ -115,7 +150,7 @@ class StateEstimator:
         self._interval_us = interval_us
         self._ends_us: int | None = None
         self._rates = [_Rate(horizon) for _ in windows]
-        self._open: dict[int, _Seen] = {}
+        self._open: dict[int, SeenKey] = {}
         self._records: list[deque[KeyRecord]] = [deque(maxlen=sample) for _ in windows]
 
     def observe(self, items: ItemColumns) -> None:
@@ -127,12 +162,9 @@ class StateEstimator:
             self._pass_time(time_us)
             if kind == Item.EVENT:
                 self._rates[number].counted += 1
-                seen = self._seen(key)
-                seen.first[number] = min(seen.first[number], time_us)
-                seen.last[number] = time_us
-                seen.events[number] += 1
+                self._seen(key).see(kind, number, time_us)
             elif kind == Item.CLOSING:
-                self._seen(key).closed[number] = time_us
+                self._seen(key).see(kind, number, time_us)
                 self._finish(key)
 
     def estimates(self) -> list[StateEstimate]:
@@ -164,12 +196,12 @@ class StateEstimator:
             return rate * self._windows[number] if rate else 0.0
         return rate * sum(record.events * record.stay_us for record in records) / weight
 
-    def _seen(self, key: int) -> _Seen:
+    def _seen(self, key: int) -> SeenKey:
         seen = self._open.get(key)
         if seen is None:
             if len(self._open) >= _MOST_OPEN:
                 del self._open[next(iter(self._open))]  # the oldest
-            seen = self._open[key] = _Seen.of(len(self._windows))
+            seen = self._open[key] = SeenKey.of(len(self._windows))
         return seen
 
     def _finish(self, key: int) -> None:
@@ -179,18 +211,11 @@ class StateEstimator:
         if any(self._closes[number] and math.isinf(seen.closed[number]) for number in inputs):
             return
         del self._open[key]
-        for number in inputs:
-            if not seen.events[number]:
-                continue
-            others = [other for other in inputs if other != number]
-            useless = purge_time_us(
-                [seen.closed[other] for other in others],
-                [seen.last[other] + self._windows[other] for other in others],
-            )
-            self._records[number].append(_record(seen, number, useless, self._windows[number]))
+        for number, record in seen.records(self._windows):
+            self._records[number].append(record)
 
 
-def _record(seen: _Seen, number: int, useless_us: float, window: float) -> KeyRecord:
+def _record(seen: SeenKey, number: int, useless_us: float, window: float) -> KeyRecord:
     first, closed = seen.first[number], seen.closed[number]
     life = max((seen.last[number] if math.isinf(closed) else closed) - first, 1.0)
     lag = (useless_us - first) / life

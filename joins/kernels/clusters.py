@@ -8,6 +8,7 @@ from joins.kernels.tables import (
     ABSENTS,
     ALIVE,
     CLOSED_FOR_GOOD,
+    CLOSED_KEYS,
     CLOSINGS,
     CLUSTERS,
     DEAD,
@@ -23,6 +24,7 @@ from joins.kernels.tables import (
     OPEN_NODES,
     RESULTS,
     SAID,
+    SEQUENCE,
     Found,
     JoinState,
     Rules,
@@ -30,6 +32,8 @@ from joins.kernels.tables import (
 from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import inlined, routine
 from streams.kernels.slots import find_slot, remove_slot
+
+_TOUCH_BITS = 8  # events that are told apart in when a key was touched: 2 to the power of it
 
 
 @inlined
@@ -44,6 +48,12 @@ def has_closed(lent: JoinState, cluster: np.int64, number: np.int64) -> bool:
     closed: np.uint64 = lent.keyed[cluster]["closed"]
     has: bool = closed & bit_of(number) != np.uint64(0)
     return has
+
+
+@inlined
+def touch(lent: JoinState, cluster: np.int64) -> None:
+    """An item of a key comes."""
+    lent.keyed[cluster]["touched"] = np.int32(lent.counters[SEQUENCE] >> _TOUCH_BITS)
 
 
 @routine
@@ -63,6 +73,7 @@ def add_cluster(lent: JoinState, slot: np.uint64, key: np.uint64) -> np.int64:
     lent.keyed[cluster]["closed"] = np.uint64(0)
     lent.keyed[cluster]["ends"] = 0
     lent.keyed[cluster]["filled"] = 0
+    touch(lent, cluster)
     for number in range(lent.lists.shape[1]):
         lent.lists[cluster, number]["head"] = NIL
         lent.lists[cluster, number]["tail"] = NIL
@@ -76,6 +87,7 @@ def remove_cluster(lent: JoinState, cluster: np.int64) -> None:
     counters = lent.counters
     if lent.keyed[cluster]["ends"] & CLOSED_FOR_GOOD != 0:
         leave_dead(borrowed(lent), cluster)
+    counters[CLOSED_KEYS] -= lent.keyed[cluster]["closed"] != np.uint64(0)
     remove_slot(borrowed(lent.slots), find_slot(lent.slots, lent.keyed[cluster]["key"]))
     lent.free_clusters[counters[FREE_CLUSTERS]] = cluster
     counters[FREE_CLUSTERS] += 1

@@ -20,6 +20,7 @@ EVENT = 0  # an event with a key
 CLOSING = 1  # no more events of the key come on the input
 PLACE = 2  # an event without a key: it joins nothing and takes a place in a window of a number of events
 TIME = 3  # no item before its time comes any more; its input and key mean nothing
+REMINDER = 4  # as a closing, by a range that was said before: it may say what is known
 
 # What the kernel returns: it is done, or stopped before an item for want of room.
 DONE = 0
@@ -70,7 +71,9 @@ FORGOTTEN = 20  # closed keys beyond the number that is remembered
 OLDEST_DEAD = 21  # first cluster of the list of closed keys
 NEWEST_DEAD = 22
 NEEDED = 23  # results that the item before which it stopped needs room for
-N_COUNTERS = 24
+N_SAVED = 24  # those before it are saved
+CLOSED_KEYS = 24  # known keys that an input has closed
+N_COUNTERS = 25
 
 
 class Rules(NamedTuple):
@@ -82,6 +85,7 @@ class Rules(NamedTuple):
     reports_absent: NDArray[np.bool_]  # an event of it that joined nothing is reported when it no longer can
     reporters: NDArray[np.uint64]  # (1,) those inputs as bits: a key is over only when they have closed it, too
     most_dead: NDArray[np.int64]  # (1,) closed keys that are remembered
+    is_plain: NDArray[np.bool_]  # (1,) windows of time or none, and no input reports absent ones
 
 
 # Records: what is read together lies together.
@@ -106,7 +110,7 @@ KEYED = np.dtype(
         ("before", np.int32),  # neighbours in the list of keys that are closed for good
         ("behind", np.int32),
         ("cause", np.int32),  # why it is closed for good
-        ("spare", np.int32),
+        ("touched", np.int32),  # when an event or a closing of it came last, in hundreds of events; 0: not known
     ]
 )
 LIST = np.dtype([("head", np.int32), ("tail", np.int32), ("live", np.int32)])  # oldest and newest node, their number

@@ -23,12 +23,14 @@ from joins.kernels.clusters import (
     remove_node,
     report_absent,
     say_over,
+    touch,
 )
 from joins.kernels.tables import (
     ALIVE,
     BY_CLOSING,
     BY_WINDOW,
     CLOSED_FOR_GOOD,
+    CLOSED_KEYS,
     CLOSING,
     CLUSTERS,
     CLUSTERS_FULL,
@@ -43,7 +45,6 @@ from joins.kernels.tables import (
     FRESH_NODES,
     IMMEDIATE,
     JOINED,
-    LAST_EVENT,
     LOOKUPS,
     NEEDED,
     NIL,
@@ -56,8 +57,7 @@ from joins.kernels.tables import (
     PLACE,
     PURGED,
     REGULAR,
-    RESULTS,
-    SAID,
+    REMINDER,
     SEQUENCE,
     TIME,
     VIOLATIONS,
@@ -67,6 +67,7 @@ from joins.kernels.tables import (
     JoinState,
     Rules,
 )
+from joins.kernels.unclosed import take_unclosed, write_results
 from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import inlined, kernel, routine
 from streams.kernels.slots import HOME_BITS, find_slot
@@ -74,6 +75,7 @@ from streams.kernels.slots import fill_slots as fill_slots  # noqa: PLC0414 - Py
 
 _FOREVER = np.int64(2**62)
 _AHEAD = 32  # items
+_MANY = 1 << 15  # slots; fewer, and what belongs to them, are in the cache anyway
 
 
 @inlined
@@ -184,37 +186,15 @@ def advance_time(lent: JoinState, rules: Rules, found: Found, now: np.int64, ite
 
 @routine
 def emit_all(
-    lent: JoinState, found: Found, cluster: np.int64, number: np.int64, time_us: np.int64, item: np.int64
+    lent: JoinState, rules: Rules, found: Found, cluster: np.int64, number: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
-    """Write each combination of the event that comes with one event of every other input; there is room."""
-    inputs, cursors = lent.lists.shape[1], found.cursors
-    for other in range(inputs):
+    """Write each combination of the event that comes, and note which events have joined something; there is room."""
+    for other in range(lent.lists.shape[1]):
         node = np.int64(lent.lists[cluster, other]["head"])
-        cursors[other] = node
-        while other != number and node != NIL:
+        while rules.reports_absent[other] and other != number and node != NIL:
             lent.nodes[node]["flags"] |= JOINED
             node = np.int64(lent.nodes[node]["of_key"])
-    last = 0
-    while last >= 0:
-        place = found.filled[0]
-        for other in range(inputs):
-            if other == number:
-                found.members[place, other] = lent.counters[SEQUENCE]
-            else:
-                found.members[place, other] = lent.nodes[cursors[other]]["sequence"]
-        found.result_times[place] = time_us
-        found.result_items[place] = item
-        found.result_whys[place] = LAST_EVENT
-        found.filled[0] += 1
-        lent.counters[RESULTS] += 1
-        last = inputs - 1
-        while last >= 0:
-            if last != number:
-                cursors[last] = lent.nodes[cursors[last]]["of_key"]
-                if cursors[last] != NIL:
-                    break
-                cursors[last] = lent.lists[cluster, last]["head"]
-            last -= 1
+    write_results(borrowed(lent), borrowed(found), cluster, number, time_us, item)
 
 
 @routine
@@ -255,18 +235,23 @@ def hold_place(lent: JoinState, rules: Rules, number: np.int64, time_us: np.int6
 
 @routine
 def take_event(
-    lent: JoinState, rules: Rules, found: Found, items: Items, cluster: np.int64, slot: np.uint64, item: np.int64
+    lent: JoinState,
+    rules: Rules,
+    found: Found,
+    items: Items,
+    of: tuple[np.int64, np.uint64, np.int64],
+    item: np.int64,
 ) -> None:
-    """An event of a key comes (``cluster``: NIL if the key is new, then at ``slot``); there is room."""
+    """An event comes; there is room. ``of``: the cluster of its key (NIL: it is new), its slot, what it completes."""
     counters, number, time_us = lent.counters, np.int64(items.inputs[item]), lent.counters[NOW]
-    count = np.int64(0)
+    cluster, slot, count = of
     if cluster != NIL:
+        touch(lent, cluster)
         if lent.keyed[cluster]["ends"] & CLOSED_FOR_GOOD != 0 or has_closed(lent, cluster, number):
             refuse_event(borrowed(lent), borrowed(rules), borrowed(found), cluster, number, time_us, item)
             return
-        count = combinations(borrowed(lent), cluster, number)
         if count > 0:
-            emit_all(borrowed(lent), borrowed(found), cluster, number, time_us, item)
+            emit_all(borrowed(lent), borrowed(rules), borrowed(found), cluster, number, time_us, item)
     is_useless = cluster != NIL and lent.keyed[cluster]["closed"] | bit_of(number) == every_input(lent)
     if is_useless or rules.counts[number] == 0 or rules.of_key[number] == 0:
         counters[ON_THE_FLY] += 1
@@ -294,8 +279,10 @@ def take_closing(
     if cluster == NIL:
         cluster = add_cluster(borrowed(lent), slot, items.keys[item])
     elif has_closed(lent, cluster, number):
-        counters[DUPLICATES] += 1
+        counters[DUPLICATES] += items.kinds[item] == CLOSING
         return
+    touch(lent, cluster)
+    counters[CLOSED_KEYS] += lent.keyed[cluster]["closed"] == np.uint64(0)
     lent.keyed[cluster]["closed"] |= bit_of(number)
     is_dead = lent.keyed[cluster]["ends"] & CLOSED_FOR_GOOD != 0
     if lent.keyed[cluster]["closed"] == every_input(lent):
@@ -314,13 +301,9 @@ def take_closing(
 
 
 @inlined
-def most_results(lent: JoinState, rules: Rules, items: Items, cluster: np.int64, item: np.int64) -> np.int64:
-    """The most results that an item can lead to, those of the event that it pushes out of its window included."""
-    number, owed = np.int64(items.inputs[item]), np.int64(1)
-    if items.kinds[item] == CLOSING and cluster != NIL:
-        owed = stored(lent, cluster)
-    elif items.kinds[item] == EVENT and cluster != NIL:
-        owed = max(owed, combinations(borrowed(lent), cluster, number))
+def most_results(lent: JoinState, rules: Rules, number: np.int64, own: np.int64) -> np.int64:
+    """The most results that an item can lead to: its own, and those of the event that it pushes out of its window."""
+    owed = max(np.int64(1), own)
     if rules.counts[number] > 0 and lent.sides[number]["size"] >= rules.counts[number]:
         owed += owed_by_first(lent, number)
     return owed + np.int64(1)
@@ -336,19 +319,21 @@ def take_item(lent: JoinState, rules: Rules, found: Found, items: Items, item: n
         return False
     if kind == TIME:
         return True
-    cluster, slot = np.int64(NIL), np.uint64(0)
+    cluster, slot, own = np.int64(NIL), np.uint64(0), np.int64(0)
     if kind != PLACE:
         slot = find_slot(lent.slots, items.keys[item])
         lent.counters[LOOKUPS] += 1
         cluster = np.int64(lent.slots[slot, 1]) - 1
-    if not has_room(lent, found, most_results(lent, rules, items, cluster, item)):
+        if cluster != NIL:
+            own = combinations(borrowed(lent), cluster, number) if kind == EVENT else stored(lent, cluster)
+    if not has_room(lent, found, most_results(lent, rules, number, own)):
         lent.counters[LOOKUPS] -= kind != PLACE
         return False
-    if kind == CLOSING:
+    if kind in (CLOSING, REMINDER):
         take_closing(borrowed(lent), borrowed(rules), borrowed(found), borrowed(items), cluster, slot, item)
         return True
     if kind == EVENT:
-        take_event(borrowed(lent), borrowed(rules), borrowed(found), borrowed(items), cluster, slot, item)
+        take_event(borrowed(lent), borrowed(rules), borrowed(found), borrowed(items), (cluster, slot, own), item)
     else:
         hold_place(borrowed(lent), borrowed(rules), number, lent.counters[NOW])
     lent.counters[SEQUENCE] += 1
@@ -381,13 +366,17 @@ def join_batch(rules: Rules, state: JoinState, items: Items, found: Found, first
     """Take items in from a place on; returns a status and the place before which it stopped."""
     lent, law, written, batch = borrowed(state), borrowed(rules), borrowed(found), borrowed(items)
     for item in range(first, batch.times.shape[0]):
-        if (item - first) % _AHEAD == 0:
+        if (item - first) % _AHEAD == 0 and lent.slots.shape[0] >= _MANY:
             written.filled[3] = look_ahead(lent, batch, np.int64(item))
         if lent.counters[CLUSTERS] >= lent.keyed.shape[0]:
             return CLUSTERS_FULL, item
         if lent.counters[FREE_NODES] == 0 and lent.counters[FRESH_NODES] >= lent.nodes.shape[0]:
             return NODES_FULL, item
-        if not take_item(lent, law, written, batch, np.int64(item)):
+        if law.is_plain[0] and lent.counters[CLOSED_KEYS] == 0 and batch.kinds[item] == EVENT:
+            is_taken = take_unclosed(lent, law, written, batch, np.int64(item))
+        else:
+            is_taken = take_item(lent, law, written, batch, np.int64(item))
+        if not is_taken:
             return OUTPUT_FULL, item
     return DONE, batch.times.shape[0]
 
@@ -445,72 +434,3 @@ def expire_nodes(
             return OUTPUT_FULL, place
         expire(lent, law, written, leaving[place, 1], node, lent.counters[NOW], np.int64(0))
     return DONE, leaving.shape[0]
-
-
-@routine
-def place_in_list(lent: JoinState, of: tuple[np.int64, np.int64], sequence: np.int64) -> tuple[np.int64, np.int64]:
-    """The node of an event of a key in one input, and the node before it; NIL: it is not stored."""
-    cluster, number = of
-    before = np.int64(NIL)
-    node = np.int64(lent.lists[cluster, number]["head"]) if cluster != NIL else np.int64(NIL)
-    while node != NIL and lent.nodes[node]["sequence"] != sequence:
-        before, node = node, np.int64(lent.nodes[node]["of_key"])
-    return node, before
-
-
-@kernel
-def unjoin_event(state: JoinState, key: np.uint64, number: int, sequence: int) -> bool:
-    """Let a stored event of a key count as one that has joined nothing; returns whether it is stored."""
-    lent = borrowed(state)
-    of = np.int64(lent.slots[find_slot(lent.slots, key), 1]) - 1, np.int64(number)
-    node, _ = place_in_list(lent, of, np.int64(sequence))
-    if node == NIL:
-        return False
-    lent.nodes[node]["flags"] &= ~np.int32(JOINED)
-    return True
-
-
-@kernel
-def retract_event(rules: Rules, state: JoinState, found: Found, key: np.uint64, number: int, sequence: int) -> int:
-    """Take a stored event of a key out, as if it had never come; in a window of a number of events it keeps its place.
-
-    If it was the last one of an input that has closed the key, no combination of the key can come any more.
-
-    Returns:
-        A status; where there is no room nothing has changed.
-    """
-    lent, law, written = borrowed(state), borrowed(rules), borrowed(found)
-    cluster, side = np.int64(lent.slots[find_slot(lent.slots, key), 1]) - 1, np.int64(number)
-    node, before = place_in_list(lent, (cluster, side), np.int64(sequence))
-    if node == NIL:
-        return DONE
-    if not has_room(lent, written, stored(lent, cluster)):
-        return OUTPUT_FULL
-    behind = lent.nodes[node]["of_key"]
-    if before == NIL:
-        lent.lists[cluster, side]["head"] = behind
-    else:
-        lent.nodes[before]["of_key"] = behind
-    if behind == NIL:
-        lent.lists[cluster, side]["tail"] = before
-    lent.lists[cluster, side]["live"] -= 1
-    lent.counters[OPEN_NODES] -= 1
-    lent.nodes[node]["flags"] = 0
-    lent.nodes[node]["cluster"] = NIL
-    if law.counts[side] < 0:
-        remove_node(lent, side, node)
-    if lent.lists[cluster, side]["live"] == 0:
-        lent.keyed[cluster]["filled"] -= 1
-        if has_closed(lent, cluster, side):
-            close_key(lent, law, written, cluster, np.uint8(IMMEDIATE), lent.counters[NOW], np.int64(0))
-        elif lent.keyed[cluster]["closed"] == np.uint64(0) and lent.keyed[cluster]["filled"] == 0:
-            remove_cluster(lent, cluster)
-    return DONE
-
-
-@kernel
-def is_key_over(state: JoinState, key: np.uint64) -> bool:
-    """Whether nothing is known of a key, or it was reported that no combination of it comes any more."""
-    lent = borrowed(state)
-    cluster = np.int64(lent.slots[find_slot(lent.slots, key), 1]) - 1
-    return bool(cluster == NIL or lent.keyed[cluster]["ends"] & SAID != 0)

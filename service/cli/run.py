@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,14 +20,16 @@ from service.projects import (
     SUSPENSIONS,
     LocalProject,
     LocalStream,
+    PromiseRefused,
     Results,
     event_lines,
     line_of,
     read_project,
+    read_promises,
     short_ids,
 )
 from service.projects.errors import JoinSuspended, ProjectRefused
-from streams import did_you_mean
+from streams import Punctuation, did_you_mean
 from streams.compiling import JSON_LINES, compile_kernels
 from streams.readers import ReaderOptions, key_in_files
 
@@ -46,6 +49,13 @@ def run(
         list[str],
         typer.Option(metavar="[STREAM=]FILE", help="Event file of a stream. Repeatable, once per stream."),
     ],
+    punctuations: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[STREAM=]FILE",
+            help='Finished ranges of keys, for joins: lines like {"range": {"to": 5}, "time": "…"}. Repeatable.',
+        ),
+    ] = None,
     outputs: Annotated[
         str | None, typer.Option(metavar="NAME,…", help="Derived streams whose events are printed (default: all).")
     ] = None,
@@ -57,19 +67,24 @@ def run(
     """Match all patterns of a project in event files, without Spark, Redis or HTTP."""
     project = LocalProject.of(read_project(folder), folder)
     files, shown = files_of(events, project), _shown(outputs, project)
+    promised = files_of(punctuations or (), project, "--punctuations")
+    promises = [(name, one) for name, path in promised.items() for one in _promises_in(path)]
     with waiting_on() as waiting:
         compile_kernels([*project.exercises(), JSON_LINES], waiting.compiling)
     batches = {name: read_event_batch(path, reading_of(project.stream(name))) for name, path in files.items()}
-    found = project.run(batches, is_open=is_open)
+    ran = project.fed(batches, promises=promises)
+    found = ran.results(is_open=is_open)
     numbers = {name: len(some) for name, some in found.items()}
-    stats = {"events": sum(map(len, batches.values()))}
+    stats: dict[str, Any] = {"events": sum(map(len, batches.values()))}
+    if ran.measured:
+        stats["lateness"] = {name: asdict(one) for name, one in ran.measured.items()}
     print_results(found, shown, numbers, stats, is_json=output is RunOutput.JSON)
     if found[SUSPENSIONS]:
         raise JoinSuspended("\n".join(one["reason"] for one in found[SUSPENSIONS]))
 
 
 def print_results(
-    found: Results, shown: Sequence[str], numbers: Mapping[str, int], stats: Mapping[str, int], *, is_json: bool
+    found: Results, shown: Sequence[str], numbers: Mapping[str, int], stats: Mapping[str, Any], *, is_json: bool
 ) -> None:
     """Print what was found in a project.
 
@@ -77,7 +92,7 @@ def print_results(
         found: All of it, or a part.
         shown: The derived streams whose events are printed.
         numbers: How much of each list was found.
-        stats: The number of events, and more for JSON.
+        stats: The number of events, the ``lateness`` of streams where it was measured, and more for JSON.
         is_json: As one JSON object; otherwise a line per result and the numbers.
     """
     short = short_ids(found[EVENTS])
@@ -96,6 +111,9 @@ def print_results(
         typer.echo(printable(f"{EVENTS}  {line}"))
     for one in found["dead_letters"]:
         typer.echo(printable(f"dead_letters  {one['stream']}  {one['reason']}"))
+    for name, one in stats.get("lateness", {}).items():
+        said = f"{one['seconds']:g} s at the end, {one['changes']} changes, {one['late']} late events"
+        typer.echo(printable(f"lateness  {name}  {said}"))
     counted = [f"{numbers[part]} {part}" for part in LISTS]
     counted += [f"{numbers[part]} {name}" for part, name in _FEW.items() if numbers[part]]
     typer.echo(", ".join([f"{stats['events']} events", *counted]))
@@ -117,7 +135,16 @@ def _shown(outputs: str | None, project: LocalProject) -> list[str]:
     return names
 
 
-def files_of(said: Sequence[str], project: LocalProject) -> dict[str, Path]:
+def _promises_in(path: Path) -> list[Punctuation]:
+    try:
+        return list(read_promises(path.read_bytes()))
+    except OSError as error:
+        raise ProjectRefused.of([f"--punctuations: {path} cannot be read: {error.strerror}"]) from error
+    except PromiseRefused as error:
+        raise ProjectRefused.of([f"--punctuations: {path}, {error.message}"]) from error
+
+
+def files_of(said: Sequence[str], project: LocalProject, option: str = "--events") -> dict[str, Path]:
     """The file of each stream."""
     found: dict[str, Path] = {}
     for one in said:
@@ -128,9 +155,9 @@ def files_of(said: Sequence[str], project: LocalProject) -> dict[str, Path]:
                 raise typer.BadParameter(f"{one!r}: write STREAM=FILE, as the project has {len(posted)} streams.")
             (name,), path = posted, one
         if name in found:
-            raise ProjectRefused.of([f"--events names the stream {name!r} twice; give each stream one file"])
+            raise ProjectRefused.of([f"{option} names the stream {name!r} twice; give each stream one file"])
         if project.stream(name).declaration.derived:
-            raise ProjectRefused.of([f"--events: the events of {name!r} are derived; give those that it is made of"])
+            raise ProjectRefused.of([f"{option}: the events of {name!r} are derived; give those that it is made of"])
         found[name] = Path(path)
     return found
 

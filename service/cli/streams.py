@@ -11,7 +11,7 @@ from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, print
 from service.cli.inputs import chosen_key, further_keys, told
 from service.cli.resources import Resource, Table, add_list, add_show
 from service.client import part
-from streams import key_text
+from streams import AUTO, key_text
 
 streams = typer.Typer(help="Streams of the running service.", no_args_is_help=True)
 
@@ -32,6 +32,7 @@ Description = Annotated[str | None, typer.Option(metavar="TEXT", help="What the 
 
 _SECONDS = "SECONDS|none"
 _NONE = "none"
+_AUTO = "auto[:MEMBER=NUMBER,...]"
 
 
 class LatePolicy(StrEnum):
@@ -50,9 +51,17 @@ class TieOrder(StrEnum):
 
 
 def _shaped(document: dict[str, Any]) -> dict[str, Any]:
-    """Keys in words."""
+    """Keys in words, and of a measured lateness that it is."""
     further = {name: key_text(key) for name, key in document["keys"].items()}
-    return {**document, "key": key_text(document["key"]), "keys": further}
+    lateness = AUTO if isinstance(document["lateness"], dict) else document["lateness"]
+    return {**document, "key": key_text(document["key"]), "keys": further, "lateness": lateness}
+
+
+def _detailed(document: dict[str, Any]) -> dict[str, Any]:
+    """Keys in words, and what is known besides where it is known."""
+    measured = document["measured_lateness"]
+    shown = {**_shaped(document), "lateness": document["lateness"]}
+    return shown if measured else {name: value for name, value in shown.items() if name != "measured_lateness"}
 
 
 _STREAMS = Resource(
@@ -60,7 +69,7 @@ _STREAMS = Resource(
     one="stream",
     listed="the streams, by name",
     table=Table(("name", "key", "end_events:ended by", "lateness"), shaped=_shaped),
-    detailed=_shaped,
+    detailed=_detailed,
 )
 
 add_list(streams, _STREAMS)
@@ -80,8 +89,11 @@ def add_stream(
     ] = None,
     ties: Annotated[TieOrder | None, typer.Option(help="How events with equal timestamps are ordered.")] = None,
     lateness: Annotated[
-        float | None,
-        typer.Option(min=0, metavar="SECONDS", help="Out-of-orderness bound: seconds that an event may be late."),
+        str | None,
+        typer.Option(
+            metavar=f"SECONDS|{_AUTO}",
+            help="Out-of-orderness bound: seconds that an event may be late, or auto: it is measured.",
+        ),
     ] = None,
     late: Annotated[LatePolicy | None, typer.Option(help="What to do with events later than that.")] = None,
     idle_timeout: Annotated[
@@ -106,7 +118,7 @@ def add_stream(
         event_types=type_,
         end_events=end,
         ties=ties,
-        lateness=lateness,
+        lateness=None if lateness is None else _lateness(lateness),
         late=late,
         idle_timeout=idle_timeout,
         quiet_after=quiet_after,
@@ -121,7 +133,11 @@ def add_stream(
 def change_stream(
     name: Name,
     lateness: Annotated[
-        str | None, typer.Option(metavar=_SECONDS, help="Out-of-orderness bound: seconds that an event may be late.")
+        str | None,
+        typer.Option(
+            metavar=f"{_SECONDS}|{_AUTO}",
+            help="Out-of-orderness bound: seconds that an event may be late, or auto: it is measured.",
+        ),
     ] = None,
     late: Annotated[LatePolicy | None, typer.Option(help="What to do with events later than that.")] = None,
     idle_timeout: Annotated[
@@ -142,13 +158,52 @@ def change_stream(
     is_json: IsJson = False,
 ) -> None:
     """Change event time and end events of a stream, from this position of the log on."""
-    durations = given(lateness=lateness, idle_timeout=idle_timeout, quiet_after=quiet_after)
+    durations = given(idle_timeout=idle_timeout, quiet_after=quiet_after)
     body = {
+        **({} if lateness is None else {"lateness": _lateness(lateness)}),
         **{member: _seconds(member, text) for member, text in durations.items()},
         **given(late=late, end_events=[] if end == [_NONE] else end, description=description),
     }
     with calling(url, api_key) as client:
         show(client.patch(f"/streams/{part(name)}", body), is_json=is_json)
+
+
+@streams.command("punctuate")
+def punctuate_stream(
+    name: Name,
+    before: Annotated[
+        str | None, typer.Option(metavar="TIME", help="No event with an earlier time (RFC 3339) comes any more.")
+    ] = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY", help="No event of this transaction comes any more: it ends. Repeatable."),
+    ] = None,
+    first: Annotated[
+        int | None,
+        typer.Option("--from", metavar="NUMBER", help="Least key of a range of whole numbers that is finished."),
+    ] = None,
+    last: Annotated[
+        int | None, typer.Option("--to", metavar="NUMBER", help="Greatest key of a range that is finished.")
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(metavar="KEY", help="Of which key the range is, as joins name it (default: the correlation key)."),
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="When the range is finished, in event time (default: the newest event)."),
+    ] = None,
+    url: Url = None,
+    api_key: ApiKeyOption = None,
+    is_json: IsJson = False,
+) -> None:
+    """Announce events that will not come any more: earlier ones, or those of some keys or of a range of keys."""
+    bounds = {name: bound for name, bound in (("from", first), ("to", last)) if bound is not None}
+    body = given(before=before, keys=key, range=bounds or None, by=by, time=time)
+    if not body:
+        raise typer.BadParameter("give --before, --key, --from or --to: which events will not come any more.")
+    with calling(url, api_key) as client:
+        show(client.post(f"/streams/{part(name)}/punctuations", body), is_json=is_json)
 
 
 @streams.command("rm")
@@ -177,11 +232,23 @@ def remove_stream(
     told.print(printable(f"the stream {name} is deleted"), markup=False)
 
 
-def _seconds(member: str, text: str) -> float | None:
+def _lateness(text: str) -> float | str | dict[str, Any] | None:
+    """A lateness as the API takes it: seconds, none, ``auto``, or ``auto:at_most=30,start=5``."""
+    word, _, members = text.partition(":")
+    if word != AUTO:
+        return _seconds("lateness", text, "a number of seconds, none, or auto, such as auto:at_most=600,start=5")
+    found = {}
+    for one in filter(None, members.split(",")):
+        name, _, number = one.partition("=")
+        found[name.strip()] = _seconds(f"{name.strip()} of auto", number.strip(), "a number")
+    return {AUTO: found} if found else AUTO
+
+
+def _seconds(member: str, text: str, wanted: str = "a number of seconds, or none") -> float | None:
     """A duration that is given, or None for none."""
     if text == _NONE:
         return None
     try:
         return float(text)
     except ValueError:
-        raise typer.BadParameter(f"{member} is {text!r}; write a number of seconds, or none") from None
+        raise typer.BadParameter(f"{member} is {text!r}; write {wanted}") from None

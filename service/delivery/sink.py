@@ -1,7 +1,8 @@
 """Where the pipeline's rows go: each kind into its store, deliveries into their queue, derived events into the log.
 
 A micro-batch that was written in part is written again. So its results come first, then its derived events, then the
-time that follows from them, and last what its shards say of themselves: with that its entries count as matched.
+time that follows from them, then what is decided by what its shards observed, and last what they say of themselves:
+with that its entries count as matched.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import orjson
 import structlog
 
 from service.delivery.alert_spans import AlertSpans
+from service.delivery.decisions import Decisions
 from service.delivery.derived_events import DerivedEvents
 from service.runtime import Stores
 from service.stores import USUAL_SEVERITY, RegisteredWebhook
@@ -39,6 +41,7 @@ class AlertSink:
         self._clock = clock
         self._spans = None if spans is None else AlertSpans(spans, stores.request_contexts)
         self._derived = DerivedEvents(stores.derived)
+        self._decisions = Decisions(stores.deciders, clock)
 
     def __call__(self, rows: Sequence[OutputRow], epoch_id: int) -> None:
         """Write the rows of micro-batch ``epoch_id``, or a part of them.
@@ -50,6 +53,7 @@ class AlertSink:
         told = [row for row in rows if row.kind == STATS.name]
         self._store([row for row in rows if row.kind != STATS.name and not _is_merged(row)], epoch_id)
         self._derived([row for row in rows if row.kind == DERIVED.name], told)
+        self._decisions(told)
         self._stores.pipeline_status.note(told)  # last: what counts as matched has its alerts written
 
     def _store(self, rows: Sequence[OutputRow], epoch_id: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from service.intake.posting import require_posted
 from service.runtime import Stores
 from streams import Punctuation, TraceEnd
@@ -18,13 +20,19 @@ class Announcing:
         self._stores = stores
 
     def punctuate(self, stream: str, punctuation: Punctuation) -> None:
-        """Promise what does not come behind this place of the log: it is told to every shard.
+        """Promise what does not come behind this place of the log, in every shard.
+
+        A range without a time is finished at that of the stream's newest event: at the same time in every shard.
 
         Raises:
             UnknownStream: The stream is not declared.
             StreamDerived: Its time follows from that of the streams that feed it.
         """
         require_posted(self._stores.registry.stream(stream))
+        if punctuation.range is not None and punctuation.time_us is None:
+            _, times = self._stores.stream_times.read()
+            known = times.get(stream)
+            punctuation = replace(punctuation, time_us=None if known is None else known.newest_us)
         self._stores.announcements.append(stream, punctuation)
 
     def end_trace(self, stream: str, end: TraceEnd) -> None:

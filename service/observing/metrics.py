@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 from service.observing.overview import PipelineOverview, pipeline_overview
 from service.runtime import Stores
 from service.settings import Limits
+from shards import LATENESS
 from streams import Clock
 
 METRICS_FORM = CONTENT_TYPE_LATEST
@@ -80,6 +81,10 @@ def _of_streams(seen: PipelineOverview) -> Iterator[Metric]:
     for name, (meaning, attribute) in gauges.items():
         known = [(stream.name, getattr(stream, attribute)) for stream in seen.streams]
         yield _gauge(name, meaning, ("stream",), [((stream,), value) for stream, value in known if value is not None])
+    bounds = [
+        ((stream.name,), stream.lateness_us / _SECOND_US) for stream in seen.streams if stream.lateness_us is not None
+    ]
+    yield _gauge("lateness_seconds", "The measured bound of out-of-orderness (lateness: auto).", ("stream",), bounds)
     late = [((stream.name, policy), count) for stream in seen.streams for policy, count in stream.late.items()]
     yield _counter("late_events", "Events that came later than the stream allows.", ("stream", "policy"), late)
 
@@ -98,6 +103,8 @@ def _of_stores(stores: Stores) -> Iterator[Metric]:
             yield _counted(counts, kind.metric.name, kind.metric.meaning, kind.metric.labels)
     repeated = [((stream,), count) for stream, count in stores.duplicates.counts().items()]
     yield _counter("duplicate_events", "Events dropped as the stream had taken them before.", ("stream",), repeated)
+    changes = [((stream,), count) for stream, count in stores.deciders.totals(LATENESS).items()]
+    yield _counter("lateness_changes", "Changes of the measured bound of out-of-orderness.", ("stream",), changes)
     trimmed = [((stream,), count) for stream, count in stores.alerts.trimmed().items()]
     yield _counter("alerts_trimmed", "Alerts that went as more were found than are kept.", ("stream",), trimmed)
     yield _counted(

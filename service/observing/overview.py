@@ -25,6 +25,7 @@ class StreamOverview:
         held: Partial matches.
         waiting: Events that wait to be put in order.
         late: Late events, by what was done with them.
+        lateness_us: The bound of out-of-orderness, where it is measured; the smallest of all shards.
         is_derived: Whether patterns with INTO make its events.
     """
 
@@ -35,6 +36,7 @@ class StreamOverview:
     held: int | None
     waiting: int | None
     late: Mapping[str, int]
+    lateness_us: int | None = None
     is_derived: bool = False
 
 
@@ -101,6 +103,7 @@ def _stream(name: str, reports: Sequence[ShardReport], now_us: int) -> StreamOve
     parts = [report.streams[name] for report in reports]
     watermarks = [part.watermark_us for part in parts if part.watermark_us is not None]
     slowest = min(watermarks, default=None)
+    bounds = [part.lateness_us for part in parts if part.lateness_us is not None]
     policies = sorted({policy for part in parts for policy in part.late})
     return StreamOverview(
         name=name,
@@ -109,6 +112,7 @@ def _stream(name: str, reports: Sequence[ShardReport], now_us: int) -> StreamOve
         open_traces=_total([part.open_traces for part in parts]),
         held=_total([part.held for part in parts]),
         waiting=_total([part.waiting for part in parts]),
+        lateness_us=min(bounds, default=None),
         late={policy: sum(part.late.get(policy, 0) for part in parts) for policy in policies},
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from service.observing.measured_lateness import MeasuredLateness, measured_lateness
 from service.registering.derivations import uses_of
 from service.runtime import Stores
 from service.stores import Feeder, ShardReport, StreamUse
@@ -18,10 +19,12 @@ class StreamUsage:
     Attributes:
         uses: What feeds it and what listens to it.
         waits_for: Why events of a derived stream are held back, in words; None where none are.
+        lateness: The bound of out-of-orderness that was measured; None where it is declared.
     """
 
     uses: Sequence[StreamUse]
     waits_for: str | None = None
+    lateness: MeasuredLateness | None = None
 
 
 def stream_usage(stores: Stores, declaration: StreamDeclaration) -> StreamUsage:
@@ -32,7 +35,7 @@ def stream_usage(stores: Stores, declaration: StreamDeclaration) -> StreamUsage:
     """
     uses = uses_of(stores.registry, declaration.name)
     if not declaration.derived:
-        return StreamUsage(uses=uses)
+        return StreamUsage(uses=uses, lateness=measured_lateness(stores, declaration))
     producers = [one for one in stores.registry.feeders() if one.into == declaration.name]
     return StreamUsage(
         uses=uses, waits_for=waiting_reason(declaration.name, producers, stores.pipeline_status.shards())

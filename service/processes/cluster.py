@@ -82,7 +82,7 @@ def forget_former(settings: Settings, layout: Layout, url: str) -> None:
 
 def snapshot_place(settings: Settings) -> str:
     """Where snapshots are kept: ``redis``, or a folder."""
-    if settings.snapshots == _IN_REDIS or (settings.snapshots is None and not is_local(settings.spark_master)):
+    if settings.keeps_states_in_redis:
         return _IN_REDIS
     return str(Path(settings.snapshots or settings.data_dir / "snapshots").resolve())
 

@@ -24,6 +24,7 @@ from service.projects.documents import Document, document_schema, read_project
 from service.projects.exporting import export_project
 from service.projects.local import LocalProject, LocalStream
 from service.projects.planning import Change, Plan, plan_project
+from service.projects.promises import PromiseRefused, read_promises
 from service.projects.running import EVENTS, LISTS, SUSPENSIONS, Results
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "LocalStream",
     "Outcome",
     "Plan",
+    "PromiseRefused",
     "Results",
     "apply_plan",
     "cases_of",
@@ -50,6 +52,7 @@ __all__ = [
     "outcome_of",
     "plan_project",
     "read_project",
+    "read_promises",
     "run_case",
     "short_ids",
     "with_expectation",

@@ -16,8 +16,9 @@ import orjson
 from service.projects.documents import Document
 from service.projects.local import LocalProject
 from service.projects.planning import as_yaml
+from service.projects.promises import read_promise
 from service.projects.running import EVENTS, LISTS
-from streams import Event, EventBatch, ForestallError, did_you_mean, parse_plain, parse_time
+from streams import Event, EventBatch, ForestallError, Punctuation, did_you_mean, parse_plain, parse_time
 
 _EVENT = re.compile(r"([^\W\d]\w*?)(\d+)('*)(?::(\S+))?")
 _SECOND_US = 1_000_000
@@ -33,6 +34,7 @@ class Case:
         name: Of its document.
         document: Where it stands.
         events: By stream, in the order in which they come.
+        promises: Ranges of keys that are finished, each with its stream.
         is_open: Whether they are the beginning of something.
         expected: Lines by the name of the list of results.
     """
@@ -40,6 +42,7 @@ class Case:
     name: str
     document: Document
     events: Mapping[str, EventBatch]
+    promises: Sequence[tuple[str, Punctuation]]
     is_open: bool
     expected: Mapping[str, Sequence[str]]
 
@@ -86,7 +89,7 @@ def cases_of(documents: Sequence[Document], project: LocalProject) -> list[Case]
 
 def run_case(case: Case, project: LocalProject) -> dict[str, list[str]]:
     """What a test finds, as lines by the name of their list."""
-    found = project.run(case.events, is_open=case.is_open)
+    found = project.run(case.events, promises=case.promises, is_open=case.is_open)
     keys = {key for batch in case.events.values() for key in batch.columns.column("key").to_pylist()}
     short = short_ids(found[EVENTS])
     lines = {name: sorted(line_of(name, one, short, has_keys=len(keys) > 1) for one in found[name]) for name in LISTS}
@@ -187,8 +190,24 @@ def _case(document: Document, project: LocalProject) -> Case:
     except ForestallError as error:
         raise document.refuse(error.message, place) from error
     return Case(
-        name=document.name, document=document, events=events, is_open=body.get("open", False), expected=expected
+        name=document.name,
+        document=document,
+        events=events,
+        promises=list(_promises(document, project)),
+        is_open=body.get("open", False),
+        expected=expected,
     )
+
+
+def _promises(document: Document, project: LocalProject) -> Iterator[tuple[str, Punctuation]]:
+    """The ranges of keys that are finished, by stream."""
+    for name, some in document.body.get("punctuations", {}).items():
+        _check_stream(document, project, name, "punctuations")
+        for one in some:
+            try:
+                yield name, read_promise(one)
+            except ForestallError as error:
+                raise document.refuse(error.message, "punctuations") from error
 
 
 def _only_stream(document: Document, project: LocalProject) -> str:

@@ -23,7 +23,7 @@ from service.registering.reports import joined_with
 from service.registering.routing import RoutedPattern, routed
 from service.trials.matching import EVERY_JOIN, MatchOptions, exercise_of
 from shards.kinds.joins import JoinKind
-from streams import Definition, EventBatch, ForestallError, StreamDeclaration, did_you_mean
+from streams import Definition, EventBatch, ForestallError, Punctuation, StreamDeclaration, did_you_mean
 from workflows import ReadOptions, compile_workflow, read_model
 
 
@@ -122,20 +122,37 @@ class LocalProject:
         of_joins = {EVERY_JOIN} if self.operators else set()
         return sorted({one for stream in self.streams.values() for one in stream.exercises()} | of_joins)
 
-    def run(self, events: Mapping[str, EventBatch], *, is_open: bool = False) -> Results:
+    def run(
+        self,
+        events: Mapping[str, EventBatch],
+        *,
+        promises: Sequence[tuple[str, Punctuation]] = (),
+        is_open: bool = False,
+    ) -> Results:
         """What the patterns find, and which transactions break the constraints.
 
         Args:
             events: Of each stream, in the order in which they come.
+            promises: Ranges of keys that are finished, each with its stream and a time.
             is_open: Whether they are the beginning of something; otherwise every transaction ends with them.
 
         Raises:
             ProjectRefused: Operators feed each other in a circle, or a stream that is not derived.
         """
+        return self.fed(events, promises=promises).results(is_open=is_open)
+
+    def fed(self, events: Mapping[str, EventBatch], *, promises: Sequence[tuple[str, Punctuation]] = ()) -> ProjectRun:
+        """A run that has had some events and promises.
+
+        Raises:
+            ProjectRefused: As for ``run``.
+        """
         run = ProjectRun(self.plan())
+        for name, promise in promises:
+            run.promise(name, promise)
         for name, batch in events.items():
             run.feed(name, batch)
-        return run.results(is_open=is_open)
+        return run
 
     def stream(self, name: str) -> LocalStream:
         """One stream.

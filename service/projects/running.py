@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any, TypeAlias
@@ -12,11 +13,13 @@ from constraints import ConstraintSet, to_document, within_cap
 from nfa import build_query
 from service.projects.errors import ProjectRefused
 from service.registering.routing import RoutedPattern
-from shards import DEAD_LETTER, DERIVED, InlineShards
+from shards import DEAD_LETTER, DERIVED, InlineShards, RowBlock
 from shards.errors import KeyFinished, NotDerivable, RetractionLate
 from shards.kinds.joins import JOIN_SUSPENSION
 from streams import (
+    BLOCK_EVENTS,
     AttributePath,
+    AutoLateness,
     ConstraintsOn,
     ControlRecord,
     Definition,
@@ -24,6 +27,7 @@ from streams import (
     Input,
     OperatorOn,
     PatternOn,
+    Punctuation,
     StreamDeclaration,
     StreamOn,
     parse_time,
@@ -141,6 +145,21 @@ class ProjectPlan:
             )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredRun:
+    """The measured bound of out-of-orderness of a stream.
+
+    Attributes:
+        seconds: The bound at the end.
+        changes: How often it changed.
+        late: The number of events that were late.
+    """
+
+    seconds: float
+    changes: int
+    late: int
+
+
 class ProjectRun:
     """One run of a project in this process.
 
@@ -154,6 +173,8 @@ class ProjectRun:
     def __init__(self, plan: ProjectPlan) -> None:
         self._plan = plan
         self._shards = InlineShards(1)
+        self._rows: list[RowBlock] = []
+        self._fed: Counter[str] = Counter()
         for stream, record in plan.records():
             self._shards.say(stream, record)
         refused = [orjson.loads(row.body)["reason"] for block in self._shards.settle() for row in block]
@@ -162,9 +183,40 @@ class ProjectRun:
 
     def feed(self, stream: str, events: EventBatch) -> None:
         """Let events of a stream come; how the events of several streams lie among each other is without meaning."""
+        if not isinstance(self._plan.declarations[stream].lateness, AutoLateness):
+            self._append(stream, events)
+            return
+        first = 0
+        while first < len(events):  # decisions come after a number of events of the stream, however they are fed
+            part = events.slice(first, min(BLOCK_EVENTS - self._fed[stream] % BLOCK_EVENTS, len(events) - first))
+            self._append(stream, part)
+            first += len(part)
+            self._fed[stream] += len(part)
+            if not self._fed[stream] % BLOCK_EVENTS:
+                self._rows += self._shards.decide()
+
+    def _append(self, stream: str, events: EventBatch) -> None:
         self._shards.feed(stream, events)
         for route, path in self._plan.routes(stream).items():
             self._shards.feed(stream, events.keyed_by(path), route)
+
+    def promise(self, stream: str, promise: Punctuation) -> None:
+        """Let a range of keys be finished at its time; when it is said is without meaning."""
+        self._shards.say(stream, promise)
+
+    @property
+    def measured(self) -> dict[str, MeasuredRun]:
+        """Of each stream with ``lateness: auto`` what was measured."""
+        found = self._shards.states[0].measures()
+        return {
+            name: MeasuredRun(
+                seconds=(found[name]["lateness_us"] or 0) / 1_000_000,
+                changes=self._shards.decided[name],
+                late=_late(found[name]),
+            )
+            for name, declaration in self._plan.declarations.items()
+            if isinstance(declaration.lateness, AutoLateness)
+        }
 
     def results(self, *, is_open: bool) -> Results:
         """What was found.
@@ -172,8 +224,12 @@ class ProjectRun:
         Args:
             is_open: Whether the events are the beginning of something; otherwise every transaction ends with them.
         """
-        rows = self._shards.pause() if is_open else self._shards.finish()
-        return self._plan.results((row.kind, row.body) for block in rows for row in block)
+        self._rows += self._shards.pause() if is_open else self._shards.finish()
+        return self._plan.results((row.kind, row.body) for block in self._rows for row in block)
+
+
+def _late(measures: Mapping[str, int | None]) -> int:
+    return sum(number or 0 for name, number in measures.items() if name.startswith("late_"))
 
 
 def _no_order(_: Mapping[str, Any]) -> tuple[Any, ...]:

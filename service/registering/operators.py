@@ -10,7 +10,17 @@ from typing import Any
 from service.registering.derivations import Derivations
 from service.runtime import Stores
 from service.stores import ANY, Action, Condition, OperatorDraft, OperatorPart, RegisteredOperator, Severity
-from shards import DOCUMENT_KINDS, KINDS_BY_NAME, ChangingKind, CompoundKind, DocumentKind, ExplainingKind, Kind
+from shards import (
+    DOCUMENT_KINDS,
+    KINDS_BY_NAME,
+    ChangingKind,
+    CompoundKind,
+    DocumentKind,
+    ExplainingKind,
+    Kind,
+    OperatorRefused,
+    SpillingKind,
+)
 from streams import Clock, Definition, format_time
 
 
@@ -36,9 +46,18 @@ class OperatorLibrary:
         stores: Where operators are registered.
         clock: Tells when.
         kinds: What can be registered.
+        can_spill: Whether there is a folder for files of states, which all machines reach.
     """
 
-    def __init__(self, stores: Stores, clock: Clock, kinds: Sequence[DocumentKind] = DOCUMENT_KINDS) -> None:
+    def __init__(
+        self,
+        stores: Stores,
+        clock: Clock,
+        kinds: Sequence[DocumentKind] = DOCUMENT_KINDS,
+        *,
+        can_spill: bool = True,
+    ) -> None:
+        self._can_spill = can_spill
         self._registry = stores.registry
         self._status = stores.pipeline_status
         self._derivations = Derivations(stores.registry)
@@ -80,7 +99,7 @@ class OperatorLibrary:
             WrongOperatorState: It is retired, or the draft is of one that runs already.
         """
         reader = self._kinds[kind]
-        wanted = reader.read(document, self._registry.stream)
+        wanted = self._read(reader, document)
         draft = OperatorDraft(
             kind=kind,
             name=wanted.name,
@@ -99,6 +118,12 @@ class OperatorLibrary:
         if not is_draft:
             self._derivations.declare_fed(feeders)
         return self._registry.operators(kind).put(first, draft, self._clock.now_us())
+
+    def _read(self, reader: DocumentKind, document: Mapping[str, Any]) -> Definition:
+        wanted = reader.read(document, self._registry.stream)
+        if not self._can_spill and isinstance(reader, SpillingKind) and reader.spills(wanted):
+            raise _no_folder(wanted)
+        return wanted
 
     def get(self, kind: str, name: str) -> RegisteredOperator:
         """One of a kind.
@@ -143,13 +168,17 @@ class OperatorLibrary:
         """
         record, explaining = self.get(kind, name), self._kinds[kind]
         reports = [one.streams[record.stream] for one in self._status.shards() if record.stream in one.streams]
-        said = explaining.explain(record.definition) if isinstance(explaining, ExplainingKind) else ()
         counts: Counter[str] = Counter()
         for report in reports:
             counts.update({counted.removeprefix(f"{kind}_"): count for counted, count in report.operators.items()})
+        sentences: list[str] = []
+        shown: Mapping[str, int] = counts
+        if isinstance(explaining, ExplainingKind):
+            figures, shown = explaining.figures(record.definition, counts)
+            sentences = [*explaining.explain(record.definition), _since(record), *figures]
         return OperatorExplanation(
-            sentences=(*said, _since(record)) if said else (),
-            statistics=dict(counts) or None,
+            sentences=sentences,
+            statistics=dict(shown) or None,
             waiting=sum(report.waiting or 0 for report in reports),
         )
 
@@ -186,6 +215,15 @@ def _since(record: RegisteredOperator) -> str:
     return (
         f"Version {record.version} runs since {format_time(record.registered_us)}. It kept what it held from version "
         f"{record.held_from} on, which began from nothing at {format_time(record.since_us)}."
+    )
+
+
+def _no_folder(wanted: Definition) -> OperatorRefused:
+    return OperatorRefused(
+        f"the {wanted.kind} {wanted.name!r} keeps a part of its state in files, and snapshots of this service are in "
+        "Redis, so there is no folder for them: set FORESTALL_SNAPSHOTS to a folder that every machine reaches "
+        "under the same path, or leave 'memory' out",
+        field="memory",
     )
 
 

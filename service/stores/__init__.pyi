@@ -19,6 +19,7 @@ from .keyspace import KeyPart, Keyspace
 from .log.announcements import Announcements
 from .log.backlog import BacklogStore
 from .log.dead_letters import DeadLetter, DeadLetterStore, ReplayOutcome
+from .log.deciders import DeciderRecord, DeciderStore, Decision
 from .log.derived import DerivedEventStore, DerivedPart
 from .log.derived_pages import DerivedEventPages, pages_of_any
 from .log.event_ids import DuplicateStore, IdLimits, event_digest
@@ -91,6 +92,9 @@ __all__ = [
     "ContextLimits",
     "DeadLetter",
     "DeadLetterStore",
+    "DeciderRecord",
+    "DeciderStore",
+    "Decision",
     "Delivery",
     "DeliveryLog",
     "DeliveryStats",

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from nfa import Match, Pattern, Prune
+from service.observing.measured_lateness import as_in_force
 from service.registering.registration import Registration
 from service.registering.routing import routed
 from service.registering.strangers import strangers
@@ -82,7 +83,7 @@ class DryRuns:
             ForestallError: As for ``Registration.register_pattern``.
         """
         warnings = self._registration.check_pattern(stream, pattern, is_guarded=is_guarded)
-        declaration = self._stores.registry.stream(stream)
+        declaration = as_in_force(self._stores, self._stores.registry.stream(stream))
         on_stream = routed(pattern, declaration)
         route = on_stream.route
         events = self._events(declaration, route, most_events)

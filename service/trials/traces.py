@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 from constraints import ConstraintSet, parse_constraints
 from nfa import Pattern, Prune, parse_pattern
 from service.errors import TraceTooLong, UnknownConstraints, UnknownTrace
+from service.observing.measured_lateness import as_in_force
 from service.registering.routing import route_of
 from service.runtime import Stores
 from service.settings import Limits
@@ -172,7 +173,7 @@ class Traces:
             UnknownTrace: The log holds no event of that key.
             TraceTooLong: The transaction has more events than are matched again.
         """
-        declaration = self._stores.registry.stream(stream)
+        declaration = as_in_force(self._stores, self._stores.registry.stream(stream))
         since_ms = self._stores.registry.since_ms(stream)
         hashed = key_hash(key)
         seen, positions, is_complete = _Seen(idle_timeout_us=declaration.idle_timeout_us), {}, True

@@ -7,13 +7,14 @@ own body, so that those who append to the log and the shards that apply it agree
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias, cast, get_args
 
 import orjson
 
 from streams.declaration import StreamDeclaration
 from streams.errors import ControlRecordError
+from streams.key_ranges import KeyRange
 from streams.log.operators import Definition, Input
 from streams.log.records import RecordKind
 from streams.timestamps import EARLIEST_US, LATEST_US
@@ -58,6 +59,13 @@ class Members:
         value = self.get("version")
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise self.error("version", f"version is {value!r}; it must be a number from 1")
+        return value
+
+    def count(self, name: str) -> int:
+        """A whole number from 0."""
+        value = self.get(name)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise self.error(name, f"{name} is {value!r}; it must be a whole number from 0")
         return value
 
     def time_us(self, name: str) -> int | None:
@@ -391,12 +399,17 @@ class TraceEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Punctuation:
-    """A promise about the events that come after this place; at least one member is there.
+    """A promise about the events that come after this place; at least one of the first four members is there.
 
     Attributes:
         before_us: None of them has an earlier time.
         key: None of them is of this correlation key.
         keys: None of them is of one of these.
+        range: None of them with a later time than ``time_us`` is of a key in this range. It finishes keys of inputs of
+            joins and ends no traces, as of the key of a trace only the hash is known.
+        by: Of which key the range is: name or path of a further key, or the path of another attribute; empty: the
+            correlation key.
+        time_us: When the range is finished, in event time; None: at the newest time that the shard knows.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.PUNCTUATION
@@ -404,6 +417,9 @@ class Punctuation:
     before_us: int | None = None
     key: str | None = None
     keys: tuple[str, ...] = ()
+    range: KeyRange | None = None
+    by: str = ""
+    time_us: int | None = None
 
     @property
     def ended(self) -> tuple[str, ...]:
@@ -412,7 +428,14 @@ class Punctuation:
 
     def to_json(self) -> dict[str, Any]:
         """The members of its body."""
-        return {"before": self.before_us, "key": self.key, **({"keys": list(self.keys)} if self.keys else {})}
+        return {
+            "before": self.before_us,
+            "key": self.key,
+            **({"keys": list(self.keys)} if self.keys else {}),
+            **({} if self.range is None else {"range": self.range.to_json()}),
+            **({"by": self.by} if self.by else {}),
+            **({} if self.time_us is None else {"time": self.time_us}),
+        }
 
     @classmethod
     def from_json(cls, members: Members) -> Self:
@@ -421,9 +444,16 @@ class Punctuation:
         before_us, keys = members.time_us("before"), members.get("keys") if "keys" in members else []
         if not isinstance(keys, list) or not all(isinstance(one, str) and one for one in keys):
             raise members.error("keys", f"keys: a list of texts that are not empty, got {keys!r}")
-        if key is None and before_us is None and not keys:
+        if key is None and before_us is None and not keys and "range" not in members:
             raise members.error("before", "it has neither a time before nor a key")
-        return cls(before_us=before_us, key=key, keys=tuple(keys))
+        return cls(
+            before_us=before_us,
+            key=key,
+            keys=tuple(keys),
+            range=_key_range(members),
+            by=members.text("by") if "by" in members else "",
+            time_us=members.time_us("time"),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -459,6 +489,44 @@ class Ask:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatenessChange:
+    """A stream with ``lateness: auto`` has another bound of out-of-orderness from here on.
+
+    Where the stream has a lateness of its own at this place, it changes nothing.
+
+    Attributes:
+        number: Counts the changes of the stream from 1.
+        bound_us: The bound in microseconds.
+        seen: What it was decided by, for people.
+    """
+
+    KIND: ClassVar[RecordKind] = RecordKind.LATENESS
+
+    number: int
+    bound_us: int
+    seen: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The members of its body."""
+        return {"number": self.number, "bound": self.bound_us, "seen": self.seen}
+
+    @classmethod
+    def from_json(cls, members: Members) -> Self:
+        """The record that ``to_json`` has written."""
+        seen = members.json_object("seen") if "seen" in members else {}
+        return cls(number=members.count("number"), bound_us=members.count("bound"), seen=seen)
+
+
+def _key_range(members: Members) -> KeyRange | None:
+    if "range" not in members:
+        return None
+    try:
+        return KeyRange.from_json(members.get("range"))
+    except ValueError as error:
+        raise members.error("range", f"range: {error}") from error
+
+
 def _budget(members: Members) -> WorkBudget:
     try:
         return WorkBudget.from_json(members.get("work") if "work" in members else {})
@@ -480,6 +548,7 @@ CONTROL_RECORDS: tuple[type[ControlRecord], ...] = (
     TraceEnd,
     Punctuation,
     Ask,
+    LatenessChange,
 )
 
 _BY_KIND: Mapping[RecordKind, type[ControlRecord]] = {record.KIND: record for record in CONTROL_RECORDS}

@@ -26,6 +26,7 @@ class RecordKind(StrEnum):
     TRACE_END = "trace-end"
     PUNCTUATION = "punctuation"
     ASK = "ask"
+    LATENESS = "lateness"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

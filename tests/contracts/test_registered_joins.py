@@ -17,9 +17,12 @@ from service import AlertSink, build_stores
 from service.cli.app import build_app
 from service.cli.joins import joins
 from service.client import ForestallClient
+from service.processes.cluster import snapshot_place
 from service.processes.timekeeper import Timekeeper
 from service.projects import apply_plan, export_project, plan_project, read_project
+from service.registering.operators import OperatorLibrary
 from service.testing import HandClock, empty_client, private_server, settings_for
+from shards import RESULT_KINDS, OperatorRefused
 
 pytestmark = pytest.mark.redis
 
@@ -39,6 +42,7 @@ TOTALS: dict[str, Any] = {
     "emit": "on_close",
     "outer": ["p"],
     "return": {"order": "id(o)", "payments": "count(p)", "sum": "sum(p.amount)"},
+    "memory": {"rows": 2, "spill": True},
 }
 
 
@@ -161,7 +165,12 @@ def test_what_is_joined_is_listed(http, stores, options):
     assert explained["sentences"][0].startswith("PWJoin")
     assert explained["statistics"]["results"] == 24
     assert explained["statistics"]["violations"] == 0
+    assert not [name for name in explained["statistics"] if ":" in name]
+    assert [one.partition(":")[0] for one in explained["sentences"] if "are held on average" in one] == ["o", "p"]
     assert http.get("/v1/joins/none/explanation").status_code == 404
+    counted = http.get("/v1/joins/totals/explanation").json()["statistics"]
+    assert counted["spill_writes"] >= counted["spill_reads"] > 0
+    assert counted["stored"] - counted["spilled"] <= 3 * TOTALS["memory"]["rows"]
 
 
 @pytest.mark.spark
@@ -232,6 +241,28 @@ def test_what_cannot_run_is_refused(http, change, status, code):
     answer = http.post("/v1/joins", json={**PAID, "inputs": inputs, **change})
     assert (answer.status_code, answer.json()["code"]) == (status, code), answer.text
     assert http.get("/v1/joins").json()["items"] == []
+
+
+def test_a_bounded_memory_needs_a_folder(http, stores):
+    library = OperatorLibrary(stores, HandClock(), can_spill=False)
+    with pytest.raises(OperatorRefused, match="set FORESTALL_SNAPSHOTS to a folder that every machine reaches"):
+        library.put("join", TOTALS)
+    assert library.put("join", PAID)[1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_in_redis"),
+    [
+        ({}, False),
+        ({"snapshots": "redis"}, True),
+        ({"spark_master": "spark://main:7077"}, True),
+        ({"spark_master": "spark://main:7077", "snapshots": "/shared"}, False),
+    ],
+)
+def test_where_states_are_kept(settings, changes, is_in_redis):
+    changed = settings.model_copy(update={"spark_master": "local[2]", **changes})
+    assert changed.keeps_states_in_redis is is_in_redis
+    assert (snapshot_place(changed) == "redis") is is_in_redis
 
 
 def test_circles_are_refused_and_streams_in_use_stay(http):
@@ -330,6 +361,7 @@ def test_a_join_that_may_not_be_contradicted_is_suspended(http, stores, options,
     assert records(stores)[3:] == [("pause", stream) for stream in ("paid.inputs", "orders", "payments")]
     (listed_one,) = http.get("/v1/joins/paid/results/join-suspensions").json()["items"]
     assert listed_one["id"] == shown["suspension"]["id"]
+    assert set(listed_one) == RESULT_KINDS["join-suspension"].members
     assert 'forestall_operator_suspended{name="paid",operator="join"} 1' in http.get("/metrics").text
     assert "suspended" in http.get("/v1/joins/paid/explanation").json()["sentences"][-1]
     resumed = http.post("/v1/joins/paid/resume").json()

@@ -25,7 +25,10 @@ def bodies(draw: st.DrawFn) -> dict[str, Any]:
     for alias in ALIASES[: draw(st.sampled_from([2, 2, 3]))]:
         window = draw(st.sampled_from(["none", "none", "5 us", "15 us", {"last": 3}]))
         closings = draw(st.sampled_from([[], ["unique"], *[[{"type": "Last"}]] * 4]))
-        inputs.append({"stream": f"s{alias}", "as": alias, "window": window, "closed_by": closings})
+        retractions = draw(st.sampled_from(["take", "take", "1 us", "9 us"]))
+        inputs.append(
+            {"stream": f"s{alias}", "as": alias, "window": window, "closed_by": closings, "retractions": retractions}
+        )
     outer = draw(st.sampled_from([[], ["o"], ["p"], ["o", "p"], ["o", "p"]])) if len(inputs) == 2 else []
     emit = draw(st.sampled_from(["each", "each", "on_close"]))
     columns = {one["as"]: f"id({one['as']})" for one in inputs}
@@ -94,8 +97,8 @@ class Meaning:
             self.push(Item.TIME, 0, 0, time_us)
         self.now_us = max(self.now_us, until_us)
         for identity, (_, number, _, came_us) in list(self.sequences.items()):
-            window = self.body.inputs[number].window
-            if window.kind == "time" and self.now_us - came_us >= window.size:
+            span_us = self.body.inputs[number].revocable_us
+            if span_us is not None and self.now_us - came_us >= span_us:
                 del self.sequences[identity]
 
     def retract(self, identity: str, number: int, key: int) -> None:
@@ -122,7 +125,7 @@ class Meaning:
             self.said += [("+", self._named(members)) for _, members in self.join.results[done:]]
         for key in self.join.closed[over:]:
             for identity, (_, number, of, _) in list(self.sequences.items()):
-                if of == key and self.body.inputs[number].window.kind != "time":
+                if of == key and self.body.inputs[number].revocable_us is None:
                     del self.sequences[identity]
             if self.body.emit == "on_close" and (total := self._total(key)) is not None:
                 self.totals[key] = total
@@ -196,7 +199,7 @@ def add_value(meaning: Meaning, event: Event, number: int, key: int) -> None:
     meaning.events.append((event.id[18:], number, int(event.data["data"]["v"])))
     sequence, refused = len(meaning.events) - 1, len(meaning.join.violations)
     meaning.push(Item.EVENT, number, key, event.time_us)
-    is_over = key in meaning.join.closed and meaning.body.inputs[number].window.kind != "time"
+    is_over = key in meaning.join.closed and meaning.body.inputs[number].revocable_us is None
     if len(meaning.join.violations) == refused and not is_over and ".revocable" in event.type:
         meaning.sequences[event.id[18:]] = sequence, number, key, event.time_us
 
@@ -265,4 +268,4 @@ def test_nothing_is_left_of_what_can_no_longer_be_retracted() -> None:
     run.advance_time(30)
     assert len(run.keys()) == 0
     saved = orjson.loads(run.dump()[1]["ledger"])
-    assert (saved["events"], saved["lives"]) == ([], [])
+    assert saved["keys"] == []

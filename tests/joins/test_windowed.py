@@ -225,3 +225,50 @@ def test_windows_have_sizes():
         Window("time", 0)
     with pytest.raises(ValueError, match="2 to 16 inputs"):
         WindowJoin([Window()])
+
+
+plain_windows = st.one_of(st.just(Window()), st.builds(Window, st.just("time"), st.integers(1, 6)))
+rarely_closing = st.sampled_from([Item.EVENT] * 20 + [Item.CLOSING, Item.TIME, Item.PLACE])
+
+
+@st.composite
+def plain_workloads(draw):
+    """Windows of time or none, and items that are mostly events; a key that all have closed is another one then."""
+    declared = draw(st.lists(plain_windows, min_size=2, max_size=4))
+    steps = st.tuples(rarely_closing, st.integers(0, len(declared) - 1), st.sampled_from(KEYS), st.integers(0, 3))
+    time, items, current = 0, [], {key: key for key in KEYS}
+    for kind, number, name, step in draw(st.lists(steps, max_size=60)):
+        key, time = current[name], time + step
+        items.append((kind, number, key, time))
+        if kind is Item.CLOSING:
+            items += [(kind, other, key, time) for other in range(len(declared)) if other != number]
+            current[name] += 10
+    return declared, items
+
+
+@settings(max_examples=200, deadline=None)
+@given(plain_workloads(), st.data())
+def test_events_while_no_key_is_closed_equal_their_meaning(workload, data):
+    declared, items = workload
+    join, meaning = WindowJoin(declared), ReferenceJoin(declared)
+    border = data.draw(st.integers(0, len(items)))
+    found = [joined(join, items[:border])]
+    again = WindowJoin(declared)
+    again.load(*join.dump())
+    found.append(joined(again, items[border:]))
+    for item in items:
+        meaning.push(*item)
+    members = [one for part, _, _ in found for one, _ in part]
+    assert sorted(members) == sorted(one for _, one in meaning.results)
+    assert set(again.held_sequences().tolist()) == meaning.held()
+    assert again.stats.stored == len(meaning.held())
+
+
+def test_an_event_of_a_closed_key_is_dropped_though_the_join_was_loaded_in_between():
+    declared = [Window("time", 10), Window("time", 10)]
+    join, again = WindowJoin(declared), WindowJoin(declared)
+    join.push(ItemColumns.of([(Item.EVENT, 0, 5, 0), (Item.CLOSING, 0, 5, 1)]))
+    again.load(*join.dump())
+    found = again.push(ItemColumns.of([(Item.EVENT, 1, 5, 2), (Item.TIME, 0, 0, 20), (Item.EVENT, 1, 5, 20)]))
+    assert found.members.tolist() == [[0, 1]]
+    assert (again.stats.on_the_fly, again.stats.dropped, again.stats.stored) == (1, 1, 0)

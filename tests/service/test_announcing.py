@@ -2,7 +2,18 @@ import pytest
 
 from service.errors import UnknownStream
 from service.intake.announcing import Announcing
-from streams import Punctuation, StreamDeclaration, TraceEnd, decode_control, key_hash, shard_of
+from service.stores import Submission
+from streams import (
+    Event,
+    EventBatch,
+    KeyRange,
+    Punctuation,
+    StreamDeclaration,
+    TraceEnd,
+    decode_control,
+    key_hash,
+    shard_of,
+)
 
 pytestmark = pytest.mark.redis
 
@@ -15,7 +26,11 @@ def announcing(stores):
 
 def told(stores):
     return [
-        [decode_control(one.kind, one.body) for one in stores.log.read_range(shard) if one.kind != "stream-on"]
+        [
+            decode_control(one.kind, one.body)
+            for one in stores.log.read_range(shard)
+            if one.kind not in ("stream-on", "events")
+        ]
         for shard in range(stores.log.shards())
     ]
 
@@ -23,6 +38,19 @@ def told(stores):
 def test_every_shard_hears_a_punctuation(announcing, stores):
     announcing.punctuate("orders", Punctuation(before_us=7))
     assert told(stores) == [[Punctuation(before_us=7)]] * stores.log.shards()
+
+
+def test_a_range_is_finished_at_the_time_of_the_newest_event_in_every_shard(announcing, stores):
+    finished = KeyRange(high=5)
+    announcing.punctuate("orders", Punctuation(range=finished))
+    batch = EventBatch.from_events([Event(id="e", type="A", time_us=9, key="k", data={})])
+    stores.log.append_events(
+        Submission(stream="orders", batch=batch, dead_letters=[], answer={}, fingerprint="", token="t")
+    )
+    announcing.punctuate("orders", Punctuation(range=finished))
+    announcing.punctuate("orders", Punctuation(range=finished, time_us=3))
+    expected = [Punctuation(range=finished, time_us=time_us) for time_us in (None, 9, 3)]
+    assert told(stores) == [expected] * stores.log.shards()
 
 
 def test_the_shard_of_a_trace_hears_its_end(announcing, stores):

@@ -19,6 +19,7 @@ from tests.shards.test_random_joins import (
     FAR_US,
     IDLE,
     NAME,
+    RANGE,
     STREAMS,
     Naive,
     begun,
@@ -26,6 +27,7 @@ from tests.shards.test_random_joins import (
     documents,
     events,
     in_order,
+    promise_of,
     windows,
 )
 
@@ -56,7 +58,10 @@ def changes(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
     except JoinRefused:
         assume(False)
     ends = [
-        any(one["stream"] == "payments" and "end" in one["closed_by"] for one in some["inputs"])
+        any(
+            one["stream"] == "payments" and {"end", "punctuation"} & {*map(str, one["closed_by"])}
+            for one in some["inputs"]
+        )
         for some in (before, after)
     ]
     assume(ends[0] == ends[1])  # else it is not known when the open traces had their last event
@@ -92,7 +97,7 @@ def read_both(
                 naive.take(number, event)
                 naive.inputs = now
                 continue
-            if event.type != IDLE and naive.is_finished(event):
+            if event.type not in (IDLE, RANGE) and naive.is_forgotten(number, event):
                 left_out.add(event.id)
                 break
             naive.take(number, event)
@@ -117,6 +122,9 @@ def reloaded(inline: InlineShards) -> None:
 
 
 def fed(inline: InlineShards, stream: str, event: Event, documents: Sequence[Mapping[str, Any]]) -> None:
+    if event.type == RANGE:
+        inline.say(stream, promise_of(event))
+        return
     batch = EventBatch.from_events([event])
     inline.feed(stream, batch)
     if stream == "parcels" and any(one.get("key") == "order" for some in documents for one in some["inputs"]):

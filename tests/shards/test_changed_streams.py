@@ -11,7 +11,16 @@ from shards.inline import run_inline
 from shards.rows import rows_of as rows_of_blocks
 from shards.state import ShardState
 from shards.testing import bodies, event, log_of, saved_measures
-from streams import ConstraintsOn, PatternOn, StreamDeclaration, StreamOff, StreamOn, Tick
+from streams import (
+    AutoLateness,
+    ConstraintsOn,
+    LatenessChange,
+    PatternOn,
+    StreamDeclaration,
+    StreamOff,
+    StreamOn,
+    Tick,
+)
 
 
 def stream(end=("End",), **members):
@@ -195,6 +204,12 @@ declarations = st.builds(
             lambda s, late: {"lateness": s, "late": late}, st.integers(0, 6), st.sampled_from(["drop", "process"])
         ),
         st.builds(lambda s: {"lateness": s}, st.integers(0, 6)),
+        st.builds(
+            lambda least, more, start: {"lateness": AutoLateness(at_least=least, at_most=least + more, start=start)},
+            st.integers(0, 2),
+            st.integers(0, 6),
+            st.integers(0, 8),
+        ),
     ),
     st.sampled_from([None, None, 2, 5, 12]),
 )
@@ -225,21 +240,28 @@ others = st.sampled_from(
         OFF,
     ]
 )
+decided = st.builds(
+    lambda number, bound: LatenessChange(number=number, bound_us=bound * 1_000_000),
+    st.integers(1, 9),
+    st.integers(0, 9),
+)
 
 
 @st.composite
 def changing_logs(draw):
-    """Batches between changed declarations, patterns, constraints, ticks and ends of the stream."""
+    """Batches between changed declarations, measured bounds, patterns, constraints, ticks and ends of the stream."""
     steps, number, time = (
         [draw(declarations), *draw(st.lists(others.filter(lambda step: step != OFF), max_size=3))],
         0,
         0,
     )
-    for kind in draw(st.lists(st.sampled_from("eeeeddot"), min_size=1, max_size=14)):
+    for kind in draw(st.lists(st.sampled_from("eeeeddotm"), min_size=1, max_size=14)):
         if kind == "d":
             steps.append(draw(declarations))
         elif kind == "o":
             steps.append(draw(others))
+        elif kind == "m":
+            steps.append(draw(decided))
         elif kind == "t":
             steps.append(Tick(time_us=(time + draw(st.integers(0, 8))) * 1_000_000, cause="events"))
         else:

@@ -232,3 +232,40 @@ def test_inputs_of_a_join_are_operators_with_one_input_each():
     parts = KIND.parts(definition, STREAMS.__getitem__)
     assert definition.inputs == (Input("all.inputs"),)
     assert [one.inputs for one in parts] == [(Input("orders"),), (Input("payments"),), (Input("parcels", "order"),)]
+
+
+def settled(all_of_them, cuts):
+    """What a join of two streams finds, and in how many blocks of rows, with cuts behind some events."""
+    inputs = [{"stream": "orders", "as": "o"}, {"stream": "payments", "as": "p", "window": "3 us"}]
+    document = {"name": "two", "inputs": inputs, "window": "4 us", "return": {"o": "o.n", "p": "p.n"}}
+    rows = pushed(started(1, document), all_of_them, cuts)
+    return found(rows, "two"), sum(block.found.kind is DERIVED for block in rows)
+
+
+def test_entries_of_streams_that_take_turns_are_matched_together_unless_an_event_is_late():
+    names = ["orders", "payments"] * 20
+    in_order = fed([(name, 1, "a", 0) for name in names])
+    whole, each = settled(in_order, set()), settled(in_order, set(range(40)))
+    assert whole[0] == each[0]
+    assert len(whole[0]) == 39 + 19  # of payments with the two orders before them, of orders with one payment
+    assert whole[1] <= 3
+    assert each[1] > 30
+    late = fed([(name, -25 if number == 30 else 1, "a", 0) for number, name in enumerate(names)])
+    whole, each = settled(late, set()), settled(late, set(range(40)))
+    assert whole[0] == each[0]
+    assert whole[1] > 10
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["orders", "payments"]), st.integers(-3, 3), st.sampled_from("ab"), st.just(0)),
+        max_size=30,
+    ),
+    st.sets(st.integers(0, 30)),
+    st.booleans(),
+)
+def test_cuts_between_events_that_may_be_late_change_nothing(made, cuts, is_in_order):
+    steps = [(name, abs(step) if is_in_order else step, key, value) for name, step, key, value in made]
+    all_of_them = [(name, replace(event, time_us=event.time_us + 100)) for name, event in fed(steps)]
+    assert settled(all_of_them, cuts)[0] == settled(all_of_them, set())[0] == settled(all_of_them, set(range(30)))[0]

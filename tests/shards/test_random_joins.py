@@ -18,9 +18,22 @@ from joins import Item, JoinInput, JoinRefused, Why, read_join
 from joins.reference import ReferenceJoin
 from shards import InlineShards, RowBlock, ShardState
 from shards.kinds.joins import JoinKind, merged_stream
-from streams import Event, EventBatch, OperatorOn, PatternOn, StreamDeclaration, StreamOn, format_time
+from streams import (
+    Event,
+    EventBatch,
+    KeyRange,
+    OperatorOn,
+    PatternOn,
+    Punctuation,
+    StreamDeclaration,
+    StreamOn,
+    format_time,
+)
 
 IDLE, IDLE_US = "idle", 6
+RANGE = "range"
+KEYS = ["1", "2", "30", "a"]
+"""Of orders; a range may contain those that are whole numbers."""
 STREAMS = {
     "orders": StreamDeclaration(name="orders", end_events=("End",)),
     "parcels": StreamDeclaration(name="parcels", keys={"order": "data.order"}),
@@ -33,13 +46,16 @@ NAME = "all"
 
 windows = st.sampled_from(["none", "none", "2 us", "5 us", {"last": 1}, {"last": 2}])
 closings = st.lists(
-    st.sampled_from(["unique", "clustered", "end", {"type": "Last"}, {"type": "Last"}]), max_size=2, unique_by=str
+    st.sampled_from(["unique", "clustered", "end", "punctuation", "punctuation", {"type": "Last"}]),
+    max_size=2,
+    unique_by=str,
 )
+ranges = st.sampled_from([{"to": 1}, {"to": 2}, {"from": 2}, {"from": 2, "to": 40}, {"from": -5, "to": 29}])
 
 
 @st.composite
 def documents(draw: st.DrawFn) -> dict[str, Any]:
-    """Joins whose memory is bounded."""
+    """Joins whose memory is bounded: by windows and closings, or as the rest of their events is on disk."""
     inputs = []
     for number in range(draw(st.integers(2, 4))):
         stream = draw(st.sampled_from(sorted(STREAMS)))
@@ -53,7 +69,10 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
     outer = draw(st.sampled_from([[], ["i0"], ["i1"], ["i0", "i1"]])) if len(inputs) == 2 else []
     returns = {f"r{number}": f"id(i{number})" for number in range(len(inputs))}
     returns |= {f"w{alias}": f"decided_by({alias})" for alias in outer}
-    document = {"name": NAME, "inputs": inputs, "return": returns, "outer": outer}
+    document: dict[str, Any] = {"name": NAME, "inputs": inputs, "return": returns, "outer": outer}
+    rows = draw(st.sampled_from([None, None, 1, 3]))
+    if rows is not None:
+        document["memory"] = {"rows": rows, "spill": True}
     try:
         read_join({name: value for name, value in document.items() if name != "name"})
     except JoinRefused:
@@ -65,18 +84,21 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
 def events(draw: st.DrawFn) -> list[tuple[str, Event]]:
     """Events of three streams by time, each with its stream; the key of parcels is not that of their order.
 
-    They are many, as few combinations of few events are complete.
+    They are many, as few combinations of few events are complete. What finishes a range is among them.
     """
     row = st.tuples(
         st.sampled_from(sorted(STREAMS)),
-        st.sampled_from(["A", "A", "B", "Last", "End"]),
-        st.sampled_from("abc"),
+        st.sampled_from(["A", "A", "A", "A", "B", "B", "Last", "End", RANGE]),
+        st.sampled_from(KEYS),
         st.integers(0, 2),
     )
     found, time_us = [], 1
     for number, (stream, event_type, key, pause) in enumerate(draw(st.lists(row, min_size=12, max_size=30))):
         time_us += pause
-        data = {"order": key, "other": key}
+        data: dict[str, Any] = {"order": key, "other": key}
+        if event_type == RANGE:
+            by = draw(st.sampled_from(["order", "data.other"])) if stream == "parcels" else ""
+            data = {"range": draw(ranges), "by": by}
         own = f"x{number % 4}" if stream == "parcels" else key
         found.append((stream, Event(id=f"e{number:02}", type=event_type, time_us=time_us, key=own, data=data)))
     return found
@@ -94,6 +116,7 @@ class Naive:
         newest: Of each input the key of its newest event.
         now_us: How far time has come.
         outer: Numbers of inputs that may be absent.
+        ranged: Inputs and keys that they have finished by ranges.
         passed_on: Key, time and ids of what was found, and where a key was finished, in their order.
     """
 
@@ -105,6 +128,7 @@ class Naive:
     now_us: int = 0
     outer: Sequence[int] = ()
     passed_on: list[tuple[int, int, str]] = field(default_factory=list)
+    ranged: set[tuple[int, int]] = field(default_factory=set)
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Naive:
@@ -116,11 +140,14 @@ class Naive:
         """An event of a stream as one of an input."""
         self.pass_time(event.time_us)
         one = self.inputs[number]
+        if event.type == RANGE:
+            self.take_range(number, event)
+            return
         if event.type == IDLE:
-            if "end" in one.closings:
+            if ends_with_traces(one):
                 self.push(Item.CLOSING, number, self.key_of(event), event.time_us)
             return
-        ends = STREAMS[one.stream].end_events if "end" in one.closings and one.key != "data.other" else ()
+        ends = STREAMS[one.stream].end_events if ends_with_traces(one) and one.key != "data.other" else ()
         is_last = event.type in one.closing_types or event.type in ends
         is_part = not one.types or event.type in one.types
         key = self.key_of(event)
@@ -134,10 +161,32 @@ class Naive:
         if is_last or (is_part and "unique" in one.closings):
             self.push(Item.CLOSING, number, key, event.time_us)
 
-    def is_finished(self, event: Event) -> bool:
-        """Whether all inputs have finished the key of an event."""
+    def take_range(self, number: int, event: Event) -> None:
+        """All keys of a range are finished, also those that have not come."""
+        one, finished = self.inputs[number], event.data["range"]
+        if not ends_with_traces(one) or (one.key or "") != event.data["by"]:
+            return
+        for key in KEYS[:-1]:
+            if finished.get("from", -100) <= int(key) <= finished.get("to", 100):
+                place = self.number_of(key)
+                is_known = self.is_known(place)
+                self.ranged.add((number, place))
+                passed_on = len(self.passed_on)
+                self.push(Item.CLOSING, number, place, event.time_us)
+                if not is_known:  # what is held of no key is not known to be finished
+                    del self.passed_on[passed_on:]
+
+    def is_known(self, key: int) -> bool:
+        """Whether the join holds an event of a key, or some inputs have finished it, but not all."""
+        closed = sum((number, key) in self.join._closings for number in range(len(self.inputs)))
+        keys = {event.key for event in self.join._events if event.sequence in self.join.held()}
+        return key in keys or 0 < closed < len(self.inputs)
+
+    def is_forgotten(self, number: int, event: Event) -> bool:
+        """Whether all inputs have finished the key of an event, and its own not by a range, which is remembered."""
         key = self.key_of(event)
-        return all((number, key) in self.join._closings for number in range(len(self.inputs)))
+        is_finished = all((other, key) in self.join._closings for other in range(len(self.inputs)))
+        return is_finished and (number, key) not in self.ranged
 
     def finish(self) -> None:
         """All time passes, and every key of every input is finished."""
@@ -154,7 +203,11 @@ class Naive:
 
     def key_of(self, event: Event) -> int:
         """A number for the join key."""
-        return self.numbers.setdefault(str(event.data["order"]), len(self.numbers) + 1)
+        return self.number_of(str(event.data["order"]))
+
+    def number_of(self, key: str) -> int:
+        """A number for a join key."""
+        return self.numbers.setdefault(key, len(self.numbers) + 1)
 
     def push(self, kind: Item, number: int, key: int, time_us: int) -> None:
         """An item, and what follows from it: of each key the combinations come before its end."""
@@ -194,9 +247,20 @@ class Naive:
         ]
 
 
+def ends_with_traces(one: JoinInput) -> bool:
+    """Whether the keys of an input are finished by punctuations."""
+    return not one.closings.isdisjoint({"end", "punctuation"})
+
+
 def in_order(naive: Naive, made: Sequence[tuple[str, Event]]) -> Iterator[tuple[int, Event]]:
-    """Events of all inputs by time, input and place; the end of an idle trace comes before events of its time."""
-    placed = [*enumerate(made), *((-1, ("payments", one)) for one in idle_ends(made))]
+    """Events of all inputs by time, input and place.
+
+    The end of an idle trace comes before events of its time, and what finishes a range behind them.
+    """
+    placed = [
+        *((place + 1_000 * (one[1].type == RANGE), one) for place, one in enumerate(made)),
+        *((-1, ("payments", one)) for one in idle_ends(made)),
+    ]
     rows = [
         (event.time_us, number, place, event)
         for place, (stream, event) in placed
@@ -210,7 +274,11 @@ def idle_ends(made: Sequence[tuple[str, Event]]) -> Iterator[Event]:
     """Where traces of payments end, as no event of theirs has come for a while."""
     last: dict[str, int] = {}
     for time_us, key, event_type in [
-        *((event.time_us, event.key, event.type) for stream, event in made if stream == "payments"),
+        *(
+            (event.time_us, event.key, event.type)
+            for stream, event in made
+            if stream == "payments" and event.type != RANGE
+        ),
         (FAR_US, "far", ""),
     ]:
         for known in [known for known, seen_us in last.items() if seen_us + IDLE_US <= time_us]:
@@ -221,12 +289,12 @@ def idle_ends(made: Sequence[tuple[str, Event]]) -> Iterator[Event]:
 
 
 def read_naively(document: Mapping[str, Any], made: Sequence[tuple[str, Event]]) -> tuple[Naive, set[str]]:
-    """The outcome, and the events of keys that all inputs had finished, which are left out."""
+    """The outcome, and the events of keys that all inputs had finished, which a join forgets; they are left out."""
     left_out: set[str] = set()
     while True:
         naive = Naive.of(document)
         for number, event in in_order(naive, [one for one in made if one[1].id not in left_out]):
-            if event.type != IDLE and naive.is_finished(event):
+            if event.type not in (IDLE, RANGE) and naive.is_forgotten(number, event):
                 left_out.add(event.id)
                 break
             naive.take(number, event)
@@ -236,21 +304,53 @@ def read_naively(document: Mapping[str, Any], made: Sequence[tuple[str, Event]])
 
 
 def run_in_shards(
-    document: Mapping[str, Any], made: Sequence[tuple[str, Event]], shards: int, cuts: set[int]
+    document: Mapping[str, Any],
+    made: Sequence[tuple[str, Event]],
+    shards: int,
+    cuts: set[int],
+    divided_at: int | None = None,
 ) -> list[RowBlock]:
-    """Rows of the events, with cuts at which everything is matched, saved and loaded."""
+    """Rows of the events, with cuts at which everything is matched, saved and loaded.
+
+    Args:
+        document: The join.
+        made: The events.
+        shards: How many there are.
+        cuts: Events behind which there is a cut.
+        divided_at: The event behind which one shard is divided into three.
+    """
     inline, rows = begun(document, shards), list[RowBlock]()
     is_routed = any(one.get("key") == "order" for one in document["inputs"])
     far = [(name, Event(id=f"far-{name}", type="Z", time_us=FAR_US, key="far", data={})) for name in STREAMS]
     for number, (stream, event) in enumerate([*made, *far]):
-        batch = EventBatch.from_events([event])
-        inline.feed(stream, batch)
-        if stream == "parcels" and is_routed:
-            inline.feed(stream, batch.keyed_by(("order",)), "order")
+        if event.type == RANGE:
+            inline.say(stream, promise_of(event))
+        else:
+            batch = EventBatch.from_events([event])
+            inline.feed(stream, batch)
+            if stream == "parcels" and is_routed:
+                inline.feed(stream, batch.keyed_by(("order",)), "order")
         if number in cuts:
             rows += inline.settle()
             inline.states[:] = [ShardState.load(state.dump()) for state in inline.states]
+        if number == divided_at:
+            rows += inline.settle()
+            inline = divided(inline)
     return rows + inline.finish()
+
+
+def promise_of(event: Event) -> Punctuation:
+    """What finishes a range, as the log says it."""
+    return Punctuation(range=KeyRange.from_json(event.data["range"]), by=event.data["by"], time_us=event.time_us)
+
+
+def divided(inline: InlineShards) -> InlineShards:
+    """Three shards in the place of one, as it is."""
+    parts = InlineShards(3)
+    parts.states[:] = [ShardState.load(part.dump()) for part in inline.states[0].split(1, 3)]
+    parts._appended = inline._appended * 3
+    parts._newest_us, parts._promised = inline._newest_us, inline._promised
+    return parts
 
 
 def begun(document: Mapping[str, Any], shards: int) -> InlineShards:
@@ -268,15 +368,25 @@ def begun(document: Mapping[str, Any], shards: int) -> InlineShards:
 
 
 @settings(max_examples=150, deadline=None)
-@given(documents(), events(), st.sampled_from([1, 3]), st.sets(st.integers(0, 25), max_size=4))
+@given(
+    documents(),
+    events(),
+    st.sampled_from([1, 3]),
+    st.sets(st.integers(0, 25), max_size=4),
+    st.one_of(st.none(), st.integers(0, 25)),
+)
 def test_shards_find_what_a_document_means(
-    document: dict[str, Any], made: list[tuple[str, Event]], shards: int, cuts: set[int]
+    document: dict[str, Any], made: list[tuple[str, Event]], shards: int, cuts: set[int], divided_at: int | None
 ) -> None:
     if any("clustered" in one["closed_by"] for one in document["inputs"]):
-        shards = 1  # an event of another key finishes one in the same shard only
+        shards, divided_at = 1, None  # an event of another key finishes one in the same shard only
     naive, left_out = read_naively(document, made)
     kept = [one for one in made if one[1].id not in left_out]
-    rows = [row for block in run_in_shards(document, kept, shards, cuts) for row in block]
+    rows = [
+        row
+        for block in run_in_shards(document, kept, shards, cuts, divided_at if shards == 1 else None)
+        for row in block
+    ]
     bodies = [(row.kind, orjson.loads(row.body)) for row in rows]
     found = [
         (body["time"], list(body["data"].values()))

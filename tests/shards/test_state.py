@@ -547,6 +547,7 @@ def test_a_record_kind_of_the_log_is_one_that_shards_know():
         "stream-on",
         "stream-off",
         "constraints-on",
+        "lateness",
     } | patterns | operators | times
 
 

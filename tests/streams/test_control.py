@@ -7,13 +7,14 @@ from typing import Any
 import orjson
 import pytest
 
-from streams import FieldMapping, RecordKind, StreamDeclaration, WorkBudget
+from streams import FieldMapping, KeyRange, RecordKind, StreamDeclaration, WorkBudget
 from streams.errors import ControlRecordError, DeclarationError
 from streams.log.control import (
     CONTROL_RECORDS,
     Ask,
     ConstraintsOn,
     ControlRecord,
+    LatenessChange,
     OperatorOff,
     OperatorOn,
     OperatorPause,
@@ -57,6 +58,7 @@ RECORDS = [
     Punctuation(before_us=1_767_225_600_000_000, key="o-1"),
     Ask(id="5f0c", operator="pattern", route="customer", question={"about": "traces", "limit": 20}),
     ConstraintsOn(name="orders", version=2, document={"constraints": [{"prior": ["A", "B"]}], "end": ["End"]}),
+    LatenessChange(number=4, bound_us=12_500_000, seen={"events": 4_100, "largest_us": 10_000_000, "beyond": 1}),
 ]
 BUDGET = WorkBudget(per_event=1, per_trace=20, traces=0, forgiven_after=300)
 GOLDEN = Path(__file__).parent / "golden"
@@ -111,7 +113,15 @@ def test_a_pattern_that_migrates_or_has_a_route_says_so_and_others_say_nothing()
 
 
 @pytest.mark.parametrize(
-    "record", [TraceEnd(key="k"), Punctuation(key="k"), Punctuation(before_us=5), Punctuation(keys=("j", "k"))]
+    "record",
+    [
+        TraceEnd(key="k"),
+        Punctuation(key="k"),
+        Punctuation(before_us=5),
+        Punctuation(keys=("j", "k")),
+        Punctuation(range=KeyRange(low=-1, high=7)),
+        Punctuation(range=KeyRange(high=7), by="order", time_us=5),
+    ],
 )
 def test_what_a_record_leaves_open_stays_open(record: ControlRecord) -> None:
     assert decode_control(record.KIND, encode_control(record)) == record
@@ -152,6 +162,9 @@ def test_a_declaration_may_name_only_what_it_needs() -> None:
         (RecordKind.TICK, {"format": 1, "cause": "events"}, "time is None"),
         (RecordKind.TICK, {"format": 1, "time": 2**62, "cause": "events"}, "in the years 1 to 9999"),
         (RecordKind.TICK, {"format": 1, "time": 5, "cause": "moon"}, "it must be 'events' or 'clock'"),
+        (RecordKind.LATENESS, {"format": 1, "number": 1, "bound": -1}, "bound is -1; it must be a whole number"),
+        (RecordKind.LATENESS, {"format": 1, "number": True, "bound": 1}, "number is True"),
+        (RecordKind.LATENESS, {"format": 1, "number": 1, "bound": 1, "seen": []}, "seen is not a JSON object"),
         (RecordKind.TRACE_END, {"format": 1, "time": 5}, "key is None"),
         (RecordKind.PUNCTUATION, {"format": 1, "keys": []}, "neither a time before nor a key"),
         (RecordKind.PUNCTUATION, {"format": 1, "keys": ["a", ""]}, "a list of texts that are not empty"),

@@ -21,7 +21,7 @@ def test_what_is_said_is_read_back() -> None:
     assert StreamDeclaration(name="s", lateness=0).lateness_us == 0
 
 
-@pytest.mark.parametrize("value", [-1, -0.000001, float("nan"), float("inf"), 1e300])
+@pytest.mark.parametrize("value", [-1, -0.000001, float("nan"), float("inf"), 1e300, 1.7e308])
 @pytest.mark.parametrize("name", ["lateness", "idle_timeout", "quiet_after"])
 def test_durations_are_durations(name: str, value: float) -> None:
     with pytest.raises(DeclarationError, match=re.escape(f"{name} is {value}")) as caught:

@@ -1,29 +1,64 @@
-"""Each kind of process is killed once at a random moment; the long form is ``benchmarks/pipeline_chaos.py``."""
+"""Each kind of process is killed at a random moment, while all kinds of results are on their way.
+
+The long forms are ``benchmarks/pipeline_chaos.py``, ``derived_chaos.py`` and ``join_chaos.py``; here they share one
+service and its kills.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
+import orjson
 import pytest
 
-from benchmarks.pipeline_chaos import SETTINGS, VICTIMS, Plan, disturbed
-from service.processes.temporary import running
+from benchmarks.chaos_together import Together
+from benchmarks.derived_chaos import Chain
+from benchmarks.join_chaos import DERIVED, WEBHOOKS, Joins
+from benchmarks.pipeline_chaos import SETTINGS, VICTIMS, Orders, Plan, disturbed
+from service.processes.temporary import TemporaryService, running
+from service.testing import receiving
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow, pytest.mark.lengthy]
 
 
-def test_random_kills_lose_nothing_and_tell_nothing_twice(tmp_path: Path) -> None:
-    with running(tmp_path, more=SETTINGS) as service:
-        outcome = disturbed(service, Plan(events=12_000, kills=len(VICTIMS), pause_s=1.0))
-    assert outcome.faults == []
-    assert outcome.killed == dict.fromkeys(VICTIMS, 1)
-    assert len(outcome.expected) > 300
-    assert len(outcome.expected_endings) > 1_000  # more than a page
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TemporaryService]:
+    with running(tmp_path_factory.mktemp("service"), more=SETTINGS) as found:
+        yield found
 
 
-def test_killed_workers_do_not_restart_the_pipeline(tmp_path: Path) -> None:
-    with running(tmp_path, more=SETTINGS) as service:
-        outcome = disturbed(service, Plan(events=12_000, kills=6, pause_s=1.0, kinds=["worker"]))
+def test_killed_workers_do_not_restart_the_pipeline(service: TemporaryService) -> None:
+    plan = Plan(events=12_000, kills=6, pause_s=1.0, kinds=["worker"])
+    outcome = disturbed(service, plan, case=Orders("workers", mark="w"))
     assert outcome.faults == []
     assert outcome.killed == {"worker": 6}
     assert outcome.starts["pipeline"] == 1
+    assert len(outcome.expected) > 300
+
+
+def test_random_kills_lose_nothing_and_tell_nothing_twice(service: TemporaryService, tmp_path: Path) -> None:
+    """Neither alerts and early endings, nor what crosses two keys, nor what is joined, nor the webhooks of joins."""
+    with receiving() as receiver:
+        cases = Together(
+            {
+                "orders": (Orders(), 12_000),
+                "chain": (Chain(), 4_000),
+                "joins": (Joins(tmp_path / "project", receiver), 4_000),
+            }
+        )
+        outcome = disturbed(service, Plan(events=20_000, kills=len(VICTIMS), pause_s=1.0), case=cases)
+        counted = {one["id"]: one["data"] for one in service.client.pages("/derived-events") if one["into"] == "sold"}
+    assert outcome.faults == []
+    assert outcome.killed == dict.fromkeys(VICTIMS, 1)
+    orders, chain, joins = (cases.outcomes[name] for name in ("orders", "chain", "joins"))
+    assert len(orders.expected) > 300
+    assert len(orders.expected_endings) > 1_000  # more than a page
+    assert len(chain.expected) > 2_000
+    joined = Counter(text.split()[0] for text in joins.others[DERIVED][1])
+    assert all(joined[stream] > 200 for stream in ("paid", "delivered", "totals", "sold", "customers"))
+    assert len(joins.expected) > 500
+    assert len(joins.others[WEBHOOKS][0]) == joined["sold"]
+    sent = {body["id"]: body["data"] for body in map(orjson.loads, receiver.bodies)}
+    assert sent == counted

@@ -28,6 +28,7 @@ from service.stores import connect
 from service.testing import receiving
 from service.trials.matching import match_document
 from shards import run_inline
+from streams import Event
 from workflows import (
     OrderSettings,
     OrderWorkload,
@@ -177,12 +178,42 @@ def test_a_pattern_starts_at_its_place_and_the_log_gives_the_same_alerts_again(s
     assert 0 < len(late) < len(expected_of([Q1], events, ends))
     until(lambda: len(alerts_of(service, "midway")) >= len(expected), "the alerts")
     assert alerts_of(service, "midway") == expected
+    found = sorted(alert["id"] for alert in service.client.pages("/alerts", stream="midway"))
+    assert replayed(service, "midway") == found
+
+
+def replayed(service, stream: str) -> list[str]:
+    """Ids of the alerts and dead letters of a stream when the log is read once more."""
     settings = Settings(redis_url=service.supervisor.redis_url)
     with connect(service.supervisor.redis_url) as client:
         log = build_stores(client, service.supervisor.redis_url, settings).log
         rows = run_inline({shard: list(log.read_range(shard)) for shard in range(log.shards())})
-    replayed = sorted(row.id for row in rows if row.kind == "alert" and row.stream == "midway")
-    assert replayed == sorted(alert["id"] for alert in service.client.pages("/alerts", stream="midway"))
+    return sorted(row.id for row in rows if row.kind in ("alert", "dead-letter") and row.stream == stream)
+
+
+def test_a_measured_lateness_follows_the_events_and_the_log_gives_the_same_results_again(service) -> None:
+    service.client.post("/streams", {"name": "measured", "lateness": {"auto": {"start": 1}}})
+    service.client.post("/patterns", {"stream": "measured", "text": "PATTERN pair EVENT SEQ(A a, U u)"})
+    arrivals = sorted((number + number * 17 % 40, number) for number in range(600))
+    events = [
+        Event(id=f"m{number}", type="AU"[number % 2], time_us=number * 1_000_000, key=f"m{number // 4}", data={})
+        for _, number in arrivals
+    ]
+    service.client.send_events("measured", events[:300], "first-half")
+    until(lambda: service.client.get("/streams/measured")["measured_lateness"]["seconds"] > 20, "the bound")
+    service.client.send_events("measured", events[300:], "second-half")
+    found = ("/alerts", "/dead-letters")
+    until(
+        lambda: (
+            replayed(service, "measured")
+            == sorted(one["id"] for path in found for one in service.client.pages(path, stream="measured"))
+        ),
+        "what a replay of the log gives",
+    )
+    measured = service.client.get("/streams/measured")["measured_lateness"]
+    assert measured["total_changes"] == len(measured["changes"]) >= 1
+    assert {"measured"} <= {alert["stream"] for alert in service.client.pages("/alerts", stream="measured")}
+    assert service.client.get("/streams/measured")["lateness"]["auto"]["start"] == 1
 
 
 def test_a_workflow_that_is_followed_exactly_loses_no_alert(service) -> None:

@@ -38,6 +38,7 @@ class StreamReport:
         held: Partial matches that it holds.
         waiting: Events that wait to be put in order.
         late: Late events since the state began, by what was done with them.
+        lateness_us: The bound of out-of-orderness, where it is measured.
         operators: Counts of operators of other kinds than patterns: the name of the kind, ``_`` and what is counted.
     """
 
@@ -46,6 +47,7 @@ class StreamReport:
     held: int | None
     waiting: int | None
     late: Mapping[str, int]
+    lateness_us: int | None = None
     operators: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -138,7 +140,8 @@ class PipelineStatus:
 
 def report_of(row: OutputRow) -> bytes:
     """What a shard tells, as it is kept."""
-    return encode(**{**orjson.loads(row.body), "shard": row.shard, "position": row.position})
+    told = {name: value for name, value in orjson.loads(row.body).items() if name != "observed"}
+    return encode(**{**told, "shard": row.shard, "position": row.position})
 
 
 def _field(*names: str) -> str:
@@ -158,6 +161,7 @@ def _stream_report(fares: Mapping[str, Any]) -> StreamReport:
         open_traces=fares.get("open_traces"),
         held=fares.get("held"),
         waiting=fares.get("waiting"),
+        lateness_us=fares.get("lateness_us"),
         late={name.removeprefix(_LATE): count for name, count in fares.items() if name.startswith(_LATE)},
         operators={name: count for name, count in fares.items() if name.startswith(COUNTED)},
     )

@@ -16,6 +16,7 @@ from service.errors import RegistryContended, StreamInUse, UnknownStream
 from service.stores.conditions import Condition
 from service.stores.connection import PREFIX, Client, register
 from service.stores.deliveries.webhooks import TURNS_KEY, WEBHOOKS_KEY, belongings_of, read_webhook
+from service.stores.log.deciders import DECIDERS_KEY, decider_fields
 from service.stores.log.event_ids import DUPLICATES_KEY, EVENT_IDS_KEY
 from service.stores.log.event_log import EventLog
 from service.stores.log.feeds import FEED_STREAMS_KEY, mark_key
@@ -40,6 +41,7 @@ _HASHES = (
     STREAM_VERSIONS_KEY,
     STREAM_TIMES_KEY,
     DUPLICATES_KEY,
+    DECIDERS_KEY,
     ROUTES_KEY,
 )
 
@@ -152,12 +154,18 @@ class StreamRemoval:
             found |= {(key, field.decode()): body for field, body in records.items() if _mention(stream) in body}
         return found
 
+    def _deciders(self, stream: str) -> list[str]:
+        """The fields of what decides for a stream."""
+        found = cast("list[bytes]", self._client.hkeys(DECIDERS_KEY))
+        return decider_fields(stream, [field.decode() for field in found])
+
     def _planned(self, stream: str, mentions: _Records) -> _Removal:
         """What goes, by what was read."""
         gone = [
             (STREAM_VERSIONS_KEY, version_of(stream, 1)),
             (DUPLICATES_KEY, stream),
             *((STREAM_TIMES_KEY, field) for field in times_of(stream)),
+            *((DECIDERS_KEY, field) for field in self._deciders(stream)),
         ]
         planned = _Removal([], dict.fromkeys(gone, b""), [users_key(stream), TYPES_KEY + stream])
         planned.changes[ROUTES_KEY, stream] = GONE

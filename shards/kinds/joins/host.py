@@ -15,7 +15,17 @@ from shards.kinds.joins.rows import derived_rows
 from shards.operators import KeyChoice, Origin, Result, SavedHost
 from shards.results import DEAD_LETTER
 from shards.rows import dead_letter_body, row_id
-from streams import ConstraintsOn, ControlRecordError, Definition, EventBatch, Start, StreamDeclaration, format_time
+from streams import (
+    ConstraintsOn,
+    ControlRecordError,
+    Definition,
+    EventBatch,
+    SpilledFiles,
+    Start,
+    StateLost,
+    StreamDeclaration,
+    format_time,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +52,8 @@ class JoinResults:
                 yield _late_retraction(run, late, origin)
             for broken in output.broken if output.is_suspended else ():
                 yield _suspension(run, broken, self.stream, origin)
+            if output.lost is not None:
+                yield _lost(run, output.lost, self.stream, origin)
 
 
 @dataclass(slots=True)
@@ -52,30 +64,32 @@ class JoinHost:
         stream: That of the merged events.
         runs: By name, with the documents that they are made of.
         newest_us: How far time has come.
+        spilled: Where the rows go that do not fit into the memory of a join.
         changed: What follows from the last start, until it is asked for.
     """
 
     stream: str
     runs: dict[str, tuple[JoinRun, Mapping[str, object]]] = field(default_factory=dict)
     newest_us: int | None = None
+    spilled: SpilledFiles = field(default_factory=SpilledFiles)
     changed: tuple[tuple[JoinRun, JoinOutput], ...] = ()
 
     @classmethod
-    def of(cls, declaration: StreamDeclaration, saved: SavedHost | None) -> JoinHost:
+    def of(cls, declaration: StreamDeclaration, saved: SavedHost | None, spilled: SpilledFiles) -> JoinHost:
         """A host without joins, or the one that was saved.
 
         Raises:
             ForestallError: The saved state cannot be read.
+            StateLost: A file of rows that it names is gone, and ``spilled`` does not say to do without.
         """
-        host = cls(declaration.name)
+        host = cls(declaration.name, spilled=spilled)
         if saved is not None:
             for number, (name, version, text, head) in enumerate(saved.head["joins"]):
                 body = orjson.loads(text)
-                run = JoinRun(read_join(body), name, version)
                 prefix = f"{number}/"
                 parts = saved.sections.items()
-                run.load(head, {part.removeprefix(prefix): one for part, one in parts if part.startswith(prefix)})
-                host.runs[name] = run, body
+                own = {part.removeprefix(prefix): one for part, one in parts if part.startswith(prefix)}
+                host.runs[name] = _loaded(JoinRun(read_join(body), name, version, spilled), head, own), body
             host.newest_us = saved.head["newest_us"]
         return host
 
@@ -99,9 +113,10 @@ class JoinHost:
         if known is not None and known[0].version == definition.version:
             return
         body = read_join(definition.body)
-        is_kept = start == "keep" and known is not None and not known[0].is_suspended
+        is_kept = start == "keep" and known is not None and not known[0].has_stopped
         if known is None or not is_kept or not keeps_rows(known[1], definition.body):
-            self.runs[definition.name] = JoinRun(body, definition.name, definition.version), definition.body
+            run = JoinRun(body, definition.name, definition.version, self.spilled)
+            self.runs[definition.name] = run, definition.body
             return
         run = known[0]
         self.changed = (*self.changed, (run, run.change(body, definition.version)))
@@ -153,6 +168,20 @@ class JoinHost:
             keys = run.keys()
             run.drop(~is_kept(keys), keys)
 
+    @property
+    def files(self) -> Collection[str]:
+        """Names of the files of rows that are needed."""
+        return [name for run, _ in self.runs.values() for name in run.files]
+
+    def verify(self) -> None:
+        """Compare the checksums of those files.
+
+        Raises:
+            StateLost: One is missing or damaged.
+        """
+        for run, _ in self.runs.values():
+            run.verify()
+
     def measures(self) -> Mapping[str, int]:
         """Sums of the counts of the joins."""
         found: dict[str, int] = {}
@@ -178,6 +207,26 @@ class JoinHost:
         return JoinResults(self.stream, tuple((run, step(run)) for run, _ in self.runs.values()))
 
 
+def _loaded(run: JoinRun, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> JoinRun:
+    """A join with what was saved of it; where rows on disk are gone and have to be done without, one that is over."""
+    try:
+        run.load(head, sections)
+        if run.spilled.may_be_lost:
+            run.verify()
+    except StateLost as error:
+        if not run.spilled.may_be_lost:
+            raise
+        run = JoinRun(run.body, run.name, run.version, run.spilled)
+        run.lose(error.message)
+    return run
+
+
+def _lost(run: JoinRun, reason: str, stream: str, origin: Origin) -> Result:
+    """A join runs no more, as rows that it had on disk are gone."""
+    why = f"in want of its rows: {reason}, and no older state is left to rebuild them from"
+    return _suspended(run, stream, origin, why, {})
+
+
 def _letter(run: JoinRun, broken: Broken, origin: Origin) -> Result:
     """The dead letter of an event that contradicts a finished key."""
     return _dead_letter(run, broken, origin, KeyFinished(f"{_said(broken)} joined nothing: {_why(run, broken)}"))
@@ -188,7 +237,7 @@ def _late_retraction(run: JoinRun, late: Broken, origin: Origin) -> Result:
     error = RetractionLate(
         f"{_said(late)} took nothing back: of the event {late.event.data.get('retracts')!r} of the input "
         f"{late.alias!r} the join {run.name!r} knows nothing, or not any more: it has left its window of time, or, "
-        "without one, its key is finished; a larger window of the input waits longer"
+        "without one, its key is finished; with a longer 'retractions' of the input it is known for longer"
     )
     return _dead_letter(run, late, origin, error)
 
@@ -212,8 +261,21 @@ def _dead_letter(run: JoinRun, broken: Broken, origin: Origin, error: ShardError
 
 
 def _suspension(run: JoinRun, broken: Broken, stream: str, origin: Origin) -> Result:
-    """A join runs no more; however many shards find so, it is one and the same suspension."""
+    """A join runs no more, as an event contradicts a finished key."""
     event = broken.event
+    about = {
+        "key": event.key,
+        "source": _source(run, broken),
+        "event": event.id,
+        "event_type": event.type,
+        "time": format_time(event.time_us),
+    }
+    why = f"by late: fail: {_said(broken)} came, but {_why(run, broken)}"
+    return _suspended(run, stream, origin, why, about)
+
+
+def _suspended(run: JoinRun, stream: str, origin: Origin, why: str, about: Mapping[str, str]) -> Result:
+    """A join runs no more; however many shards find so, it is one and the same suspension."""
     identity = row_id(JOIN_SUSPENSION, stream, run.name, run.version)
     body = {
         "type": JOIN_SUSPENSION.delivered_as,
@@ -222,15 +284,10 @@ def _suspension(run: JoinRun, broken: Broken, stream: str, origin: Origin) -> Re
         "stream": stream,
         "pattern": run.name,
         "version": run.version,
-        "key": event.key,
-        "source": _source(run, broken),
-        "event": event.id,
-        "event_type": event.type,
-        "time": format_time(event.time_us),
+        **about,
         "shard": origin.shard,
-        "reason": f"the join {run.name!r} (version {run.version}) is suspended by late: fail: {_said(broken)} came, "
-        f"but {_why(run, broken)}. It emits nothing until another version is registered or it is resumed, and begins "
-        "from nothing then",
+        "reason": f"the join {run.name!r} (version {run.version}) is suspended {why}. It emits nothing until another "
+        "version is registered or it is resumed, and begins from nothing then",
     }
     return JOIN_SUSPENSION, identity, body
 

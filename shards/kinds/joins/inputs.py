@@ -18,6 +18,7 @@ from joins import (
     RETRACTED,
     REVOCABLE,
     attributes_of,
+    finished_range,
     merged_data,
     merged_id,
     merged_ids,
@@ -27,8 +28,10 @@ from joins import (
 from nfa import EndedTraces, IdleTraces
 from shards.kinds.joins.rows import derived_rows
 from shards.kinds.joins.ruled_out import RuledOut
+from shards.kinds.joins.sources import source_of
 from shards.operators import KeyChoice, Origin, Result, SavedHost
 from streams import (
+    EARLIEST_US,
     ENDED,
     NEVER_US,
     ConstraintsOn,
@@ -36,6 +39,7 @@ from streams import (
     Definition,
     Event,
     EventBatch,
+    Punctuation,
     Start,
     StreamDeclaration,
     column_of,
@@ -100,6 +104,7 @@ class JoinInputHost:
 
     Attributes:
         declaration: Of the stream.
+        route: Name of the further key by which its events come; empty for the correlation key.
         running: Definitions by name.
         counts: Of each the number of events that it has handed on.
         newest_us: How far time has come.
@@ -108,6 +113,7 @@ class JoinInputHost:
     """
 
     declaration: StreamDeclaration
+    route: str = ""
     running: dict[str, tuple[int, Mapping[str, Any]]] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     newest_us: int | None = None
@@ -115,14 +121,15 @@ class JoinInputHost:
     idle: IdleTraces | None = None
 
     @classmethod
-    def of(cls, declaration: StreamDeclaration, saved: SavedHost | None) -> JoinInputHost:
+    def of(cls, declaration: StreamDeclaration, route: str, saved: SavedHost | None) -> JoinInputHost:
         """A host without inputs, or the one that was saved."""
         if saved is None:
-            return cls(declaration)
+            return cls(declaration, route)
         running = {name: (version, body) for name, version, body in saved.head["running"]}
         ruled_out = saved.head.get("ruled_out")
         host = cls(
             declaration,
+            route,
             running,
             dict(saved.head["counts"]),
             saved.head["newest_us"],
@@ -230,6 +237,31 @@ class JoinInputHost:
             if body["ends"] and body["path"] is None
         ]
         return MergedOutput(self.declaration.name, tuple(ended))
+
+    def finish_keys(self, promise: Punctuation) -> MergedOutput:
+        """Inputs that are finished with their traces, or by punctuations, finish the range that a punctuation has.
+
+        Each shard says so to itself, also of events that change shards: the merged events are in the order of time.
+        """
+        stream = self.declaration.name
+        source, path = source_of(stream, promise.by or None, self.declaration)
+        if promise.range is None or source.key != self.route:
+            return MergedOutput(stream)
+        when_us = self.newest_us if promise.time_us is None else promise.time_us
+        finished = [
+            Merged(
+                operator=(name, version),
+                into=body["into"],
+                is_rekeyed=False,
+                events=finished_range(
+                    body["number"], body["alias"], promise.range, EARLIEST_US if when_us is None else when_us
+                ),
+                sources=texts_of([""]),
+            )
+            for name, (version, body) in self.running.items()
+            if body["ends"] and body["path"] == path
+        ]
+        return MergedOutput(stream, tuple(finished))
 
     def finish(self) -> MergedOutput:
         """No event comes any more; the join knows that by itself."""

@@ -8,20 +8,20 @@ what derived streams have anyway.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from shards.errors import OperatorRefused
 from shards.feeds import Feed
 from shards.kinds.joins.result_kinds import JOIN_SUSPENSION
 from shards.kinds.joins.schema import JOIN_SCHEMA
+from shards.kinds.joins.sources import source_of
 from shards.operators import Host, SavedHost
 from shards.results import ResultKind
-from streams import Definition, ForestallError, Input, StreamDeclaration, places_of
+from streams import Definition, ForestallError, Input, SpilledFiles, StreamDeclaration
 
-_OWN = ("inputs", "window", "emit", "outer", "return", "type", "late")
+_OWN = ("inputs", "window", "emit", "outer", "return", "type", "late", "memory")
 _INPUT = "join-input"
-_TRACE_ENDS = frozenset({"end", "punctuation", "workflow"})
 
 
 def merged_stream(join: str) -> str:
@@ -45,18 +45,31 @@ class JoinInputKind:
         """A host of the inputs at one place."""
         from shards.kinds.joins.inputs import JoinInputHost  # noqa: PLC0415 - loads the joins
 
-        return JoinInputHost.of(declaration, saved)
+        return JoinInputHost.of(declaration, route, saved)
 
 
 @dataclass(frozen=True)
 class JoinKind:
-    """Joins."""
+    """Joins.
+
+    Attributes:
+        files: Where the rows go that do not fit into the memory of a join.
+    """
 
     name: ClassVar[str] = "join"
     plural: ClassVar[str] = "joins"
     result_kinds: ClassVar[tuple[ResultKind, ...]] = (JOIN_SUSPENSION,)
     is_resident: ClassVar[bool] = False
     schema: ClassVar[Mapping[str, Any]] = JOIN_SCHEMA
+    files: SpilledFiles = field(default_factory=SpilledFiles, compare=False)
+
+    def spilling_to(self, files: SpilledFiles) -> JoinKind:
+        """The same with other files."""
+        return replace(self, files=files)
+
+    def spills(self, definition: Definition) -> bool:
+        """Whether a join has a bounded memory."""
+        return "memory" in definition.body
 
     def read(self, document: Mapping[str, Any], declared: Callable[[str], StreamDeclaration]) -> Definition:
         """The join that a document describes.
@@ -86,7 +99,7 @@ class JoinKind:
         found = []
         for number, one in enumerate(read_join(definition.body).inputs):
             declaration = declared(one.stream)
-            source, path = _source(one.stream, one.key, declaration)
+            source, path = source_of(one.stream, one.key, declaration)
             by_constraints = "workflow" in one.closings
             if by_constraints and (path is not None or source.key):
                 raise OperatorRefused(
@@ -99,7 +112,7 @@ class JoinKind:
                 "alias": one.alias,
                 "types": list(one.types),
                 "last": sorted(one.closing_types),
-                "ends": not one.closings.isdisjoint(_TRACE_ENDS),
+                "ends": one.ends_with_traces,
                 "path": path,
                 **({"workflow": True} if by_constraints else {}),
                 **({"retracts": True} if declaration.derived and one.retractions == "take" else {}),
@@ -127,6 +140,13 @@ class JoinKind:
 
         return explain(read_join(definition.body))
 
+    def figures(self, definition: Definition, counts: Mapping[str, int]) -> tuple[Sequence[str], Mapping[str, int]]:
+        """What the rates let expect of each input's events, and the counts that are no parts of these sentences."""
+        from joins import FIGURE, figures, read_join  # noqa: PLC0415 - takes long
+
+        others = {name: count for name, count in counts.items() if FIGURE not in name}
+        return figures(read_join(definition.body), counts), others
+
     def feed(self, definition: Definition) -> Feed | None:
         """The stream of the join's name."""
         return Feed(stream=definition.name)
@@ -135,14 +155,4 @@ class JoinKind:
         """A host of the joins at the place of some merged events."""
         from shards.kinds.joins.host import JoinHost  # noqa: PLC0415 - loads the joins
 
-        return JoinHost.of(declaration, saved)
-
-
-def _source(stream: str, key: str | None, declaration: StreamDeclaration) -> tuple[Input, list[str] | None]:
-    """Where an input's events come in, and the path of a key that is none of the stream's: then they change shards."""
-    if key is None or {key} == set(places_of(declaration.key)):
-        return Input(stream), None
-    for name, form in declaration.keys.items():
-        if key == name or {key} == set(places_of(form)):
-            return Input(stream, name), None
-    return Input(stream), key.removeprefix("data.").split(".")
+        return JoinHost.of(declaration, saved, self.files)

@@ -44,8 +44,9 @@ _INPUT = {
         },
         "window": _WINDOW,
         "retractions": {
-            "enum": ["take", "event"],
-            "description": "Whether retractions of a derived stream take events out, or are events like others.",
+            "type": "string",
+            "description": "Of a derived stream: take (default) takes out what is retracted, a duration such as '2 h' "
+            "does so for at least that long, event treats retractions as events like others.",
         },
     },
     "additionalProperties": False,
@@ -60,6 +61,14 @@ JOIN_SCHEMA: Mapping[str, Any] = {
         "outer": {**_NAMES, "description": "Inputs that may be absent."},
         "return": {"type": "object", "minProperties": 1, "additionalProperties": {"type": "string"}},
         "type": {"type": "string", "description": "Type of the derived events (default: the name)."},
+        "memory": {
+            "type": "object",
+            "description": "At most this many events of each shard are in memory, the others on disk; lets a join be "
+            "that nothing else bounds (default: all are in memory).",
+            "required": ["rows", "spill"],
+            "properties": {"rows": {"type": "integer", "minimum": 1}, "spill": {"const": True}},
+            "additionalProperties": False,
+        },
         "late": {
             "enum": ["report", "drop", "fail"],
             "description": "What to do with an event of a finished key: a dead letter, nothing, or suspend the join.",

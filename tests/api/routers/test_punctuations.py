@@ -1,6 +1,6 @@
 import pytest
 
-from streams import Punctuation, RecordKind, decode_control
+from streams import KeyRange, Punctuation, RecordKind, decode_control
 
 pytestmark = pytest.mark.redis
 
@@ -19,28 +19,39 @@ def punctuations(stores):
         ({"key": "t7"}, Punctuation(key="t7")),
         ({"keys": ["t7", "t8"]}, Punctuation(keys=("t7", "t8"))),
         ({"before": "2026-01-01T01:00:00+01:00", "key": "7"}, Punctuation(before_us=1_767_225_600_000_000, key="7")),
+        ({"range": {"from": -3, "to": 7}}, Punctuation(range=KeyRange(low=-3, high=7))),
+        (
+            {"range": {"from": None, "to": 7}, "by": "order", "time": "2026-01-01T00:00:00Z"},
+            Punctuation(range=KeyRange(high=7), by="order", time_us=1_767_225_600_000_000),
+        ),
     ],
 )
 def test_every_shard_is_told(orders, stores, body, record):
     answer = orders.post("/v1/streams/orders/punctuations", json=body)
-    assert (answer.status_code, answer.json()) == (202, {"before": None, "key": None, "keys": [], **body})
+    nothing: dict[str, object] = {"before": None, "key": None, "keys": [], "range": None, "by": None, "time": None}
+    assert (answer.status_code, answer.json()) == (202, nothing | body)
     assert punctuations(stores) == [[record]] * stores.log.shards()
 
 
 @pytest.mark.parametrize(
     ("body", "part"),
     [
-        ({}, "give 'before', 'key' or 'keys'"),
-        ({"before": None, "key": None}, "give 'before', 'key' or 'keys'"),
+        ({}, "give 'before', 'key', 'keys' or 'range'"),
+        ({"before": None, "key": None}, "give 'before', 'key', 'keys' or 'range'"),
+        ({"range": {}}, "give 'from', 'to' or both"),
+        ({"range": {"from": 2, "to": 1}}, "no key is in a range from 2 to 1"),
+        ({"range": {"from": "1"}}, "valid integer"),
+        ({"range": {"to": 2**63}}, "less than or equal to"),
+        ({"key": "7", "by": "order"}, "'by' and 'time' are about a 'range'"),
         ({"before": "soon"}, "is not RFC 3339"),
         ({"before": "2026-01-01T00:00:00"}, "has no time zone"),
         ({"key": ""}, "at least 1 character"),
         ({"keys": ["a", ""]}, "at least 1 character"),
         ({"keys": ["a"] * 1_001}, "at most 1000 items"),
-        ({"after": "2026-01-01T00:00:00Z"}, "body.after: no such member; there are before, key, keys"),
+        ({"after": "2026-01-01T00:00:00Z"}, "body.after: no such member; there are before, by, key, keys, range, time"),
         (
             {"befor": "2026-01-01T00:00:00Z"},
-            "body.befor: no such member (did you mean before?); there are before, key, keys",
+            "body.befor: no such member (did you mean before?); there are before, by, key, keys, range, time",
         ),
     ],
 )

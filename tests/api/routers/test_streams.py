@@ -1,6 +1,15 @@
+from collections import Counter
 from typing import Any
 
+import numpy as np
 import pytest
+
+from service import AlertSink
+from service.stores.log.pipeline_status import SHARDS_KEY
+from service.testing import stats_row
+from shards import Observation
+from streams import AutoLateness, Lags, format_time, lateness_summary
+from streams.disorder import bins_of
 
 pytestmark = pytest.mark.redis
 
@@ -20,7 +29,7 @@ ORDERS = {
     "derived": False,
     "description": "Orders of the shop.",
 }
-ALONE: dict[str, Any] = {"producers": [], "consumers": [], "waits_for": None}
+ALONE: dict[str, Any] = {"producers": [], "consumers": [], "waits_for": None, "measured_lateness": None}
 
 
 def test_a_stream_is_declared_and_shown(http):
@@ -128,6 +137,68 @@ def test_a_change_of_what_another_one_has_changed_is_refused(orders, check_probl
     stale = orders.patch("/v1/streams/orders", json={"lateness": 2}, headers={"If-Match": tag})
     check_problem(stale, 412, "precondition-failed")
     check_problem(orders.delete("/v1/streams/orders", headers={"If-Match": tag}), 412, "precondition-failed")
+
+
+# --- a lateness that is measured -------------------------------------------------------------------------------------
+
+LIMITS = {"at_least": 0, "at_most": 90, "start": 5, "late_share": 0}
+
+
+def test_a_lateness_that_is_measured_is_declared_and_shown_as_it_was_said(http):
+    assert http.post("/v1/streams", json={**ORDERS, "lateness": "auto"}).json()["lateness"] == "auto"
+    shown = http.get("/v1/streams/orders").json()
+    assert shown["lateness"] == "auto"
+    assert shown["measured_lateness"] == {
+        "seconds": 60,
+        "since": None,
+        "seen": None,
+        "total_changes": 0,
+        "changes": [],
+    }
+    changed = http.patch("/v1/streams/orders", json={"lateness": {"auto": {"at_most": 90, "start": 5}}}).json()
+    assert changed["lateness"] == {"auto": LIMITS}
+    assert http.patch("/v1/streams/orders", json={"lateness": changed["lateness"]}).json() == changed
+    assert http.post("/v1/streams", json={**ORDERS, "lateness": {"auto": LIMITS}}).status_code == 200
+    assert http.patch("/v1/streams/orders", json={"lateness": 7}).json()["lateness"] == 7
+    assert http.get("/v1/streams/orders").json()["measured_lateness"] is None
+
+
+def test_what_was_measured_is_shown(orders, stores, clock):
+    orders.patch("/v1/streams/orders", json={"lateness": {"auto": {"start": 5}}})
+    lags = Lags(events=300, largest_us=20_000_000, bins=Counter({int(bins_of(np.array([20_000_000]))[0]): 1}))
+    summary = lateness_summary(AutoLateness(start=5), 5_000_000, 0, lags)
+    observed = [Observation(stream="orders", decider="lateness", summary=summary).to_json()]
+    row = stats_row(0, "1-0", after="0-0", observed=observed, streams={"orders": {"lateness_us": 25_000_000}})
+    AlertSink(stores, clock)([row], 1)
+    seen = {"events": 300, "largest": 20, "beyond": 0}
+    at = format_time(clock.now_us())
+    assert orders.get("/v1/streams/orders").json()["measured_lateness"] == {
+        "seconds": 25,
+        "since": at,
+        "seen": seen,
+        "total_changes": 1,
+        "changes": [{"at": at, "seconds": 25, "seen": seen}],
+    }
+    scraped = orders.get("/metrics").text
+    assert 'forestall_lateness_seconds{stream="orders"} 25.0' in scraped
+    assert 'forestall_lateness_changes_total{stream="orders"} 1.0' in scraped
+    assert stores.pipeline_status.shards()[0].streams["orders"].lateness_us == 25_000_000
+    assert b"observed" not in stores.client.hget(SHARDS_KEY, "0")
+
+
+@pytest.mark.parametrize(
+    ("lateness", "status"),
+    [("aut", 422), ({"auto": 5}, 422), ({"auto": {"most": 5}}, 422), ({"auto": {"at_most": -1}}, 422)],
+)
+def test_a_lateness_of_another_shape_is_refused(orders, check_problem, lateness, status):
+    body = check_problem(orders.patch("/v1/streams/orders", json={"lateness": lateness}), status, "wrong-shape")
+    assert "lateness" in str(body["errors"])
+
+
+def test_limits_that_contradict_each_other_are_refused(orders, check_problem):
+    body = {"lateness": {"auto": {"at_least": 9, "at_most": 5}}}
+    problem = check_problem(orders.patch("/v1/streams/orders", json=body), 400, "stream-declaration")
+    assert (problem["field"], "more than at_most" in problem["detail"]) == ("lateness", True)
 
 
 # --- the end of a stream ------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from service.testing import receiving, sink_row
 from shards import RESULT_KINDS
 from streams import SystemClock
 
-USUAL_KINDS = ["alert", "correction", "pattern.suspended"]
+USUAL_KINDS = ["alert", "correction", "pattern.suspended", "join.suspended"]
 pytestmark = pytest.mark.redis
 
 URL = "http://127.0.0.1:1/alerts"
@@ -269,4 +269,5 @@ def test_templates_know_the_members_of_bodies():
         "derived": DerivedEventModel.model_fields,
     }
     delivered = {kind.delivered_as: kind.members for kind in RESULT_KINDS.values() if kind.delivered_as}
+    del delivered["join.suspended"]  # has no model: the tests of registered joins hold a body to its members
     assert {kind: set(names) for kind, names in members.items()} == delivered

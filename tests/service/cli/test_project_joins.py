@@ -13,27 +13,28 @@ from service.projects.errors import ProjectRefused
 from shards import ChainPlan, ChainShard
 from streams import Event, EventBatch, format_time
 
-BASE = """
+STREAMS = """
 {kind: stream, name: orders}
 ---
 {kind: stream, name: payments, key: data.order}
----
+---"""
+BASE = f"""{STREAMS}
 kind: join
 name: paid
 inputs:
-  - {stream: orders, as: o, closed_by: unique}
-  - {stream: payments, as: p, window: 2 s, closed_by: {type: Last}}
+  - {{stream: orders, as: o, closed_by: unique}}
+  - {{stream: payments, as: p, window: 2 s, closed_by: {{type: Last}}}}
 window: 10 s
-return: {order: id(o), payment: id(p), amount: p.v}
+return: {{order: id(o), payment: id(p), amount: p.v}}
 ---
 kind: join
 name: totals
 inputs:
-  - {stream: orders, as: o, closed_by: unique}
-  - {stream: payments, as: p, window: 1 h, closed_by: {type: Last}}
+  - {{stream: orders, as: o, closed_by: unique}}
+  - {{stream: payments, as: p, window: 1 h, closed_by: {{type: Last}}}}
 emit: on_close
 outer: [p]
-return: {order: id(o), payments: count(p), sum: sum(p.v)}
+return: {{order: id(o), payments: count(p), sum: sum(p.v)}}
 type: Total
 """
 CASES = """
@@ -222,19 +223,88 @@ return: {x: id(x), y: id(y)}
     assert "the inputs of pairs come in different rounds" in err
 
 
-FAILING = """
-{kind: stream, name: orders}
----
-{kind: stream, name: payments, key: data.order}
----
+RANGES = """
+kind: test
+name: a range of orders is finished
+streams:
+  orders: {"1": O1, "2": O1, "30": O1, a: O1}
+  payments: {"1": P2, "2": P5:4, "30": P9}
+punctuations:
+  payments: [{range: {to: 29}, time: 4}]
+expect:
+  events:
+    - totals [1] Total4 order=O1 payments=1 sum=null
+    - totals [2] Total4 order=O1 payments=0 sum=null
+    - totals [30] Total9 order=O1 payments=1 sum=null
+    - totals [a] Total9 order=O1 payments=0 sum=null
+"""
+
+
+@pytest.fixture
+def promised(folder):
+    text = (
+        BASE.partition("---\nkind: join\nname: paid")[0] + "---\nkind: join\nname: totals" + BASE.partition("totals")[2]
+    )
+    (folder / "base.yaml").write_text(text.replace("closed_by: {type: Last}", "closed_by: punctuation"))
+    return folder
+
+
+def test_a_test_says_which_ranges_are_finished(promised, call):
+    (promised / "cases.yaml").write_text(RANGES)
+    status, out, err = call("test", str(promised))
+    assert (status, "1 passed, 0 failed" in err) == (0, True), out
+
+
+def test_a_run_takes_ranges_from_a_file(promised, call):
+    files: dict[str, list[dict[str, Any]]] = {
+        "orders": [{"id": f"o{key}", "type": "O", "time": "2026-01-01T00:00:00Z", "key": key} for key in ("7", "8")],
+        "payments": [
+            {"id": f"p{n}", "type": "P", "time": f"2026-01-01T00:00:0{n}Z", "data": {"order": "7"}} for n in (1, 3)
+        ],
+        "finished": [{"range": {"to": 7}, "time": "2026-01-01T00:00:02Z"}],
+    }
+    for name, lines in files.items():
+        (promised / f"{name}.jsonl").write_bytes(b"\n".join(map(orjson.dumps, lines)))
+    options = [part for name in ("orders", "payments") for part in ("--events", f"{name}={promised / name}.jsonl")]
+    options += ["--punctuations", f"payments={promised / 'finished.jsonl'}"]
+    status, out, err = call("run", str(promised), *options, "--output", "json")
+    assert status == 0, err
+    found = orjson.loads(out)
+    totals = {one["key"]: (one["time"], one["data"]["payments"]) for one in found["streams"]["totals"]}
+    assert totals == {"7": ("2026-01-01T00:00:02Z", 1), "8": ("2026-01-01T00:00:03Z", 0)}
+    assert [one["key"] for one in found["dead_letters"]] == ["7"]
+
+
+@pytest.mark.parametrize(
+    ("line", "part"),
+    [
+        ('{"range": {"to": 7}}', "line 1: a promise in a run is an object such as"),
+        ('{"key": "7", "time": 1}', "line 1: a promise in a run is an object such as"),
+        ('\n{"range": {"to": "7"}, "time": 1}', "line 2: 'to' of a range is a whole number"),
+        ('{"range": {"to": 7}, "time": "soon"}', "is not RFC 3339"),
+        ('{"range": {"to": 7}, "time": 1e300}', "outside the years 1 to 9999"),
+        ('{"range": {"to": 7}, "time": 1, "by": 5}', "'by' of a promise is the name"),
+        ("{", "line 1: "),
+    ],
+)
+def test_a_promise_that_cannot_be_meant_is_refused(promised, call, line, part):
+    (promised / "o.jsonl").write_bytes(b"")
+    (promised / "f.jsonl").write_text(line)
+    options = ["--events", f"orders={promised / 'o.jsonl'}", "--punctuations", f"payments={promised / 'f.jsonl'}"]
+    status, _, err = call("run", str(promised), *options)
+    assert status == 2
+    assert part in " ".join(err.split())
+
+
+FAILING = f"""{STREAMS}
 kind: join
 name: paid
 inputs:
-  - {stream: orders, as: o}
-  - {stream: payments, as: p, closed_by: {type: Last}}
+  - {{stream: orders, as: o}}
+  - {{stream: payments, as: p, closed_by: {{type: Last}}}}
 window: 1 h
 late: fail
-return: {order: id(o), payment: id(p)}
+return: {{order: id(o), payment: id(p)}}
 """
 
 

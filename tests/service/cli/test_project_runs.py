@@ -13,6 +13,7 @@ from house import ROOT
 from nfa import parse_pattern
 from nfa.reference import reference_matches
 from service.projects import LISTS, LocalProject, read_project
+from service.projects.running import ProjectRun
 from streams import Event, EventBatch
 from streams.forms.plain import render_plain
 
@@ -316,6 +317,51 @@ def test_a_chain_over_two_streams_is_run(chain, call):
     status, out, _ = call(*options[:-2])
     assert "events  late [ann] Late31 customer=ann" in out
     assert out.splitlines()[-1].endswith("3 derived events, 1 dead letters")
+
+
+MEASURED = """
+kind: stream
+name: s
+keys: {customer: data.customer}
+lateness: {auto: {start: 5}}
+---
+{kind: pattern, name: p, stream: s, text: 'PATTERN p EVENT SEQ(A a, B b)'}
+---
+{kind: pattern, name: c, stream: s, text: 'PATTERN c EVENT SEQ(A a, B b) WHERE [customer]'}
+"""
+
+
+def disordered():
+    """Events of one stream, first in order, then up to 80 s too late, then in order."""
+    rng = Random(3)
+    arrivals = sorted((n + rng.uniform(0, 80 if 600 < n < 1_200 else 1), n) for n in range(2_000))
+    return [
+        Event(id=f"e{n}", type="AB"[n % 2], time_us=n * 1_000_000, key=f"k{n // 3}", data={"customer": f"c{n // 4}"})
+        for _, n in arrivals
+    ]
+
+
+def test_a_measured_lateness_is_the_same_however_the_events_are_cut(tmp_path, call):
+    (tmp_path / "base.yaml").write_text(MEASURED)
+    project, events, rng = project_of(tmp_path), EventBatch.from_events(disordered()), Random(5)
+    whole = project.fed({"s": events})
+    expected = whole.results(is_open=False)
+    (measured,) = whole.measured.values()
+    assert (measured.changes > 0, measured.seconds > 50, 0 < measured.late < 300) == (True, True, True)
+    cut, first = ProjectRun(project.plan()), 0
+    while first < len(events):
+        size = min(rng.choice([1, 7, 300, 1_000]), len(events) - first)
+        cut.feed("s", events.slice(first, size))
+        first += size
+    assert cut.results(is_open=False) == expected
+    assert cut.measured == whole.measured
+    lines = [render_plain(event) for event in events.to_events()]
+    (tmp_path / "e.jsonl").write_bytes(b"\n".join(map(orjson.dumps, lines)))
+    status, out, _ = call("run", str(tmp_path), "--events", "e.jsonl", "--output", "json")
+    assert (status, orjson.loads(out)["stats"]["lateness"]["s"]["late"]) == (0, measured.late)
+    last = call("run", str(tmp_path), "--events", "e.jsonl")[1].splitlines()[-2]
+    said = f"{measured.seconds:g} s at the end, {measured.changes} changes, {measured.late} late events"
+    assert last == f"lateness  s  {said}"
 
 
 @pytest.mark.spark

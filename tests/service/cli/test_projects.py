@@ -1,6 +1,7 @@
 """A project is planned, applied and exported against the real API."""
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import orjson
@@ -9,12 +10,15 @@ import pytest
 from api import create_app
 from api.testing import serving
 from house import ROOT
+from service import AlertSink
 from service.client import ForestallClient
 from service.errors import CallRefused
 from service.projects import Change, apply_plan, document_schema, export_project, plan_project, read_project
 from service.projects.errors import ApplyStopped, ProjectRefused
 from service.projects.planning import wanted_of
-from service.testing import settings_for
+from service.testing import HandClock, settings_for, stats_row
+from shards import Observation
+from streams import AutoLateness, Lags, lateness_summary
 
 pytestmark = pytest.mark.redis
 
@@ -33,6 +37,7 @@ kind: stream
 name: clicks
 key: {Buy: data.ref, "*": data.id}
 keys: {visitor: {Buy: data.visitor.id, "*": data.visitor_id}}
+lateness: {auto: {at_most: 90}}
 """,
     "types/price.yaml": "{kind: event-type, name: Price, stream: clicks, schema_file: price.json}",
     "types/price.json": '{"type": "object", "required": ["price"]}',
@@ -127,7 +132,12 @@ def test_a_project_is_made_and_then_nothing_is_to_be_done(service, project):
 
 def test_an_export_changes_nothing_and_makes_another_service_equal(service, project, tmp_path, stores, monkeypatch):
     applied(service, project)
+    summary = lateness_summary(AutoLateness(at_most=90), 60_000_000, 0, Lags(1, 0, 70_000_000, Counter({227: 1})))
+    observed = [Observation(stream="clicks", decider="lateness", summary=summary).to_json()]
+    AlertSink(stores, HandClock())([stats_row(0, "1-0", after="0-0", observed=observed)], 1)
+    assert service.get("/streams/clicks")["measured_lateness"]["total_changes"] == 1
     files = export_project(service, tmp_path / "out")
+    assert "lateness:\n  auto:\n    at_most: 90" in (tmp_path / "out/streams/clicks.yaml").read_text()
     assert [str(file.relative_to(tmp_path / "out")) for file in files] == [
         "streams/clicks.yaml",
         "streams/orders.yaml",
@@ -291,6 +301,14 @@ def test_two_webhooks_cannot_have_one_name(service):
         ("kind: strem\nname: a", "x.yaml:1: there is no kind 'strem' (did you mean stream?)"),
         ("kind: stream\nname: a\n\nlatenes: 3", "x.yaml:4: a stream has no member 'latenes' (did you mean lateness?)"),
         ("kind: stream\nname: a\nlateness: -1", "x.yaml:3: lateness: -1 is less than the minimum of 0"),
+        (
+            "kind: stream\nname: a\nlateness: {auto: {at_mst: 3}}",
+            "x.yaml:3: lateness.auto: there is no member 'at_mst'",
+        ),
+        (
+            "kind: stream\nname: a\nlateness: {auto: {at_least: 9, at_most: 5}}",
+            "x.yaml:1: stream 'a': lateness: at_least of auto is 9 seconds, more than at_most, which is 5",
+        ),
         ("kind: stream\nname: a\nkey: {A: 1}", "x.yaml:3: key.A: 1 is not of type"),
         ("kind: stream\nname: a\nkey: {A: data..x}", "the path 'data..x' of the correlation key has an empty part"),
         ("kind: stream\nname: a\nname: b", "x.yaml:3: 'name' is given twice"),
@@ -353,7 +371,9 @@ def test_the_schema_names_every_kind():
         "events",
         "from_environment",
         "key",
+        "lateness",
         "lines",
+        "promise",
     }
     assert Path(ROOT / "service/projects/document.schema.json").is_file()
 

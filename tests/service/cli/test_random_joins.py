@@ -14,7 +14,17 @@ from hypothesis import strategies as st
 
 from service.projects import LocalProject, read_project
 from streams import Event, EventBatch, format_time
-from tests.shards.test_random_joins import FAR, FAR_US, NAME, STREAMS, documents, events, read_naively
+from tests.shards.test_random_joins import (
+    FAR,
+    FAR_US,
+    NAME,
+    RANGE,
+    STREAMS,
+    documents,
+    events,
+    promise_of,
+    read_naively,
+)
 
 LATENESS_US = 4
 LAST_SEEN = format_time(FAR_US - LATENESS_US)
@@ -46,17 +56,16 @@ def test_a_run_finds_what_a_document_means(
     document: dict[str, Any], made: list[tuple[str, Event]], late_us: dict[int, int]
 ) -> None:
     naive, left_out = read_naively(document, made)
-    given_events = {
-        name: shuffled([event for stream, event in made if stream == name and event.id not in left_out], late_us)
-        for name in STREAMS
-    }
+    promises = [(stream, promise_of(event)) for stream, event in made if event.type == RANGE]
+    posted = [one for one in made if one[1].type != RANGE and one[1].id not in left_out]
+    given_events = {name: shuffled([event for stream, event in posted if stream == name], late_us) for name in STREAMS}
     far = Event(id="far", type="Z", time_us=FAR_US, key="far", data={})
     with TemporaryDirectory() as folder:
         project = project_of(document, Path(folder))
         batches = {
             name: EventBatch.from_events([*some, replace(far, id=f"far-{name}")]) for name, some in given_events.items()
         }
-        found = project.run(batches, is_open=False)
+        found = project.run(batches, promises=promises, is_open=False)
     told = [
         (
             FAR if one["time"] >= LAST_SEEN else one["time"],  # the end of the input decides at the time that has come

@@ -52,7 +52,7 @@ def test_streams_are_declared_listed_and_shown(ask, told):
     assert (made["end_events"], made["keys"]) == (["Done"], {"customer": "data.customer"})
     assert ask("streams", "list")[1] == "name    key      ended by  lateness\norders  subject  Done      -\n"
     (shown,) = told("streams", "show", "orders")
-    assert shown == {**made, "producers": [], "consumers": [], "waits_for": None}
+    assert shown == {**made, "producers": [], "consumers": [], "waits_for": None, "measured_lateness": None}
     keys = [
         "--key",
         "Payment=data.ref",

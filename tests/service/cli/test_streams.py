@@ -64,7 +64,25 @@ def test_a_stream_is_changed(call, service, at):
     assert (found["lateness"], found["end_events"], found["idle_timeout"]) == (None, [], 9)
     status, _, err = call("streams", "change", "s", "--lateness", "soon", *at)
     assert status == 2
-    assert "write a number of seconds, or none" in err
+    assert "write a number of seconds, none, or auto" in err
+
+
+def test_a_lateness_may_be_measured(call, service, at):
+    status, _, _ = call("streams", "change", "s", "--lateness", "auto:at_most=600,start=5", *at)
+    assert (status, service.get("/streams/s")["lateness"]["auto"]["at_most"]) == (0, 600)
+    _, out, _ = call("streams", "list", *at)
+    assert out.splitlines()[1].split() == ["s", "subject", "-", "auto"]
+    _, out, _ = call("streams", "show", "s", *at)
+    assert "measured lateness:\n  seconds: 5.0\n  since: null\n" in out
+    assert call("streams", "add", "t", "--lateness", "auto", *at)[0] == 0
+    assert service.get("/streams/t")["lateness"] == "auto"
+    status, _, err = call("streams", "add", "u", "--lateness", "auto:at_most=soon", *at)
+    assert (status, "at_most of auto is 'soon'; write a number" in err) == (2, True)
+    status, _, err = call("streams", "add", "u", "--lateness", "auto:most=5", *at)
+    assert (status, "most" in err) == (2, True)
+    assert call("streams", "add", "u", "--lateness", "2.5", *at)[0] == 0
+    _, out, _ = call("streams", "show", "u", *at)
+    assert ("lateness: 2.5" in out, "measured" in out) == (True, False)
 
 
 @pytest.fixture
@@ -99,3 +117,24 @@ def test_events_are_listed_and_followed(call, service, at):
     assert out == ""
     _, out, _ = call("events", "tail", "--stream", "s", "--after", "0", "--limit", "2", *at, "--json")
     assert [orjson.loads(line)["id"] for line in out.splitlines()] == ["e1", "e2"]
+
+
+def test_a_range_of_keys_is_finished(call, service, at):
+    options = ("--from", "1", "--to", "5", "--by", "order", "--time", "2026-01-01T00:00:00Z")
+    status, out, err = call("streams", "punctuate", "s", *options, *at, "--json")
+    assert status == 0, err
+    assert orjson.loads(out) | {"before": None} == {
+        "before": None,
+        "key": None,
+        "keys": [],
+        "range": {"from": 1, "to": 5},
+        "by": "order",
+        "time": "2026-01-01T00:00:00Z",
+    }
+    status, out, _ = call("streams", "punctuate", "s", "--key", "a", "--key", "b", *at, "--json")
+    assert (status, orjson.loads(out)["keys"]) == (0, ["a", "b"])
+
+
+def test_a_punctuation_says_something(call, service, at):
+    status, _, err = call("streams", "punctuate", "s", *at)
+    assert (status, "give --before, --key, --from or --to" in " ".join(err.split())) == (2, True)

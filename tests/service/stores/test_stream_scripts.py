@@ -94,6 +94,25 @@ def test_log_append_control(run, client):
     assert run("log/append_control", **{**given, "call": "another"}) == b"resharding"
 
 
+def test_log_decide(run, client):
+    def decide(before, after, kind="lateness", shard_count=2):
+        given = {"field": "s lateness", "before": before, "after": after, "stream": "s", "kind": kind, "body": "b"}
+        keys = {"deciders": "deciders", "layout": "layout", "routes": "routes", "shards": ["log:0", "log:1"]}
+        return run("log/decide", **keys, **given, shard_count=shard_count)
+
+    assert [decide("", "1", kind=""), decide("", "2"), decide("1", "2"), decide("1", "2")] == [1, 0, 1, 1]
+    assert client.hgetall("deciders") == {b"s lateness": b"2"}
+    said = {b"kind": b"lateness", b"stream": b"s", b"body": b"b"}
+    assert [[fields for _, fields in client.xrange(f"log:{shard}")] for shard in (0, 1)] == [[said], [said]]
+    client.hset("routes", "s", "-")
+    assert decide("2", "3") == b"gone"
+    client.hset("layout", "shards", 3)
+    assert decide("2", "3") == b"moved"
+    client.hset("layout", "resharding", "token")
+    assert decide("2", "3") == b"resharding"
+    assert client.hgetall("deciders") == {b"s lateness": b"2"}
+
+
 def test_log_tick(run, client):
     def tick(time_us, shard_count=1, token=""):
         given = {"stream": "s", "time_us": time_us, "kind": "tick", "body": "b", "shard_count": shard_count}

@@ -44,6 +44,23 @@ def place(tmp_path):
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def first_place(tmp_path_factory):
+    """A place where the module was run."""
+    place = tmp_path_factory.mktemp("first")
+    (place / "code").mkdir()
+    (place / "code" / "somewhere.py").write_text(MODULE)
+    assert run(place)[0] == ["42", "0"]
+    return place
+
+
+@pytest.fixture
+def used(first_place, tmp_path):
+    """A place of the test's own where the module was run."""
+    shutil.copytree(first_place, tmp_path, dirs_exist_ok=True)
+    return tmp_path
+
+
 def environment(place, **changes):
     return os.environ | {
         "NUMBA_CACHE_DIR": str(place / "kept"),
@@ -79,23 +96,20 @@ def test_a_kernel_is_compiled_once(place):
     assert out.strip().endswith(str(folder))
 
 
-def test_another_checkout_finds_it(place):
-    run(place)
-    (place / "code").rename(place / "moved")
-    assert run(place, PYTHONPATH=environment(place)["PYTHONPATH"].replace("code", "moved"))[0] == ["42", "1"]
+def test_another_checkout_finds_it(used):
+    (used / "code").rename(used / "moved")
+    assert run(used, PYTHONPATH=environment(used)["PYTHONPATH"].replace("code", "moved"))[0] == ["42", "1"]
 
 
-def test_a_changed_source_is_compiled_anew(place):
-    run(place)
-    (place / "code" / "somewhere.py").write_text(MODULE.replace("2 *", "3 *"))
-    assert run(place)[0] == ["63", "0"]
+def test_a_changed_source_is_compiled_anew(used):
+    (used / "code" / "somewhere.py").write_text(MODULE.replace("2 *", "3 *"))
+    assert run(used)[0] == ["63", "0"]
 
 
 @pytest.mark.parametrize("change", [{"NUMBA_BOUNDSCHECK": "1"}, {"NUMBA_CPU_NAME": "generic"}])
-def test_what_machine_code_depends_on_has_a_folder_of_its_own(place, change):
-    run(place)
-    assert run(place, **change)[0] == ["42", "0"]
-    assert len(list((place / "kept" / "kernels").iterdir())) == 2
+def test_what_machine_code_depends_on_has_a_folder_of_its_own(used, change):
+    assert run(used, **change)[0] == ["42", "0"]
+    assert len(list((used / "kept" / "kernels").iterdir())) == 2
 
 
 def test_without_any_variable_it_is_in_the_users_folder_for_caches(place):
@@ -133,12 +147,11 @@ def test_a_process_that_is_killed_while_it_compiles_leaves_no_trace(place):
 
 
 @pytest.mark.parametrize(("ending", "content"), [("nbi", b""), ("1.nbc", b"\x80\x04")])
-def test_a_damaged_file_is_written_again(place, ending, content):
-    run(place)
-    (file,) = (place / "kept").glob(f"kernels/*/somewhere.doubled.{ending}")
+def test_a_damaged_file_is_written_again(used, ending, content):
+    (file,) = (used / "kept").glob(f"kernels/*/somewhere.doubled.{ending}")
     file.write_bytes(content)
-    assert run(place)[0] == ["42", "0"]
-    assert run(place)[0] == ["42", "1"]
+    assert run(used)[0] == ["42", "0"]
+    assert run(used)[0] == ["42", "1"]
 
 
 def test_where_nothing_can_be_kept_each_process_compiles_and_says_so(place):
@@ -149,10 +162,9 @@ def test_where_nothing_can_be_kept_each_process_compiles_and_says_so(place):
     assert "NUMBA_CACHE_DIR" in err
 
 
-def test_a_folder_that_others_may_write_to_is_refused(place):
-    run(place)
-    (place / "kept" / "kernels").chmod(0o777)
-    process = start(place)
+def test_a_folder_that_others_may_write_to_is_refused(used):
+    (used / "kept" / "kernels").chmod(0o777)
+    process = start(used)
     _, err = process.communicate(timeout=120)
     assert process.returncode == 1
     assert "KeptFolderRefused" in err

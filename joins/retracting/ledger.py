@@ -1,19 +1,19 @@
 """What a join has said of events that may be retracted, for as long as they may.
 
-An event may be retracted while it is in its window of time; where its input has none, until its key is finished.
+An event may be retracted for a time that its input says, or until its key is finished.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Sequence
+import heapq
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from joins.errors import JoinStateError
-from joins.windows import Window
 
-_MOST_GONE = 64  # numbers of events that are forgotten, in the order in which they came
+_MOST_GONE = 64  # events that are forgotten and still in the queue, besides as many as there are
+FOREVER_US = (1 << 63) - 1
 
 
 @dataclass(slots=True)
@@ -71,46 +71,63 @@ class Ledger:
     """Events of a join that may be retracted, and what was said of them.
 
     Args:
-        windows: Of each input.
+        spans_us: Of each input for how long its events may be retracted; None: until their key is finished.
         keeps_all: Whether all combinations of a key are needed until it is finished, for its totals.
     """
 
-    def __init__(self, windows: Sequence[Window], *, keeps_all: bool) -> None:
+    def __init__(self, spans_us: Sequence[int | None], *, keeps_all: bool) -> None:
         self._keeps_all = keeps_all
+        self._spans_us = spans_us
         self._events: dict[int, Revocable] = {}
         self._by_id: dict[tuple[int, int, str], int] = {}
         self._of_key: dict[int, set[int]] = {}
         self._lives: dict[int, list[Life]] = {}
         self._life_of: dict[int, tuple[int, Life]] = {}  # by number of a combination
         self._next = 0
-        self.windows = windows
-        self._order: list[deque[int]] = [deque() for _ in windows]
+        self._leaving: list[tuple[int, int]] = []  # until when, and which event: a heap
 
     @property
     def keys(self) -> list[int]:
         """Hashed keys of which something is known."""
-        return sorted({*self._lives, *(one.key for one in self._events.values())})
+        return sorted({*self._lives, *self._of_key})
 
     @property
     def size(self) -> int:
         """About how many events are needed, at most."""
-        return len(self._events) + len(self.windows) * len(self._life_of)
+        return len(self._events) + len(self._spans_us) * len(self._life_of)
+
+    def counts(self) -> dict[str, int]:
+        """How many events may be retracted, and how many combinations are remembered for it."""
+        return {"revocable": len(self._events), "remembered": len(self._life_of)}
+
+    def change(self, spans_us: Sequence[int | None]) -> None:
+        """Events may be retracted for other times from here on; what is forgotten stays so."""
+        self._spans_us = spans_us
+        self._leaving = []
+        for sequence, event in self._events.items():
+            self._enter(sequence, event)
 
     def sequences(self) -> set[int]:
         """Events whose data may still be needed."""
-        lives = (life for some in self._lives.values() for life in some)
-        members = (one for life in lives for said in life.said.values() for one in said.members)
-        return {*self._events, *(one for one in members if one >= 0)}
+        return {one for key in self.keys for one in self.sequences_of(key)}
+
+    def sequences_of(self, key: int) -> set[int]:
+        """Those of a hashed key."""
+        members = (one for life in self._lives.get(key, ()) for said in life.said.values() for one in said.members)
+        return {*self._of_key.get(key, ()), *(one for one in members if one >= 0)}
+
+    def until_us(self, key: int) -> int:
+        """Until when something of a hashed key may be taken back, as far as time alone tells."""
+        if self.current(key) is not None and self._keeps_all:
+            return FOREVER_US
+        return max((self._due_us(self._events[one]) for one in self._of_key.get(key, ())), default=0)
 
     def add_event(self, sequence: int, event: Revocable) -> None:
         """An event that may be retracted has come."""
         self._events[sequence] = event
         self._by_id[event.number, event.key, event.identity] = sequence
         self._of_key.setdefault(event.key, set()).add(sequence)
-        order = self._order[event.number]
-        order.append(sequence)
-        if len(order) > 2 * len(self._events) + _MOST_GONE:
-            self._order[event.number] = deque(one for one in order if one in self._events)
+        self._enter(sequence, event)
 
     def add_said(self, key: tuple[int, str], said: Said) -> bool:
         """Note a combination of a key (hashed, and as text); returns whether it is kept."""
@@ -137,7 +154,7 @@ class Ledger:
         return lives[-1] if lives and not lives[-1].is_over else None
 
     def finish(self, key: int) -> list[Said]:
-        """A hashed key is finished: its events without a window of time can no longer be retracted.
+        """A hashed key is finished: events that may be retracted until then can no longer be.
 
         Returns:
             Combinations that nothing can take back any more.
@@ -147,21 +164,18 @@ class Ledger:
             life.is_over = True
         found = []
         for sequence in sorted(self._of_key.get(key, ())):
-            if self.windows[self._events[sequence].number].kind != "time":
-                found += self._forget(sequence)
+            found += self.forget_over(sequence)
         self.tidy(key)
         return found
 
-    def forget_over(self, sequence: int, *, is_over: bool) -> list[Said]:
-        """An event without a window of time whose key was finished before it came cannot be retracted.
+    def forget_over(self, sequence: int) -> list[Said]:
+        """An event whose key is finished cannot be retracted, if its input says no time.
 
         Returns:
             Combinations that nothing can take back any more.
         """
         event = self._events.get(sequence)
-        if event is None or not is_over or self.windows[event.number].kind == "time":
-            return []
-        return self._forget(sequence)
+        return [] if event is None or self._spans_us[event.number] is not None else self._forget(sequence)
 
     def find(self, number: int, key: int, identity: str) -> int | None:
         """The sequence number of an event that may be retracted; None: there is none, or not any more."""
@@ -189,74 +203,98 @@ class Ledger:
     def pass_time(self, now_us: int) -> list[Said]:
         """Time has come so far; returns the combinations that nothing can take back any more."""
         found: list[Said] = []
-        for number, order in enumerate(self._order):
-            window = self.windows[number]
-            while order and order[0] not in self._events:
-                order.popleft()
-            if window.kind != "time":
-                continue
-            while order and (order[0] not in self._events or now_us - self._events[order[0]].came_us >= window.size):
-                sequence = order.popleft()
-                if sequence in self._events:
-                    found += self._forget(sequence)
+        while self._leaving and self._leaving[0][0] <= now_us:
+            _, sequence = heapq.heappop(self._leaving)
+            if sequence in self._events:
+                found += self._forget(sequence)
+        if len(self._leaving) > 2 * len(self._events) + _MOST_GONE:
+            self._leaving = [one for one in self._leaving if one[1] in self._events]
+            heapq.heapify(self._leaving)
         return found
 
-    def drop(self, keys: set[int]) -> None:
+    def drop(self, keys: Iterable[int]) -> None:
         """Forget some hashed keys."""
-        for sequence in [sequence for sequence, one in self._events.items() if one.key in keys]:
-            self._remove(sequence)
-        for key in keys & self._lives.keys():
-            for life in self._lives.pop(key):
+        for key in keys:
+            for sequence in list(self._of_key.get(key, ())):
+                self._remove(sequence)
+            for life in self._lives.pop(key, ()):
                 for number in life.said:
                     del self._life_of[number]
 
-    def dump(self) -> dict[str, Any]:
-        """As plain JSON."""
+    def part_of(self, key: int) -> dict[str, Any] | None:
+        """What is known of a hashed key, as plain JSON; None: nothing."""
+        sequences = sorted(self._of_key.get(key, ()))
+        lives = self._lives.get(key, ())
+        if not sequences and not lives:
+            return None
+        events = [(sequence, self._events[sequence]) for sequence in sequences]
         return {
-            "next": self._next,
-            "events": [
-                [sequence, one.number, one.key, one.identity, one.came_us, sorted(one.said)]
-                for sequence, one in sorted(self._events.items())
-            ],
+            "events": [[number, one.number, one.identity, one.came_us, sorted(one.said)] for number, one in events],
             "lives": [
                 [
-                    key,
-                    [
-                        [
-                            life.key,
-                            life.is_over,
-                            life.total,
-                            [
-                                [number, said.members, said.event_id, said.event_type]
-                                for number, said in life.said.items()
-                            ],
-                        ]
-                        for life in lives
-                    ],
+                    life.key,
+                    life.is_over,
+                    life.total,
+                    [[number, said.members, said.event_id, said.event_type] for number, said in life.said.items()],
                 ]
-                for key, lives in sorted(self._lives.items())
+                for life in lives
             ],
         }
 
-    def load(self, saved: dict[str, Any]) -> None:
-        """Take what ``dump`` gave.
+    def add_part(self, key: int, saved: Mapping[str, Any]) -> None:
+        """Take what ``part_of`` gave of a hashed key of which nothing is known.
 
         Raises:
             JoinStateError: It is damaged.
         """
         try:
-            self._next = saved["next"]
-            for sequence, number, key, identity, came_us, said in saved["events"]:
+            for sequence, number, identity, came_us, said in saved["events"]:
                 self.add_event(sequence, Revocable(number, key, identity, came_us, set(said)))
-            for key, lives in saved["lives"]:
-                for text, is_over, total, some in lives:
-                    life = Life(text, {}, is_over, None if total is None else (total[0], total[1]))
-                    self._lives.setdefault(key, []).append(life)
-                    for place, members, event_id, event_type in some:
-                        life.said[place] = Said(tuple(members), event_id, event_type)
-                        self._life_of[place] = key, life
+            for text, is_over, total, some in saved["lives"]:
+                life = Life(text, {}, is_over, None if total is None else (total[0], total[1]))
+                self._lives.setdefault(key, []).append(life)
+                for place, members, event_id, event_type in some:
+                    life.said[place] = Said(tuple(members), event_id, event_type)
+                    self._life_of[place] = key, life
         except (KeyError, TypeError, ValueError) as error:
             raise JoinStateError(f"what a saved join has said cannot be read: {error}") from error
+
+    def dump(self) -> dict[str, Any]:
+        """As plain JSON."""
+        return {"next": self._next, "keys": [[key, self.part_of(key)] for key in self.keys]}
+
+    def load(self, saved: Mapping[str, Any]) -> None:
+        """Take what ``dump`` gave.
+
+        Raises:
+            JoinStateError: It is damaged.
+        """
+        self._next = saved["next"]
+        for key, part in saved["keys"]:
+            self.add_part(key, part)
+
+    def tidy(self, key: int) -> None:
+        """Forget lives of a key of which nothing can be taken back, with what is known of them."""
+        kept = []
+        for life in self._lives.get(key, ()):
+            if life.is_over and not any(map(self._is_revocable, life.said.values())):
+                for number in life.said:
+                    del self._life_of[number]
+            elif life.said or life.is_over:
+                kept.append(life)
+        if kept:
+            self._lives[key] = kept
+        else:
+            self._lives.pop(key, None)
+
+    def _enter(self, sequence: int, event: Revocable) -> None:
+        if self._spans_us[event.number] is not None:
+            heapq.heappush(self._leaving, (self._due_us(event), sequence))
+
+    def _due_us(self, event: Revocable) -> int:
+        """Until when an event may be retracted."""
+        span_us = self._spans_us[event.number]
+        return FOREVER_US if span_us is None else event.came_us + span_us
 
     def _forget(self, sequence: int) -> list[Said]:
         """An event cannot be retracted any more; returns the combinations that are no longer known."""
@@ -281,20 +319,6 @@ class Ledger:
         self._of_key[event.key].discard(sequence)
         if not self._of_key[event.key]:
             del self._of_key[event.key]
-
-    def tidy(self, key: int) -> None:
-        """Forget lives of a key of which nothing can be taken back, with what is known of them."""
-        kept = []
-        for life in self._lives.get(key, ()):
-            if life.is_over and not any(map(self._is_revocable, life.said.values())):
-                for number in life.said:
-                    del self._life_of[number]
-            elif life.said or life.is_over:
-                kept.append(life)
-        if kept:
-            self._lives[key] = kept
-        else:
-            self._lives.pop(key, None)
 
 
 def members_of(said: Iterable[Said]) -> list[int]:

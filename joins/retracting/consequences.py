@@ -9,15 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joins.document import JoinBody
-from joins.emitting import DerivedEvents, MemberEvents
 from joins.held_events import HeldEvents
 from joins.items import JoinedColumns, Why
-from joins.ledger import Ledger, Life, Said, members_of
-from joins.returns import Totals
+from joins.retracting.ledger import Ledger, Life, Said, members_of
+from joins.totalling import KeyTotals
 from joins.windowed import WindowJoin
-from streams import EventBatch, texts_of
 
 Removed = Sequence[tuple[Life, Said]]
+"""Combinations that are known no more, and the lives that they were in."""
 
 
 def left_alone(
@@ -47,7 +46,7 @@ def left_alone(
                 found[one] = life, number, one
     alone = []
     for _, (life, number, one) in sorted(found.items()):
-        is_fixed = held.has_counted(held.rows_of(np.array([one], np.int64)))[0]
+        is_fixed = held.is_counted(held.rows_of(np.array([one], np.int64)))[0]
         if not is_fixed and not join.unjoin(key, number, one):
             alone.append((life, number, one))
     return alone
@@ -73,7 +72,9 @@ def absences(alone: Sequence[tuple[Life, int, int]], inputs: int, time_us: int) 
     )
 
 
-def total_of(life: Life | None, base: list[Any] | None, held: HeldEvents, totals: Totals, body: JoinBody) -> list[Any]:
+def total_of(
+    life: Life | None, base: list[Any] | None, held: HeldEvents, totals: KeyTotals, body: JoinBody
+) -> list[Any]:
     """The totals of a key: of the events that are in its combinations, each once, in the order in which they came.
 
     Args:
@@ -83,37 +84,16 @@ def total_of(life: Life | None, base: list[Any] | None, held: HeldEvents, totals
         totals: How events are counted.
         body: Of the join.
     """
-    total = totals.empty() if base is None else base
-    sequences = np.array([] if life is None else members_of(life.said.values()), np.int64)
-    of = dict[int, int]()
-    for said in () if life is None else life.said.values():
-        of |= {one: number for number, one in enumerate(said.members) if one >= 0}
+    total = totals.columns.empty() if base is None else base
+    said = () if life is None else life.said.values()
+    sequences = np.array(members_of(said), np.int64)
     rows = held.rows_of(sequences)
-    fresh = ~held.has_counted(rows)
-    sequences, rows = sequences[fresh], rows[fresh]
-    inputs = np.array([of[one] for one in sequences.tolist()], np.int64)
-    counted: list[tuple[int, int, Sequence[Any]]] = []
-    for number, one in enumerate(body.inputs):
-        columns = [column for column in body.columns if column.alias == one.alias]
-        if columns and (inputs == number).any():
-            events = MemberEvents(held, rows[inputs == number])
-            values = zip(*(events.values(column) for column in columns), strict=True)
-            counted += zip(
-                sequences[inputs == number].tolist(), [number] * int((inputs == number).sum()), values, strict=True
-            )
-    for sequence, number, some in sorted(counted, key=lambda event: event[0]):
-        for (place, added), value in zip(totals.adding[body.inputs[number].alias], some, strict=True):
+    is_fresh = ~held.is_counted(rows)
+    sequences, rows = sequences[is_fresh], rows[is_fresh]
+    of = {one: number for some in said for number, one in enumerate(some.members)}
+    numbers: NDArray[np.int64] = np.array([of[one] for one in sequences.tolist()], np.int64)
+    values = totals.values(held, rows, numbers)
+    for sequence, number, some in zip(sequences.tolist(), numbers.tolist(), values, strict=True):
+        for (place, added), value in zip(totals.columns.adding.get(body.inputs[number].alias, []), some, strict=True):
             total[place] = added(total[place], sequence, value)
     return total
-
-
-def hashed(key: str, key_hash: int) -> tuple[Any, NDArray[np.uint64]]:
-    """A key as derived events take it."""
-    return texts_of([key]), np.array([key_hash], np.uint64)
-
-
-def retractions_of(derived: DerivedEvents, said: Sequence[Said], behind: str, key: str, time_us: int) -> EventBatch:
-    """The events that take back those that some combinations became."""
-    return derived.of_retractions(
-        [(one.event_id, one.event_type) for one in said if one.event_id], behind, key, time_us
-    )

@@ -1,0 +1,138 @@
+"""What a running join sees of its inputs, cheaply: rates of all events, and lives of a sample of keys.
+
+Source: sections 4 and 7.2 of the specification of punctuation-aware joins. Keys are sampled by their hashes, so a key
+is followed whole or not at all; the more items come, the fewer keys are followed. It is about this process: nothing of
+it is saved.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from joins.costs.estimate import KeyRecord, SeenKey
+from joins.items import Item, ItemColumns
+from joins.windows import Window
+
+_MOST_ITEMS = 64  # of sampled keys in a call; where there are more, fewer keys are followed
+_MOST_BITS = 16  # of a hash that say whether its key is followed
+_MOST_OPEN = 1_024  # sampled keys
+_SAMPLE = 128  # keys that were over last, of each input
+_FIRST_BIT = np.uint64(16)  # of a hash; those below chose the shard
+_SPAN = 32_768  # events, of all inputs, over which rates are taken at least, and twice as many at most
+_S = 1_000_000
+
+
+class StateObserver:
+    """Watches the items of a join.
+
+    Args:
+        windows: Of each input.
+        closes: Which inputs close keys.
+    """
+
+    def __init__(self, windows: Sequence[Window], closes: Sequence[bool]) -> None:
+        self._windows = [float(window.size) if window.kind == "time" else math.inf for window in windows]
+        self._closes = list(closes)
+        self._events = np.zeros(len(windows), np.int64)
+        self._middle: tuple[int, NDArray[np.int64]] | None = None
+        self._begin_us: int | None = None
+        self._now_us = 0
+        self._bits = 0
+        self._open: dict[int, SeenKey] = {}
+        self._records: list[deque[KeyRecord]] = [deque(maxlen=_SAMPLE) for _ in windows]
+
+    def observe(self, items: ItemColumns) -> None:
+        """Take note of items, in their order."""
+        if not len(items):
+            return
+        if self._begin_us is None:
+            self._begin_us = self._now_us = int(items.times_us[0])
+        self._now_us = max(self._now_us, int(items.times_us[-1]))
+        is_event = items.kinds == Item.EVENT
+        self._events += np.bincount(items.inputs[is_event], minlength=len(self._events))
+        self._shorten()
+        if any(self._closes):
+            self._follow(items, is_event | (items.kinds == Item.CLOSING))
+
+    def rate(self, number: int) -> float | None:
+        """Events of an input in a second of event time; None: no time has passed."""
+        span_us = 0 if self._begin_us is None else self._now_us - self._begin_us
+        return None if span_us <= 0 else int(self._events[number]) * _S / span_us
+
+    def records(self, number: int) -> Sequence[KeyRecord]:
+        """The sample of keys of an input that are over."""
+        return self._records[number]
+
+    def stay_us(self, number: int) -> float | None:
+        """How long an event of an input stays on average, by Eq. 6.1; None where nothing tells.
+
+        Where the others do not close keys, or none of a sampled key is over, it is the window.
+        """
+        others = [closes for other, closes in enumerate(self._closes) if other != number]
+        records = self._records[number]
+        if any(others) and records:
+            events = sum(record.events for record in records)
+            stay = sum(record.events * record.stay_us for record in records) / events
+        else:
+            stay = self._windows[number]
+        return None if math.isinf(stay) else stay
+
+    def _shorten(self) -> None:
+        """Forget the older half of the events over which rates are taken, once they are many."""
+        if self._middle is None and self._events.sum() >= _SPAN:
+            self._middle = self._now_us, self._events.copy()
+        elif self._middle is not None and self._events.sum() >= 2 * _SPAN:
+            self._begin_us, self._events = self._middle[0], self._events - self._middle[1]
+            self._middle = None
+
+    def _follow(self, items: ItemColumns, is_of_key: NDArray[np.bool_]) -> None:
+        """Take note of the items of sampled keys."""
+        if len(self._open) > _MOST_OPEN:
+            self._follow_fewer()
+        rows = self._rows(items, is_of_key)
+        while len(rows) > _MOST_ITEMS and self._bits < _MOST_BITS:
+            self._follow_fewer()
+            rows = self._rows(items, is_of_key)
+        columns = (items.kinds[rows], items.inputs[rows], items.keys[rows], items.times_us[rows])
+        for kind, number, key, time_us in zip(*(column.tolist() for column in columns), strict=True):
+            seen = self._open.get(key)
+            if seen is None:
+                seen = self._open[key] = SeenKey.of(len(self._windows))
+            seen.see(kind, number, time_us)
+            if kind == Item.CLOSING and self._is_over(seen):
+                self._finish(key)
+        self._forget()
+
+    def _rows(self, items: ItemColumns, is_of_key: NDArray[np.bool_]) -> NDArray[np.intp]:
+        """The items of sampled keys."""
+        mask = np.uint64((1 << self._bits) - 1)
+        return np.flatnonzero(is_of_key & ((items.keys >> _FIRST_BIT) & mask == 0))
+
+    def _follow_fewer(self) -> None:
+        """Follow half of the keys from here on."""
+        self._bits += 1
+        mask = (1 << self._bits) - 1
+        self._open = {key: seen for key, seen in self._open.items() if not (key >> int(_FIRST_BIT)) & mask}
+
+    def _is_over(self, seen: SeenKey) -> bool:
+        closed = zip(self._closes, seen.closed, strict=True)
+        return not any(closes and math.isinf(at_us) for closes, at_us in closed)
+
+    def _finish(self, key: int) -> None:
+        for number, record in self._open.pop(key).records(self._windows):
+            if math.isfinite(record.stay_us):
+                self._records[number].append(record)
+
+    def _forget(self) -> None:
+        """Keys whose events have left all windows are over, whether or not an input has closed them."""
+        widest = max(self._windows)
+        while self._open and math.isfinite(widest):
+            key = next(iter(self._open))
+            if max(self._open[key].last) + widest > self._now_us:
+                return
+            self._finish(key)

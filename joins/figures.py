@@ -1,0 +1,80 @@
+"""What a join is expected to hold, with the figures that say so: rates, lives of keys, and how long events stay.
+
+Source: Little's law over Eq. 6.1 (sections 4 and 7.2 of the specification of punctuation-aware joins). Each shard tells
+whole numbers, which can be added up; sentences are made of the sums.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
+
+from joins.costs import stay_case
+from joins.costs.observing import StateObserver
+from joins.document import JoinBody
+
+FIGURE = ":"
+"""Stands in the names of these numbers, between the alias and what they are of, and in no others."""
+
+_THOUSANDTHS = 1_000
+_US_TO_MS = 1_000
+_Sums: TypeAlias = Mapping[str, int]
+
+
+def numbers_of(body: JoinBody, observer: StateObserver, stored: list[int]) -> dict[str, int]:
+    """What one shard tells.
+
+    Args:
+        body: What the join does.
+        observer: What it has seen.
+        stored: Events that it holds, by input.
+    """
+    found: dict[str, int] = {}
+    for number, one in enumerate(body.inputs):
+        rate, stay_us = observer.rate(number), observer.stay_us(number)
+        if rate is None or one.window.kind not in ("time", "none"):
+            continue
+        told = {"rate": round(rate * _THOUSANDTHS), "stored": stored[number]}
+        if stay_us is not None:
+            told["expected"] = round(rate * stay_us / 1e6 * _THOUSANDTHS)
+        known = [record for record in observer.records(number) if math.isfinite(record.lag)]
+        told["sampled"] = sum(record.events for record in known)
+        told["life"] = round(sum(record.events * record.life_us for record in known) / _US_TO_MS)
+        told["lag"] = round(sum(record.events * record.life_us * record.lag for record in known) / _US_TO_MS)
+        found |= {f"{one.alias}{FIGURE}{name}": value for name, value in told.items()}
+    return found
+
+
+def figures(body: JoinBody, sums: _Sums) -> list[str]:
+    """A sentence for each input of which enough is known."""
+    return [sentence for number in range(len(body.inputs)) for sentence in _of_input(body, number, sums)]
+
+
+def _of_input(body: JoinBody, number: int, sums: _Sums) -> Iterator[str]:
+    one = body.inputs[number]
+    rate, expected, stored, sampled, life_ms, lag_ms = (
+        sums.get(f"{one.alias}{FIGURE}{name}") for name in ("rate", "expected", "stored", "sampled", "life", "lag")
+    )
+    if not rate or expected is None:
+        return
+    said = f"{one.alias}: {rate / _THOUSANDTHS:,.3g} events a second"
+    stay_s = expected / rate
+    window_s = one.window.size / 1e6 if one.window.kind == "time" else math.inf
+    window = "no window" if math.isinf(window_s) else f"a window of {_seconds(window_s)}"
+    if sampled and life_ms is not None and lag_ms is not None:
+        life_s, lag_s = life_ms / sampled / 1e3, lag_ms / sampled / 1e3
+        lag = lag_s / life_s if life_s else 0.0
+        case = stay_case(life_s, lag, window_s)
+        said += (
+            f"; a key lives {_seconds(life_s)}, and nothing joins it any more {_seconds(lag_s)} after its first event "
+            f"(lag {lag:.2f}, {window}: case {case} of Eq. 6.1)"
+        )
+    else:
+        said += f" and {window}"
+    held = f"{expected / _THOUSANDTHS:,.0f} are held on average; {stored:,} are in memory"
+    yield f"{said}; so an event stays {_seconds(stay_s)}, and {held}."
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:,.3g} s"

@@ -1,0 +1,156 @@
+"""The keys that inputs have finished by ranges: kept as intervals, however many keys they are.
+
+Source: section 3.3 of the specification of punctuation-aware joins: a range is applied to the keys that a join knows,
+and to those to come as they appear; keys that are over by it need not be remembered one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from joins.punctuations.closed_set import ClosedSet
+from joins.punctuations.patterns import Range
+from streams import GrowingNumbers, KeyRange, whole_numbers
+
+_FEW = 1_024
+
+Pairs = Sequence[Sequence[Sequence[int]]]
+
+
+class FinishedRanges:
+    """The ranges of all inputs of a join, and which whole numbers the keys are that it knows by their hashes.
+
+    Args:
+        inputs: How many there are.
+    """
+
+    def __init__(self, inputs: int) -> None:
+        self._closed = [ClosedSet("integer") for _ in range(inputs)]
+        self._bounds = [_bounds(closed) for closed in self._closed]
+        self._set_numbers(np.zeros(0, np.uint64), np.zeros(0, np.int64))
+
+    @property
+    def are_there(self) -> bool:
+        """Whether an input has finished any."""
+        return any(len(least) for least, _ in self._bounds)
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes of the intervals and numbers."""
+        arrays = [self._hashes.values, self._numbers.values, *(array for pair in self._bounds for array in pair)]
+        return sum(array.nbytes for array in arrays)
+
+    def note(self, keys: pa.Array, hashes: NDArray[np.uint64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+        """Know the numbers of some keys, which a join takes in.
+
+        Args:
+            keys: Strings.
+            hashes: Of the same.
+
+        Returns:
+            Which of them are whole numbers, and of each the number.
+        """
+        is_whole, numbers = whole_numbers(keys)
+        self._hashes.add(hashes[is_whole])
+        self._numbers.add(numbers[is_whole])
+        return is_whole, numbers
+
+    def prune(self, known: NDArray[np.uint64]) -> None:
+        """Forget the numbers of keys that the join no longer knows.
+
+        Args:
+            known: The hashed keys that it does.
+        """
+        hashes, first = np.unique(self._hashes.values, return_index=True)
+        is_known = np.isin(hashes, known)
+        self._set_numbers(hashes[is_known], self._numbers.values[first[is_known]])
+
+    @property
+    def are_many(self) -> bool:
+        """Whether it is time to forget numbers."""
+        return len(self._hashes) > self._most
+
+    def covers(self, number: int, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which keys an input has finished by a range.
+
+        Args:
+            number: Of the input.
+            keys: Whole numbers.
+        """
+        least, greatest = self._bounds[number]
+        if not len(least):
+            return np.zeros(len(keys), np.bool_)
+        places = np.searchsorted(least, keys, side="right") - 1
+        found: NDArray[np.bool_] = (places >= 0) & (keys <= greatest[places])
+        return found
+
+    def finish(self, number: int, finished: KeyRange, known: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """An input finishes a range.
+
+        Args:
+            number: Of the input.
+            finished: The range.
+            known: The hashed keys that the join knows.
+
+        Returns:
+            Those of them in it, by number.
+        """
+        self.prune(known)
+        self._closed[number].add(Range(low=finished.low, high=finished.high))
+        self._bounds[number] = _bounds(self._closed[number])
+        numbers = self._numbers.values
+        is_inside = (numbers >= finished.least) & (numbers <= finished.greatest)
+        hashes: NDArray[np.uint64] = self._hashes.values[is_inside][np.argsort(numbers[is_inside])]
+        return hashes
+
+    def implied(self, keys: NDArray[np.uint64], closed: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Of some keys those that only ranges have closed: what is known of them follows from the ranges.
+
+        Args:
+            keys: Hashed keys that are over, since the last ``prune``.
+            closed: Of each the inputs that closed it, as bits.
+        """
+        hashes = self._hashes.values
+        places = np.searchsorted(hashes, keys)
+        is_number = places < len(hashes)
+        is_number[is_number] = hashes[places[is_number]] == keys[is_number]
+        keys, closed, numbers = keys[is_number], closed[is_number], self._numbers.values[places[is_number]]
+        by_range = np.zeros(len(keys), np.uint64)
+        for number in range(len(self._closed)):
+            by_range |= self.covers(number, numbers).astype(np.uint64) << np.uint64(number)
+        found: NDArray[np.uint64] = keys[closed & ~by_range == 0]
+        return found
+
+    def dump(self) -> tuple[list[list[list[int]]], dict[str, bytes]]:
+        """The intervals of each input as pairs of bounds, and the numbers as sections by name."""
+        pairs = [np.stack(bounds, 1).tolist() for bounds in self._bounds]
+        return pairs, {"hashes": self._hashes.values.tobytes(), "numbers": self._numbers.values.tobytes()}
+
+    @classmethod
+    def load(cls, pairs: Pairs, sections: Mapping[str, bytes]) -> FinishedRanges:
+        """What ``dump`` gave."""
+        found = cls(len(pairs))
+        for closed, some in zip(found._closed, pairs, strict=True):
+            for low, high in some:
+                closed.add(Range(low=low, high=high))
+        found._bounds = [_bounds(closed) for closed in found._closed]
+        found._set_numbers(np.frombuffer(sections["hashes"], np.uint64), np.frombuffer(sections["numbers"], np.int64))
+        return found
+
+    def _set_numbers(self, hashes: NDArray[np.uint64], numbers: NDArray[np.int64]) -> None:
+        self._hashes, self._numbers = GrowingNumbers(hashes), GrowingNumbers(numbers)
+        self._most = max(_FEW, 4 * len(hashes))
+
+
+def _bounds(closed: ClosedSet) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The least and the greatest keys of its intervals, ascending."""
+    some = [KeyRange(low=_whole(one.low), high=_whole(one.high)) for one in closed.intervals()]
+    return np.array([one.least for one in some], np.int64), np.array([one.greatest for one in some], np.int64)
+
+
+def _whole(bound: object) -> int | None:
+    return bound if isinstance(bound, int) else None

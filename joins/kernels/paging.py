@@ -1,0 +1,125 @@
+"""Keys that leave the tables of a join with all of their events, and come back as they were.
+
+Who takes a key out sees to it that it is back before an item of it comes, and before time leads to a result of it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from joins.kernels.clusters import add_cluster, add_node, link_node, remove_cluster, remove_node
+from joins.kernels.tables import CLOSED_KEYS, NIL, OPEN_NODES, JoinState, Rules
+from streams.kernels.borrowing import borrowed
+from streams.kernels.compiling import inlined, kernel, routine
+from streams.kernels.slots import find_slot
+
+# A key on its way.
+KEY = np.dtype([("key", np.uint64), ("closed", np.uint64), ("rows", np.int64), ("cluster", np.int64)])
+# An event on its way.
+ROW = np.dtype(
+    [
+        ("sequence", np.int64),
+        ("time", np.int64),
+        ("input", np.int32),
+        ("flags", np.int32),
+        ("owner", np.int64),  # the place of its key
+    ]
+)
+
+
+@kernel
+def take_keys(state: JoinState, keys: NDArray[np.void], rows: NDArray[np.void]) -> int:
+    """Take known keys that are not closed for good out, with their events.
+
+    Args:
+        state: Of the join.
+        keys: ``KEY``, of which the hashed keys are given; the rest is written.
+        rows: ``ROW``, room for all events: those of the first key, by input and then by sequence, then of the next.
+
+    Returns:
+        The number of events.
+    """
+    lent, filled = borrowed(state), 0
+    for place in range(keys.shape[0]):
+        cluster = np.int64(lent.slots[find_slot(lent.slots, keys[place]["key"]), 1]) - 1
+        first = filled
+        for number in range(lent.lists.shape[1]):
+            node = np.int64(lent.lists[cluster, number]["head"])
+            while node != NIL:
+                rows[filled]["sequence"] = lent.nodes[node]["sequence"]
+                rows[filled]["time"] = lent.nodes[node]["time"]
+                rows[filled]["input"] = number
+                rows[filled]["flags"] = lent.nodes[node]["flags"]
+                rows[filled]["owner"] = place
+                filled += 1
+                behind = np.int64(lent.nodes[node]["of_key"])
+                remove_node(lent, np.int64(number), node)
+                node = behind
+        keys[place]["closed"] = lent.keyed[cluster]["closed"]
+        keys[place]["rows"] = filled - first
+        remove_cluster(lent, cluster)
+    lent.counters[OPEN_NODES] -= filled
+    return filled
+
+
+@routine
+def move_node(lent: JoinState, number: np.int64, node: np.int64, before: np.int64) -> None:
+    """Move the last node of an input's list behind another one; NIL: to the front."""
+    last_but_one = lent.nodes[node]["input_before"]
+    if last_but_one == before:
+        return
+    lent.nodes[last_but_one]["of_input"] = NIL
+    lent.sides[number]["last"] = last_but_one
+    if before == NIL:
+        behind = np.int64(lent.sides[number]["first"])
+        lent.sides[number]["first"] = node
+    else:
+        behind = np.int64(lent.nodes[before]["of_input"])
+        lent.nodes[before]["of_input"] = node
+    lent.nodes[node]["input_before"] = before
+    lent.nodes[node]["of_input"] = behind
+    lent.nodes[behind]["input_before"] = node
+
+
+@inlined
+def behind_of(lent: JoinState, number: np.int64, node: np.int64) -> np.int64:
+    """The next node of an input's list; NIL: the first one, and behind the last one."""
+    return np.int64(lent.sides[number]["first"]) if node == NIL else np.int64(lent.nodes[node]["of_input"])
+
+
+@kernel
+def put_keys(
+    state: JoinState, rules: Rules, keys: NDArray[np.void], rows: NDArray[np.void], cursors: NDArray[np.int64]
+) -> None:
+    """Let keys be back; there is room for them and their events.
+
+    The list of an input with a window is in the order of sequences again; the others have no use for one.
+
+    Args:
+        state: Of the join.
+        rules: Of the join.
+        keys: ``KEY``; none is known.
+        rows: ``ROW``, by sequence.
+        cursors: (inputs,) scratch.
+    """
+    lent = borrowed(state)
+    for place in range(keys.shape[0]):
+        cluster = add_cluster(lent, find_slot(lent.slots, keys[place]["key"]), keys[place]["key"])
+        lent.keyed[cluster]["closed"] = keys[place]["closed"]
+        lent.counters[CLOSED_KEYS] += keys[place]["closed"] != np.uint64(0)
+        lent.keyed[cluster]["touched"] = 0
+        keys[place]["cluster"] = cluster
+    cursors[:] = NIL
+    for place in range(rows.shape[0]):
+        number, sequence = np.int64(rows[place]["input"]), rows[place]["sequence"]
+        node = add_node(lent, number, np.int64(rows[place]["time"]), np.int64(sequence))
+        if rules.spans_us[number] > 0:
+            before = np.int64(cursors[number])
+            behind = behind_of(lent, number, before)
+            while behind != node and lent.nodes[behind]["sequence"] < sequence:
+                before, behind = behind, behind_of(lent, number, behind)
+            move_node(lent, number, node, before)
+            cursors[number] = node
+        cluster = np.int64(keys[rows[place]["owner"]]["cluster"])
+        link_node(lent, node, number, cluster, np.int32(rows[place]["flags"]))

@@ -1,0 +1,268 @@
+"""Which keys have their rows on disk, where, and until when they may stay there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from joins.paging.blocks import BlockRows, rows_in
+from streams import SpilledFiles
+
+FOREVER = np.iinfo(np.int64).max
+_SPARSE = 2  # a block with fewer than one of so many rows left is not worth a file
+
+AWAY = np.dtype(
+    [
+        ("key", np.uint64),  # hashed
+        ("due", np.int64),  # when time leads to a result of the key, us
+        ("gone", np.int64),  # from when on all of its rows are out of their windows, us
+        ("block", np.int32),
+        ("first", np.int32),  # of its rows there
+        ("rows", np.int32),
+        ("closed", np.uint16),  # inputs that closed it, as bits
+    ]
+)
+
+
+@dataclass(slots=True)
+class _Block:
+    """A file that is needed.
+
+    Attributes:
+        name: Of the file.
+        size_bytes: Of the file.
+        rows: In the file.
+        live: Of these, rows of keys that are still away.
+        due_us: When time leads to a result of one of them.
+        gone_us: From when on all of them are out of their windows.
+    """
+
+    name: str
+    size_bytes: int
+    rows: int
+    live: int
+    due_us: int
+    gone_us: int
+
+
+class KeysOnDisk:
+    """Keys whose rows are on disk.
+
+    Args:
+        files: Where the rows are.
+        label: What tells the files of one join from those of another.
+    """
+
+    def __init__(self, files: SpilledFiles, label: str) -> None:
+        self._files, self._label = files, label
+        self._away = np.zeros(0, AWAY)  # by key
+        self._blocks: dict[int, _Block] = {}
+        self._next_block = 0
+        self._next_due_us = self._next_gone_us = FOREVER
+        self.rows_written = self.rows_read = 0
+
+    def __len__(self) -> int:
+        """The number of keys."""
+        return len(self._away)
+
+    @property
+    def keys(self) -> NDArray[np.uint64]:
+        """The hashed keys, ascending."""
+        return np.ascontiguousarray(self._away["key"])
+
+    @property
+    def rows(self) -> int:
+        """The number of their rows."""
+        return sum(block.live for block in self._blocks.values())
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the files that are needed."""
+        return sum(block.size_bytes for block in self._blocks.values())
+
+    @property
+    def names(self) -> list[str]:
+        """The files that are needed."""
+        return [block.name for block in self._blocks.values()]
+
+    def rows_of(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """The number of rows of each of some distinct keys; 0 for keys that are not there."""
+        found = np.zeros(len(keys), np.int64)
+        places, is_there = self._places(keys)
+        found[is_there] = self._away["rows"][places[is_there]]
+        return found
+
+    def wanted(self, keys: NDArray[np.uint64], until_us: int) -> NDArray[np.intp]:
+        """Where the keys are that have to come back: some, and those of which time leads to a result.
+
+        Of a block that has to be read anyway all keys come back if few would be left, and if one of it is due.
+
+        Args:
+            keys: Distinct.
+            until_us: How far time comes.
+        """
+        places, is_there = self._places(keys)
+        if self._next_due_us > until_us and not is_there.any():
+            return np.zeros(0, np.intp)
+        chosen = np.zeros(len(self._away), np.bool_)
+        chosen[places[is_there]] = True
+        touched, owners = np.unique(self._away["block"][chosen], return_inverse=True)
+        taken = np.bincount(owners, self._away["rows"][chosen], len(touched))
+        whole = [number for number, block in self._blocks.items() if block.due_us <= until_us]
+        for number, rows in zip(touched.tolist(), taken.tolist(), strict=True):
+            block = self._blocks[number]
+            if (block.live - rows) * _SPARSE < block.rows:
+                whole.append(number)
+        if whole:
+            chosen |= np.isin(self._away["block"], np.array(whole, np.int32))
+        return np.flatnonzero(chosen)
+
+    def take(self, places: NDArray[np.intp]) -> tuple[NDArray[np.void], BlockRows]:
+        """Read the rows of some keys, which are not on disk any more.
+
+        Returns:
+            The keys (``AWAY``), and their rows; each row's owner is the place of its key among them.
+
+        Raises:
+            StateLost: A file is missing or damaged; nothing has changed.
+        """
+        taken = self._away[places]
+        taken = taken[np.lexsort((taken["first"], taken["block"]))]
+        numbers, firsts = np.unique(taken["block"], return_index=True)
+        parts = []
+        for number, some in zip(numbers.tolist(), np.split(taken, firsts[1:]), strict=True):
+            block = self._blocks[number]
+            content = self._files.read(block.name, block.size_bytes)
+            rows = None if int(some["rows"].sum()) == block.rows else _ranges(some["first"], some["rows"])
+            parts.append(rows_in(content, rows))
+        found = BlockRows.joined(parts)
+        found.rows["owner"] = np.repeat(np.arange(len(taken)), taken["rows"])
+        self._leave(places)
+        self.rows_read += len(found)
+        return taken, found
+
+    def add(self, keys: NDArray[np.void], block_rows: BlockRows) -> None:
+        """Write the rows of keys that are not on disk as one block.
+
+        Args:
+            keys: ``AWAY`` without the block, in the order of their rows.
+            block_rows: The rows.
+        """
+        content = block_rows.to_bytes(self._label)
+        name, number = self._files.write(content), self._next_block
+        due_us, gone_us = int(keys["due"].min()), int(keys["gone"].max())
+        rows = len(block_rows)
+        self._next_block += 1
+        self._blocks[number] = _Block(name, len(content), rows, rows, due_us, gone_us)
+        added = keys.copy()
+        added["block"], added["first"] = number, np.cumsum(keys["rows"]) - keys["rows"]
+        both = np.concatenate([self._away, added])
+        self._away = both[np.argsort(both["key"], kind="stable")]
+        self._next_due_us, self._next_gone_us = min(self._next_due_us, due_us), min(self._next_gone_us, gone_us)
+        self.rows_written += rows
+
+    def expire(self, now_us: int, *, every: bool = False) -> int:
+        """Forget keys all of whose rows are out of their windows, without reading them; the number of rows.
+
+        Time leads to nothing with them: else they would have come back before.
+
+        Args:
+            now_us: How far time has come.
+            every: All of them; else those only with which a file is not needed any more.
+        """
+        if not every and self._next_gone_us > now_us:
+            return 0
+        is_gone = self._away["gone"] <= now_us
+        if not every:
+            gone = [number for number, block in self._blocks.items() if block.gone_us <= now_us]
+            is_gone &= np.isin(self._away["block"], np.array(gone, np.int32))
+        expired = int(self._away["rows"][is_gone].sum())
+        self._leave(np.flatnonzero(is_gone))
+        return expired
+
+    def forget(self, keys: NDArray[np.uint64]) -> None:
+        """Forget those of some distinct keys that are there."""
+        places, is_there = self._places(keys)
+        self._leave(places[is_there])
+
+    def read_all(self) -> Iterator[BlockRows]:
+        """The rows that are on disk, block by block.
+
+        Raises:
+            StateLost: A file is missing or damaged.
+        """
+        for number, block in self._blocks.items():
+            some = np.sort(self._away[self._away["block"] == number], order="first")
+            content = self._files.read(block.name, block.size_bytes)
+            yield rows_in(content, _ranges(some["first"], some["rows"]))
+
+    def verify(self) -> None:
+        """Compare the checksums of all files.
+
+        Raises:
+            StateLost: A file is missing or damaged; the message names it.
+        """
+        for block in self._blocks.values():
+            self._files.read(block.name, block.size_bytes)
+
+    def dump(self) -> tuple[dict[str, Any], bytes]:
+        """What to save: the files with their lengths, and which keys are in them."""
+        self._files.note_named(self.names)
+        blocks = [
+            [number, block.name, block.size_bytes, block.rows, block.live, block.due_us, block.gone_us]
+            for number, block in self._blocks.items()
+        ]
+        counts = {"next": self._next_block, "written": self.rows_written, "read": self.rows_read}
+        return {"blocks": blocks, **counts}, self._away.tobytes()
+
+    def load(self, head: Mapping[str, Any], index: bytes) -> None:
+        """Take what ``dump`` gave.
+
+        Raises:
+            StateLost: A file is missing, or of another length.
+            KeyError, ValueError: It is damaged.
+        """
+        self._away = np.frombuffer(index, AWAY).copy()
+        self._blocks = {number: _Block(*parts) for number, *parts in head["blocks"]}
+        self._next_block, self.rows_written, self.rows_read = head["next"], head["written"], head["read"]
+        for block in self._blocks.values():
+            self._files.use(block.name, block.size_bytes)
+        self._see_times()
+
+    def _places(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """Where keys would be, and whether they are there."""
+        places = np.searchsorted(self._away["key"], keys)
+        places[places == len(self._away)] = 0
+        return places, self._away["key"][places] == keys if len(self._away) else np.zeros(len(keys), np.bool_)
+
+    def _leave(self, places: NDArray[np.intp]) -> None:
+        """Keys are not on disk any more; a file that none needs is let go."""
+        for number, rows in _sums(self._away["block"][places], self._away["rows"][places]):
+            block = self._blocks[number]
+            block.live -= rows
+            if not block.live:
+                self._files.let_go(self._blocks.pop(number).name)
+        self._away = np.delete(self._away, places)
+        self._see_times()
+
+    def _see_times(self) -> None:
+        self._next_due_us = min((block.due_us for block in self._blocks.values()), default=FOREVER)
+        self._next_gone_us = min((block.gone_us for block in self._blocks.values()), default=FOREVER)
+
+
+def _ranges(firsts: NDArray[np.int32], counts: NDArray[np.int32]) -> NDArray[np.int64]:
+    """The numbers of some ranges, one after the other."""
+    ends = np.cumsum(counts)
+    starts: NDArray[np.int64] = np.repeat(firsts.astype(np.int64) - (ends - counts), counts)
+    return starts + np.arange(len(starts))
+
+
+def _sums(numbers: NDArray[np.int32], values: NDArray[np.int32]) -> Iterator[tuple[int, int]]:
+    """Of each distinct number the sum of its values."""
+    distinct, owners = np.unique(numbers, return_inverse=True)
+    sums = np.bincount(owners, values, len(distinct)).astype(np.int64)
+    return zip(distinct.tolist(), sums.tolist(), strict=True)

@@ -1,0 +1,170 @@
+"""Lets a join keep a bounded number of rows in memory: keys of which nothing has come for longest have theirs on disk.
+
+A key is on disk as a whole, with all that the join knows of it, or not at all. It comes back before an item of it is
+joined, and before time leads to a result of it: so the join itself never knows, and finds what it would have found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from joins.held_events import HeldEvents
+from joins.kernels.paging import KEY
+from joins.kernels.tables import NEVER
+from joins.paging.blocks import BlockRows
+from joins.paging.index import AWAY, KeysOnDisk
+from joins.windowed import WindowJoin
+from streams import SpilledFiles
+
+
+class Beside(Protocol):
+    """What a join knows of keys besides their rows."""
+
+    def pack(self, keys: Sequence[int], rows: NDArray[np.void], held: HeldEvents) -> list[bytes | None]:
+        """Give away what is known of some hashed keys, as bytes; None: nothing.
+
+        Args:
+            keys: In the order of their rows.
+            rows: ``ROW``, which are written beside it.
+            held: The events.
+        """
+
+    def unpack(
+        self, keys: Sequence[int], packed: Sequence[bytes | None], rows: NDArray[np.void], held: HeldEvents
+    ) -> None:
+        """Take back what ``pack`` gave; the rows are there again, and each one's owner is the place of its key."""
+
+    def until_us(self, keys: Sequence[int]) -> NDArray[np.int64]:
+        """Until when that of some hashed keys is needed, though their rows have left their windows."""
+
+    def needed(self) -> NDArray[np.int64]:
+        """Sequence numbers of the events that are needed in memory, ascending."""
+
+
+_BLOCKS = 8  # as many as the rows of a memory make, where they are neither too small nor too large
+_LEAST_BLOCK, _LARGEST_BLOCK = 1_024, 8_192  # rows; each file that is read has a cost of its own
+_LEAST_PART = 8_192  # rows that may come back for items that are joined at once, however small the memory
+
+
+class Pager:
+    """The part of a join's state that is on disk.
+
+    Args:
+        rows: At most this many are in memory, besides those of the keys of the items that are being joined.
+        files: Where the others are.
+        label: What tells the join from others that use the same files.
+    """
+
+    def __init__(self, rows: int, files: SpilledFiles, label: str) -> None:
+        self._most = rows
+        self._block_rows = min(max(rows // _BLOCKS, _LEAST_BLOCK), _LARGEST_BLOCK)
+        self._part_rows = max(rows, _LEAST_PART)
+        self.disk = KeysOnDisk(files, label)
+        self.expired = 0
+
+    def cuts(self, keys: NDArray[np.uint64]) -> list[int]:
+        """Where to cut items, so that what comes back for the keys of each part is about as much as memory may have.
+
+        Args:
+            keys: Hashed, of the items.
+        """
+        if not len(self.disk):
+            return []
+        distinct, firsts = np.unique(keys, return_index=True)
+        back = np.zeros(len(keys), np.int64)
+        back[firsts] = self.disk.rows_of(distinct)
+        parts = np.cumsum(back) // self._part_rows
+        found: list[int] = np.flatnonzero(np.diff(parts) > 0).tolist()
+        return [place + 1 for place in found]
+
+    def bring_back(
+        self, join: WindowJoin, held: HeldEvents, beside: Beside, keys: NDArray[np.uint64], until_us: int
+    ) -> None:
+        """Have in memory what items of some keys need, and what is decided until a time.
+
+        Raises:
+            StateLost: A file is missing or damaged; nothing has changed.
+        """
+        now_us = join.now_us
+        self.expired += self.disk.expire(NEVER if now_us is None else now_us)
+        places = self.disk.wanted(np.unique(keys), until_us)
+        if not len(places):
+            return
+        away, found = self.disk.take(places)
+        order = np.argsort(found.rows["sequence"], kind="stable")
+        known = np.zeros(len(away), KEY)
+        known["key"], known["closed"] = away["key"], away["closed"]
+        join.put(known, found.rows[order])
+        held.restore(found.rows["sequence"][order], found.events.take(order), found.is_counted[order])
+        firsts = np.cumsum(away["rows"]) - away["rows"]
+        packed = found.totals.take(pa.array(firsts)).to_pylist()
+        beside.unpack(away["key"].tolist(), packed, found.rows, held)
+
+    def send_away(self, join: WindowJoin, held: HeldEvents, beside: Beside) -> HeldEvents:
+        """If there are too many rows in memory, write those of half of them; what is still held."""
+        if join.stored <= self._most:
+            return held
+        known, rows = join.take(join.coldest(join.stored - self._most // 2))
+        due_us, gone_us = join.leaving(known, rows)
+        away = np.zeros(len(known), AWAY)
+        for name in ("key", "closed", "rows"):
+            away[name] = known[name]
+        away["due"], away["gone"] = due_us, np.maximum(gone_us, beside.until_us(known["key"].tolist()))
+        ends = np.cumsum(known["rows"])
+        blocks = (ends - 1) // self._block_rows
+        borders = [0, *(np.flatnonzero(np.diff(blocks)) + 1).tolist(), len(known)]
+        for first, last in pairwise(borders):
+            begin, end = int(ends[first] - known["rows"][first]), int(ends[last - 1])
+            content = self._rows(known["key"][first:last], rows[begin:end], held, beside)
+            self.disk.add(away[first:last], content)
+        return held.only(beside.needed())
+
+    def expire(self, now_us: int) -> None:
+        """Forget all keys whose rows are out of their windows."""
+        self.expired += self.disk.expire(now_us, every=True)
+
+    def texts(self) -> Iterator[tuple[NDArray[np.uint64], pa.Array]]:
+        """Hashed keys and the keys themselves, of the rows on disk."""
+        for rows in self.disk.read_all():
+            yield rows.events.key_hashes, rows.events.columns.column("key")
+
+    def measures(self) -> dict[str, int]:
+        """Rows and keys on disk, bytes of the files, rows that were ever written and read, and those that expired."""
+        return {
+            "spilled": self.disk.rows,
+            "spilled_keys": len(self.disk),
+            "spilled_bytes": self.disk.size_bytes,
+            "spill_writes": self.disk.rows_written,
+            "spill_reads": self.disk.rows_read,
+        }
+
+    def dump(self) -> tuple[dict[str, Any], bytes]:
+        """What to save."""
+        head, index = self.disk.dump()
+        return {**head, "expired": self.expired}, index
+
+    def load(self, head: Mapping[str, Any], index: bytes) -> None:
+        """Take what ``dump`` gave.
+
+        Raises:
+            StateLost: A file is missing, or of another length.
+            KeyError, ValueError: It is damaged.
+        """
+        self.disk.load(head, index)
+        self.expired = head["expired"]
+
+    @staticmethod
+    def _rows(keys: NDArray[np.uint64], rows: NDArray[np.void], held: HeldEvents, beside: Beside) -> BlockRows:
+        """The rows of some keys, with their events and what is known besides."""
+        places = held.rows_of(rows["sequence"])
+        firsts = np.flatnonzero(np.diff(rows["owner"], prepend=-1))
+        texts: list[bytes | None] = [None] * len(rows)
+        for place, packed in zip(firsts.tolist(), beside.pack(keys.tolist(), rows, held), strict=True):
+            texts[place] = packed
+        return BlockRows(rows, held.batch(places), held.is_counted(places), pa.array(texts, pa.binary()))

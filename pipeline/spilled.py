@@ -1,0 +1,131 @@
+"""Files of states of shards that are partly on disk: where they are, and when they are removed.
+
+They are beside the snapshots, in a folder for each shard, as whatever process or machine goes on from a saved state has
+to reach the files that it names. A state at a position of the log is kept as a snapshot or handed over; before that, a
+list of the files that it names is written. Files that neither a list of a kept state nor the current state names are
+removed. Another process may still hold an older state in memory; one that finds a file gone takes a kept state.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+
+from pipeline.snapshots.store import IN_REDIS
+from pipeline.sources.options import EventLogOptions
+from shards import Kind, SpillingKind
+from streams import SpilledFiles
+
+_FOLDER = "spilled"
+_LIST = ".list"
+
+
+class SpilledStates:
+    """The files of the shards of one layout of a log.
+
+    Args:
+        options: The log, with the place of its snapshots.
+        kinds: The kinds of operators that shards run.
+    """
+
+    def __init__(self, options: EventLogOptions, kinds: Iterable[Kind]) -> None:
+        self._folder = spill_folder(options)
+        self._kinds = tuple(kinds)
+        self._files: dict[int, SpilledFiles] = {}
+
+    def kinds(self, shard: int, *, may_be_lost: bool = False) -> Mapping[str, Kind]:
+        """The kinds by name, with the files of a shard.
+
+        Args:
+            shard: Its number.
+            may_be_lost: Whether operators some of whose files are gone stop, instead of the shard.
+        """
+        folder = None if self._folder is None else self._folder / str(shard)
+        files = self._files[shard] = SpilledFiles(folder, may_be_lost=may_be_lost)
+        return {kind.name: kind.spilling_to(files) if isinstance(kind, SpillingKind) else kind for kind in self._kinds}
+
+    def keep(self, shard: int, position: str, names: Collection[str], *, is_durable: bool) -> None:
+        """A state that names some files is about to be kept at a position; ``is_durable``: as a snapshot.
+
+        Raises:
+            StateLost: A file is gone.
+        """
+        if self._folder is None or not names:
+            return
+        lists = self._lists(shard)
+        lists.mkdir(parents=True, exist_ok=True)
+        path = lists / f"{position}{_LIST}"
+        draft = path.with_suffix(f".{os.getpid()}.tmp")
+        draft.write_text("\n".join(sorted(names)))
+        draft.replace(path)
+        if is_durable:
+            files = self._files.setdefault(shard, SpilledFiles(self._folder / str(shard)))
+            files.sync([*names, str(path.relative_to(files.folder))])
+
+    def has_files(self, shard: int) -> bool:
+        """Whether a shard has files, or had some a while ago."""
+        return self._folder is not None and self._lists(shard).is_dir()
+
+    def sweep(self, shard: int, positions: Collection[str], current: Collection[str]) -> None:
+        """Remove the files that no state names.
+
+        Args:
+            shard: Its number.
+            positions: Where states are kept.
+            current: What the state in memory names.
+        """
+        if self._folder is None:
+            return
+        needed = set(current)
+        for path in self._lists(shard).glob("*"):
+            if path.suffix == _LIST and path.stem in positions:
+                needed.update(path.read_text().splitlines())
+            else:
+                path.unlink(missing_ok=True)
+        SpilledFiles(self._folder / str(shard)).keep_only(needed)
+        if not needed:
+            shutil.rmtree(self._folder / str(shard), ignore_errors=True)
+
+    def take_over(
+        self, shard: int, before: SpilledStates, from_shard: int, position: str, names: Collection[str]
+    ) -> None:
+        """Have the files of a state that was a part of another shard's, in another layout of the log.
+
+        Args:
+            shard: Number of the shard.
+            before: The files of the other layout.
+            from_shard: The other shard.
+            position: Where the state is about to be kept.
+            names: What it names.
+        """
+        if self._folder is None or before._folder is None:
+            return
+        target = self._folder / str(shard)
+        for name in names:
+            target.mkdir(parents=True, exist_ok=True)
+            source = before._folder / str(from_shard) / name
+            (target / name).unlink(missing_ok=True)
+            try:
+                os.link(source, target / name)
+            except OSError:
+                shutil.copyfile(source, target / name)
+        self.keep(shard, position, names, is_durable=True)
+
+    def remove(self) -> None:
+        """Remove all files."""
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _lists(self, shard: int) -> Path:
+        assert self._folder is not None
+        return self._folder / str(shard) / "kept"
+
+
+def spill_folder(options: EventLogOptions) -> Path | None:
+    """The folder of the files; None: snapshots are in Redis, so there is no folder that all machines reach."""
+    if options.snapshots == IN_REDIS:
+        return None
+    folder = Path(options.snapshots)
+    return (folder / f"generation-{options.generation}" if options.generation else folder) / _FOLDER

@@ -1,0 +1,93 @@
+"""What is decided by what all shards observe: beside the sink, as it sees the rows of every shard."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import orjson
+import structlog
+
+from service.errors import LogResharding, RecordFormatError
+from service.stores import DeciderRecord, DeciderStore, Decision
+from shards import OutputRow, decider_kind
+from streams import Clock, position_order
+
+PAUSE_US = 5_000_000
+"""Between two decisions of one decider, microseconds of the wall clock."""
+
+_ATTEMPTS = 3
+
+_Told: TypeAlias = Sequence[tuple[OutputRow, Mapping[str, Any]]]
+"""Rows of the kind ``stats`` with the summary that a decider reads."""
+
+
+class Decisions:
+    """Lets deciders observe what the shards of a micro-batch say, and appends what they decide.
+
+    A micro-batch that is written again is passed over. Where another driver writes at the same time, one of them
+    decides. What is not observed changes no result, so nothing here stops the pipeline but Redis that does not answer.
+
+    Args:
+        store: Where deciders are.
+        clock: Tells when a decision was.
+    """
+
+    def __init__(self, store: DeciderStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._log = structlog.get_logger(__name__)
+
+    def __call__(self, told: Sequence[OutputRow]) -> None:
+        """Take what shards say of themselves, rows of the kind ``stats``.
+
+        Raises:
+            StoreUnavailable: Redis does not answer.
+        """
+        found: defaultdict[tuple[str, str], list[tuple[OutputRow, Mapping[str, Any]]]] = defaultdict(list)
+        for row in told:
+            for one in orjson.loads(row.body).get("observed", ()):
+                found[one["stream"], one["decider"]].append((row, one["summary"]))
+        for (stream, name), observed in sorted(found.items()):
+            try:
+                self._observe(stream, name, observed)
+            except LogResharding as error:
+                self._log.warning("not-decided", stream=stream, decider=name, code=error.code, error=error.message)
+
+    def _observe(self, stream: str, name: str, observed: _Told) -> None:
+        for _ in range(_ATTEMPTS):
+            before = self._kept(stream, name)
+            news = [(row, summary) for row, summary in observed if _is_news(row, before)]
+            if not news or self._decided(stream, name, before, news):
+                return
+
+    def _kept(self, stream: str, name: str) -> DeciderRecord:
+        """What is kept of a decider; one that cannot be read begins anew, in its place."""
+        try:
+            return self._store.get(stream, name)
+        except RecordFormatError as error:
+            self._log.warning("decider-forgotten", stream=stream, decider=name, error=error.message)
+            return self._store.unread(stream, name)
+
+    def _decided(self, stream: str, name: str, before: DeciderRecord, news: _Told) -> bool:
+        """Whether it is kept, and what it decided said; not where another driver came first."""
+        kind = decider_kind(name)
+        decider = kind.make() if before.state is None else kind.load(before.state)
+        decider.observe([summary for _, summary in news])
+        now_us = self._clock.now_us()
+        is_due = not before.decisions or now_us - before.decisions[-1].at_us >= PAUSE_US
+        record = decider.decide() if is_due else None
+        decided = None if record is None else Decision(at_us=now_us, record=record.to_json())
+        positions = {str(row.shard): row.position for row, _ in news}
+        after = before.after(decider.to_json(), positions, decided)
+        if not self._store.put(stream, name, before, after, record):
+            return False
+        if decided is not None:
+            self._log.info("decided", stream=stream, decider=name, **decided.record)
+        return True
+
+
+def _is_news(row: OutputRow, before: DeciderRecord) -> bool:
+    known = before.positions.get(str(row.shard))
+    return known is None or position_order(row.position) > position_order(known)

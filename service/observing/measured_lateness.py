@@ -1,0 +1,79 @@
+"""The measured bound of out-of-orderness of a stream: what is in force, since when, and by what it was decided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from service.runtime import Stores
+from shards import LATENESS
+from streams import AutoLateness, LatenessDecider, StreamDeclaration
+
+_SECOND_US = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatenessDecision:
+    """A bound that was decided on.
+
+    Attributes:
+        at_us: When, microseconds UTC.
+        bound_us: The bound.
+        seen: What it was decided by: the number of ``events``, the ``largest_us`` of their lags, and the number of
+            those ``beyond`` the largest bound.
+    """
+
+    at_us: int
+    bound_us: int
+    seen: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredLateness:
+    """The bound of out-of-orderness of a stream with ``lateness: auto``.
+
+    Attributes:
+        bound_us: In force; the smallest where shards have different ones for a moment.
+        seen: What was measured since, as in ``LatenessDecision``; None before the first events.
+        decisions: The newest, oldest first.
+        total: The number of decisions.
+    """
+
+    bound_us: int
+    seen: Mapping[str, int] | None
+    decisions: Sequence[LatenessDecision]
+    total: int
+
+
+def measured_lateness(stores: Stores, declaration: StreamDeclaration) -> MeasuredLateness | None:
+    """What is known of the bound of a stream; None where the stream declares one, or none.
+
+    Raises:
+        RecordFormatError: What decides was written by a newer release.
+        StoreUnavailable: Redis does not answer.
+    """
+    if not isinstance(declaration.lateness, AutoLateness):
+        return None
+    known = stores.deciders.get(declaration.name, LATENESS)
+    reports = (report.streams.get(declaration.name) for report in stores.pipeline_status.shards())
+    bounds = [one.lateness_us for one in reports if one is not None and one.lateness_us is not None]
+    return MeasuredLateness(
+        bound_us=min(bounds, default=declaration.lateness.start_us),
+        seen=None if known.state is None else LatenessDecider.from_json(known.state).seen(),
+        decisions=[
+            LatenessDecision(at_us=one.at_us, bound_us=one.record["bound"], seen=one.record["seen"])
+            for one in known.decisions
+        ],
+        total=known.total,
+    )
+
+
+def as_in_force(stores: Stores, declaration: StreamDeclaration) -> StreamDeclaration:
+    """A declaration with the bound that is in force in the place of one that is measured: for matching again.
+
+    Raises:
+        RecordFormatError: What decides was written by a newer release.
+        StoreUnavailable: Redis does not answer.
+    """
+    measured = measured_lateness(stores, declaration)
+    return declaration if measured is None else replace(declaration, lateness=measured.bound_us / _SECOND_US)

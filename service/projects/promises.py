@@ -1,0 +1,56 @@
+"""Promises of ranges of keys that go with the events of a run: when each is finished, in event time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from streams import EARLIEST_US, LATEST_US, ForestallError, KeyRange, Punctuation, parse_time
+
+_SECOND_US = 1_000_000
+_MEMBERS = ("range", "by", "time")
+_FORM = 'an object such as {"range": {"from": 1, "to": 50}, "time": "2026-03-02T09:00:00Z"}, perhaps with "by"'
+
+
+class PromiseRefused(ForestallError, code="promise-refused", fault="caller"):
+    """What is to be a promise is none."""
+
+
+def read_promises(lines: bytes) -> Iterator[Punctuation]:
+    """The promises of a file of JSON lines.
+
+    Raises:
+        PromiseRefused: Says which line, and what is wrong with it.
+    """
+    for number, line in enumerate(lines.splitlines(), start=1):
+        if line.strip():
+            try:
+                yield read_promise(orjson.loads(line))
+            except (orjson.JSONDecodeError, PromiseRefused) as error:
+                raise PromiseRefused(f"line {number}: {error}") from error
+
+
+def read_promise(said: Any) -> Punctuation:
+    """A promise about a range, as it is posted; it needs a time, since a run has events of all times at once.
+
+    Args:
+        said: JSON. The time may also be a number of seconds, as in the short form of events.
+
+    Raises:
+        PromiseRefused: It is none.
+    """
+    if not isinstance(said, Mapping) or not {"range", "time"} <= said.keys() <= {*_MEMBERS}:
+        raise PromiseRefused(f"a promise in a run is {_FORM}; others end transactions, which a run does at its end")
+    by, time = said.get("by") or "", said["time"]
+    if not isinstance(by, str):
+        raise PromiseRefused(f"'by' of a promise is the name or the path of a key, got {by!r}")
+    try:
+        found = KeyRange.from_json(said["range"])
+        when_us = parse_time(time) if isinstance(time, str) else round(float(time) * _SECOND_US)
+    except (ForestallError, ValueError, TypeError, OverflowError) as error:
+        raise PromiseRefused(f"{error}; a promise in a run is {_FORM}") from error
+    if not EARLIEST_US <= when_us <= LATEST_US:
+        raise PromiseRefused(f"the time of a promise is {time!r}, which is outside the years 1 to 9999")
+    return Punctuation(range=found, by=by, time_us=when_us)

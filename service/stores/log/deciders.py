@@ -1,0 +1,156 @@
+"""The state of deciders: what decides by what all shards observe (``shards.deciding``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, cast
+
+from service.stores.connection import PREFIX, Client, register
+from service.stores.log.layout import LayoutStore
+from service.stores.log.routes import ROUTES_KEY
+from service.stores.records import decode, encode
+from streams import LAYOUT_KEY, ControlRecord, encode_control, log_key
+
+DECIDERS_KEY = PREFIX + "deciders"
+
+_KEPT = 20  # decisions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What was decided.
+
+    Attributes:
+        at_us: When, by the clock of the driver, microseconds UTC.
+        record: The members of the control record.
+    """
+
+    at_us: int
+    record: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeciderRecord:
+    """What is kept of a decider.
+
+    Attributes:
+        state: Its own, as plain JSON; None: it is new.
+        positions: Up to which place of each shard it has observed, by the number of the shard.
+        total: The number of its decisions.
+        decisions: The newest of them, oldest first.
+        stored: As it is stored; empty: it is new.
+    """
+
+    state: Mapping[str, Any] | None = None
+    positions: Mapping[str, str] = field(default_factory=dict)
+    total: int = 0
+    decisions: Sequence[Decision] = ()
+    stored: bytes = b""
+
+    def after(self, state: Mapping[str, Any], positions: Mapping[str, str], decided: Decision | None) -> DeciderRecord:
+        """The record when it has observed more.
+
+        Args:
+            state: Its own then.
+            positions: Of the shards that it has observed.
+            decided: What it decided by that.
+        """
+        new = () if decided is None else (decided,)
+        return DeciderRecord(
+            state=state,
+            positions={**self.positions, **positions},
+            total=self.total + len(new),
+            decisions=(*self.decisions, *new)[-_KEPT:],
+        )
+
+
+def decider_fields(stream: str, fields: Sequence[str]) -> list[str]:
+    """Of some fields those that are of a stream."""
+    return [name for name in fields if name.partition(" ")[0] == stream]
+
+
+class DeciderStore:
+    """Deciders by stream and name.
+
+    Args:
+        client: Where they are.
+        layout: How the log is divided.
+    """
+
+    def __init__(self, client: Client, layout: LayoutStore) -> None:
+        self._client = client
+        self._layout = layout
+        self._decide = register(client, "log/decide")
+
+    def get(self, stream: str, name: str) -> DeciderRecord:
+        """What is kept of a decider.
+
+        Raises:
+            RecordFormatError: It is damaged, or a newer release has written it.
+            StoreUnavailable: Redis does not answer.
+        """
+        stored = cast("bytes | None", self._client.hget(DECIDERS_KEY, _field(stream, name)))
+        return DeciderRecord() if stored is None else _read(stored, stream, name)
+
+    def unread(self, stream: str, name: str) -> DeciderRecord:
+        """A new record in the place of one that cannot be read."""
+        stored = cast("bytes | None", self._client.hget(DECIDERS_KEY, _field(stream, name)))
+        return DeciderRecord(stored=stored or b"")
+
+    def totals(self, name: str) -> dict[str, int]:
+        """The number of decisions of the deciders of a name, by stream."""
+        found = cast("dict[bytes, bytes]", self._client.hgetall(DECIDERS_KEY))
+        pairs = [(field.decode().partition(" "), stored) for field, stored in found.items()]
+        return {stream: _read(stored, stream, own).total for (stream, _, own), stored in sorted(pairs) if own == name}
+
+    def put(
+        self, stream: str, name: str, before: DeciderRecord, after: DeciderRecord, record: ControlRecord | None
+    ) -> bool:
+        """Keep a decider, and append what it decided to every shard.
+
+        Returns:
+            Whether the one before was still there, and the stream is.
+
+        Raises:
+            LogResharding: The log is being divided anew.
+            StoreUnavailable: Redis does not answer.
+        """
+        body = encode(
+            state=after.state,
+            positions=after.positions,
+            total=after.total,
+            decisions=[asdict(one) for one in after.decisions],
+        )
+
+        def decide(shards: int) -> Any:
+            return self._decide(
+                deciders=DECIDERS_KEY,
+                layout=LAYOUT_KEY,
+                routes=ROUTES_KEY,
+                shards=[log_key(shard) for shard in range(shards)],
+                field=_field(stream, name),
+                before=before.stored,
+                after=body,
+                stream=stream,
+                kind="" if record is None else record.KIND.value,
+                body=b"" if record is None else encode_control(record),
+                shard_count=shards,
+            )
+
+        return bool(self._layout.fitted(decide) == 1)
+
+
+def _field(stream: str, name: str) -> str:
+    return f"{stream} {name}"
+
+
+def _read(stored: bytes, stream: str, name: str) -> DeciderRecord:
+    members = decode(stored, f"what decides {name} of the stream {stream!r}")
+    return DeciderRecord(
+        state=members["state"],
+        positions=members["positions"],
+        total=members["total"],
+        decisions=tuple(Decision(**one) for one in members["decisions"]),
+        stored=stored,
+    )

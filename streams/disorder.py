@@ -1,0 +1,216 @@
+"""How far events come out of order, measured by all shards, and the bound of out-of-orderness that follows from it.
+
+The lag of an event is the newest time that its place knew just before it, less its own time; 0 where it is the newest.
+That is what the bound of out-of-orderness (``lateness``) is compared with. Lags are counted in bins whose width is an
+eighth of their size or less, as in HdrHistogram.
+
+Source: data-driven memory management for stream joins, section 3.1 of the specification, where disorder is counted in
+arrivals; here it is event time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streams.event_time import AutoLateness
+from streams.log.control import LatenessChange
+
+BLOCK_EVENTS = 256
+BLOCKS = 8
+
+_PARTS = 8  # bins of an octave
+_PART_BITS = 3
+_HEADROOM = (5, 4)  # a bound is that much larger than what was measured when it is set
+_LEAST_ROOM = (9, 8)  # and at least that much larger at any time
+_STEEPEST = 2  # a bound becomes smaller by no more than this factor at a time
+_WORTH = (3, 4)  # and only if it can be at most this part of what it is
+
+
+@dataclass(slots=True)
+class Lags:
+    """Lags of some events: a histogram, small and mergeable in any order.
+
+    Attributes:
+        events: How many events.
+        beyond: Of those, the number whose lag is beyond the limit; they are in no bin.
+        largest_us: The largest lag within the limit.
+        bins: The number of events by bin, those in order left out; at most 512 bins.
+    """
+
+    events: int = 0
+    beyond: int = 0
+    largest_us: int = 0
+    bins: Counter[int] = field(default_factory=Counter)
+
+    def add(self, lags_us: NDArray[np.int64], limit_us: int) -> None:
+        """Count events.
+
+        Args:
+            lags_us: Of each event, at least 0.
+            limit_us: Lags beyond it are counted only.
+        """
+        self.events += len(lags_us)
+        behind = lags_us[lags_us > 0]
+        within = behind[behind <= limit_us]
+        self.beyond += len(behind) - len(within)
+        if len(within):
+            self.largest_us = max(self.largest_us, int(within.max()))
+            bins, counts = np.unique(bins_of(within), return_counts=True)
+            self.bins.update(dict(zip(bins.tolist(), counts.tolist(), strict=True)))
+
+    def merge(self, other: Lags) -> None:
+        """Count what was counted elsewhere."""
+        self.events += other.events
+        self.beyond += other.beyond
+        self.largest_us = max(self.largest_us, other.largest_us)
+        self.bins.update(other.bins)
+
+    def bound_us(self, late_share: float = 0.0) -> int:
+        """A lag that no more than a share of the events exceeds; those beyond the limit are not considered.
+
+        The upper end of its bin, but no more than the largest lag.
+        """
+        allowed = int(late_share * (self.events - self.beyond))
+        for number in sorted(self.bins, reverse=True):
+            allowed -= self.bins[number]
+            if allowed < 0:
+                return min(upper_end_us(number), self.largest_us)
+        return 0
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON."""
+        return {
+            "events": self.events,
+            "beyond": self.beyond,
+            "largest_us": self.largest_us,
+            "bins": {str(number): self.bins[number] for number in sorted(self.bins)},
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """What ``to_json`` gave."""
+        bins = Counter({int(number): count for number, count in value["bins"].items()})
+        return cls(value["events"], value["beyond"], value["largest_us"], bins)
+
+
+def bins_of(lags_us: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The bin of each lag, which is at least 0; larger lags are in the same bin or a later one."""
+    _, bits = np.frexp(lags_us.astype(np.float64))
+    shift: NDArray[np.int64] = np.maximum(bits.astype(np.int64) - _PART_BITS - 1, 0)
+    found: NDArray[np.int64] = _PARTS * shift + (lags_us >> shift)
+    return found
+
+
+def upper_end_us(number: int) -> int:
+    """The largest lag of a bin."""
+    shift = max(number // _PARTS - 1, 0)
+    return ((number - _PARTS * shift + 1) << shift) - 1
+
+
+class LatenessDecider:
+    """Decides the bound of out-of-orderness of a stream with ``lateness: auto``, by what all its shards observed.
+
+    The newest ``BLOCKS`` blocks of at least ``BLOCK_EVENTS`` events each are considered, and the events after them.
+    The bound is the lag that only ``late_share`` of them exceed, and a quarter more. It rises at once where less than
+    an eighth of room is left. It falls when all blocks are newer than the last change, to half of what it was at most,
+    and only where it can fall by a quarter.
+
+    Source: data-driven memory management for stream joins, section 3.1 of the specification: the largest disorder of
+    the newest blocks, with headroom.
+    """
+
+    def __init__(self) -> None:
+        self._rules = AutoLateness()
+        self._bound_us = 0
+        self._number = -1  # nothing is known of the bound
+        self._blocks: list[Lags] = []
+        self._open = Lags()
+        self._since = 0  # blocks since the last change
+
+    def observe(self, summaries: Sequence[Mapping[str, Any]]) -> None:
+        """Take what shards observed in one step, in any order, as ``lateness_summary`` gives it.
+
+        The bound is that of the shards which know of the last decision; what others say of it is older. But where no
+        shard knows of any decision, and there should be some, the stream was declared anew.
+        """
+        if not summaries:
+            return
+        latest = max(one["number"] for one in summaries)
+        is_anew = not latest and (self._number > 1 or self._since >= BLOCKS)
+        if latest >= self._number or is_anew:
+            knowing = [one for one in summaries if one["number"] == latest]
+            self._bound_us, self._number = max(one["bound_us"] for one in knowing), latest
+            self._rules = max((AutoLateness.from_json(one["rules"]) for one in knowing), key=_members)
+        for one in summaries:
+            self._open.merge(Lags.from_json(one["lags"]))
+        if self._open.events >= BLOCK_EVENTS:
+            self._blocks = [*self._blocks[1 - BLOCKS :], self._open]
+            self._open, self._since = Lags(), self._since + 1
+
+    def decide(self) -> LatenessChange | None:
+        """Another bound, if one is needed."""
+        lag_us = self._seen().bound_us(self._rules.late_share)
+        wanted_us, least_us = (
+            self._rules.within_us(lag_us * part // whole) for part, whole in (_HEADROOM, _LEAST_ROOM)
+        )
+        if least_us <= self._bound_us:
+            if self._since < BLOCKS or wanted_us * _WORTH[1] > self._bound_us * _WORTH[0]:
+                return None
+            wanted_us = max(wanted_us, self._bound_us // _STEEPEST)
+        if wanted_us == self._bound_us:
+            return None
+        self._bound_us, self._number, self._since = wanted_us, self._number + 1, 0
+        return LatenessChange(number=self._number, bound_us=wanted_us, seen=self.seen())
+
+    def seen(self) -> dict[str, int]:
+        """What the bound is decided by: the number of events, their largest lag, and those ``beyond`` ``at_most``."""
+        found = self._seen()
+        return {"events": found.events, "largest_us": found.largest_us, "beyond": found.beyond}
+
+    def _seen(self) -> Lags:
+        found = Lags()
+        for lags in (*self._blocks, self._open):
+            found.merge(lags)
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """The state as plain JSON."""
+        return {
+            "rules": self._rules.to_json(),
+            "bound_us": self._bound_us,
+            "number": self._number,
+            "blocks": [lags.to_json() for lags in self._blocks],
+            "open": self._open.to_json(),
+            "since": self._since,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """What ``to_json`` gave."""
+        found = cls()
+        found._rules = AutoLateness.from_json(value["rules"])
+        found._bound_us, found._number, found._since = value["bound_us"], value["number"], value["since"]
+        found._blocks, found._open = [Lags.from_json(one) for one in value["blocks"]], Lags.from_json(value["open"])
+        return found
+
+
+def _members(rules: AutoLateness) -> tuple[float, ...]:
+    return astuple(rules)
+
+
+def lateness_summary(rules: AutoLateness, bound_us: int, number: int, lags: Lags) -> dict[str, Any]:
+    """What a shard says to the decider.
+
+    Args:
+        rules: As declared at this place of the log.
+        bound_us: In force at this place.
+        number: Of the last change that the shard knows; 0 before the first.
+        lags: Of the events since it said so last.
+    """
+    return {"rules": rules.to_json(), "bound_us": bound_us, "number": number, "lags": lags.to_json()}

@@ -1,0 +1,105 @@
+"""Ranges of keys that are whole numbers.
+
+Keys are texts. One is a whole number if it is written as JSON writes one of 64 bits: ``7``, ``-12`` and ``0`` are;
+``007``, ``+7``, ``7.0`` and ``a7`` are in no range. So each number has one key, and the order is that of numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from streams.columns.arrow_columns import numbers_of
+from streams.showing import shown
+
+LEAST_NUMBER, GREATEST_NUMBER = -(1 << 63), (1 << 63) - 1
+
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
+_SHORT_DIGITS = 18
+_SHORT, _LONG = r"^(0|-?[1-9][0-9]{0,17})$", r"^-?[1-9][0-9]{18}$"  # what fits into 64 bits, and what may
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyRange:
+    """The keys that are whole numbers between two bounds, both included; at least one bound is there.
+
+    Attributes:
+        low: The least; None: there is none.
+        high: The greatest; None: there is none.
+    """
+
+    low: int | None = None
+    high: int | None = None
+
+    def __contains__(self, key: str) -> bool:
+        number = whole_number(key)
+        return number is not None and self.least <= number <= self.greatest
+
+    @property
+    def least(self) -> int:
+        """The least number that can be in it."""
+        return LEAST_NUMBER if self.low is None else self.low
+
+    @property
+    def greatest(self) -> int:
+        """The greatest number that can be in it."""
+        return GREATEST_NUMBER if self.high is None else self.high
+
+    def to_json(self) -> dict[str, int]:
+        """As plain JSON."""
+        bounds = {"from": self.low, "to": self.high}
+        return {name: bound for name, bound in bounds.items() if bound is not None}
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        """What ``to_json`` gave.
+
+        Raises:
+            ValueError: Says what is wrong.
+        """
+        if not isinstance(value, Mapping) or not value or not value.keys() <= {"from", "to"}:
+            raise ValueError(f"a range has 'from', 'to' or both, got {shown(value)}")
+        for name, bound in value.items():
+            if not isinstance(bound, int) or isinstance(bound, bool) or not LEAST_NUMBER <= bound <= GREATEST_NUMBER:
+                raise ValueError(f"{name!r} of a range is a whole number of 64 bits, got {shown(bound)}")
+        found = cls(low=value.get("from"), high=value.get("to"))
+        if found.least > found.greatest:
+            raise ValueError(f"a range goes from {found.low} to {found.high}, which contains no key")
+        return found
+
+
+def whole_number(key: str) -> int | None:
+    """The whole number that a key is; None: it is none."""
+    if _WHOLE.fullmatch(key) is None:
+        return None
+    number = int(key)
+    return number if LEAST_NUMBER <= number <= GREATEST_NUMBER else None
+
+
+def whole_numbers(keys: pa.Array) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """``whole_number`` of many keys.
+
+    Args:
+        keys: Strings without nulls.
+
+    Returns:
+        Which of them are whole numbers, and of each the number; 0 of the others.
+    """
+    is_short = pc.match_substring_regex(keys, _SHORT)
+    numbers = (keys if pc.all(is_short).as_py() else pc.if_else(is_short, keys, "0")).cast(pa.int64())
+    found: NDArray[np.int64] = numbers_of(numbers).copy()
+    is_whole: NDArray[np.bool_] = cast("NDArray[np.bool_]", is_short.to_numpy(zero_copy_only=False)).copy()
+    if (pc.max(pc.binary_length(keys)).as_py() or 0) <= _SHORT_DIGITS:
+        return is_whole, found
+    for row in np.flatnonzero(pc.match_substring_regex(keys, _LONG).to_numpy(zero_copy_only=False)).tolist():
+        number = whole_number(cast("Any", keys[row]).as_py())
+        if number is not None:
+            is_whole[row], found[row] = True, number
+    return is_whole, found

@@ -1,0 +1,149 @@
+"""Files of spilled rows: each is written once, and its name is the checksum of what is in it.
+
+So a saved state that names a file finds in it what was there, whatever was written since, and processes that write the
+same rows write the same file. Nothing here knows which files are needed. A folder that was given belongs to what keeps
+the saved states, which removes the files that none of them names (``keep_only``). In a scratch folder a file is removed
+with the last run that uses it, unless a state was saved that names it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import weakref
+from collections import Counter
+from collections.abc import Collection, Iterable
+from hashlib import blake2b
+from pathlib import Path
+
+import pyarrow as pa
+
+from streams.errors import StateLost
+
+_SUFFIX = ".rows"
+_DIGEST_BYTES = 20
+
+
+class SpilledFiles:
+    """A folder of such files.
+
+    Args:
+        folder: Where they are; made when the first is written. None: a scratch folder of this process.
+        may_be_lost: Whether what needs a file that is gone has to do without it.
+    """
+
+    def __init__(self, folder: Path | None = None, *, may_be_lost: bool = False) -> None:
+        self.may_be_lost = may_be_lost
+        self._given = folder
+        self._folder = folder
+        self._users: Counter[str] = Counter()
+        self._named: set[str] = set()
+        self._verified: set[str] = set()
+        self._synced: set[str] = set()
+
+    def __reduce__(self) -> tuple[type[SpilledFiles], tuple[Path | None]]:
+        """Another process has the same folder, or a scratch folder of its own."""
+        return SpilledFiles, (self._given,)
+
+    @property
+    def folder(self) -> Path:
+        """Where the files are."""
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="forestall-rows-"))
+            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        return self._folder
+
+    def write(self, content: bytes) -> str:
+        """Write a file, not waiting for the disk (``sync``); returns its name."""
+        name = _name_of(content)
+        self._users[name] += 1
+        self._verified.discard(name)
+        self._synced.discard(name)
+        path = self.folder / name  # one that is there may be damaged: it is replaced
+        self.folder.mkdir(parents=True, exist_ok=True)
+        draft = path.with_suffix(f".{os.getpid()}.tmp")
+        with draft.open("wb") as file:
+            file.write(content)
+        draft.replace(path)
+        return name
+
+    def sync(self, names: Iterable[str]) -> None:
+        """Wait until the disk has some files, as a state that names them is to survive a crash of the machine.
+
+        Raises:
+            StateLost: One is missing.
+        """
+        unsynced = sorted(set(names) - self._synced)
+        paths = [self.folder / name for name in unsynced]
+        for path in [*paths, *sorted({path.parent for path in paths})]:
+            try:
+                handle = os.open(path, os.O_RDONLY)
+            except OSError as error:
+                raise StateLost(f"the file {path} of spilled rows cannot be read: {error}", file=path.name) from error
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+        self._synced.update(unsynced)
+
+    def use(self, name: str, size_bytes: int) -> None:
+        """A state that was saved names a file.
+
+        Raises:
+            StateLost: It is missing, or of another length.
+        """
+        path = self.folder / name
+        found = path.stat().st_size if path.is_file() else None
+        if found != size_bytes:
+            fault = "is missing" if found is None else f"has {found} bytes, not {size_bytes}"
+            raise StateLost(f"the file {path} of spilled rows {fault}", file=name)
+        self._users[name] += 1
+
+    def read(self, name: str, size_bytes: int) -> pa.Buffer:
+        """What is in a file, mapped into memory; when it is read first, its checksum is compared.
+
+        Raises:
+            StateLost: It is missing, or damaged.
+        """
+        path = self.folder / name
+        try:
+            with pa.memory_map(str(path)) as file:
+                content = file.read_buffer(size_bytes)
+        except (OSError, pa.ArrowException) as error:
+            raise StateLost(f"the file {path} of spilled rows cannot be read: {error}", file=name) from error
+        if name not in self._verified:
+            if _name_of(content) != name:
+                raise StateLost(f"the file {path} of spilled rows is damaged: its checksum is another one", file=name)
+            self._verified.add(name)
+        return content
+
+    def let_go(self, name: str) -> None:
+        """A run needs a file no more."""
+        self._users[name] -= 1
+        if self._users[name] <= 0:
+            del self._users[name]
+            self._verified.discard(name)
+            self._synced.discard(name)
+            if self._given is None and name not in self._named:
+                (self.folder / name).unlink(missing_ok=True)
+
+    def note_named(self, names: Iterable[str]) -> None:
+        """A state was saved that names these files."""
+        if self._given is None:
+            self._named.update(names)
+
+    def keep_only(self, names: Collection[str]) -> None:
+        """Remove all other files, unfinished ones of processes that died included."""
+        kept = set(names)
+        for path in self.folder.glob("*") if self.folder.is_dir() else ():
+            if path.name not in kept and path.suffix in (_SUFFIX, ".tmp"):
+                path.unlink(missing_ok=True)
+
+    def bytes_on_disk(self) -> int:
+        """Bytes of all files."""
+        return sum(path.stat().st_size for path in self.folder.glob(f"*{_SUFFIX}"))
+
+
+def _name_of(content: bytes | pa.Buffer) -> str:
+    return blake2b(content, digest_size=_DIGEST_BYTES).hexdigest() + _SUFFIX
