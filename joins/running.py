@@ -186,6 +186,7 @@ class JoinRun:
         now_us = self._join.now_us
         if self._pager is not None and now_us is not None:
             self._bring_back(self._pager, batch.key_hashes, now_us)
+            self._join.push(ItemColumns.of([(Item.TIME, 0, 0, now_us)]))
         found = None
         if self._retractions is not None:
             self._retractions.settle(self._held)
@@ -198,9 +199,12 @@ class JoinRun:
         return joined_outputs([passed, said, self._output(follows, _NO_ITEMS, self._join.next_sequence)])
 
     def _known(self) -> NDArray[np.uint64]:
-        """The keys in memory and on disk."""
+        """The keys of which something is held: events, or what has been made of those that have left their windows."""
         keys = self._join.keys()
-        return keys if self._pager is None else np.concatenate([keys, self._pager.disk.keys])
+        if self._pager is not None:
+            keys = np.concatenate([keys, self._pager.disk.keys])
+        others = [*self._totals.open, *(() if self._retractions is None else self._retractions.ledger.keys)]
+        return np.union1d(keys, np.array(others, np.uint64)) if others else keys
 
     def _forget_implied(self) -> None:
         """Forget, where they are many, keys that are over and the numbers of those that are forgotten.
@@ -278,9 +282,7 @@ class JoinRun:
             return self._nothing()
         if self._pager is not None:
             self._pager.expire(now_us)
-        keys, texts = self._join.keys().tolist(), self._texts()
-        if self._pager is not None:
-            keys += self._pager.disk.keys.tolist()
+        keys, texts = self._known().tolist(), self._texts()
         rest = np.array(sorted(keys, key=lambda key: (texts.get(key, ""), key)), np.uint64)
         cuts = [] if self._pager is None else self._pager.cuts(rest)
         inputs = range(len(self.body.inputs))
@@ -343,8 +345,7 @@ class JoinRun:
 
     def keys(self) -> NDArray[np.uint64]:
         """Hashed keys of which something is known."""
-        others = [*self._totals.open, *self._newest_keys.values()]
-        others += [] if self._retractions is None else self._retractions.ledger.keys
+        others = [*self._newest_keys.values()]
         return np.unique(np.concatenate([self._known(), np.array(others, np.uint64)]))
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
@@ -523,7 +524,7 @@ class JoinRun:
 
     def _texts(self) -> dict[int, str]:
         """The texts of hashed keys, where an event of it may still join, or there is a total."""
-        rows = self._held.rows_of(self._join.held_sequences())
+        rows = self._held.rows_of(self._beside.needed())
         held = dict(zip(self._held.hashes(rows).tolist(), self._held.keys(rows).to_pylist(), strict=True))
         held |= {key: text for key, (text, _) in self._totals.open.items()}
         for keys, some in () if self._pager is None else self._pager.texts():

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from joins.held_events import HeldEvents
 from joins.kernels.tables import JOINED
+from joins.retracting.ledger import FOREVER_US
 from joins.retracting.retractions import Retractions
 from joins.returns import packed_totals, unpacked_totals
 from joins.totalling import KeyTotals
@@ -63,9 +64,14 @@ class KnownBeside:
 
     def until_us(self, keys: Sequence[int]) -> NDArray[np.int64]:
         """See ``Beside``."""
-        if self._retractions is None:
-            return np.zeros(len(keys), np.int64)
-        return np.array([self._retractions.ledger.until_us(key) for key in keys], np.int64)
+        ledger = None if self._retractions is None else self._retractions.ledger
+        return np.array(
+            [
+                FOREVER_US if key in self._totals.open else 0 if ledger is None else ledger.until_us(key)
+                for key in keys
+            ],
+            np.int64,
+        )
 
     def needed(self) -> NDArray[np.int64]:
         """See ``Beside``."""
