@@ -66,10 +66,7 @@ class KnownBeside:
         """See ``Beside``."""
         ledger = None if self._retractions is None else self._retractions.ledger
         return np.array(
-            [
-                FOREVER_US if key in self._totals.open else 0 if ledger is None else ledger.until_us(key)
-                for key in keys
-            ],
+            [FOREVER_US if key in self._totals.open else 0 if ledger is None else ledger.until_us(key) for key in keys],
             np.int64,
         )
 
