@@ -14,6 +14,7 @@ from joins.explaining import explain
 from joins.figures import FIGURE, figures
 from joins.items import Cause, Item, ItemColumns, JoinedColumns, Why
 from joins.merging import (
+    AGAIN,
     CLOSED,
     LAST,
     MARKS,
@@ -34,6 +35,7 @@ from joins.windowed import MOST_INPUTS, JoinStats, WindowJoin
 from joins.windows import Window, WindowKind
 
 __all__ = [
+    "AGAIN",
     "CLOSED",
     "FIGURE",
     "JOIN_EXERCISE",

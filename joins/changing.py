@@ -27,4 +27,4 @@ def keeps_rows(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
 
 def _fixed(body: JoinBody) -> object:
     inputs = [(one.alias, one.stream, one.key, frozenset(one.named_types), one.retractions) for one in body.inputs]
-    return inputs, body.emit, frozenset(body.outer)
+    return inputs, body.emit, frozenset(body.outer), body.waits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from joins.errors import JoinRefused
@@ -15,6 +15,7 @@ from joins.windows import Window
 Emit: TypeAlias = Literal["each", "on_close"]
 Late: TypeAlias = Literal["report", "drop", "fail"]
 Retractions: TypeAlias = Literal["take", "event"]
+Wait: TypeAlias = Literal["none", "auto"]
 Closing: TypeAlias = Literal["unique", "clustered", "end", "punctuation", "workflow"]
 
 _TRACE_ENDS = frozenset[Closing]({"end", "punctuation", "workflow"})
@@ -29,7 +30,7 @@ _UNITS_US = {
     "d": 86_400_000_000,
     "w": 604_800_000_000,
 }
-_MEMBERS = ("inputs", "window", "emit", "outer", "return", "type", "late", "memory")
+_MEMBERS = ("inputs", "window", "emit", "outer", "return", "type", "late", "memory", "wait")
 _MEMBERS_OF_INPUT = ("stream", "as", "type", "key", "closed_by", "window", "retractions")
 
 
@@ -48,6 +49,7 @@ class JoinInput:
         closing_types: Types of which an event finishes its key; they take part.
         retractions: What retractions of a derived stream are: they take events out, or are events like others.
         retractions_us: For how long events can be retracted, where its window is not longer.
+        waits: Its keys are whole numbers that rise roughly, and are finished by what is measured (``wait: auto``).
     """
 
     alias: str
@@ -60,6 +62,7 @@ class JoinInput:
     closing_types: frozenset[str]
     retractions: Retractions = "take"
     retractions_us: int = 0
+    waits: bool = False
 
     @property
     def revocable_us(self) -> int | None:
@@ -72,9 +75,14 @@ class JoinInput:
         return not self.closings.isdisjoint(_TRACE_ENDS)
 
     @property
+    def finishes_ranges(self) -> bool:
+        """Whether it may finish ranges of keys."""
+        return self.waits or self.ends_with_traces
+
+    @property
     def closes(self) -> bool:
         """Whether its keys are finished at some time."""
-        return bool(self.closings or self.closing_types)
+        return bool(self.closings or self.closing_types or self.waits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +97,7 @@ class JoinBody:
         event_type: Their type; None: the name of the join.
         late: What to do with an event of a key that its input has finished.
         memory_rows: At most this many events per shard are kept in memory, and the others on disk; None: all in memory.
+        most_rows: Where nothing goes to disk: more events per shard than this are not to be kept; None: any number.
     """
 
     inputs: tuple[JoinInput, ...]
@@ -98,6 +107,12 @@ class JoinBody:
     event_type: str | None
     late: Late
     memory_rows: int | None = None
+    most_rows: int | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether keys are finished by what is measured."""
+        return any(one.waits for one in self.inputs)
 
     @property
     def reporting(self) -> tuple[int, ...]:
@@ -121,11 +136,13 @@ def read_join(document: Mapping[str, Any]) -> JoinBody:
     if not isinstance(found, Sequence) or isinstance(found, str) or not 2 <= len(found) <= MOST_INPUTS:
         raise JoinRefused(f"'inputs' of a join is a list of 2 to {MOST_INPUTS} inputs", field="inputs")
     usual = _window(document.get("window", "none"), "window")
-    inputs = tuple(_input(one, number, usual) for number, one in enumerate(found))
+    waits = _choice(document, "wait", get_args(Wait)) == "auto"
+    inputs = tuple(replace(_input(one, number, usual), waits=waits) for number, one in enumerate(found))
     aliases = [one.alias for one in inputs]
     if len(set(aliases)) != len(aliases):
         raise JoinRefused(f"two inputs are called alike: {', '.join(aliases)}; give each an 'as'", field="inputs")
     emit = cast("Emit", _choice(document, "emit", get_args(Emit)))
+    rows, spills = _memory(document["memory"], waits=waits) if "memory" in document else (None, False)
     body = JoinBody(
         inputs=inputs,
         emit=emit,
@@ -133,7 +150,8 @@ def read_join(document: Mapping[str, Any]) -> JoinBody:
         columns=read_columns(document.get("return"), aliases, is_on_close=emit == "on_close"),
         event_type=None if document.get("type") is None else _text(document, "type"),
         late=cast("Late", _choice(document, "late", get_args(Late))),
-        memory_rows=_memory(document["memory"]) if "memory" in document else None,
+        memory_rows=rows if spills else None,
+        most_rows=None if spills else rows,
     )
     for column in body.columns:
         if column.function == "decided_by" and column.alias not in body.outer:
@@ -228,7 +246,8 @@ def _window(value: object, place: str) -> Window:
     )
 
 
-def _memory(value: object) -> int:
+def _memory(value: object, *, waits: bool) -> tuple[int, bool]:
+    """How many events are kept in memory, and whether the others go to disk."""
     rows = value.get("rows") if isinstance(value, Mapping) else None
     if not isinstance(value, Mapping) or isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
         raise JoinRefused(
@@ -237,13 +256,16 @@ def _memory(value: object) -> int:
             field="memory",
         )
     _require_known(value, ("rows", "spill"), "'memory' of a join")
-    if value.get("spill") is not True:
+    spills = value.get("spill", False)
+    if spills is not True and not waits:
         raise JoinRefused(
-            "'memory' of a join needs 'spill: true': a join whose memory is full would else have to forget events, and "
-            "miss results; without 'memory' all events are kept in memory",
+            "'memory' of a join needs 'spill: true' or 'wait: auto': a join whose memory is full would else have to "
+            "forget events, and miss results; without 'memory' all events are kept in memory",
             field="memory",
         )
-    return rows
+    if not isinstance(spills, bool):
+        raise JoinRefused(f"'spill' of the memory of a join is true or false, got {spills!r}", field="memory")
+    return rows, spills
 
 
 def _outer(value: object, aliases: Sequence[str]) -> tuple[str, ...]:
@@ -273,15 +295,15 @@ def _require_bounds(body: JoinBody) -> None:
         if one.window.kind == "none" and not all(other.closes for other in others) and not is_purged:
             raise JoinRefused(
                 f"nothing bounds the events of the input {one.alias!r} that are kept: give it a 'window', let the "
-                f"other inputs say by 'closed_by' when their keys are finished, or give the join a 'memory' with "
-                "'spill: true'",
+                "other inputs say by 'closed_by' when their keys are finished, or give the join a 'memory' with "
+                "'spill: true', or 'wait: auto' where keys are numbers that rise roughly",
                 field=f"inputs[{number}]",
             )
         if one.window.kind == "events-of-key" and not all(other.closes for other in others) and not is_purged:
             raise JoinRefused(
                 f"the newest events of each key of the input {one.alias!r} are kept for ever, as no key finishes: "
                 f"give it a window of time, let the other inputs say by 'closed_by' when their keys are finished, or "
-                "give the join a 'memory' with 'spill: true'",
+                "give the join a 'memory' with 'spill: true', or 'wait: auto' where keys are numbers that rise roughly",
                 field=f"inputs[{number}]",
             )
 

@@ -38,6 +38,10 @@ class FinishedRanges:
         """Whether an input has finished any."""
         return any(len(least) for least, _ in self._bounds)
 
+    def are_of(self, number: int) -> bool:
+        """Whether an input has finished any."""
+        return len(self._bounds[number][0]) > 0
+
     @property
     def used_bytes(self) -> int:
         """Bytes of the intervals and numbers."""

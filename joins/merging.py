@@ -38,12 +38,15 @@ CLOSED = ".closed"
 RANGE = ".range"
 """Behind the alias of what says that all keys of a range are finished; its data are the range."""
 
+AGAIN = ".again"
+"""Behind the alias of what says that the keys of an input have begun again."""
+
 RETRACTED = ".retracted"
 """Behind the type of an event that takes another one back, and behind the alias of such an event."""
 REVOCABLE = ".revocable"
 """Behind the alias of an event that may be taken back."""
 
-MARKS = ("", LAST, CLOSED, RANGE, RETRACTED, REVOCABLE, REVOCABLE + LAST)
+MARKS = ("", LAST, CLOSED, RANGE, AGAIN, RETRACTED, REVOCABLE, REVOCABLE + LAST)
 """All of them, by number."""
 
 _PLACED = 18  # characters in front of the id
@@ -61,21 +64,21 @@ def merged_id(number: int, place: int, identity: str) -> str:
     return f"{number:02x}{place:016x}{identity}"
 
 
-def finished_range(number: int, alias: str, keys: KeyRange, time_us: int) -> EventBatch:
+def finished_range(number: int, alias: str, keys: KeyRange | None, time_us: int) -> EventBatch:
     """The row by which an input finishes a range of keys: it comes behind all events of its time and input.
 
     Args:
         number: Of the input.
         alias: Of the input.
-        keys: The range.
+        keys: The range; None: its keys begin again, so what was finished before may come again.
         time_us: When it is finished.
     """
     return EventBatch.of_hashed(
         texts_of([merged_id(number, _LAST_PLACE, "")]),
-        texts_of([alias + RANGE]).dictionary_encode(),
+        texts_of([alias + (AGAIN if keys is None else RANGE)]).dictionary_encode(),
         np.array([time_us], np.int64),
         (texts_of([""]), np.array([EVERY_KEY], np.uint64)),
-        pieces_of([orjson.dumps(keys.to_json())], pa.binary()),
+        pieces_of([orjson.dumps({} if keys is None else keys.to_json())], pa.binary()),
     )
 
 

@@ -73,12 +73,17 @@ class ReferenceJoin:
         else. What has left does not come back, and what the event has closed stays closed.
         """
         event = next(event for event in self._taken if event.sequence == sequence)
-        self._gone.update(one.sequence for one in self._taken if not self._may_join(one))
+        gone = {one.sequence for one in self._taken if not self._may_join(one)}
+        self._gone |= gone
         self._taken.remove(event)
         standing = [place for place in range(len(self.results)) if place not in self.retracted]
         self.retracted += [place for place in standing if sequence in self.results[place][1]]
         self._reported = {one for place in standing for one in self.results[place][1] if place not in self.retracted}
+        places = len(self.results)
         self._settle(Why.BY_CLOSING)
+        for place, (_, members) in enumerate(self.results[places:], places):
+            if gone.intersection(members):  # it could join nothing any more before
+                self.whys[place] = Why.BY_RETRACTION
 
     def held(self) -> set[int]:
         """Sequence numbers of the events that may still join."""

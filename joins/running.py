@@ -5,7 +5,7 @@ The merged events come in one order: by time, then by input, then as they came.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, TypeAlias
 
@@ -21,7 +21,7 @@ from joins.figures import numbers_of
 from joins.finished_ranges import FinishedRanges
 from joins.held_events import HeldEvents
 from joins.items import Item, ItemColumns, JoinedColumns
-from joins.merging import CLOSED, LAST, MARKS, RANGE, RETRACTED, REVOCABLE, original_of
+from joins.merging import AGAIN, CLOSED, LAST, MARKS, RANGE, RETRACTED, REVOCABLE, original_of
 from joins.outputs import Broken, JoinOutput, joined_outputs, with_ends
 from joins.paging import Pager
 from joins.retracting import KnownBeside, Retractions
@@ -64,7 +64,7 @@ class JoinRun:
         self._has_said_so = False
         self._newest_keys: dict[int, int] = {}  # of inputs whose events of a key come together
         self._ranges = FinishedRanges(len(body.inputs))
-        self._may_have_ranges = any(one.ends_with_traces for one in body.inputs)
+        self._may_have_ranges = any(one.finishes_ranges for one in body.inputs)
         self._broken = 0  # events of keys that their input had finished by ranges
         self._most_over = _FEW
         self._numbers = {
@@ -126,15 +126,15 @@ class JoinRun:
         if self._retractions is None and any(REVOCABLE in name for name in batch.type_names) and not self.has_stopped:
             self._retractions = Retractions(self.body, self._join, self._derived, self._totals)
             self._retractions.begin(self._held)
-        is_special = np.array([name.endswith((RANGE, RETRACTED)) for name in batch.type_names], np.bool_)
+        is_special = np.array([name.endswith((RANGE, AGAIN, RETRACTED)) for name in batch.type_names], np.bool_)
         if not is_special.any():
             return self._process(batch)
         found, first = [], 0
         for row in np.flatnonzero(is_special[batch.type_codes]).tolist():
             said = batch.slice(row, 1)
-            is_range = batch.type_names[batch.type_codes[row]].endswith(RANGE)
+            is_retraction = batch.type_names[batch.type_codes[row]].endswith(RETRACTED)
             found.append(self._process(batch.slice(first, row - first)))
-            found.append(self._finish_range(said) if is_range else self._take_back(said))
+            found.append(self._take_back(said) if is_retraction else self._finish_range(said))
             first = row + 1
         return joined_outputs([*found, self._process(batch.slice(first))])
 
@@ -164,7 +164,9 @@ class JoinRun:
         time_us = int(batch.time_us[0])
         parts = [self.advance_time(time_us)]
         if kind in self._numbers and not self.has_stopped:  # else of an input of another version
-            number, _ = self._numbers[kind]
+            number, mark = self._numbers[kind]
+            if mark == AGAIN:
+                return joined_outputs([*parts, *self._begun_again(number)])
             if self._pager is not None:
                 self._pager.expire(self._join.now_us or time_us)
             keys = self._ranges.finish(number, KeyRange.from_json(orjson.loads(said)), self._known())
@@ -197,6 +199,12 @@ class JoinRun:
             return joined_outputs([passed, replace(self._nothing(), late_retractions=(late,))])
         said, follows = found
         return joined_outputs([passed, said, self._output(follows, _NO_ITEMS, self._join.next_sequence)])
+
+    def _begun_again(self, number: int) -> Iterator[JoinOutput]:
+        """The keys of an input begin again: every key is over, and none is finished any more."""
+        if self._ranges.are_of(number):  # else the keys of another input have begun again with these
+            yield self._over(is_over=False)
+            self._newest_keys, self._ranges = {}, FinishedRanges(len(self.body.inputs))
 
     def _known(self) -> NDArray[np.uint64]:
         """The keys of which something is held: events, or what has been made of those that have left their windows."""
@@ -270,13 +278,17 @@ class JoinRun:
         self._newest_keys = {
             number: key for number, key in self._newest_keys.items() if "clustered" in body.inputs[number].closings
         }
-        if not self._may_have_ranges and any(one.ends_with_traces for one in body.inputs):
+        if not self._may_have_ranges and any(one.finishes_ranges for one in body.inputs):
             self._may_have_ranges = True
             self._note_held()
         return self._output(self._join.change([one.window for one in body.inputs]), _NO_ITEMS, self._join.next_sequence)
 
     def finish(self) -> JoinOutput:
         """No event comes any more: every input finishes every key."""
+        return self._over(is_over=True)
+
+    def _over(self, *, is_over: bool) -> JoinOutput:
+        """Every input finishes every key; ``is_over``: at the end of the input."""
         now_us = self._join.now_us
         if now_us is None or self.has_stopped:
             return self._nothing()
@@ -287,7 +299,7 @@ class JoinRun:
         cuts = [] if self._pager is None else self._pager.cuts(rest)
         inputs = range(len(self.body.inputs))
         return joined_outputs(
-            [self._closed(part, inputs, now_us, Item.CLOSING, is_over=True) for part in np.split(rest, cuts)],
+            [self._closed(part, inputs, now_us, Item.CLOSING, is_over=is_over) for part in np.split(rest, cuts)],
         )
 
     def _closed(

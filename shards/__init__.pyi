@@ -1,7 +1,7 @@
 """What the package exports; `__init__.py` loads each name where it is first asked for."""
 
 from .chains import ChainPlan, ChainShard
-from .deciding import DECIDERS, LATENESS, Decider, Deciders, Observation, decider_kind, grouped
+from .deciding import DECIDERS, LATENESS, WAIT, Decider, Deciders, Observation, decider_kind, grouped
 from .entries import Entry, StoredEntry, quarantine_note
 from .errors import (
     EntryQuarantined,
@@ -42,6 +42,7 @@ __all__ = [
     "LATENESS",
     "RESULT_KINDS",
     "STATS",
+    "WAIT",
     "AnsweringHost",
     "BoundTexts",
     "ChainPlan",

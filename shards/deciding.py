@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
-from streams import AutoLateness, ControlRecord, LatenessDecider, StreamOn
+from streams import AutoLateness, ControlRecord, LatenessDecider, StreamOn, WaitDecider
 
 LATENESS = "lateness"
+WAIT = "wait"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +72,10 @@ class DeciderKind:
     load: Callable[[Mapping[str, Any]], Decider]
 
 
-DECIDERS: Mapping[str, DeciderKind] = {LATENESS: DeciderKind(LatenessDecider, LatenessDecider.from_json)}
+DECIDERS: Mapping[str, DeciderKind] = {
+    LATENESS: DeciderKind(LatenessDecider, LatenessDecider.from_json),
+    WAIT: DeciderKind(WaitDecider, WaitDecider.from_json),
+}
 """By what is decided."""
 
 
@@ -101,7 +105,8 @@ class Deciders:
 def undecided(record: ControlRecord) -> ControlRecord:
     """A record for shards of a finite history that run apart from each other, so that nothing is decided.
 
-    A lateness that would be measured is the largest that is allowed: what is there already need not be early.
+    A lateness that would be measured is the largest that is allowed: what is there already need not be early. A join
+    with ``wait: auto`` finishes no keys before the end.
     """
     if isinstance(record, StreamOn) and isinstance(record.declaration.lateness, AutoLateness):
         return StreamOn(replace(record.declaration, lateness=record.declaration.lateness.at_most))

@@ -46,6 +46,10 @@ class RetractionLate(ShardError, code="retraction-late", fault="caller"):
     """A retraction came of an event that a join does not know, or not any more."""
 
 
+class KeyNotWhole(ShardError, code="key-not-whole", fault="caller"):
+    """The key of an event is not a whole number, in a join that waits for keys by their order."""
+
+
 class MatchLimitReached(ShardError, code="match-limit", fault="caller"):
     """More matches of a pattern were completed at once than are emitted; the rest is counted in a dead letter."""
 

@@ -98,12 +98,16 @@ class InlineShards:
                 rows += self.step(shard, len(entries)) if entries else []
         return rows
 
-    def decide(self) -> list[RowBlock]:
-        """Match until nothing waits, and say to all shards what follows from what they observed since the last call."""
+    def decide(self, stream: str | None = None) -> list[RowBlock]:
+        """Match until nothing waits, and say to all shards what follows from what they observed since the last call.
+
+        Args:
+            stream: Of posted streams what was observed in this one; None: in all.
+        """
         rows = self.settle()
-        for stream, record in self._deciders.decide(one for state in self.states for one in state.observations()):
-            self.say(stream, record)
-            self.decided[stream] += 1
+        for target, record in self._deciders.decide(one for state in self.states for one in state.observations(stream)):
+            self.say(target, record)
+            self.decided[target] += 1
         return rows
 
     def pause(self) -> list[RowBlock]:

@@ -14,11 +14,21 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from shards.deciding import Observation
 from shards.entries import Entry
 from shards.feeds import Feed
 from shards.results import ResultKind
 from shards.rows import FoundRows
-from streams import ConstraintsOn, Definition, EventBatch, Punctuation, SpilledFiles, Start, StreamDeclaration
+from streams import (
+    ConstraintsOn,
+    Definition,
+    EventBatch,
+    KeysClosed,
+    Punctuation,
+    SpilledFiles,
+    Start,
+    StreamDeclaration,
+)
 
 Single: TypeAlias = tuple[ResultKind, str, dict[str, Any]]
 Result: TypeAlias = Single | FoundRows
@@ -239,8 +249,17 @@ class SpillingHost(Host, Protocol):
 class ObservingHost(Host, Protocol):
     """A host that observes something which shards cannot decide by themselves (``shards.deciding``)."""
 
-    def observed(self) -> Mapping[str, Mapping[str, Any]]:
-        """What it observed since the last call, by the name of the decider; small, and no part of the saved state."""
+    def observed(self) -> Iterator[Observation]:
+        """What it observed since the last call; small, and no part of the saved state."""
+        ...
+
+
+@runtime_checkable
+class DecidedHost(Host, Protocol):
+    """A host for whose operators it is decided which keys are finished."""
+
+    def close_keys(self, record: KeysClosed) -> EventBatch:
+        """The events by which the host is to be told so; its place puts them into the order of its other events."""
         ...
 
 

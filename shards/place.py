@@ -16,6 +16,7 @@ from shards.errors import EventLate
 from shards.operators import (
     AnsweringHost,
     ChangingHost,
+    DecidedHost,
     FinishingHost,
     FollowingHost,
     Host,
@@ -40,6 +41,7 @@ from streams import (
     Definition,
     EventBatch,
     ForestallError,
+    KeysClosed,
     Lags,
     LatenessChange,
     Punctuation,
@@ -232,8 +234,7 @@ class Place:
         self._lags = Lags()
         for host in self._hosts.values():
             if isinstance(host, ObservingHost):
-                for name, seen in host.observed().items():
-                    yield Observation(stream=self._declaration.name, decider=name, summary=seen)
+                yield from host.observed()
 
     @property
     def _newest_us(self) -> int | None:
@@ -372,6 +373,12 @@ class Place:
         for host in self._hosts.values():
             if isinstance(host, FinishingHost):
                 yield entry, host.finish_keys(promise)
+
+    def close_keys(self, entry: Entry, record: KeysClosed) -> Iterator[Step]:
+        """Take in that inputs of joins have finished keys, in the order of other events."""
+        for host in self._hosts.values():
+            if isinstance(host, DecidedHost) and len(batch := host.close_keys(record)):
+                yield from self.process([entry], [batch])
 
     def answer(self, asked: Ask) -> Answer:
         """What a host says to a question; its state stays as it is."""

@@ -41,6 +41,7 @@ from streams import (
     Definition,
     EventBatch,
     ForestallError,
+    KeysClosed,
     LatenessChange,
     OperatorOff,
     OperatorOn,
@@ -160,9 +161,15 @@ class ShardState:
         """Numbers by stream name; those of a further key under ``<stream>@<key>``."""
         return {_label(key): place.measures() for key, place in self._places.items()}
 
-    def observations(self) -> list[Observation]:
-        """What was observed since the last call, for deciders; it is no part of the saved state."""
-        return [one for place in self._places.values() for one in place.observed()]
+    def observations(self, stream: str | None = None) -> list[Observation]:
+        """What was observed since the last call, for deciders; it is no part of the saved state.
+
+        Args:
+            stream: Of posted streams only what was observed in this one; None: of all.
+        """
+        every = self._places.values()
+        places = [one for one in every if stream in (None, one.declaration.name) or one.declaration.derived]
+        return [one for place in places for one in place.observed()]
 
     def promises(self) -> dict[str, int | None]:
         """For each derived stream that the shard feeds through the log: the time before which it adds no more to it.
@@ -417,6 +424,8 @@ class ShardState:
                 yield from main.end_trace(entry, key, time_us)
             case Punctuation() as promise:
                 yield from self._promised(promise, main, entry)
+            case KeysClosed() as closed:
+                yield from main.close_keys(entry, closed)
             case Ask() as asked:
                 place = self._places.get((entry.stream, asked.route), main)
                 yield entry, place.answer(asked)

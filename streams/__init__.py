@@ -88,6 +88,7 @@ from streams.log.control import (
     decode_control,
     encode_control,
 )
+from streams.log.keys_closed import ClosedKeys, KeysClosed
 from streams.log.operators import Definition, Input
 from streams.log.records import LAYOUT_KEY, LogEntry, RecordKind, log_key, position_order
 from streams.log.scripts import Script, ScriptInput, ScriptValue, read_script
@@ -96,6 +97,8 @@ from streams.reordering import NEVER_US, ReorderBuffer
 from streams.showing import shown
 from streams.spilled_files import SpilledFiles
 from streams.timestamps import EARLIEST_US, LATEST_US, format_time, parse_time
+from streams.waiting.chunks import KeyMonitor
+from streams.waiting.decider import ENOUGH_EVENTS, KeyFigures, WaitDecider, keys_summary
 from streams.work_budget import MOST_EVENTS, MOST_TRACES, MOST_WORK, USUAL_BUDGET, WorkBudget
 
 __all__ = [
@@ -105,6 +108,7 @@ __all__ = [
     "CONTROL_RECORDS",
     "EARLIEST_US",
     "ENDED",
+    "ENOUGH_EVENTS",
     "EVERY_KEY",
     "GREATEST_NUMBER",
     "LATEST_US",
@@ -122,6 +126,7 @@ __all__ = [
     "AutoLateness",
     "BatchFormatError",
     "Clock",
+    "ClosedKeys",
     "ConstraintsOn",
     "ControlRecord",
     "ControlRecordError",
@@ -141,8 +146,11 @@ __all__ = [
     "GrowingTexts",
     "Input",
     "KeptFolderRefused",
+    "KeyFigures",
     "KeyForm",
+    "KeyMonitor",
     "KeyRange",
+    "KeysClosed",
     "Lags",
     "Late",
     "Lateness",
@@ -176,6 +184,7 @@ __all__ = [
     "TickCause",
     "Ties",
     "TraceEnd",
+    "WaitDecider",
     "WorkBudget",
     "ascending_words",
     "borders_of",
@@ -203,6 +212,7 @@ __all__ = [
     "key_names",
     "key_of",
     "key_text",
+    "keys_summary",
     "lateness_of",
     "lateness_summary",
     "lines_of",

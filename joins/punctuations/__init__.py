@@ -1,10 +1,13 @@
 """Punctuations: promises that some values do not come any more, and the keys that they close.
 
-Purpose: patterns (constants, lists, ranges, none, anything), the set of keys that an input has closed, and the windowed
-join with punctuations of ranges. Promises: a range closes present and future keys as the constants in it would.
+Purpose: patterns (constants, lists, ranges, none, anything), the set of keys that an input has closed, the windowed
+join with punctuations of ranges, and punctuations made from events: by a buffer, by a sample, and for which attributes.
+Promises: a range closes present and future keys as the constants in it would; what a buffer releases breaks no
+punctuation that it made.
 """
 
 from joins.punctuations.closed_set import ClosedSet, closed_of
+from joins.punctuations.generating import BufferGenerator, BufferRules, Finished, HeldEvent, Released
 from joins.punctuations.patterns import (
     Anything,
     Domain,
@@ -22,28 +25,70 @@ from joins.punctuations.patterns import (
     read_pattern,
     require_domain,
 )
+from joins.punctuations.promises import (
+    FinitePunctuation,
+    ProbablePunctuation,
+    Promise,
+    Scope,
+    promise_form,
+    read_promise,
+)
 from joins.punctuations.punctuated import OverRange, PunctuatedColumns, PunctuatedJoin, PunctuationStats
+from joins.punctuations.sampling import greatest_share, least_share, sampled_punctuation, unanimous_share
+from joins.punctuations.sources import (
+    Candidate,
+    Saving,
+    SourceChoice,
+    Weights,
+    net_gain,
+    saving_of,
+    with_punctuations,
+    worthwhile,
+)
 
 __all__ = [
     "Anything",
+    "BufferGenerator",
+    "BufferRules",
+    "Candidate",
     "ClosedSet",
     "Domain",
+    "Finished",
+    "FinitePunctuation",
+    "HeldEvent",
     "Nothing",
     "OneOf",
     "OverRange",
     "Pattern",
+    "ProbablePunctuation",
+    "Promise",
     "PunctuatedColumns",
     "PunctuatedJoin",
     "PunctuationStats",
     "Range",
+    "Released",
+    "Saving",
+    "Scope",
+    "SourceChoice",
     "Value",
+    "Weights",
     "closed_of",
     "constant",
+    "greatest_share",
     "is_empty",
     "is_missing",
     "key_pattern",
+    "least_share",
     "matches",
+    "net_gain",
     "pattern_form",
+    "promise_form",
     "read_pattern",
+    "read_promise",
     "require_domain",
+    "sampled_punctuation",
+    "saving_of",
+    "unanimous_share",
+    "with_punctuations",
+    "worthwhile",
 ]

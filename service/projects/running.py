@@ -14,7 +14,7 @@ from nfa import build_query
 from service.projects.errors import ProjectRefused
 from service.registering.routing import RoutedPattern
 from shards import DEAD_LETTER, DERIVED, InlineShards, RowBlock
-from shards.errors import KeyFinished, NotDerivable, RetractionLate
+from shards.errors import KeyFinished, KeyNotWhole, NotDerivable, RetractionLate
 from shards.kinds.joins import JOIN_SUSPENSION
 from streams import (
     BLOCK_EVENTS,
@@ -37,7 +37,7 @@ Results: TypeAlias = dict[str, list[dict[str, Any]]]
 """What was found, by the name of its list."""
 
 LISTS = ("alerts", "timeouts", "ended", "deviations", "corrections")
-_SHOWN_LETTERS = (NotDerivable.code, KeyFinished.code, RetractionLate.code)
+_SHOWN_LETTERS = (NotDerivable.code, KeyFinished.code, KeyNotWhole.code, RetractionLate.code)
 EVENTS = "events"
 """The list of derived events."""
 SUSPENSIONS = "suspensions"
@@ -175,6 +175,7 @@ class ProjectRun:
         self._shards = InlineShards(1)
         self._rows: list[RowBlock] = []
         self._fed: Counter[str] = Counter()
+        self._waits = any(one.body.get("wait") for one in plan.operators)
         for stream, record in plan.records():
             self._shards.say(stream, record)
         refused = [orjson.loads(row.body)["reason"] for block in self._shards.settle() for row in block]
@@ -183,7 +184,7 @@ class ProjectRun:
 
     def feed(self, stream: str, events: EventBatch) -> None:
         """Let events of a stream come; how the events of several streams lie among each other is without meaning."""
-        if not isinstance(self._plan.declarations[stream].lateness, AutoLateness):
+        if not self._waits and not isinstance(self._plan.declarations[stream].lateness, AutoLateness):
             self._append(stream, events)
             return
         first = 0
@@ -193,7 +194,7 @@ class ProjectRun:
             first += len(part)
             self._fed[stream] += len(part)
             if not self._fed[stream] % BLOCK_EVENTS:
-                self._rows += self._shards.decide()
+                self._rows += self._shards.decide(stream)
 
     def _append(self, stream: str, events: EventBatch) -> None:
         self._shards.feed(stream, events)

@@ -6,7 +6,7 @@ own body, so that those who append to the log and the shards that apply it agree
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias, cast, get_args
 
@@ -15,9 +15,10 @@ import orjson
 from streams.declaration import StreamDeclaration
 from streams.errors import ControlRecordError
 from streams.key_ranges import KeyRange
+from streams.log.keys_closed import KeysClosed
+from streams.log.members import Members
 from streams.log.operators import Definition, Input
 from streams.log.records import RecordKind
-from streams.timestamps import EARLIEST_US, LATEST_US
 from streams.work_budget import USUAL_BUDGET, WorkBudget
 
 FORMAT_VERSION = 1
@@ -26,74 +27,6 @@ _SWITCH = "constraints"
 
 Start: TypeAlias = Literal["fresh", "migrate", "keep"]
 TickCause: TypeAlias = Literal["events", "clock"]
-
-
-class Members:
-    """The members of a body, read one by one; what is wrong names the record and the member.
-
-    Args:
-        kind: Of the record.
-        found: The members.
-    """
-
-    def __init__(self, kind: RecordKind, found: Mapping[str, Any]) -> None:
-        self._kind = kind
-        self._found = found
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._found
-
-    def get(self, name: str) -> Any:
-        """A member as it is; None where it is missing."""
-        return self._found.get(name)
-
-    def text(self, name: str) -> str:
-        """A text that is not empty."""
-        value = self.get(name)
-        if not isinstance(value, str) or not value:
-            raise self.error(name, f"{name} is {value!r}; it must be a non-empty string")
-        return value
-
-    def version(self) -> int:
-        """The member ``version``, a number from 1."""
-        value = self.get("version")
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise self.error("version", f"version is {value!r}; it must be a number from 1")
-        return value
-
-    def count(self, name: str) -> int:
-        """A whole number from 0."""
-        value = self.get(name)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            raise self.error(name, f"{name} is {value!r}; it must be a whole number from 0")
-        return value
-
-    def time_us(self, name: str) -> int | None:
-        """A time in microseconds UTC, or None."""
-        value = self.get(name)
-        if value is None:
-            return None
-        if not isinstance(value, int) or isinstance(value, bool) or not EARLIEST_US <= value <= LATEST_US:
-            raise self.error(name, f"{name} is {value!r}; it must be microseconds UTC in the years 1 to 9999")
-        return value
-
-    def choice(self, name: str, known: Sequence[str]) -> str:
-        """One of some words; the first of them where the member is missing."""
-        value = self._found.get(name, known[0])
-        if value not in known:
-            raise self.error(name, f"{name} is {value!r}; it must be {' or '.join(map(repr, known))}")
-        return str(value)
-
-    def json_object(self, name: str) -> dict[str, Any]:
-        """A JSON object."""
-        value = self.get(name)
-        if not isinstance(value, dict):
-            raise self.error(name, f"{name} is not a JSON object")
-        return value
-
-    def error(self, name: str, what: str) -> ControlRecordError:
-        """An error that names the record."""
-        return ControlRecordError(f"{self._kind.value} record: {what}", field=name)
 
 
 class ControlRecord(Protocol):
@@ -549,6 +482,7 @@ CONTROL_RECORDS: tuple[type[ControlRecord], ...] = (
     Punctuation,
     Ask,
     LatenessChange,
+    KeysClosed,
 )
 
 _BY_KIND: Mapping[RecordKind, type[ControlRecord]] = {record.KIND: record for record in CONTROL_RECORDS}

@@ -27,6 +27,7 @@ class RecordKind(StrEnum):
     PUNCTUATION = "punctuation"
     ASK = "ask"
     LATENESS = "lateness"
+    KEYS_CLOSED = "keys-closed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,11 +16,12 @@ from service.intake.posting import Intake
 from service.processes.cluster import job_options
 from service.processes.timekeeper import Timekeeper
 from service.registering.constraint_sets import ConstraintSets
+from service.registering.operators import OperatorLibrary
 from service.registering.stream_library import StreamLibrary
 from service.stores.log.deciders import DECIDERS_KEY
 from service.testing import settings_for, stats_row
 from service.upkeep.resharding import match_to_end, reshard
-from shards import LATENESS, Observation, ShardState
+from shards import LATENESS, WAIT, Observation, ShardState
 from streams import (
     LAYOUT_KEY,
     AutoLateness,
@@ -63,8 +64,8 @@ class Service:
         self.settings, self.stores, self.clock = settings, stores, clock
         self.intake = Intake(stores.log, stores.registry, settings.limits, clock)
 
-    def post(self, events):
-        report = self.intake.ingest("orders", events)
+    def post(self, events, stream="orders"):
+        report = self.intake.ingest(stream, events)
         assert report.accepted == len(events)
 
     def match(self):
@@ -178,6 +179,60 @@ def test_a_log_that_is_divided_goes_on_with_its_bound(service, orders, settings,
     service.match()
     assert [one.number for one in changes_of(orders, 5)] == [change.number + 1]
     client.flushall()
+
+
+PAID = {
+    "name": "paid",
+    "inputs": [{"stream": "placed", "as": "o"}, {"stream": "payments", "as": "p", "key": "data.order"}],
+    "wait": "auto",
+    "return": {"order": "id(o)", "payment": "id(p)"},
+}
+
+
+def numbered(stream, first, count=700):
+    """Events of numbers that rise, each up to 20 places too late."""
+    chance = random.Random(f"{stream}{first}")
+    order = sorted(range(first, first + count), key=lambda number: number + chance.uniform(0, 20))
+    return [
+        {"id": f"{stream}{number}", "type": "T", "time": (first + place) * SECOND, "key": str(number % 1_000_000)}
+        | {"data": {"order": number}}
+        for place, number in enumerate(order)
+    ]
+
+
+def test_keys_of_a_join_are_finished_at_one_place_of_the_log_and_a_replay_gives_the_same(
+    service, orders, settings, clock
+):
+    for name in ("placed", "payments"):
+        orders.registry.declare_stream(StreamDeclaration(name=name, key="subject"))
+    OperatorLibrary(orders, clock).put("join", PAID)
+    held = []
+    for batch in range(6):
+        for stream in ("placed", "payments"):
+            service.post(numbered(stream, 700 * batch), stream)
+        service.match()
+        clock.forward(6)
+        held.append(sum(one.streams["paid.inputs"].operators["join_stored"] for one in orders.pipeline_status.shards()))
+    closed = [
+        [
+            decode_control(RecordKind.KEYS_CLOSED, entry.body)
+            for entry in orders.log.read_range(shard)
+            if entry.kind == "keys-closed"
+        ]
+        for shard in range(3)
+    ]
+    assert closed[0] == closed[1] == closed[2]
+    record = orders.deciders.get("paid.inputs", WAIT)
+    assert record.total == len(closed[0]) > 2
+    assert record.decisions[-1].record == closed[0][-1].to_json()
+    said = {one.input: one.to for found in closed[0] for one in found.closed}
+    assert min(said["o"], said["p"]) > 2_500
+    assert max(held) < 5_000, "of 8,400"
+    states, _ = replayed(settings, orders)
+    joined = sum(state.measures()["paid.inputs"]["join_results"] for state in states)
+    pairs = orders.results["derived"].recent(10_000)
+    assert joined == sum(one["into"] == "paid" for one in pairs) > 3_000
+    assert sum(state.measures()["paid.inputs"]["join_violations"] for state in states) == 0
 
 
 # --- one decider --------------------------------------------------------------------------------------------------

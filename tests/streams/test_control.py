@@ -29,6 +29,7 @@ from streams.log.control import (
     decode_control,
     encode_control,
 )
+from streams.log.keys_closed import ClosedKeys, KeysClosed
 from streams.log.operators import Definition, Input
 
 RECORDS = [
@@ -58,6 +59,9 @@ RECORDS = [
     Punctuation(before_us=1_767_225_600_000_000, key="o-1"),
     Ask(id="5f0c", operator="pattern", route="customer", question={"about": "traces", "limit": 20}),
     ConstraintsOn(name="orders", version=2, document={"constraints": [{"prior": ["A", "B"]}], "end": ["End"]}),
+    KeysClosed(
+        (ClosedKeys(input="o", to=-3, time_us=5, seen={"events": 4}), ClosedKeys(input="p", to=None, time_us=6))
+    ),
     LatenessChange(number=4, bound_us=12_500_000, seen={"events": 4_100, "largest_us": 10_000_000, "beyond": 1}),
 ]
 BUDGET = WorkBudget(per_event=1, per_trace=20, traces=0, forgiven_after=300)

@@ -8,18 +8,20 @@ from typing import Any
 
 import orjson
 
-from joins import Broken, JoinOutput, JoinRun, keeps_rows, read_join
+from joins import Broken, JoinOutput, JoinRun, finished_range, keeps_rows, read_join
 from shards.errors import KeyFinished, RetractionLate, ShardError
 from shards.kinds.joins.result_kinds import JOIN_SUSPENSION
-from shards.kinds.joins.rows import derived_rows
+from shards.kinds.joins.rows import derived_rows, letter_body
 from shards.operators import KeyChoice, Origin, Result, SavedHost
 from shards.results import DEAD_LETTER
-from shards.rows import dead_letter_body, row_id
+from shards.rows import row_id
 from streams import (
     ConstraintsOn,
     ControlRecordError,
     Definition,
     EventBatch,
+    KeyRange,
+    KeysClosed,
     SpilledFiles,
     Start,
     StateLost,
@@ -168,6 +170,20 @@ class JoinHost:
             keys = run.keys()
             run.drop(~is_kept(keys), keys)
 
+    def close_keys(self, record: KeysClosed) -> EventBatch:
+        """The merged events by which inputs finish keys up to their closing keys."""
+        found = []
+        for run, _ in self.runs.values():
+            numbers = {one.alias: number for number, one in enumerate(run.body.inputs) if one.waits}
+            found += [
+                finished_range(
+                    numbers[one.input], one.input, None if one.to is None else KeyRange(high=one.to), one.time_us
+                )
+                for one in record.closed
+                if one.input in numbers
+            ]
+        return EventBatch.joined(found) if found else EventBatch.from_events([])
+
     @property
     def files(self) -> Collection[str]:
         """Names of the files of rows that are needed."""
@@ -245,19 +261,8 @@ def _late_retraction(run: JoinRun, late: Broken, origin: Origin) -> Result:
 def _dead_letter(run: JoinRun, broken: Broken, origin: Origin, error: ShardError) -> Result:
     event, stream = broken.event, _source(run, broken)
     identity = row_id(DEAD_LETTER, stream, error.code, run.name, run.version, broken.alias, event.id, event.time_us)
-    shown = {"id": event.id, "type": event.type, "time": format_time(event.time_us), "key": event.key}
-    body = {
-        **dead_letter_body(origin.shard, origin.entry, error),
-        "id": identity,
-        "stream": stream,
-        "pattern": run.name,
-        "version": run.version,
-        "key": event.key,
-        "event_id": event.id,
-        "event_type": event.type,
-        "event": orjson.dumps({**shown, "data": event.data}).decode(),
-    }
-    return DEAD_LETTER, identity, body
+    body = letter_body(event, origin, error, identity)
+    return DEAD_LETTER, identity, {**body, "stream": stream, "pattern": run.name, "version": run.version}
 
 
 def _suspension(run: JoinRun, broken: Broken, stream: str, origin: Origin) -> Result:
@@ -297,9 +302,15 @@ def _said(broken: Broken) -> str:
 
 
 def _why(run: JoinRun, broken: Broken) -> str:
+    closes = next(one for one in run.body.inputs if one.alias == broken.alias)
+    fault = (
+        "the event is later than any was before it, by its key, or the keys have begun again"
+        if closes.waits
+        else ("closed_by of the input is too early, or the event is late")
+    )
     return (
         f"the input {broken.alias!r} of the join {run.name!r} had said that no more events of the key "
-        f"{broken.event.key!r} come; closed_by of the input is too early, or the event is late"
+        f"{broken.event.key!r} come; {fault}"
     )
 
 

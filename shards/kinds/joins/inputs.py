@@ -26,7 +26,8 @@ from joins import (
     value_at,
 )
 from nfa import EndedTraces, IdleTraces
-from shards.kinds.joins.rows import derived_rows
+from shards.deciding import WAIT, Observation
+from shards.kinds.joins.rows import derived_rows, refused_letters
 from shards.kinds.joins.ruled_out import RuledOut
 from shards.kinds.joins.sources import source_of
 from shards.operators import KeyChoice, Origin, Result, SavedHost
@@ -39,14 +40,18 @@ from streams import (
     Definition,
     Event,
     EventBatch,
+    KeyMonitor,
     Punctuation,
     Start,
     StreamDeclaration,
     column_of,
     key_hash,
     key_of,
+    keys_summary,
     pieces_of,
     texts_of,
+    whole_number,
+    whole_numbers,
 )
 
 _CLOSING = np.int8(MARKS.index(CLOSED))
@@ -65,6 +70,7 @@ class Merged:
         is_rekeyed: Whether they go through the log to the shards of their keys.
         events: The events.
         sources: Strings: the keys in their stream.
+        refused: Events that are not handed on, as their keys are no whole numbers.
     """
 
     operator: tuple[str, int]
@@ -72,6 +78,7 @@ class Merged:
     is_rekeyed: bool
     events: EventBatch
     sources: pa.Array
+    refused: EventBatch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +98,10 @@ class MergedOutput:
         return ((one.into, one.events) for one in self.found if not one.is_rekeyed and len(one.events))
 
     def results(self, origin: Origin) -> Iterator[Result]:
-        """A row for each of those that go to another shard."""
+        """A row for each of those that go to another shard, and a dead letter for each that is refused."""
         for one in self.found:
+            if one.refused is not None:
+                yield from refused_letters(one.refused, one.operator, origin)
             if one.is_rekeyed and len(one.events):
                 streams = self.stream, one.into
                 yield derived_rows(one.events, one.sources, streams, one.operator, is_merged=True)
@@ -110,6 +119,8 @@ class JoinInputHost:
         newest_us: How far time has come.
         ruled_out: What constraints say of inputs that are finished by them; None: there is no such input.
         idle: When each trace had its newest event, where traces end without one after a while, and inputs with them.
+        monitors: Of each input of a join with ``wait: auto`` what its keys were since that was last asked for.
+        refused: Of each of these the number of events whose keys are no whole numbers.
     """
 
     declaration: StreamDeclaration
@@ -119,6 +130,8 @@ class JoinInputHost:
     newest_us: int | None = None
     ruled_out: RuledOut | None = None
     idle: IdleTraces | None = None
+    monitors: dict[str, KeyMonitor] = field(default_factory=dict)
+    refused: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, declaration: StreamDeclaration, route: str, saved: SavedHost | None) -> JoinInputHost:
@@ -134,6 +147,8 @@ class JoinInputHost:
             dict(saved.head["counts"]),
             saved.head["newest_us"],
             None if ruled_out is None else RuledOut.load(ruled_out, declaration.ties),
+            monitors={name: KeyMonitor() for name, (_, body) in running.items() if body.get("wait")},
+            refused=dict(saved.head.get("refused", {})),
         )
         host._follow_idle({name: np.frombuffer(one, _IDLE[name]) for name, one in saved.sections.items()})
         return host
@@ -152,6 +167,10 @@ class JoinInputHost:
         """Start an input."""
         self.running[definition.name] = definition.version, definition.body
         self.counts.setdefault(definition.name, 0)
+        self.monitors.pop(definition.name, None)
+        if definition.body.get("wait"):
+            self.monitors[definition.name] = KeyMonitor()
+            self.refused.setdefault(definition.name, 0)
         self._follow_idle()
         if self.ruled_out is not None:
             self.ruled_out.restart(definition.name)
@@ -173,6 +192,8 @@ class JoinInputHost:
         if name not in self.running:
             raise ControlRecordError(f"no input {name!r} of a join runs on the stream {self.declaration.name!r}")
         del self.running[name], self.counts[name]
+        self.monitors.pop(name, None)
+        self.refused.pop(name, None)
         if not self._by_constraints:
             self.ruled_out = None
         self._follow_idle()
@@ -234,7 +255,7 @@ class JoinInputHost:
                 sources=texts_of([key]),
             )
             for name, (version, body) in self.running.items()
-            if body["ends"] and body["path"] is None
+            if body["ends"] and body["path"] is None and (name not in self.monitors or whole_number(key) is not None)
         ]
         return MergedOutput(self.declaration.name, tuple(ended))
 
@@ -276,8 +297,17 @@ class JoinInputHost:
             self.idle.forget(keys[~is_kept(keys)])
 
     def measures(self) -> Mapping[str, int]:
-        """How many events were handed on."""
-        return {"handed_on": sum(self.counts.values())}
+        """How many events were handed on, and how many not, as their keys are no whole numbers."""
+        refused = {"refused": sum(self.refused.values())} if self.refused else {}
+        return {"handed_on": sum(self.counts.values()), **refused}
+
+    def observed(self) -> Iterator[Observation]:
+        """What the keys of inputs were whose join waits for them by their order."""
+        for name, monitor in self.monitors.items():
+            version, body = self.running[name]
+            if chunks := monitor.taken():
+                summary = keys_summary(version, body["alias"], chunks, self.newest_us)
+                yield Observation(stream=body["into"], decider=WAIT, summary=summary)
 
     def dump(self) -> SavedHost:
         """The definitions and counts."""
@@ -285,6 +315,8 @@ class JoinInputHost:
         head: dict[str, Any] = {"running": running, "counts": self.counts, "newest_us": self.newest_us}
         if self.ruled_out is not None:
             head["ruled_out"] = self.ruled_out.dump()
+        if self.refused:
+            head["refused"] = self.refused
         arrays = {} if self.idle is None else self.idle.dump_arrays()
         return SavedHost(head=head, sections={name: array.tobytes() for name, array in arrays.items()})
 
@@ -372,14 +404,18 @@ class JoinInputHost:
         marks = of_types[batch.type_codes[rows[order]]]
         marks[is_closing[order]] = _CLOSING
         chosen, is_closing = batch.take(rows[order]), is_closing[order]
-        sources = chosen.columns.column("key")
+        sources, refused = chosen.columns.column("key"), None
+        if not is_here:
+            chosen, rows = _keyed_by(body["path"], chosen)
+            sources, marks, is_closing = sources.take(column_of(rows)), marks[rows], is_closing[rows]
+        if name in self.monitors:
+            rows, refused = self._watched(name, chosen, marks != _CLOSING)
+            chosen, sources = chosen.take(rows), sources.take(column_of(rows))
+            marks, is_closing = marks[rows], is_closing[rows]
+        places = np.zeros(len(chosen), np.uint64)
         if is_here:
             places = self.counts[name] + 1 + np.arange(len(chosen), dtype=np.uint64)
             self.counts[name] += len(chosen)
-        else:
-            chosen, rows = _keyed_by(body["path"], chosen)
-            sources, marks, is_closing = sources.take(column_of(rows)), marks[rows], is_closing[rows]
-            places = np.zeros(len(chosen), np.uint64)
         ids, data = chosen.columns.column("id"), chosen.columns.column("data")
         data = merged_data(chosen.type_names, chosen.type_codes, data)
         if is_closing.any():
@@ -392,8 +428,24 @@ class JoinInputHost:
             data,
         )
         return Merged(
-            operator=(name, version), into=body["into"], is_rekeyed=not is_here, events=events, sources=sources
+            operator=(name, version),
+            into=body["into"],
+            is_rekeyed=not is_here,
+            events=events,
+            sources=sources,
+            refused=refused,
         )
+
+    def _watched(
+        self, name: str, batch: EventBatch, is_event: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.intp], EventBatch | None]:
+        """Observe the keys of some rows; those that are whole numbers, and the events whose keys are none."""
+        is_whole, keys = whole_numbers(batch.columns.column("key"))
+        is_seen = is_whole & is_event
+        self.monitors[name].add(batch.time_us[is_seen], keys[is_seen])
+        strangers = np.flatnonzero(is_event & ~is_whole)
+        self.refused[name] += len(strangers)
+        return np.flatnonzero(is_whole), batch.take(strangers) if len(strangers) else None
 
 
 def _takes_back(event_type: str, body: Mapping[str, Any]) -> bool:

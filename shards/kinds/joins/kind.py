@@ -20,7 +20,7 @@ from shards.operators import Host, SavedHost
 from shards.results import ResultKind
 from streams import Definition, ForestallError, Input, SpilledFiles, StreamDeclaration
 
-_OWN = ("inputs", "window", "emit", "outer", "return", "type", "late", "memory")
+_OWN = ("inputs", "window", "emit", "outer", "return", "type", "late", "memory", "wait")
 _INPUT = "join-input"
 
 
@@ -69,7 +69,7 @@ class JoinKind:
 
     def spills(self, definition: Definition) -> bool:
         """Whether a join has a bounded memory."""
-        return "memory" in definition.body
+        return bool(definition.body.get("memory", {}).get("spill"))
 
     def read(self, document: Mapping[str, Any], declared: Callable[[str], StreamDeclaration]) -> Definition:
         """The join that a document describes.
@@ -116,6 +116,7 @@ class JoinKind:
                 "path": path,
                 **({"workflow": True} if by_constraints else {}),
                 **({"retracts": True} if declaration.derived and one.retractions == "take" else {}),
+                **({"wait": True} if one.waits else {}),
             }
             found.append(
                 Definition(

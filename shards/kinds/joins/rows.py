@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
+import orjson
 import pyarrow as pa
 
-from shards.results import DERIVED
-from shards.rows import FoundRows
-from streams import EventBatch, joined_texts, json_contents, json_text, time_texts
+from shards.errors import KeyNotWhole
+from shards.operators import Origin, Single
+from shards.results import DEAD_LETTER, DERIVED
+from shards.rows import FoundRows, dead_letter_body, row_id
+from streams import (
+    Event,
+    EventBatch,
+    ForestallError,
+    format_time,
+    joined_texts,
+    json_contents,
+    json_text,
+    time_texts,
+)
 
 
 def derived_rows(
@@ -45,3 +60,47 @@ def derived_rows(
     )
     about = {"stream": stream, "pattern": name, "into": into}
     return FoundRows.about(DERIVED, columns.column("id"), bodies, [about], np.zeros(len(events), np.int32))
+
+
+def refused_letters(events: EventBatch, operator: tuple[str, int], origin: Origin) -> Iterator[Single]:
+    """Dead letters of events whose keys are no whole numbers, in a join with ``wait: auto``.
+
+    Args:
+        events: They have the key of the join.
+        operator: Name and version of the input: that of the join, and the alias.
+        origin: What they come from.
+    """
+    name, version = operator
+    join, _, alias = name.rpartition(".")
+    stream = origin.entry.stream
+    for event in events.to_events():
+        error = KeyNotWhole(
+            f"event {event.id!r} of type {event.type!r} has the key {event.key!r}; the join {join!r} has wait: auto, "
+            f"so keys of its input {alias!r} have to be whole numbers such as 7 or -12"
+        )
+        identity = row_id(DEAD_LETTER, stream, error.code, join, version, alias, event.id, event.time_us)
+        yield (
+            DEAD_LETTER,
+            identity,
+            {**letter_body(event, origin, error, identity), "pattern": join, "version": version},
+        )
+
+
+def letter_body(event: Event, origin: Origin, error: ForestallError, identity: str) -> dict[str, Any]:
+    """What a dead letter says of an event that a join does not take.
+
+    Args:
+        event: As the join has it.
+        origin: What it comes from.
+        error: Why.
+        identity: Of the dead letter.
+    """
+    shown = {"id": event.id, "type": event.type, "time": format_time(event.time_us), "key": event.key}
+    return {
+        **dead_letter_body(origin.shard, origin.entry, error),
+        "id": identity,
+        "key": event.key,
+        "event_id": event.id,
+        "event_type": event.type,
+        "event": orjson.dumps({**shown, "data": event.data}).decode(),
+    }

@@ -65,9 +65,17 @@ JOIN_SCHEMA: Mapping[str, Any] = {
             "type": "object",
             "description": "At most this many events of each shard are in memory, the others on disk; lets a join be "
             "that nothing else bounds (default: all are in memory).",
-            "required": ["rows", "spill"],
-            "properties": {"rows": {"type": "integer", "minimum": 1}, "spill": {"const": True}},
+            "required": ["rows"],
+            "properties": {
+                "rows": {"type": "integer", "minimum": 1},
+                "spill": {"type": "boolean", "description": "Has to be true without wait: auto."},
+            },
             "additionalProperties": False,
+        },
+        "wait": {
+            "enum": ["none", "auto"],
+            "description": "auto: keys are whole numbers that rise roughly; how far out of order they are is measured, "
+            "and keys that are not expected any more are finished by that (default: none).",
         },
         "late": {
             "enum": ["report", "drop", "fail"],

@@ -1,0 +1,69 @@
+"""The control record by which the inputs of a join with ``wait: auto`` finish keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+from streams.key_ranges import GREATEST_NUMBER, LEAST_NUMBER
+from streams.log.members import Members
+from streams.log.records import RecordKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosedKeys:
+    """What one input finishes.
+
+    Attributes:
+        input: Its alias.
+        to: Its closing key: no event of a key up to this one, and of a later time than ``time_us``, is expected. None:
+            its keys have begun again, so all that was finished before may come again.
+        time_us: When, in event time.
+        seen: What it was decided by, for people.
+    """
+
+    input: str
+    to: int | None
+    time_us: int
+    seen: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON."""
+        return {"input": self.input, "to": self.to, "time": self.time_us, "seen": self.seen}
+
+
+@dataclass(frozen=True, slots=True)
+class KeysClosed:
+    """Inputs of the join whose merged events the stream has finish keys, by what all shards observed.
+
+    Attributes:
+        closed: Of each input that finishes some.
+    """
+
+    KIND: ClassVar[RecordKind] = RecordKind.KEYS_CLOSED
+
+    closed: tuple[ClosedKeys, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The members of its body."""
+        return {"closed": [one.to_json() for one in self.closed]}
+
+    @classmethod
+    def from_json(cls, members: Members) -> Self:
+        """The record that ``to_json`` has written."""
+        found = members.get("closed")
+        if not isinstance(found, list) or not found or not all(isinstance(one, dict) for one in found):
+            raise members.error("closed", f"closed is {found!r}; it must be a list of objects")
+        return cls(tuple(_closed(Members(cls.KIND, one)) for one in found))
+
+
+def _closed(members: Members) -> ClosedKeys:
+    to, time_us = members.get("to"), members.time_us("time")
+    is_whole = isinstance(to, int) and not isinstance(to, bool) and LEAST_NUMBER <= to <= GREATEST_NUMBER
+    if to is not None and not is_whole:
+        raise members.error("to", f"to is {to!r}; it must be a whole number of 64 bits, or null")
+    if time_us is None:
+        raise members.error("time", "time is None; it must be microseconds UTC")
+    seen = members.json_object("seen") if "seen" in members else {}
+    return ClosedKeys(input=members.text("input"), to=to, time_us=time_us, seen=seen)

@@ -1,0 +1,188 @@
+"""Keys that rise roughly, summed up in chunks of events, from which follows how far they come out of order.
+
+The *distance* of an event is how far its key is below the highest key of an event before it; 0 where none is higher.
+Keys are whole numbers. Events are in the order of time; one that is older than an event of the same shard before it
+counts as of that time, as it comes no earlier. Shards know their own events only. Their chunks have times, and so an
+event of one shard can be compared with those of another that came before it.
+
+Source: data-driven memory management for stream joins, section 3.1 of the specification, where disorder is counted in
+arrivals. A shard that has a part of the keys knows no positions in the whole stream; keys mean the same everywhere.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple, dataclass
+from operator import attrgetter
+
+import numpy as np
+from numpy.typing import NDArray
+
+MOST_CHUNKS = 64
+"""Of what a shard says at a time."""
+
+_CHUNK_EVENTS = 16
+_MOST_WAITING = 8_192  # events that are not in chunks yet
+
+
+@dataclass(frozen=True, slots=True)
+class KeyChunk:
+    """Some events of one input, one after the other in the order of their time.
+
+    Attributes:
+        first_us: Time of the first.
+        last_us: Time of the last.
+        events: How many.
+        least: The lowest key.
+        greatest: The highest key.
+        distance: The largest distance of one of them from another one of them.
+    """
+
+    first_us: int
+    last_us: int
+    events: int
+    least: int
+    greatest: int
+    distance: int
+
+    def to_json(self) -> list[int]:
+        """As plain JSON."""
+        return list(astuple(self))
+
+
+def chunks_of(times_us: NDArray[np.int64], keys: NDArray[np.int64], most: int = MOST_CHUNKS) -> list[KeyChunk]:
+    """Chunks of events in their order: of 16 events, or more where there would be too many.
+
+    Args:
+        times_us: Ascending.
+        keys: Of the same events.
+        most: At most so many chunks.
+    """
+    size = _CHUNK_EVENTS
+    while len(keys) > size * most:
+        size *= 2
+    return [_chunk(times_us[at : at + size], keys[at : at + size]) for at in range(0, len(keys), size)]
+
+
+def _chunk(times_us: NDArray[np.int64], keys: NDArray[np.int64]) -> KeyChunk:
+    behind = np.maximum.accumulate(keys).astype(np.uint64) - keys.astype(np.uint64)  # no more than 64 bits hold
+    return KeyChunk(int(times_us[0]), int(times_us[-1]), len(keys), int(keys.min()), int(keys.max()), int(behind.max()))
+
+
+def joined(first: KeyChunk, second: KeyChunk) -> KeyChunk:
+    """Two chunks as one; events that may be before others of the other chunk count as such."""
+    apart = (
+        one.greatest - other.least for one, other in ((first, second), (second, first)) if one.first_us < other.last_us
+    )
+    return KeyChunk(
+        min(first.first_us, second.first_us),
+        max(first.last_us, second.last_us),
+        first.events + second.events,
+        min(first.least, second.least),
+        max(first.greatest, second.greatest),
+        max(first.distance, second.distance, *apart),
+    )
+
+
+def fewer(chunks: Sequence[KeyChunk], most: int) -> list[KeyChunk]:
+    """At most so many chunks: neighbours in time are joined."""
+    found = sorted(chunks, key=attrgetter("first_us", "last_us"))
+    while len(found) > most:
+        pairs = [joined(one, other) for one, other in zip(found[::2], found[1::2], strict=False)]
+        found = pairs + found[2 * len(pairs) :]
+    return found
+
+
+def farthest(before: Iterable[KeyChunk], after: Iterable[KeyChunk]) -> int:
+    """The largest distance that events of some chunks may have from earlier events of other ones.
+
+    An event may be before another one if its chunk begins before the other one's ends. So what is found is at least
+    what the events have, and no more where the chunks do not overlap.
+
+    Args:
+        before: With the earlier events.
+        after: With the later ones; a chunk that is in both is not compared with itself.
+    """
+    ordered = sorted(before, key=attrgetter("first_us"))
+    firsts = [one.first_us for one in ordered]
+    highest: list[tuple[KeyChunk, KeyChunk | None]] = []  # of each beginning the two chunks with the highest keys
+    for one in ordered:
+        if not highest:
+            highest.append((one, None))
+            continue
+        first, second = highest[-1]
+        if one.greatest > first.greatest:
+            first, second = one, first
+        elif second is None or one.greatest > second.greatest:
+            second = one
+        highest.append((first, second))
+    found = 0
+    for later in after:
+        if place := bisect_left(firsts, later.last_us):
+            first, second = highest[place - 1]
+            other = second if first is later else first
+            if other is not None:
+                found = max(found, other.greatest - later.least)
+    return found
+
+
+class KeyMonitor:
+    """What one shard says of the events of an input; small, however many they are, and no part of the saved state."""
+
+    def __init__(self) -> None:
+        self._newest_us: int | None = None
+        self._waiting: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+        self._events = 0
+        self._chunks: list[KeyChunk] = []
+
+    def add(self, times_us: NDArray[np.int64], keys: NDArray[np.int64]) -> None:
+        """Note events in their order.
+
+        Args:
+            times_us: Their times.
+            keys: Their keys.
+        """
+        if not len(keys):
+            return
+        if self._newest_us is not None:
+            times_us = np.maximum(times_us, self._newest_us)
+        times_us = np.maximum.accumulate(times_us)
+        self._newest_us = int(times_us[-1])
+        self._waiting.append((times_us, keys))
+        self._events += len(keys)
+        if self._events >= _MOST_WAITING:
+            self._put_into_chunks()
+
+    def taken(self) -> list[KeyChunk]:
+        """Chunks of the events since the last call, in order."""
+        self._put_into_chunks(is_all=True)
+        found, self._chunks = self._chunks, []
+        return found
+
+    def _put_into_chunks(self, *, is_all: bool = False) -> None:
+        """Where the cuts are depends on the number of events only."""
+        if not self._events:
+            return
+        times_us, keys = (np.concatenate(some) for some in zip(*self._waiting, strict=True))
+        whole = len(keys) if is_all else len(keys) - len(keys) % _MOST_WAITING
+        for at in range(0, whole, _MOST_WAITING):
+            until = min(at + _MOST_WAITING, whole)
+            self._chunks = _in_order([*self._chunks, *chunks_of(times_us[at:until], keys[at:until])])
+        self._waiting = [(times_us[whole:], keys[whole:])] if whole < len(keys) else []
+        self._events = len(keys) - whole
+
+
+def _in_order(chunks: list[KeyChunk]) -> list[KeyChunk]:
+    """At most ``MOST_CHUNKS`` of chunks that follow each other."""
+    while len(chunks) > MOST_CHUNKS:
+        pairs = [_followed(one, other) for one, other in zip(chunks[::2], chunks[1::2], strict=False)]
+        chunks = pairs + chunks[2 * len(pairs) :]
+    return chunks
+
+
+def _followed(first: KeyChunk, second: KeyChunk) -> KeyChunk:
+    """Two chunks as one, the second of which comes behind the first."""
+    distance = max(first.distance, second.distance, first.greatest - second.least)
+    least, greatest = min(first.least, second.least), max(first.greatest, second.greatest)
+    return KeyChunk(first.first_us, second.last_us, first.events + second.events, least, greatest, distance)

@@ -1,0 +1,253 @@
+"""Decides which keys the inputs of a join with ``wait: auto`` have finished.
+
+Source: data-driven memory management for stream joins, sections 2.3 (closing key), 3.1 (the largest disorder of the
+newest blocks, with headroom) and 6 (keys that begin again) of the specification.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from operator import attrgetter
+from typing import Any, Self
+
+from streams.key_ranges import GREATEST_NUMBER, LEAST_NUMBER
+from streams.log.keys_closed import ClosedKeys, KeysClosed
+from streams.waiting.chunks import KeyChunk, farthest, fewer
+
+BLOCK_EVENTS = 256
+BLOCKS = 8
+ENOUGH_EVENTS = 1_024
+"""So many events come before the first decision, and so many of finished keys one after the other begin again."""
+
+_HEADROOM = (5, 4)  # what is measured is taken that much larger
+_WORTH = 4  # a closing key rises by at least this part of the distance
+_CHUNKS_OF_BLOCK = 32
+_CHUNKS_OF_STEP = 512
+
+
+@dataclass(slots=True)
+class KeyBlock:
+    """Some events of an input, of all shards.
+
+    Attributes:
+        events: How many.
+        distance: The largest distance that was found while it was the newest.
+        chunks: What is known of them.
+    """
+
+    events: int = 0
+    distance: int = 0
+    chunks: list[KeyChunk] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON."""
+        return {"events": self.events, "distance": self.distance, "chunks": [one.to_json() for one in self.chunks]}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """What ``to_json`` gave."""
+        return cls(value["events"], value["distance"], [KeyChunk(*one) for one in value["chunks"]])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyFigures:
+    """What is known of an input.
+
+    Attributes:
+        events: Of the newest blocks.
+        distance: The largest distance among them.
+        room: How far below the highest key the closing key is: the distance with headroom.
+        highest: The highest key among them; None: there were none.
+        rise: By how much the highest key rose in them.
+        span_us: The time between the first and the last of them.
+        reached_us: How far time has come.
+    """
+
+    events: int
+    distance: int
+    room: int
+    highest: int | None
+    rise: int
+    span_us: int
+    reached_us: int | None
+
+
+class InputKeys:
+    """What all shards said of one input."""
+
+    def __init__(self) -> None:
+        self._blocks: list[KeyBlock] = []
+        self._open = KeyBlock()
+        self._said: int | None = None  # the closing key
+        self._below = 0  # events of finished keys since the last one of another key
+        self._reached_us: int | None = None
+
+    def observe(self, chunks: Sequence[KeyChunk], reached_us: int | None) -> None:
+        """Take events of one step.
+
+        Args:
+            chunks: Of all shards, in any order.
+            reached_us: How far time has come where it has come farthest.
+        """
+        if reached_us is not None:
+            self._reached_us = reached_us if self._reached_us is None else max(self._reached_us, reached_us)
+        if not chunks:
+            return
+        new, old = fewer(chunks, _CHUNKS_OF_STEP), self._chunks()
+        for one in sorted(new, key=attrgetter("last_us")):
+            is_below = self._said is not None and one.greatest <= self._said
+            self._below = self._below + one.events if is_below else 0
+        found = max(farthest([*old, *new], new), farthest(new, old), *(one.distance for one in new))
+        self._open.distance = min(max(self._open.distance, found), GREATEST_NUMBER)
+        self._open.events += sum(one.events for one in new)
+        self._open.chunks += new
+        if self._open.events >= BLOCK_EVENTS:
+            self._open.chunks = fewer(self._open.chunks, _CHUNKS_OF_BLOCK)
+            self._blocks = [*self._blocks[1 - BLOCKS :], self._open]
+            self._open = KeyBlock()
+
+    def decide(self, name: str) -> ClosedKeys | None:
+        """What is finished, where that is news.
+
+        The highest key is that of events behind which a block of others has come. So one odd key closes nothing: it
+        makes the distance large before it could.
+
+        Args:
+            name: Of the input.
+        """
+        if self._reached_us is None:
+            return None
+        if self._below >= ENOUGH_EVENTS:
+            found = ClosedKeys(input=name, to=None, time_us=self._reached_us, seen=self.seen())
+            self._blocks, self._open, self._said, self._below = [], KeyBlock(), None, 0
+            return found
+        highest, figures = self._settled(), self.figures()
+        if highest is None or figures.events < ENOUGH_EVENTS:
+            return None
+        closing = highest - figures.room - 1
+        least = max(1, figures.room // _WORTH)
+        if closing < LEAST_NUMBER or (self._said is not None and closing < self._said + least):
+            return None
+        self._said = closing
+        return ClosedKeys(input=name, to=closing, time_us=self._reached_us, seen=self.seen())
+
+    def figures(self) -> KeyFigures:
+        """What is known now."""
+        blocks, chunks = [*self._blocks, self._open], self._chunks()
+        distance = max(one.distance for one in blocks)
+        highest = max((one.greatest for one in chunks), default=None)
+        first = min(chunks, key=attrgetter("first_us"), default=None)
+        return KeyFigures(
+            events=sum(one.events for one in blocks),
+            distance=distance,
+            room=min(-(-distance * _HEADROOM[0] // _HEADROOM[1]), GREATEST_NUMBER),
+            highest=highest,
+            rise=0 if highest is None or first is None else min(highest - first.greatest, GREATEST_NUMBER),
+            span_us=0 if first is None else max(one.last_us for one in chunks) - first.first_us,
+            reached_us=self._reached_us,
+        )
+
+    @property
+    def closing(self) -> int | None:
+        """The closing key; None: nothing is finished."""
+        return self._said
+
+    def seen(self) -> dict[str, Any]:
+        """``figures`` as plain JSON."""
+        return asdict(self.figures())
+
+    def _chunks(self) -> list[KeyChunk]:
+        return [one for block in (*self._blocks, self._open) for one in block.chunks]
+
+    def _settled(self) -> int | None:
+        """The highest key of events behind which a block of others has come; None: there are none."""
+        behind, found = 0, None
+        for one in sorted(self._chunks(), key=attrgetter("last_us"), reverse=True):
+            if behind >= BLOCK_EVENTS:
+                found = one.greatest if found is None else max(found, one.greatest)
+            behind += one.events
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON."""
+        return {
+            "blocks": [one.to_json() for one in self._blocks],
+            "open": self._open.to_json(),
+            "said": self._said,
+            "below": self._below,
+            "reached_us": self._reached_us,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """What ``to_json`` gave."""
+        found = cls()
+        found._blocks = [KeyBlock.from_json(one) for one in value["blocks"]]
+        found._open = KeyBlock.from_json(value["open"])
+        found._said, found._below, found._reached_us = value["said"], value["below"], value["reached_us"]
+        return found
+
+
+class WaitDecider:
+    """Decides for all inputs of a join; each for itself, so it does not matter which one is observed first.
+
+    The newest ``BLOCKS`` blocks of at least ``BLOCK_EVENTS`` events are considered, and the events after them. Another
+    version of the join begins from nothing.
+    """
+
+    def __init__(self) -> None:
+        self._version = 0
+        self._inputs: dict[str, InputKeys] = {}
+
+    def observe(self, summaries: Sequence[Mapping[str, Any]]) -> None:
+        """Take what shards observed in one step, in any order, as ``keys_summary`` gives it."""
+        latest = max((one["version"] for one in summaries), default=0)
+        if latest > self._version:
+            self._version, self._inputs = latest, {}
+        known = [one for one in summaries if one["version"] == self._version]
+        for name in sorted({one["input"] for one in known}):
+            own = [one for one in known if one["input"] == name]
+            chunks = [KeyChunk(*chunk) for one in own for chunk in one["chunks"]]
+            reached = [one["reached_us"] for one in own if one["reached_us"] is not None]
+            self._inputs.setdefault(name, InputKeys()).observe(chunks, max(reached, default=None))
+
+    def decide(self) -> KeysClosed | None:
+        """The keys that are finished from here on; None: no others than before."""
+        found = (self._inputs[name].decide(name) for name in sorted(self._inputs))
+        closed = tuple(one for one in found if one is not None)
+        return KeysClosed(closed) if closed else None
+
+    @property
+    def inputs(self) -> Mapping[str, InputKeys]:
+        """What is known of each input, by alias."""
+        return self._inputs
+
+    def to_json(self) -> dict[str, Any]:
+        """The state as plain JSON."""
+        return {"version": self._version, "inputs": {name: one.to_json() for name, one in self._inputs.items()}}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """What ``to_json`` gave."""
+        found = cls()
+        found._version = value["version"]
+        found._inputs = {name: InputKeys.from_json(one) for name, one in value["inputs"].items()}
+        return found
+
+
+def keys_summary(version: int, name: str, chunks: Iterable[KeyChunk], reached_us: int | None) -> dict[str, Any]:
+    """What a shard says to the decider.
+
+    Args:
+        version: Of the join.
+        name: Of the input.
+        chunks: Of the events since it said so last.
+        reached_us: How far time has come.
+    """
+    return {
+        "version": version,
+        "input": name,
+        "reached_us": reached_us,
+        "chunks": [one.to_json() for one in chunks],
+    }

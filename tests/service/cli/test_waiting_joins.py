@@ -1,0 +1,90 @@
+"""Joins with ``wait: auto`` over files and in a project, without a service."""
+
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from service.projects import LocalProject, read_project
+from streams import Event, EventBatch
+
+PROJECT = """
+{kind: stream, name: orders, lateness: 1}
+---
+{kind: stream, name: payments}
+---
+kind: join
+name: paid
+inputs:
+  - {stream: orders, as: o}
+  - {stream: payments, as: p, key: data.order}
+outer: [p]
+wait: auto
+return: {order: id(o), payment: id(p), why: decided_by(p)}
+"""
+
+
+def events(seed: int, stream: str, lost: int = 0) -> list[Event]:
+    """Events by time; their numbers rise, and come up to 40 places too late."""
+    chance = random.Random(seed)
+    numbers = sorted((n for n in range(3_000) if not lost or n % lost), key=lambda n: n + chance.uniform(0, 40))
+    return [
+        Event(
+            id=f"{stream}{n}",
+            type="T",
+            time_us=place * 1_000,
+            key=str(n) if stream == "orders" else f"x{n % 9}",
+            data={"order": n},
+        )
+        for place, n in enumerate(numbers)
+    ]
+
+
+MADE = {"orders": events(1, "orders"), "payments": events(2, "payments", lost=50)}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> LocalProject:
+    (tmp_path / "p.yaml").write_text(PROJECT)
+    return LocalProject.of(read_project(tmp_path), tmp_path)
+
+
+def fed_in_parts(project: LocalProject, streams: Mapping[str, list[Event]], step: int) -> dict[str, Any]:
+    """What is found where the streams take turns."""
+    run = project.fed({})
+    for at in range(0, 3_000, step):
+        for stream, some in streams.items():
+            run.feed(stream, EventBatch.from_events(some[at : at + step]))
+    return run.results(is_open=False)
+
+
+def test_what_a_run_finds_does_not_depend_on_how_events_come(project: LocalProject) -> None:
+    whole = project.run({stream: EventBatch.from_events(some) for stream, some in MADE.items()})
+    found = whole["events"]
+    assert sum(one["data"]["why"] is None for one in found) == 2_940
+    absent = [one for one in found if one["data"]["why"] == "finished"]
+    assert len(absent) > 30, "and the newest at the end of the input"
+    assert {one["data"]["why"] for one in found} == {None, "finished", "end_of_input"}
+    assert whole["dead_letters"] == []
+    backwards = dict(reversed(MADE.items()))
+    for streams, step in ((backwards, 3_000), (MADE, 700), (backwards, 333)):
+        assert fed_in_parts(project, streams, step)["events"] == found
+
+
+def test_keys_that_are_no_numbers_are_shown(project: LocalProject) -> None:
+    odd = Event(id="odd", type="T", time_us=5, key="a7", data={})
+    found = project.run({"orders": EventBatch.from_events([odd])})
+    (letter,) = found["dead_letters"]
+    assert (letter["stream"], letter["pattern"], letter["key"]) == ("orders", "paid", "a7")
+    assert "have to be whole numbers" in letter["reason"]
+
+
+def test_a_project_says_what_wait_may_be(tmp_path: Path, call: Any) -> None:
+    (tmp_path / "p.yaml").write_text(PROJECT.replace("wait: auto", "wait: 5 s"))
+    (tmp_path / "orders.jsonl").write_bytes(orjson.dumps({"type": "T", "time": 1, "key": "1"}))
+    status, _, err = call("run", str(tmp_path), "--events", f"orders={tmp_path / 'orders.jsonl'}")
+    assert status != 0
+    assert 'wait: "5 s" is not one of "none" or "auto"' in err

@@ -1,0 +1,247 @@
+"""Joins with ``wait: auto``: keys are finished by what is measured, and nothing is held for longer than that."""
+
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import orjson
+import pytest
+
+from shards import WAIT, InlineShards, RowBlock, ShardState
+from shards.blob import unpack
+from streams import ClosedKeys, Event, EventBatch, KeyRange, KeysClosed, Punctuation, Tick, format_time
+from tests.shards.test_joins import found, started
+
+STREAMS = ("orders", "payments")
+STEP = 256
+WAITING: dict[str, Any] = {
+    "name": "pairs",
+    "inputs": [{"stream": "orders", "as": "o"}, {"stream": "payments", "as": "p"}],
+    "wait": "auto",
+    "return": {"o": "o.n", "p": "p.n"},
+}
+ALL_KEPT = {**WAITING, "wait": "none", "memory": {"rows": 10**9, "spill": True}}
+REKEYED = [
+    {"stream": "orders", "as": "o"},
+    {"stream": "parcels", "as": "p", "key": "data.number"},
+]
+
+Rows = Sequence[tuple[int, int]]
+
+
+def scrambled(seed: int, numbers: Iterable[int], bound: float, first_us: int = 0) -> Rows:
+    """Times and keys: the keys rise, and each comes up to ``bound`` places too late; one every microsecond."""
+    chance = random.Random(seed)
+    order = sorted(numbers, key=lambda key: key + chance.uniform(0, bound))
+    return [(first_us + place, key) for place, key in enumerate(order)]
+
+
+def batch_of(stream: str, rows: Rows) -> EventBatch:
+    return EventBatch.from_events(
+        [
+            Event(
+                id=f"{stream}{key}at{time_us}",
+                type="T",
+                time_us=time_us,
+                key=f"x{key % 7}" if stream == "parcels" else str(key),
+                data={"n": key, "number": key},
+            )
+            for time_us, key in rows
+        ]
+    )
+
+
+def pushed(
+    run: InlineShards,
+    made: Mapping[str, Rows],
+    *,
+    step: int = STEP,
+    each: Callable[[InlineShards], None] | None = None,
+) -> list[RowBlock]:
+    """What follows from events of some streams that come in steps, and from what is decided after each."""
+    rows: list[RowBlock] = []
+    for at in range(0, max(map(len, made.values())), step):
+        for stream, some in made.items():
+            run.feed(stream, batch_of(stream, some[at : at + step]))
+        rows += run.settle()
+        newest_us = max(some[min(at + step, len(some)) - 1][0] for some in made.values())
+        for stream in made:
+            run.say(stream, Tick(time_us=newest_us, cause="events"))
+        rows += run.decide()
+        if each is not None:
+            each(run)
+    return rows
+
+
+def measured(run: InlineShards, name: str) -> int:
+    return sum(state.measures()["pairs.inputs"][f"join_{name}"] or 0 for state in run.states)
+
+
+def bytes_of_joins(run: InlineShards) -> int:
+    """Bytes that are saved of the join and its inputs."""
+    sections = [unpack(state.dump())[2] for state in run.states]
+    return sum(len(body) for some in sections for name, body in some.items() if "join" in name)
+
+
+def letters(rows: Sequence[RowBlock]) -> list[dict[str, Any]]:
+    return [orjson.loads(row.body) for block in rows for row in block if row.kind == "dead-letter"]
+
+
+def reloaded(run: InlineShards) -> None:
+    run.states = [ShardState.load(state.dump()) for state in run.states]
+
+
+@pytest.mark.parametrize("shards", [1, 4])
+@pytest.mark.parametrize("inputs", [WAITING["inputs"], REKEYED], ids=["by their keys", "by another key"])
+def test_the_results_are_those_of_a_join_that_keeps_everything_and_little_is_kept(
+    shards: int, inputs: list[dict[str, Any]]
+) -> None:
+    names = [one["stream"] for one in inputs]
+    made = {names[0]: scrambled(1, range(4_096), 60), names[1]: scrambled(2, range(4_096), 100, first_us=37)}
+    held: list[int] = []
+    run = started(shards, {**WAITING, "inputs": inputs})
+    rows = pushed(run, made, each=lambda run: held.append(measured(run, "stored")))
+    everything = started(1, {**ALL_KEPT, "inputs": inputs})
+    assert found(rows + run.finish(), "pairs") == found(pushed(everything, made) + everything.finish(), "pairs")
+    assert measured(run, "violations") == 0
+    assert run.decided["pairs.inputs"] > 8
+    assert max(held) < 3_300, "what comes before the first decision, and in a step"
+    assert max(held[8:]) < 2_000
+
+
+def test_what_is_saved_of_streams_without_end_stays_as_it_is() -> None:
+    run, sizes = started(2, WAITING), []
+    made = {stream: scrambled(number, range(16_000), 50) for number, stream in enumerate(STREAMS)}
+    pushed(run, made, step=800, each=lambda run: sizes.append(bytes_of_joins(run)))
+    assert max(sizes[10:]) < 1.2 * max(sizes[4:10])
+    assert measured(run, "remembered") < 2_500
+    assert measured(run, "stored") < 5_000
+
+
+def test_a_state_that_is_saved_and_loaded_goes_on_in_the_same_way() -> None:
+    made = {stream: scrambled(number, range(2_560), 60) for number, stream in enumerate(STREAMS)}
+    run, other = started(2, WAITING), started(2, WAITING)
+    rows, again = pushed(run, made), pushed(other, made, each=reloaded)
+    assert [orjson.loads(row.body) for block in rows for row in block] == [
+        orjson.loads(row.body) for block in again for row in block
+    ]
+    assert run.decided == other.decided
+    assert run.decided["pairs.inputs"] > 3
+
+
+def test_a_slow_input_holds_the_rows_of_the_other_and_its_end_finishes_everything() -> None:
+    run = started(1, WAITING)
+    pushed(run, {"orders": scrambled(1, range(3_000), 20), "payments": [(0, 0)]})
+    assert measured(run, "stored") >= 2_990
+    rows = run.finish()
+    assert measured(run, "stored") == measured(run, "keys") == 0
+    assert len(found(rows, "pairs")) <= 1
+
+
+LATE: dict[str, Rows] = {"orders": [*scrambled(1, range(4_000), 20), (4_000, 17), (4_001, 3_999_999)]}
+LATE |= {"payments": scrambled(2, range(4_000), 20)}
+
+
+def test_an_event_of_a_finished_key_is_late() -> None:
+    run = started(1, WAITING)
+    rows = pushed(run, LATE)
+    (letter,) = letters(rows + run.finish())
+    assert (letter["code"], letter["stream"], letter["key"], letter["pattern"]) == (
+        "key-finished",
+        "orders",
+        "17",
+        "pairs",
+    )
+    assert "the keys have begun again" in letter["reason"]
+    assert measured(run, "violations") == 1
+
+
+def test_a_join_with_late_fail_is_suspended_by_it() -> None:
+    run = started(1, {**WAITING, "late": "fail"})
+    rows = pushed(run, LATE)
+    (suspension,) = [orjson.loads(row.body) for block in rows for row in block if row.kind == "join-suspension"]
+    assert (suspension["key"], suspension["source"]) == ("17", "orders")
+    assert measured(run, "stored") == 0
+
+
+@pytest.mark.parametrize("inputs", [WAITING["inputs"], REKEYED], ids=["by their keys", "by another key"])
+def test_a_key_that_is_no_whole_number_is_a_dead_letter_and_is_never_held(inputs: list[dict[str, Any]]) -> None:
+    run = started(2, {**WAITING, "inputs": inputs})
+    stream = inputs[1]["stream"]
+    keys = ["7", "007", "a7", "7.0", "-12", "99999999999999999999"]
+    events = [
+        Event(id=f"e{key}", type="T", time_us=place, key=key, data={"number": key, "n": 1})
+        for place, key in enumerate(keys)
+    ]
+    run.feed(stream, EventBatch.from_events(events))
+    run.feed("orders", EventBatch.from_events([Event(id="o", type="T", time_us=9, key="7", data={"n": 7})]))
+    rows = run.settle() + run.finish()
+    said = sorted((letter["code"], letter["key"], letter["event_id"]) for letter in letters(rows))
+    wrong = ["007", "7.0", "99999999999999999999", "a7"]
+    assert said == [("key-not-whole", key, f"e{key}") for key in wrong]
+    assert {letter["stream"] for letter in letters(rows)} == {stream}
+    assert sum(state.measures()[stream]["join-input_refused"] or 0 for state in run.states) == 4
+    assert measured(run, "events") == 3
+    assert len(found(rows, "pairs")) == 1
+
+
+def test_keys_that_begin_again_are_joined_again_after_a_while() -> None:
+    run, rows = started(2, WAITING), []
+    for round_ in range(2):
+        made = {stream: scrambled(n, range(4_000), 30, first_us=4_000 * round_) for n, stream in enumerate(STREAMS)}
+        rows += pushed(run, made)
+    late = letters(rows)
+    assert {letter["code"] for letter in late} == {"key-finished"}
+    joined = [data for time, data in found(rows + run.finish(), "pairs") if time >= format_time(4_000)]
+    assert len(joined) > 2_500
+    assert len(joined) == len(set(joined))
+    assert {letter["event_id"].partition("at")[0] for letter in late}.isdisjoint(
+        f"orders{orjson.loads(data)['o']}" for data in joined
+    )
+
+
+def told(run: InlineShards, *closed: tuple[str, int | None, int]) -> list[RowBlock]:
+    some = (ClosedKeys(input=alias, to=to, time_us=time_us) for alias, to, time_us in closed)
+    run.say("pairs.inputs", KeysClosed(tuple(some)))
+    return run.settle()
+
+
+def fed(run: InlineShards, stream: str, *rows: tuple[int, int]) -> list[RowBlock]:
+    run.feed(stream, batch_of(stream, rows))
+    return run.settle()
+
+
+def test_a_record_finishes_keys_of_one_input_at_its_time() -> None:
+    run = started(1, {**WAITING, "outer": ["p"], "return": {"o": "o.n", "why": "decided_by(p)"}})
+    fed(run, "orders", (1, 5), (2, 6), (3, 7))
+    fed(run, "payments", (10, 6))
+    rows = told(run, ("p", 6, 4), ("q", 100, 4))
+    rows += fed(run, "orders", (20, 4), (30, 30))
+    rows += fed(run, "payments", (20, 5), (30, 31))
+    said = [(time[-4:-1], data) for time, data in found(rows, "pairs")]
+    absent = [("004", 5), ("004", 6), ("020", 4)]
+    assert said == [(when, orjson.dumps({"o": key, "why": "finished"})) for when, key in absent]
+    assert [letter["key"] for letter in letters(rows)] == ["6", "5"]
+
+
+def test_a_range_that_a_sender_finishes_counts_as_well() -> None:
+    inputs = [WAITING["inputs"][0], {**WAITING["inputs"][1], "closed_by": "punctuation"}]
+    run = started(1, {**WAITING, "inputs": inputs})
+    fed(run, "orders", (1, 5), (2, 6))
+    fed(run, "payments", (2, 100))
+    run.say("payments", Punctuation(range=KeyRange(high=5), time_us=2))
+    told(run, ("o", 6, 2))
+    fed(run, "orders", (3, 200))
+    fed(run, "payments", (3, 201))
+    assert measured(run, "stored") == 2, "6 and 100"
+
+
+def test_of_a_join_without_wait_nothing_is_observed() -> None:
+    run = started(1, ALL_KEPT)
+    fed(run, "orders", (1, 5))
+    assert run.states[0].observations() == []
+    run = started(1, WAITING)
+    fed(run, "orders", (1, 5))
+    (seen,) = run.states[0].observations()
+    assert (seen.stream, seen.decider, seen.summary["input"]) == ("pairs.inputs", WAIT, "o")
+    assert run.states[0].observations() == []
