@@ -63,7 +63,7 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
     """Joins whose memory is bounded: by windows and closings, or as the rest of their events is on disk."""
     inputs = []
     for number in range(draw(st.integers(2, 4))):
-        stream = draw(st.sampled_from(sorted(STREAMS)))
+        stream = draw(st.sampled_from([*sorted(STREAMS), "alarms"]))
         one: dict[str, Any] = {"stream": stream, "as": f"i{number}", "closed_by": draw(closings)}
         one["window"] = draw(windows)
         if draw(st.booleans()):
@@ -91,31 +91,33 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
 def events(draw: st.DrawFn) -> list[tuple[str, Event]]:
     """Events of three streams by time, each with its stream; the key of parcels is not that of their order.
 
-    They are many, as few combinations of few events are complete. What finishes a range is among them, and alarms take
-    back alarms of their key.
+    They are many, as few combinations of few events are complete. What finishes a range is among them, and what takes
+    back one of the last alarms.
     """
     row = st.tuples(
-        st.sampled_from(sorted(STREAMS)),
+        st.sampled_from([*sorted(STREAMS), "alarms"]),
         st.sampled_from(["A", "A", "A", "A", "B", "B", "Last", "End", RANGE, RETRACTED, RETRACTED]),
         st.sampled_from(KEYS),
         st.integers(0, 2),
     )
     found, time_us, alarms = list[tuple[str, Event]](), 1, list[Event]()
-    for number, (source, what, key, pause) in enumerate(draw(st.lists(row, min_size=12, max_size=30))):
-        stream, event_type = ("alarms", RETRACTED) if what == RETRACTED else (source, what)
+    for number, (source, what, drawn, pause) in enumerate(draw(st.lists(row, min_size=12, max_size=30))):
+        stream, event_type, key = source, what, drawn
         time_us += pause
-        data: dict[str, Any] = {"order": key, "other": key}
+        data: dict[str, Any] = {}
         if event_type == RANGE:
             by = draw(st.sampled_from(["order", "data.other"])) if stream == "parcels" else ""
             data = {"range": draw(ranges), "by": by}
-        if event_type == RETRACTED:
-            own = [one for one in alarms if one.key == key]
-            event_type = f"{own[number % len(own)].type if own else 'A'}{RETRACTED}"
-            data["retracts"] = own[number % len(own)].id if own else "nothing"
-        elif stream == "alarms" and event_type != RANGE:
-            alarms.append(Event(id=f"e{number:02}", type=event_type, time_us=time_us, key=key, data=data))
-        own_key = f"x{number % 4}" if stream == "parcels" else key
-        found.append((stream, Event(id=f"e{number:02}", type=event_type, time_us=time_us, key=own_key, data=data)))
+        elif event_type == RETRACTED:
+            of = alarms[-1 - number % min(4, len(alarms))] if alarms else None
+            stream, event_type, key = "alarms", (of.type if of else "A") + RETRACTED, of.key if of else key
+            data["retracts"] = of.id if of else "nothing"
+        data |= {} if event_type == RANGE else {"order": key, "other": key}
+        own = f"x{number % 4}" if stream == "parcels" else key
+        event = Event(id=f"e{number:02}", type=event_type, time_us=time_us, key=own, data=data)
+        if stream == "alarms" and what not in (RANGE, RETRACTED):
+            alarms.append(event)
+        found.append((stream, event))
     return found
 
 
