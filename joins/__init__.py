@@ -31,6 +31,7 @@ from joins.merging import (
 from joins.outputs import Broken, JoinOutput
 from joins.returns import value_at
 from joins.running import JoinRun
+from joins.waiting import WaitingInput, waiting_inputs, waiting_sentences
 from joins.windowed import MOST_INPUTS, JoinStats, WindowJoin
 from joins.windows import Window, WindowKind
 
@@ -58,6 +59,7 @@ __all__ = [
     "JoinStateError",
     "JoinStats",
     "JoinedColumns",
+    "WaitingInput",
     "Why",
     "Window",
     "WindowJoin",
@@ -73,4 +75,6 @@ __all__ = [
     "merged_types",
     "read_join",
     "value_at",
+    "waiting_inputs",
+    "waiting_sentences",
 ]

@@ -30,6 +30,7 @@ _UNITS_US = {
     "d": 86_400_000_000,
     "w": 604_800_000_000,
 }
+_PAIR = 2
 _MEMBERS = ("inputs", "window", "emit", "outer", "return", "type", "late", "memory", "wait")
 _MEMBERS_OF_INPUT = ("stream", "as", "type", "key", "closed_by", "window", "retractions")
 
@@ -116,10 +117,19 @@ class JoinBody:
 
     @property
     def reporting(self) -> tuple[int, ...]:
-        """Inputs whose events are reported when nothing joined them, as another input may be absent."""
+        """Of two inputs, those whose events are reported when nothing joined them, as the other one may be absent."""
+        if len(self.inputs) > _PAIR:
+            return ()
         return tuple(
             number for number, one in enumerate(self.inputs) if any(alias != one.alias for alias in self.outer)
         )
+
+    @property
+    def optional(self) -> tuple[int, ...]:
+        """Of more than two inputs, those that combinations may lack."""
+        if len(self.inputs) <= _PAIR:
+            return ()
+        return tuple(number for number, one in enumerate(self.inputs) if one.alias in self.outer)
 
 
 def read_join(document: Mapping[str, Any]) -> JoinBody:
@@ -141,12 +151,15 @@ def read_join(document: Mapping[str, Any]) -> JoinBody:
     aliases = [one.alias for one in inputs]
     if len(set(aliases)) != len(aliases):
         raise JoinRefused(f"two inputs are called alike: {', '.join(aliases)}; give each an 'as'", field="inputs")
+    outer = _outer(document.get("outer", []), aliases)
+    if outer and len(inputs) > _PAIR:
+        inputs = tuple(_without_retractions(one, found[number], number) for number, one in enumerate(inputs))
     emit = cast("Emit", _choice(document, "emit", get_args(Emit)))
     rows, spills = _memory(document["memory"], waits=waits) if "memory" in document else (None, False)
     body = JoinBody(
         inputs=inputs,
         emit=emit,
-        outer=_outer(document.get("outer", []), aliases),
+        outer=outer,
         columns=read_columns(document.get("return"), aliases, is_on_close=emit == "on_close"),
         event_type=None if document.get("type") is None else _text(document, "type"),
         late=cast("Late", _choice(document, "late", get_args(Late))),
@@ -206,6 +219,17 @@ def _retractions(value: Mapping[str, Any], place: str) -> dict[str, Any]:
             field=f"{place}.retractions",
         )
     return {"retractions_us": span_us}
+
+
+def _without_retractions(one: JoinInput, value: Mapping[str, Any], number: int) -> JoinInput:
+    """An input of a join of which combinations may lack several inputs: retractions are events like others."""
+    if value.get("retractions", "event") != "event":
+        raise JoinRefused(
+            f"'retractions' of inputs[{number}] is {value['retractions']!r}; a join of more than two inputs with "
+            "'outer' takes no retractions: leave it out, or join two of them first",
+            field=f"inputs[{number}].retractions",
+        )
+    return replace(one, retractions="event")
 
 
 def _duration_us(value: object) -> int | None:
@@ -272,10 +296,6 @@ def _outer(value: object, aliases: Sequence[str]) -> tuple[str, ...]:
     found = [value] if isinstance(value, str) else value
     if not isinstance(found, Sequence) or not all(alias in aliases for alias in found):
         raise JoinRefused(f"'outer' is a list of inputs that may be absent, of {', '.join(aliases)}", field="outer")
-    if found and len(aliases) > 2:
-        raise JoinRefused(
-            "'outer' needs a join of two inputs; join two first, and the result with the third", field="outer"
-        )
     return tuple(dict.fromkeys(found))
 
 
@@ -283,15 +303,22 @@ def _require_bounds(body: JoinBody) -> None:
     """Refuse a join that may have to keep events of an input for ever, or keys that never finish.
 
     Source: the safety check of punctuation-aware joins (7.2): an input is bounded by its own window, if all others
-    finish their keys, or if another one does whose events leave a window.
+    finish their keys, or if another one does whose events leave a window and that may not be absent.
     """
     if body.emit == "on_close" and not any(one.closes for one in body.inputs):
         raise JoinRefused("emit: on_close needs an input whose keys finish: give one a 'closed_by'", field="emit")
+    if body.emit == "on_close" and body.optional and not _finishes(body):
+        raise JoinRefused(
+            "emit: on_close needs keys that finish: give an input that is not in 'outer' a 'closed_by', or all inputs",
+            field="emit",
+        )
     if body.memory_rows is not None:
         return
     for number, one in enumerate(body.inputs):
         others = [other for place, other in enumerate(body.inputs) if place != number]
-        is_purged = any(other.closes and other.window.kind == "time" for other in others)
+        is_purged = any(
+            other.closes and other.window.kind == "time" and other.alias not in body.outer for other in others
+        )
         if one.window.kind == "none" and not all(other.closes for other in others) and not is_purged:
             raise JoinRefused(
                 f"nothing bounds the events of the input {one.alias!r} that are kept: give it a 'window', let the "
@@ -306,6 +333,12 @@ def _require_bounds(body: JoinBody) -> None:
                 "give the join a 'memory' with 'spill: true', or 'wait: auto' where keys are numbers that rise roughly",
                 field=f"inputs[{number}]",
             )
+
+
+def _finishes(body: JoinBody) -> bool:
+    """Whether keys of a join of more than two inputs are finished, some of which may be absent."""
+    required = [one.closes for one in body.inputs if one.alias not in body.outer]
+    return any(required) or all(one.closes for one in body.inputs)
 
 
 def _require_known(value: Mapping[str, Any], known: Sequence[str], what: str) -> None:

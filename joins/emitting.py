@@ -16,6 +16,7 @@ from joins.document import JoinBody
 from joins.held_events import HeldEvents
 from joins.items import JoinedColumns
 from joins.merging import RETRACTED, original_ids, originals_of
+from joins.outer import words_of
 from joins.returns import Column, value_at
 from streams import (
     Event,
@@ -107,6 +108,7 @@ class DerivedEvents:
 
     def __init__(self, body: JoinBody, name: str, version: int) -> None:
         self._aliases = [one.alias for one in body.inputs]
+        self._is_of_many = bool(body.optional)
         self._columns = body.columns
         self._head = orjson.dumps(["join", name, version])[:-1].decode()
         self.event_type = body.event_type or name
@@ -177,6 +179,8 @@ class DerivedEvents:
         whys = [f'"{word}"' for word in ("", _WINDOW, _END if is_over else _FINISHED, _TAKEN_BACK)]
 
         def text(column: Column) -> Texts:
+            if column.function == "decided_by" and column.alias not in events and self._is_of_many:
+                return chosen_texts(*words_of(members[:, self._aliases.index(column.alias)]))
             if column.function == "decided_by":
                 return "null" if column.alias in events else chosen_texts(whys, found.result_whys[chosen])
             return events[column.alias].texts(column) if column.alias in events else "null"

@@ -27,4 +27,7 @@ def joined() -> int:
     keys, events = join.take(join.coldest(2))
     join.put(keys, events[events["sequence"].argsort()])
     again.load(*join.dump())
+    three = WindowJoin((*windows, Window()), optional=[1])
+    three.push(ItemColumns.of(rows))
+    three.change([Window("time", 5), Window(), Window()])
     return len(found.members)

@@ -28,6 +28,11 @@ def explain(body: JoinBody) -> list[str]:
 
 
 def _algorithm(body: JoinBody) -> str:
+    if body.waits:
+        return (
+            "WO-Join: keys rise roughly, and how far out of order they are is measured; an event goes when the keys of "
+            "all other inputs have come so far that none of them can join it, or it has left its window."
+        )
     has_windows = any(one.window.kind != "none" for one in body.inputs)
     closes = any(one.closes for one in body.inputs)
     many = "M" if len(body.inputs) > 2 else ""
@@ -41,6 +46,11 @@ def _algorithm(body: JoinBody) -> str:
 
 
 def _memory(body: JoinBody) -> Iterator[str]:
+    if body.most_rows is not None:
+        yield (
+            f"At most {body.most_rows:,} events of a shard are held. Where more are expected once all inputs are "
+            "measured, or more are held, the join is suspended."
+        )
     if body.memory_rows is not None:
         yield (
             f"At most {body.memory_rows:,} events of a shard are in memory. Where there are more, those of the keys of "
@@ -55,10 +65,13 @@ def _kept(body: JoinBody, number: int) -> str:
     ends = [_window(one.window)] if one.window.kind != "none" else []
     if all(other.closes for other in others):
         ends.append(f"{_listed([other.alias for other in others])} {_has(others)} finished their key")
-    elif spans := [other for other in others if other.closes and other.window.kind == "time"]:
+    elif spans := [
+        other for other in others if other.closes and other.window.kind == "time" and other.alias not in body.outer
+    ]:
         ends.append(f"{spans[0].alias} has finished their key and its events have left their window")
     until = f"until {' or until '.join(ends)}" if ends else "for ever"
     said = sorted({_CLOSINGS[closing] for closing in one.closings})
+    said += ["when its keys have come so far that it is not expected any more"] if one.waits else []
     said += [f"with an event of type {name}" for name in sorted(one.closing_types)]
     own = f"a key of it is finished {', or '.join(said)}" if said else "it finishes no key"
     return f"{one.alias}: events are kept {until}; {own}."
@@ -69,6 +82,12 @@ def _emitted(body: JoinBody) -> Iterator[str]:
         yield "Each combination is emitted at its last event, once the time of all inputs has passed it."
     else:
         yield "One event is emitted for each key, once no more combinations of it can come."
+    if body.optional:
+        yield (
+            f"A combination that lacks any of {', '.join(body.outer)}, and is part of no larger one, is emitted once "
+            "nothing of what it lacks can join it any more."
+        )
+        return
     for alias in body.outer:
         yield f"An event without {alias} is emitted once no {alias} can join it any more."
 

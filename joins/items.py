@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,3 +137,26 @@ class JoinedColumns:
             closing_places=self.closing_places[:closings],
             violations=self.violations[:violations],
         )
+
+
+Part: TypeAlias = tuple[NDArray[np.intp], Item, NDArray[np.uint64], NDArray[np.uint8]]
+"""Items of one kind: their rows, the kind, their keys and their inputs."""
+
+
+def are_events(items: ItemColumns) -> NDArray[np.bool_]:
+    """Which items are events, those included that contradict a range."""
+    found: NDArray[np.bool_] = (items.kinds == Item.EVENT) | (items.kinds == Item.PLACE)
+    return found
+
+
+def reminders(is_said: NDArray[np.bool_], hashes: NDArray[np.uint64]) -> list[Part]:
+    """Closings of keys that are in ranges.
+
+    Args:
+        is_said: By input and row.
+        hashes: The hashed key of each row.
+    """
+    rows = [np.flatnonzero(some) for some in is_said]
+    return [
+        (some, Item.REMINDER, hashes[some], np.full(len(some), number, np.uint8)) for number, some in enumerate(rows)
+    ]

@@ -14,7 +14,9 @@ from joins.windows import Window
 
 
 @dataclass(frozen=True, slots=True)
-class _Event:
+class ReferenceEvent:
+    """An event that has come; its places count from 0."""
+
     sequence: int
     number: int
     key: int | None
@@ -43,8 +45,8 @@ class ReferenceJoin:
     retracted: list[int] = field(default_factory=list)
     closed: list[int] = field(default_factory=list)
     violations: list[int] = field(default_factory=list)
-    _events: list[_Event] = field(default_factory=list)
-    _taken: list[_Event] = field(default_factory=list)
+    _events: list[ReferenceEvent] = field(default_factory=list)
+    _taken: list[ReferenceEvent] = field(default_factory=list)
     _closings: set[tuple[int, int]] = field(default_factory=set)
     _reported: set[int] = field(default_factory=set)
     _gone: set[int] = field(default_factory=set)
@@ -91,7 +93,7 @@ class ReferenceJoin:
 
     def _take(self, number: int, key: int | None) -> None:
         mine = [event for event in self._events if event.number == number]
-        event = _Event(
+        event = ReferenceEvent(
             sequence=len(self._events),
             number=number,
             key=key,
@@ -105,13 +107,17 @@ class ReferenceJoin:
             self.violations.append(event.sequence)
             return
         if not self._is_over(key, but=event):
-            for combination in self._combinations(event):
-                self._reported.update(combination)
-                self.results.append((self._now_us, combination))
-                self.whys.append(Why.LAST_EVENT)
+            self._join(event)
         self._taken.append(event)
 
-    def _combinations(self, event: _Event) -> Iterator[tuple[int, ...]]:
+    def _join(self, event: ReferenceEvent) -> None:
+        """Report what an event that comes completes."""
+        for combination in self._combinations(event):
+            self._reported.update(combination)
+            self.results.append((self._now_us, combination))
+            self.whys.append(Why.LAST_EVENT)
+
+    def _combinations(self, event: ReferenceEvent) -> Iterator[tuple[int, ...]]:
         """Of an event with one event of every other input."""
         others = [
             [event]
@@ -121,7 +127,7 @@ class ReferenceJoin:
         ]
         yield from (tuple(one.sequence for one in combination) for combination in product(*others))
 
-    def _is_inside(self, event: _Event) -> bool:
+    def _is_inside(self, event: ReferenceEvent) -> bool:
         """Whether an event is in its window now, and was until now."""
         if event.sequence in self._gone:
             return False
@@ -138,7 +144,7 @@ class ReferenceJoin:
     def _has_closed(self, number: int, key: int | None) -> bool:
         return (number, key) in self._closings
 
-    def _is_over(self, key: int | None, but: _Event | None = None) -> bool:
+    def _is_over(self, key: int | None, but: ReferenceEvent | None = None) -> bool:
         """Whether no combination can contain a key any more: some input closed it and has none of it in its window."""
         inputs = range(len(self.windows))
         return all(self._has_closed(number, key) for number in inputs) or any(
@@ -151,11 +157,11 @@ class ReferenceJoin:
             for number in inputs
         )
 
-    def _may_join(self, event: _Event) -> bool:
+    def _may_join(self, event: ReferenceEvent) -> bool:
         """Whether an event to come could join it."""
         return self._is_inside(event) and not self._is_over(event.key) and not self._have_others_closed(event)
 
-    def _have_others_closed(self, event: _Event) -> bool:
+    def _have_others_closed(self, event: ReferenceEvent) -> bool:
         others = [number for number in range(len(self.windows)) if number != event.number]
         return all(self._has_closed(number, event.key) for number in others)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import orjson
@@ -20,12 +20,14 @@ from joins.errors import JoinStateError
 from joins.figures import numbers_of
 from joins.finished_ranges import FinishedRanges
 from joins.held_events import HeldEvents
-from joins.items import Item, ItemColumns, JoinedColumns
+from joins.items import Item, ItemColumns, JoinedColumns, are_events, reminders
 from joins.merging import AGAIN, CLOSED, LAST, MARKS, RANGE, RETRACTED, REVOCABLE, original_of
+from joins.outer import decided_by_the_end
 from joins.outputs import Broken, JoinOutput, joined_outputs, with_ends
 from joins.paging import Pager
 from joins.retracting import KnownBeside, Retractions
 from joins.totalling import KeyTotals
+from joins.waiting import Arrivals
 from joins.windowed import WindowJoin
 from streams import EventBatch, KeyRange, SpilledFiles, texts_of
 
@@ -33,10 +35,6 @@ _FORMAT = 1
 _FEW = 1_024
 _NO_ITEMS = ItemColumns.of([])
 _KEPT = 8  # events are forgotten when they are more than this part of those that were ever stored at a time
-
-
-_Part: TypeAlias = tuple[NDArray[np.intp], Item, NDArray[np.uint64], NDArray[np.uint8]]
-"""Items of one kind: their rows, the kind, their keys and their inputs."""
 
 
 class JoinRun:
@@ -52,7 +50,7 @@ class JoinRun:
     def __init__(self, body: JoinBody, name: str, version: int, files: SpilledFiles | None = None) -> None:
         self.body, self.name, self.version = body, name, version
         self.spilled = files or SpilledFiles()
-        self._join = WindowJoin([one.window for one in body.inputs], outer=body.reporting)
+        self._join = WindowJoin([one.window for one in body.inputs], outer=body.reporting, optional=body.optional)
         self._held = HeldEvents.empty()
         self._derived = DerivedEvents(body, name, version)
         self._totals = KeyTotals(body)
@@ -65,6 +63,7 @@ class JoinRun:
         self._newest_keys: dict[int, int] = {}  # of inputs whose events of a key come together
         self._ranges = FinishedRanges(len(body.inputs))
         self._may_have_ranges = any(one.finishes_ranges for one in body.inputs)
+        self._arrivals = Arrivals(len(body.inputs))
         self._broken = 0  # events of keys that their input had finished by ranges
         self._most_over = _FEW
         self._numbers = {
@@ -103,12 +102,20 @@ class JoinRun:
         """
         self._lost = reason
 
+    def refuse(self, reason: str) -> None:
+        """Stop for good, as it would hold more than it may; the next output says why."""
+        if not self.has_stopped:
+            self._suspend()
+            self._lost = reason
+
     def measures(self) -> dict[str, int]:
         """Counts, as ``JoinStats`` has them, of memory and disk, and what ``figures`` makes sentences of."""
         figures = numbers_of(self.body, self._observer, self._join.stored_by_input)
         counts = {**asdict(self._join.stats), "open_totals": len(self._totals.open), **figures}
         counts |= {} if self._retractions is None else self._retractions.ledger.counts()
         counts["violations"] += self._broken
+        if self.body.waits:
+            counts |= self._arrivals.measures(self.body, self._join.stored_by_input)
         if self._pager is not None:
             spilled = self._pager.measures()
             counts["stored"] += spilled["spilled"]
@@ -237,7 +244,7 @@ class JoinRun:
             self._bring_back(self._pager, np.concatenate([batch.key_hashes, before]), until_us)
         items, rows = self._items(batch)
         self._observer.observe(items)
-        is_event, items = _is_event(items), items.with_time(until_us)
+        is_event, items = are_events(items), items.with_time(until_us)
         first, came_us = self._join.next_sequence, self._join.now_us
         taken = rows[is_event]
         self._held.add(first + np.arange(len(taken)), batch if len(taken) == len(batch) else batch.take(taken))
@@ -314,7 +321,11 @@ class JoinRun:
             keys=np.repeat(keys, len(inputs)),
             times_us=np.full(len(keys) * len(inputs), now_us),
         )
-        return self._output(self._join.push(items), items, self._join.next_sequence, is_over=is_over)
+        closed = self._join.closed(keys) if is_over and self.body.optional else None
+        found = self._join.push(items)
+        if closed is not None:
+            found = decided_by_the_end(found, np.repeat(closed, len(inputs)))
+        return self._output(found, items, self._join.next_sequence, is_over=is_over)
 
     def _settle(self) -> None:
         """Have all rows in memory that may still join; what has left its window is there no more."""
@@ -375,6 +386,8 @@ class JoinRun:
             self._ranges.prune(self._known())
             state["ranges"], numbers = self._ranges.dump()
             state["broken"] = self._broken
+            if self.body.waits:
+                state["arrivals"] = self._arrivals.to_json()
             sections |= {f"ranges/{name}": one for name, one in numbers.items()}
         if self._pager is not None:
             state["spilled"], sections["spilled"] = self._pager.dump()
@@ -411,6 +424,7 @@ class JoinRun:
             if "ranges" in head:
                 self._ranges = FinishedRanges.load(head["ranges"], _part(sections, "ranges/"))
                 self._broken, self._may_have_ranges = head["broken"], True
+                self._arrivals = Arrivals(len(self.body.inputs), head.get("arrivals"))
             elif self._may_have_ranges:  # saved before there were ranges
                 self._note_held()
         except (KeyError, ValueError) as error:
@@ -439,10 +453,10 @@ class JoinRun:
         is_taken, is_broken, covered = is_event & ~is_broken, is_event & is_broken, covered & ~is_broken
         parts = [
             (rows[before != 0], Item.CLOSING, before[before != 0], inputs[before != 0]),
-            *_reminders(covered & ~is_behind, hashes),
+            *reminders(covered & ~is_behind, hashes),
             (rows[is_taken], Item.EVENT, hashes[is_taken], inputs[is_taken]),
             (rows[is_broken], Item.PLACE, np.zeros(int(is_broken.sum()), np.uint64), inputs[is_broken]),
-            *_reminders(covered & is_behind, hashes),
+            *reminders(covered & is_behind, hashes),
             (rows[is_last], Item.CLOSING, hashes[is_last], inputs[is_last]),
         ]
         places = np.concatenate([part[0] for part in parts])
@@ -484,12 +498,13 @@ class JoinRun:
         if len(by_range):
             violations = np.sort(np.concatenate([found.violations, by_range.astype(np.int32)]))
             found = replace(found, violations=violations)
+        self._arrivals.note(items, found.violations)
         is_suspended = self.body.late == "fail" and len(found.violations) > 0
         if is_suspended:
             found = found.until(int(found.violations[0]))
         broken: tuple[Broken, ...] = ()
         if len(found.violations):
-            sequences = first + np.cumsum(_is_event(items)) - 1
+            sequences = first + np.cumsum(are_events(items)) - 1
             events = self._held.batch(self._held.rows_of(sequences[found.violations])).to_events()
             numbers = items.inputs[found.violations].tolist()
             broken = tuple(
@@ -546,25 +561,6 @@ class JoinRun:
 
 def _observer_of(body: JoinBody) -> StateObserver:
     return StateObserver([one.window for one in body.inputs], [one.closes for one in body.inputs])
-
-
-def _is_event(items: ItemColumns) -> NDArray[np.bool_]:
-    """Which items are events, those included that contradict a range."""
-    found: NDArray[np.bool_] = (items.kinds == Item.EVENT) | (items.kinds == Item.PLACE)
-    return found
-
-
-def _reminders(is_said: NDArray[np.bool_], hashes: NDArray[np.uint64]) -> list[_Part]:
-    """Closings of keys that are in ranges.
-
-    Args:
-        is_said: By input and row.
-        hashes: The hashed key of each row.
-    """
-    rows = [np.flatnonzero(some) for some in is_said]
-    return [
-        (some, Item.REMINDER, hashes[some], np.full(len(some), number, np.uint8)) for number, some in enumerate(rows)
-    ]
 
 
 def _part(sections: Mapping[str, bytes], prefix: str) -> dict[str, bytes]:

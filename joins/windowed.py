@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 from joins.errors import JoinStateError
 from joins.items import ItemColumns, JoinedColumns
 from joins.kernels import tables as kernel
+from joins.kernels.outer import join_outer, leave_nodes
 from joins.kernels.paging import KEY, ROW, put_keys, take_keys
 from joins.kernels.retracting import is_key_over, retract_event, unjoin_event
 from joins.kernels.tables import NIL, Found, Items, JoinState, Rules
 from joins.kernels.windowed import drop_keys, expire_nodes, fill_slots, join_batch, note_inputs
+from joins.outer.leaving import due_times
 from joins.windows import Window
 
 MOST_INPUTS = 16
@@ -101,16 +103,24 @@ class WindowJoin:
     Args:
         windows: Of each input, 2 to ``MOST_INPUTS``.
         outer: Inputs whose events are reported when they joined nothing and no longer can.
+        optional: Inputs that combinations may lack: those that are part of no larger one are reported when no event can
+            extend them any more (``joins.outer``). Not together with ``outer``.
         most_remembered: Keys that are over and remembered, so that late events of them are dropped and not stored.
     """
 
     def __init__(
-        self, windows: Sequence[Window], *, outer: Sequence[int] = (), most_remembered: int = 1_000_000
+        self,
+        windows: Sequence[Window],
+        *,
+        outer: Sequence[int] = (),
+        optional: Sequence[int] = (),
+        most_remembered: int = 1_000_000,
     ) -> None:
         if not 2 <= len(windows) <= MOST_INPUTS:
             raise ValueError(f"a join has 2 to {MOST_INPUTS} inputs, not {len(windows)}")
-        self._rules = _rules(windows, outer, most_remembered)
-        self._state = _empty_state(len(windows))
+        self._optional = tuple(optional)
+        self._rules = _rules(windows, outer, self._optional, most_remembered)
+        self._state = _empty_state(len(windows), has_seen=bool(optional))
         self._found = _room(len(windows), _FIRST_ROOM, _FIRST_ROOM)
 
     @property
@@ -168,7 +178,8 @@ class WindowJoin:
         self._found.filled[:] = 0
         item = 0
         while True:
-            status, item = join_batch(self._rules, self._state, given, self._found, item)
+            take = join_outer if self._optional else join_batch
+            status, item = take(self._rules, self._state, given, self._found, item)
             if status == kernel.DONE:
                 return _columns(self._found)
             if status == kernel.OUTPUT_FULL:
@@ -190,14 +201,16 @@ class WindowJoin:
         """
         if len(windows) != self.inputs:
             raise ValueError(f"the join has {self.inputs} inputs; their number cannot change")
-        rules = _rules(windows, np.flatnonzero(self._rules.reports_absent).tolist(), int(self._rules.most_dead[0]))
+        outer, most_remembered = np.flatnonzero(self._rules.reports_absent).tolist(), int(self._rules.most_dead[0])
+        rules = _rules(windows, outer, self._optional, most_remembered)
         if not np.array_equal(rules.counts, self._rules.counts):
             raise ValueError("a window of a number of events of an input cannot change")
         self._rules = rules
         self._found.filled[:] = 0
         leaving, place = self._outside(), 0
         while True:
-            status, place = expire_nodes(self._rules, self._state, self._found, leaving, place)
+            expire = leave_nodes if self._optional else expire_nodes
+            status, place = expire(self._rules, self._state, self._found, leaving, place)
             if status == kernel.DONE:
                 return _columns(self._found)
             self._found = _enlarged(self._found, int(self._state.counters[kernel.NEEDED]))
@@ -264,6 +277,18 @@ class WindowJoin:
         found = clusters[clusters["ends"] & kernel.CLOSED_FOR_GOOD != 0]
         return found["key"].copy(), found["closed"].copy()
 
+    def closed(self, keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Of each key the inputs that have closed it, as bits; 0 for keys that are not known."""
+        slots = self._state.slots[self._state.slots[:, 1] != 0]
+        slots = slots[np.argsort(slots[:, 0])]
+        found = np.zeros(len(keys), np.uint64)
+        places = np.searchsorted(slots[:, 0], keys)
+        known = np.flatnonzero(places < len(slots))
+        known = known[slots[places[known], 0] == keys[known]]
+        clusters = (slots[places[known], 1] - np.uint64(1)).astype(np.intp)
+        found[known] = self._state.keyed["closed"][clusters]
+        return found
+
     def drop(self, keys: NDArray[np.uint64]) -> None:
         """Forget known keys and their events, as if they had never come."""
         drop_keys(self._state, np.ascontiguousarray(keys))
@@ -317,15 +342,17 @@ class WindowJoin:
         """
         spans = self._rules.spans_us[rows["input"]]
         out_us = np.where(spans > 0, rows["time"] + spans, _FOREVER)
-        is_reported = self._rules.reports_absent[rows["input"]] & (rows["flags"] & kernel.JOINED == 0)
         has_closed = (keys["closed"][rows["owner"]] >> rows["input"].astype(np.uint64)) & np.uint64(1) != 0
         due_us, gone_us = np.full(len(keys), _FOREVER), np.zeros(len(keys), np.int64)
+        np.maximum.at(gone_us, rows["owner"], out_us)
+        if self._optional:
+            return due_times(keys, rows, (out_us, gone_us), self._rules.required[0], self.inputs), gone_us
+        is_reported = self._rules.reports_absent[rows["input"]] & (rows["flags"] & kernel.JOINED == 0)
         last_us = np.full((len(keys), self.inputs), 0, np.int64)
         np.maximum.at(last_us, (rows["owner"], rows["input"]), out_us)
         is_last = has_closed & (out_us == last_us[rows["owner"], rows["input"]])
         some = is_reported | is_last
         np.minimum.at(due_us, rows["owner"][some], out_us[some])
-        np.maximum.at(gone_us, rows["owner"], out_us)
         return due_us, gone_us
 
     def dump(self) -> tuple[dict[str, int], dict[str, bytes]]:
@@ -340,6 +367,7 @@ class WindowJoin:
             "free_nodes": state.free_nodes[: int(counters[kernel.FREE_NODES])],
             "sides": state.sides,
             "counters": counters[: kernel.N_SAVED],
+            **({"seen": state.seen[:clusters]} if self._optional else {}),
         }
         head = {"format": _FORMAT, "inputs": self.inputs, "clusters": clusters, "nodes": nodes}
         if not int(counters[kernel.CLUSTERS]) and not int(counters[kernel.NODES]):
@@ -358,12 +386,12 @@ class WindowJoin:
                 f"format {_FORMAT} and has {self.inputs}"
             )
         try:
-            self._state = _loaded(self.inputs, head["clusters"], head["nodes"], arrays)
+            self._state = _loaded(self.inputs, head["clusters"], head["nodes"], arrays, has_seen=bool(self._optional))
         except (KeyError, ValueError) as error:
             raise JoinStateError(f"a saved join cannot be read: {error}") from error
 
 
-def _rules(windows: Sequence[Window], outer: Sequence[int], most_remembered: int) -> Rules:
+def _rules(windows: Sequence[Window], outer: Sequence[int], optional: Sequence[int], most_remembered: int) -> Rules:
     def sizes(kind: str, other: int) -> NDArray[np.int64]:
         return np.array([window.size if window.kind == kind else other for window in windows], np.int64)
 
@@ -376,10 +404,13 @@ def _rules(windows: Sequence[Window], outer: Sequence[int], most_remembered: int
         reporters=np.array([sum(1 << number for number in outer)], np.uint64),
         most_dead=np.array([most_remembered], np.int64),
         is_plain=np.array([not outer and all(window.kind in ("time", "none") for window in windows)]),
+        required=np.array([sum(1 << number for number in range(len(windows)) if number not in optional)], np.uint64),
     )
 
 
-def _empty_state(inputs: int, clusters: int = _FIRST_ROOM, nodes: int = _FIRST_ROOM) -> JoinState:
+def _empty_state(
+    inputs: int, clusters: int = _FIRST_ROOM, nodes: int = _FIRST_ROOM, *, has_seen: bool = False
+) -> JoinState:
     counters = np.zeros(kernel.N_COUNTERS, np.int64)
     counters[kernel.OLDEST_DEAD] = counters[kernel.NEWEST_DEAD] = NIL
     counters[kernel.NOW] = kernel.NEVER
@@ -394,13 +425,14 @@ def _empty_state(inputs: int, clusters: int = _FIRST_ROOM, nodes: int = _FIRST_R
         free_nodes=np.zeros(nodes, np.int32),
         sides=sides,
         counters=counters,
+        seen=np.zeros((clusters if has_seen else 0, inputs), np.int64),
     )
 
 
 def _grown(state: JoinState, *, is_of_clusters: bool) -> JoinState:
     """The same with twice the room for keys, or for events."""
     clusters, nodes = len(state.keyed) << is_of_clusters, len(state.nodes) << (not is_of_clusters)
-    grown = _empty_state(len(state.sides), clusters, nodes)
+    grown = _empty_state(len(state.sides), clusters, nodes, has_seen=len(state.seen) > 0)
     pairs: Iterable[tuple[NDArray[Any], NDArray[Any]]] = zip(list(state)[1:], list(grown)[1:], strict=True)
     for old, new in pairs:
         new[: len(old)] = old
@@ -409,9 +441,9 @@ def _grown(state: JoinState, *, is_of_clusters: bool) -> JoinState:
     return grown
 
 
-def _loaded(inputs: int, clusters: int, nodes: int, arrays: Mapping[str, bytes]) -> JoinState:
+def _loaded(inputs: int, clusters: int, nodes: int, arrays: Mapping[str, bytes], *, has_seen: bool) -> JoinState:
     room = [max(_FIRST_ROOM, 1 << (size - 1).bit_length() if size else 0) for size in (clusters, nodes)]
-    state = _empty_state(inputs, *room)
+    state = _empty_state(inputs, *room, has_seen=has_seen)
     counters = state.counters
     counters[: kernel.N_SAVED] = np.frombuffer(arrays["counters"], np.int64)
     if not clusters and not nodes:
@@ -421,6 +453,8 @@ def _loaded(inputs: int, clusters: int, nodes: int, arrays: Mapping[str, bytes])
     state.keyed[:clusters] = np.frombuffer(arrays["keyed"], kernel.KEYED)
     state.lists[:clusters] = np.frombuffer(arrays["lists"], kernel.LIST).reshape(clusters, inputs)
     state.nodes[:nodes] = np.frombuffer(arrays["nodes"], kernel.NODE)
+    if has_seen:
+        state.seen[:clusters] = np.frombuffer(arrays["seen"], np.int64).reshape(clusters, inputs)
     state.sides[:] = np.frombuffer(arrays["sides"], kernel.SIDE)
     free = {name: np.frombuffer(arrays[name], np.int32) for name in ("free_clusters", "free_nodes")}
     state.free_clusters[: len(free["free_clusters"])] = free["free_clusters"]

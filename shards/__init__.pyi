@@ -21,7 +21,16 @@ from .kinds.patterns import ALERT, alert_id
 from .kinds.patterns.bound_columns import BOUND_SAME, BoundTexts, match_marks, match_times
 from .kinds.patterns.host import PatternHost, PatternOutput
 from .kinds.patterns.rules import Rules
-from .operators import AnsweringHost, ChangingKind, CompoundKind, DocumentKind, ExplainingKind, Kind, SpillingKind
+from .operators import (
+    AnsweringHost,
+    ChangingKind,
+    CompoundKind,
+    DocumentKind,
+    ExplainingKind,
+    Kind,
+    MeasuredKind,
+    SpillingKind,
+)
 from .place import Place
 from .results import ANSWER, DEAD_LETTER, DERIVED, STATS, ResultKind, ResultMetric
 from .rows import FoundRows, OutputRow, RowBlock, row_id, rows_of
@@ -64,6 +73,7 @@ __all__ = [
     "Kind",
     "Likeness",
     "MatchLimitReached",
+    "MeasuredKind",
     "Observation",
     "OperatorRefused",
     "OutputRow",

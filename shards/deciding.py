@@ -26,7 +26,7 @@ class Observation:
     Attributes:
         stream: Where the decision goes.
         decider: Its name: what it decides, a key of ``DECIDERS``, and ``/`` and more where a stream has several of it.
-        summary: Plain JSON of bounded size, which the decider reads.
+        summary: Plain JSON of bounded size, which the decider reads; the ``shard`` is added to it.
     """
 
     stream: str
@@ -100,6 +100,11 @@ class Deciders:
             if (record := decider.decide()) is not None:
                 found.append((stream, record))
         return found
+
+    def state(self, stream: str, name: str) -> Mapping[str, Any] | None:
+        """The state of one; None: it has observed nothing."""
+        decider = self._deciders.get((stream, name))
+        return None if decider is None else decider.to_json()
 
 
 def undecided(record: ControlRecord) -> ControlRecord:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from shards.chains import derived_event
 from shards.deciding import Deciders
@@ -109,6 +110,10 @@ class InlineShards:
             self.say(target, record)
             self.decided[target] += 1
         return rows
+
+    def decider_state(self, stream: str, name: str) -> Mapping[str, Any] | None:
+        """The state of a decider, as plain JSON; None: nothing was observed."""
+        return self._deciders.state(stream, name)
 
     def pause(self) -> list[RowBlock]:
         """What follows when no event has come for a while: time goes on a little in the streams that feed others.

@@ -54,6 +54,10 @@ class Origin:
     newest: int | None = None
 
 
+Told: TypeAlias = tuple[int, Mapping[str, Any]]
+"""A decision: when it was made, microseconds UTC, and the members of its record."""
+
+
 class Output(Protocol):
     """What a host made of some events, or of time passing."""
 
@@ -259,7 +263,10 @@ class DecidedHost(Host, Protocol):
     """A host for whose operators it is decided which keys are finished."""
 
     def close_keys(self, record: KeysClosed) -> EventBatch:
-        """The events by which the host is to be told so; its place puts them into the order of its other events."""
+        """The events by which the host is to be told so; its place puts them into the order of its other events.
+
+        What follows at once is in the next output, which the place asks for.
+        """
         ...
 
 
@@ -382,6 +389,29 @@ class ExplainingKind(DocumentKind, Protocol):
         Args:
             definition: The operator.
             counts: By name; sums over the shards.
+        """
+        ...
+
+
+@runtime_checkable
+class MeasuredKind(ExplainingKind, Protocol):
+    """A kind with operators for which something is decided by what shards measure (``shards.deciding``)."""
+
+    @property
+    def decider(self) -> str:
+        """The name of the decider, on the stream of the operator."""
+        ...
+
+    def measured(
+        self, definition: Definition, counts: Mapping[str, int], state: Mapping[str, Any] | None, told: Sequence[Told]
+    ) -> Sequence[str]:
+        """What was measured and decided, in sentences; none where nothing is decided for the operator.
+
+        Args:
+            definition: The operator.
+            counts: As for ``figures``.
+            state: Of the decider; None: there is none yet.
+            told: Its newest decisions, oldest first.
         """
         ...
 

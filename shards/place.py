@@ -377,8 +377,11 @@ class Place:
     def close_keys(self, entry: Entry, record: KeysClosed) -> Iterator[Step]:
         """Take in that inputs of joins have finished keys, in the order of other events."""
         for host in self._hosts.values():
-            if isinstance(host, DecidedHost) and len(batch := host.close_keys(record)):
-                yield from self.process([entry], [batch])
+            if isinstance(host, DecidedHost):
+                if len(batch := host.close_keys(record)):
+                    yield from self.process([entry], [batch])
+                if host.newest_us is not None:
+                    yield entry, host.advance_time(host.newest_us)
 
     def answer(self, asked: Ask) -> Answer:
         """What a host says to a question; its state stays as it is."""

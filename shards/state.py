@@ -9,6 +9,7 @@ over, and one that cannot be applied becomes a dead letter and changes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -169,7 +170,8 @@ class ShardState:
         """
         every = self._places.values()
         places = [one for one in every if stream in (None, one.declaration.name) or one.declaration.derived]
-        return [one for place in places for one in place.observed()]
+        seen = (one for place in places for one in place.observed())
+        return [replace(one, summary={**one.summary, "shard": self._shard}) for one in seen]
 
     def promises(self) -> dict[str, int | None]:
         """For each derived stream that the shard feeds through the log: the time before which it adds no more to it.

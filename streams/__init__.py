@@ -98,7 +98,8 @@ from streams.showing import shown
 from streams.spilled_files import SpilledFiles
 from streams.timestamps import EARLIEST_US, LATEST_US, format_time, parse_time
 from streams.waiting.chunks import KeyMonitor
-from streams.waiting.decider import ENOUGH_EVENTS, KeyFigures, WaitDecider, keys_summary
+from streams.waiting.decider import ENOUGH_EVENTS, WaitDecider, held_summary, keys_summary
+from streams.waiting.prediction import KeyFigures, heads, predicted_rows
 from streams.work_budget import MOST_EVENTS, MOST_TRACES, MOST_WORK, USUAL_BUDGET, WorkBudget
 
 __all__ = [
@@ -199,6 +200,8 @@ __all__ = [
     "flag_texts",
     "folder_of_package",
     "format_time",
+    "heads",
+    "held_summary",
     "hex_texts",
     "joined_texts",
     "json_contents",
@@ -233,6 +236,7 @@ __all__ = [
     "place_for",
     "places_of",
     "position_order",
+    "predicted_rows",
     "ragged_order",
     "ragged_places",
     "read_script",

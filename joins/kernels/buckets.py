@@ -347,6 +347,26 @@ def clear_part(state: BucketState, part: int, number: int, bucket: int, is_gone:
 
 
 @kernel
+def put_rows(state: BucketState, number: int, bucket: int, rows: NDArray[np.void]) -> None:
+    """Put events that are resident already, as they were copied or are on disk, into a memory part; there is room."""
+    lent = borrowed(state)
+    counters = lent.counters
+    for place in range(rows.shape[0]):
+        if counters[FREE_NODES] > 0:
+            counters[FREE_NODES] -= 1
+            node = np.int64(lent.free_nodes[counters[FREE_NODES]])
+        else:
+            node = counters[FRESH_NODES]
+            counters[FRESH_NODES] += 1
+        lent.nodes[node]["key"] = rows[place]["key"]
+        lent.nodes[node]["hash"] = rows[place]["hash"]
+        lent.nodes[node]["arrived"] = rows[place]["arrived"]
+        lent.nodes[node]["time"] = rows[place]["time"]
+        append_node(lent, np.int64(MEMORY), np.int64(number), np.int64(bucket), node)
+        counters[IN_MEMORY] += 1
+
+
+@kernel
 def drop_resident(state: BucketState, number: int, hashes: NDArray[np.uint64]) -> None:
     """Events of an input are no longer on disk."""
     lent = borrowed(state)

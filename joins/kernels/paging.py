@@ -22,10 +22,26 @@ ROW = np.dtype(
         ("sequence", np.int64),
         ("time", np.int64),
         ("input", np.int32),
-        ("flags", np.int32),
+        ("flags", np.int32),  # those of the node, and above them the inputs that were seen with it, as bits
         ("owner", np.int64),  # the place of its key
     ]
 )
+
+
+SEEN = 256  # the bit of the first input in ROW.flags
+
+
+@inlined
+def seen_with(lent: JoinState, cluster: np.int64, sequence: np.int64) -> np.int64:
+    """The inputs that had an event of a key when one of its events had come, as ``ROW.flags`` have them.
+
+    Numbers of events only count as compared with the sequences of stored events, so these bits say all of ``seen``.
+    """
+    found = np.int64(0)
+    for number in range(lent.lists.shape[1] if lent.seen.shape[0] > 0 else 0):
+        if sequence < lent.seen[cluster, number]:
+            found |= SEEN << number
+    return found
 
 
 @kernel
@@ -50,7 +66,9 @@ def take_keys(state: JoinState, keys: NDArray[np.void], rows: NDArray[np.void]) 
                 rows[filled]["sequence"] = lent.nodes[node]["sequence"]
                 rows[filled]["time"] = lent.nodes[node]["time"]
                 rows[filled]["input"] = number
-                rows[filled]["flags"] = lent.nodes[node]["flags"]
+                rows[filled]["flags"] = lent.nodes[node]["flags"] | seen_with(
+                    lent, cluster, np.int64(lent.nodes[node]["sequence"])
+                )
                 rows[filled]["owner"] = place
                 filled += 1
                 behind = np.int64(lent.nodes[node]["of_key"])
@@ -110,6 +128,8 @@ def put_keys(
         lent.counters[CLOSED_KEYS] += keys[place]["closed"] != np.uint64(0)
         lent.keyed[cluster]["touched"] = 0
         keys[place]["cluster"] = cluster
+        for other in range(rules.spans_us.shape[0] if lent.seen.shape[0] > 0 else 0):
+            lent.seen[cluster, other] = 0
     cursors[:] = NIL
     for place in range(rows.shape[0]):
         number, sequence = np.int64(rows[place]["input"]), rows[place]["sequence"]
@@ -122,4 +142,8 @@ def put_keys(
             move_node(lent, number, node, before)
             cursors[number] = node
         cluster = np.int64(keys[rows[place]["owner"]]["cluster"])
-        link_node(lent, node, number, cluster, np.int32(rows[place]["flags"]))
+        flags = rows[place]["flags"]
+        link_node(lent, node, number, cluster, np.int32(flags & (SEEN - 1)))
+        for other in range(rules.spans_us.shape[0] if lent.seen.shape[0] > 0 else 0):
+            if flags & (SEEN << other) != 0:
+                lent.seen[cluster, other] = max(lent.seen[cluster, other], sequence + 1)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 NIL = -1
+FINISHED = -2  # in combinations that may lack inputs: absent, and the input has finished the key
 NEVER = -(2**62)  # before every time
 
 # What an item is.
@@ -86,6 +87,7 @@ class Rules(NamedTuple):
     reporters: NDArray[np.uint64]  # (1,) those inputs as bits: a key is over only when they have closed it, too
     most_dead: NDArray[np.int64]  # (1,) closed keys that are remembered
     is_plain: NDArray[np.bool_]  # (1,) windows of time or none, and no input reports absent ones
+    required: NDArray[np.uint64]  # (1,) inputs that combinations may not lack, as bits (kernels/outer.py)
 
 
 # Records: what is read together lies together.
@@ -128,6 +130,9 @@ class JoinState(NamedTuple):
     free_nodes: NDArray[np.int32]
     sides: NDArray[np.void]  # (inputs,) SIDE
     counters: NDArray[np.int64]
+    seen: NDArray[
+        np.int64
+    ]  # (clusters, inputs) events so far when the input last had one of the key (kernels/outer.py)
 
 
 class Items(NamedTuple):
@@ -142,7 +147,7 @@ class Items(NamedTuple):
 class Found(NamedTuple):
     """What a batch led to; an item is told by its place in the batch."""
 
-    members: NDArray[np.int64]  # (results, inputs) sequences of a combination's events; NIL: absent
+    members: NDArray[np.int64]  # (results, inputs) sequences of a combination's events; NIL, FINISHED: absent
     result_times: NDArray[np.int64]
     result_items: NDArray[np.int32]
     result_whys: NDArray[np.uint8]  # what decided it

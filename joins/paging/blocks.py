@@ -13,6 +13,7 @@ from streams import EventBatch, column_of
 
 _OWN = ("sequence", "input", "flags", "counted", "total")
 _ROW_TIME = "stored_at"
+_MOST_FLAGS = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,11 @@ class BlockRows:
         own = [
             column_of(np.ascontiguousarray(rows["sequence"])),
             column_of(rows["input"].astype(np.uint8)),
-            column_of(rows["flags"].astype(np.uint8)),
+            column_of(
+                np.ascontiguousarray(rows["flags"])
+                if np.any(rows["flags"] > _MOST_FLAGS)
+                else rows["flags"].astype(np.uint8)
+            ),
             pa.array(self.is_counted),
             self.totals,
             column_of(np.ascontiguousarray(rows["time"])),

@@ -3,11 +3,15 @@
 Purpose: join events by integer keys, purge what closed keys make useless, spill what does not fit, and propagate closed
 keys once no result of them can come. Promises: each pair once, whatever the thresholds, the registry, the number of
 buckets and the cuts into batches; no result of a key after its punctuation was propagated; a saved state names files
-and lengths, and is readable as long as it is the last one or was not released.
+and lengths, and is readable as long as it is the last one or was not released. What inputs announce changes where
+events are and no result; with a target recall, probable punctuations purge, and what that loses is counted.
 """
 
-from joins.spilling.join import Propagated, SpilledColumns, SpillingJoin, SpillingRules, SpillingStats
+from joins.spilling.approximate import ApproximateJoin, ProbablyOver, Promised, RecallReport
+from joins.spilling.files import DiskTraffic
+from joins.spilling.join import SpillingJoin
 from joins.spilling.monitor import UNLIMITED, Thresholds
+from joins.spilling.recall import RecallBudget, RecallRules, Risk, inherited
 from joins.spilling.registry import (
     PROPAGATIONS,
     Component,
@@ -18,15 +22,24 @@ from joins.spilling.registry import (
     default_rows,
     require_usable,
 )
+from joins.spilling.results import Propagated, SpilledColumns, SpillingRules, SpillingStats
 
 __all__ = [
     "PROPAGATIONS",
     "UNLIMITED",
+    "ApproximateJoin",
     "Component",
     "Condition",
+    "DiskTraffic",
     "Happening",
+    "ProbablyOver",
+    "Promised",
     "Propagated",
     "Propagation",
+    "RecallBudget",
+    "RecallReport",
+    "RecallRules",
+    "Risk",
     "Row",
     "SpilledColumns",
     "SpillingJoin",
@@ -34,5 +47,6 @@ __all__ = [
     "SpillingStats",
     "Thresholds",
     "default_rows",
+    "inherited",
     "require_usable",
 ]

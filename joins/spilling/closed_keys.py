@@ -35,10 +35,13 @@ class ClosedKeys:
     Attributes:
         sets: Of each input.
         table: The same for kernels; another object after each change.
+        changes: How often the keys of each became more, since it was made.
     """
 
     def __init__(self, patterns: Sequence[Iterable[Pattern]] = ((), ())) -> None:
         self.sets = (ClosedSet("integer"), ClosedSet("integer"))
+        self.changes = [0, 0]
+        self._bounds: list[tuple[int, NDArray[np.int64]]] = [(-1, np.zeros((0, 2), np.int64))] * 2
         self._filled = 0
         for closed, said in zip(self.sets, patterns, strict=True):
             for pattern in said:
@@ -53,6 +56,7 @@ class ClosedKeys:
         """
         if not self.sets[number].add(pattern):
             return False
+        self.changes[number] += 1
         if not isinstance(pattern, OneOf):
             self.table = self._rebuilt()
             return True
@@ -68,6 +72,16 @@ class ClosedKeys:
         flags = np.zeros(len(keys), np.bool_)
         which_closed(self.table, number, np.ascontiguousarray(keys), hashes_of(keys), flags)
         return flags
+
+    def meets(self, number: int, low: int, high: int) -> bool:
+        """Whether an input has closed a key between two, these included; a forgotten one may count."""
+        if self._bounds[number][0] != self.changes[number]:
+            closed = self.sets[number]
+            pairs = [_bounds(one) for one in closed.intervals()] + [(int(key), int(key)) for key in closed.singles]
+            self._bounds[number] = self.changes[number], np.array(sorted(pairs), np.int64).reshape(-1, 2)
+        bounds = self._bounds[number][1]
+        place = int(np.searchsorted(bounds[:, 0], high, "right")) - 1
+        return bool(place >= 0 and bounds[place, 1] >= low)
 
     def forget(self, key: int) -> bool:
         """Forget a key that both inputs closed by itself; not one that is in an interval. Returns whether it was."""

@@ -1,19 +1,22 @@
 """Buckets on disk: files of Arrow blocks with checksums, and the position that a saved state names.
 
 A block is a header (magic, length, BLAKE2b of the content) and an Arrow stream with the columns key, hash, arrived,
-time, flushed and payload. Blocks are appended only. A bucket some of whose events went is written to a new file; the
-old one stays until ``release``, as the last saved state may still name it. So a position (names and lengths) stays
-readable, whatever was appended behind it.
+time, flushed and payload. Of each block its *fences* are in memory: least and greatest key, newest arrival and time
+(section 7.3 of the specification of punctuation-aware joins), so that a block that cannot matter is not read. Blocks
+are appended only. A block that is given up stays in its file; once these are more than half of it, the others are
+written to a new file. An old file stays until ``release``, as the last saved state may still name it. So a position
+(names, lengths, and blocks that were given up) stays readable, whatever was appended behind it.
 """
 
 from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,19 +33,96 @@ _SUFFIX = ".blocks"
 _Bucket = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class FilePosition:
-    """What a saved state names of a bucket's file.
+@dataclass(slots=True, kw_only=True)
+class Block:
+    """Where a block is, and its fences.
 
     Attributes:
-        name: Of the file in its folder.
+        offset: First byte in its file.
+        length: In bytes, the header included.
+        events: Their number.
+        low: Least key.
+        high: Greatest key.
+        arrived: Sequence number of the event that arrived last.
+        flushed: At which sequence number the first of its events left memory.
+        newest_us: Time of the newest event.
+        cleaned: How many changes of the other input's closed keys are known not to concern it; -1: none.
+    """
+
+    offset: int
+    length: int
+    events: int
+    low: int
+    high: int
+    arrived: int
+    flushed: int
+    newest_us: int
+    cleaned: int = -1
+
+    @classmethod
+    def of(cls, rows: NDArray[np.void], offset: int, length: int) -> Block:
+        """A block of some events, at least one."""
+        return cls(
+            offset=offset,
+            length=length,
+            events=len(rows),
+            low=int(rows["key"].min()),
+            high=int(rows["key"].max()),
+            arrived=int(rows["arrived"].max()),
+            flushed=int(rows["flushed"].min()),
+            newest_us=int(rows["time"].max()),
+        )
+
+
+@dataclass(slots=True)
+class BucketFile:
+    """The file of an input's bucket.
+
+    Attributes:
+        name: In its folder.
         length: Bytes that belong to the state.
-        events: Events in them.
+        blocks: Those with events of the bucket, by offset.
+        given_up: Offsets of the others.
     """
 
     name: str
-    length: int
-    events: int
+    length: int = 0
+    blocks: list[Block] = field(default_factory=list)
+    given_up: list[int] = field(default_factory=list)
+
+    @property
+    def events(self) -> int:
+        """Events of the bucket."""
+        return sum(block.events for block in self.blocks)
+
+
+@dataclass(slots=True)
+class DiskTraffic:
+    """What went to disk and came from there, in this process.
+
+    Attributes:
+        written_events: Events written, those of blocks that were written anew included.
+        written_blocks: Their blocks.
+        written_bytes: Their bytes.
+        read_events: Events read.
+        read_blocks: Their blocks.
+        read_bytes: Their bytes.
+        skipped_events: Events of blocks that a disk join did not read, by their fences.
+        read_back: Events that came back into memory because a punctuation announced their keys.
+        hits: Those of them that joined an event while it held.
+        stalls: Pairs whose later event came while some held, that had to wait for a disk join.
+    """
+
+    written_events: int = 0
+    written_blocks: int = 0
+    written_bytes: int = 0
+    read_events: int = 0
+    read_blocks: int = 0
+    read_bytes: int = 0
+    skipped_events: int = 0
+    read_back: int = 0
+    hits: int = 0
+    stalls: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,38 +149,60 @@ class BucketRows:
         """Events, whose payloads are empty unless they are given."""
         return cls(rows, pa.array([b""] * len(rows), pa.binary()) if payloads is None else payloads)
 
+    @classmethod
+    def together(cls, parts: Sequence[BucketRows]) -> BucketRows:
+        """The events of several."""
+        if not parts:
+            return cls.of(np.zeros(0, ON_DISK))
+        rows = np.concatenate([part.rows for part in parts])
+        return cls(rows, pa.concat_arrays([part.payloads for part in parts]))
+
 
 class BucketFiles:
     """The files of a join's buckets, in a folder of their own.
 
     Args:
         folder: Belongs to the join alone; made if it does not exist.
+
+    Attributes:
+        traffic: What was written and read.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._current: dict[_Bucket, FilePosition] = {}
+        self._current: dict[_Bucket, BucketFile] = {}
         self._unsynced: set[str] = set()
         self._saved: frozenset[str] = frozenset()  # named by a saved state that may still be needed
         self._last_saved: frozenset[str] = frozenset()
         self._generation = 0
-        self.written_bytes = 0
-        self.read_bytes = 0
+        self.traffic = DiskTraffic()
 
     def events(self, bucket: _Bucket) -> int:
         """The number of events of an input's bucket (input, bucket) on disk."""
-        position = self._current.get(bucket)
-        return position.events if position else 0
+        file = self._current.get(bucket)
+        return file.events if file else 0
 
-    def append(self, bucket: _Bucket, rows: BucketRows) -> None:
-        """Append a block of events to a bucket."""
-        position = self._current.get(bucket) or self._fresh(bucket)
-        block = _block(rows)
-        with (self._folder / position.name).open("ab") as file:
-            file.write(block)
-        self.written_bytes += len(block)
-        self._unsynced.add(position.name)
-        self._current[bucket] = FilePosition(position.name, position.length + len(block), position.events + len(rows))
+    def blocks(self, bucket: _Bucket) -> list[Block]:
+        """The blocks of an input's bucket, oldest first."""
+        file = self._current.get(bucket)
+        return list(file.blocks) if file else []
+
+    def append(self, bucket: _Bucket, rows: BucketRows) -> Block:
+        """Append a block of events, at least one, to a bucket."""
+        file = self._current.get(bucket)
+        if file is None:
+            file = self._current[bucket] = self._fresh(bucket)
+        content = _block(rows)
+        with (self._folder / file.name).open("ab") as stream:
+            stream.write(content)
+        self.traffic.written_bytes += len(content)
+        self.traffic.written_events += len(rows)
+        self.traffic.written_blocks += 1
+        self._unsynced.add(file.name)
+        block = Block.of(rows.rows, file.length, len(content))
+        file.blocks.append(block)
+        file.length += len(content)
+        return block
 
     def read(self, bucket: _Bucket) -> BucketRows:
         """All events of a bucket, in the order of their flushes.
@@ -108,13 +210,27 @@ class BucketFiles:
         Raises:
             JoinStateError: The file is damaged or shorter than it was.
         """
-        position = self._current.get(bucket)
-        if position is None:
-            return BucketRows.of(np.zeros(0, ON_DISK))
-        with (self._folder / position.name).open("rb") as file:
-            content = file.read(position.length)
-        self.read_bytes += len(content)
-        return _rows(content, position)
+        return BucketRows.together(self.read_blocks(bucket, self.blocks(bucket)))
+
+    def read_blocks(self, bucket: _Bucket, blocks: Sequence[Block]) -> list[BucketRows]:
+        """The events of some blocks of a bucket.
+
+        Raises:
+            JoinStateError: One is damaged, or the file is shorter than it was.
+        """
+        if not blocks:
+            return []
+        name = self._current[bucket].name
+        parts = []
+        with (self._folder / name).open("rb") as stream:
+            for block in blocks:
+                stream.seek(block.offset)
+                ((_, rows),) = _blocks_of(stream.read(block.length), name, block.offset)
+                parts.append(rows)
+                self.traffic.read_bytes += block.length
+                self.traffic.read_events += block.events
+                self.traffic.read_blocks += 1
+        return parts
 
     def replace(self, bucket: _Bucket, rows: BucketRows) -> None:
         """Let a bucket have other events; its old file stays until ``release``."""
@@ -124,8 +240,19 @@ class BucketFiles:
         if old is not None and old.name not in self._saved:
             self._remove(old.name)
 
-    def save(self) -> list[tuple[int, int, str, int, int]]:
-        """Make everything durable, and name it: input, bucket, file, bytes, events.
+    def give_up(self, bucket: _Bucket, given: Sequence[tuple[Block, BucketRows]]) -> None:
+        """Let blocks of a bucket have only some of their events, which are written anew."""
+        file = self._current[bucket]
+        for block, kept in given:
+            file.blocks.remove(block)
+            file.given_up.append(block.offset)
+            if len(kept):
+                self.append(bucket, kept).cleaned = block.cleaned
+        if 2 * sum(one.length for one in file.blocks) < file.length:
+            self._compact(bucket, file)
+
+    def save(self) -> list[tuple[Any, ...]]:
+        """Make everything durable, and name it: input, bucket, file, bytes, events, and the blocks that were given up.
 
         Files that this position or the one before it names stay until ``release``.
         """
@@ -139,35 +266,28 @@ class BucketFiles:
             finally:
                 os.close(folder)
         self._unsynced.clear()
-        self._last_saved = frozenset(position.name for position in self._current.values())
+        self._last_saved = frozenset(file.name for file in self._current.values())
         self._saved |= self._last_saved
-        return [(*bucket, *_parts(position)) for bucket, position in sorted(self._current.items())]
+        return [(*bucket, *_position(file)) for bucket, file in sorted(self._current.items())]
 
     def release(self) -> None:
         """The last saved state is safe: remove the files that only earlier ones name."""
-        current = {position.name for position in self._current.values()}
+        current = {file.name for file in self._current.values()}
         for name in self._saved - self._last_saved - current:
             self._remove(name)
         self._saved = self._last_saved
 
-    def restore(self, saved: Iterable[tuple[int, int, str, int, int]]) -> None:
+    def restore(self, saved: Iterable[Sequence[Any]]) -> None:
         """Go back to a saved position: cut what was appended behind it, remove the files that it does not name.
 
         Raises:
             JoinStateError: A file is missing, too short or damaged.
         """
-        self._current = {
-            (number, bucket): FilePosition(name, length, events) for number, bucket, name, length, events in saved
-        }
-        named = {position.name for position in self._current.values()}
+        self._current, self._unsynced = {}, set()
+        for number, bucket, *position in saved:
+            self._current[number, bucket] = self._restored(position)
+        named = {file.name for file in self._current.values()}
         self._saved = self._last_saved = frozenset(named)
-        self._unsynced = set()
-        for bucket, position in self._current.items():
-            path = self._folder / position.name
-            if not path.is_file() or path.stat().st_size < position.length:
-                raise JoinStateError(f"the bucket file {position.name} is missing, or shorter than {position.length}")
-            os.truncate(path, position.length)
-            self.read(bucket)
         for path in self._folder.glob(f"*{_SUFFIX}"):
             if path.name not in named:
                 path.unlink()
@@ -182,20 +302,47 @@ class BucketFiles:
         self._unsynced.clear()
         self._saved = self._last_saved = frozenset()
 
-    def _fresh(self, bucket: _Bucket) -> FilePosition:
+    def _restored(self, position: Sequence[Any]) -> BucketFile:
+        """A file as a position names it, cut to that; its fences are found again."""
+        name, length, events, given_up = position if len(position) > 3 else (*position, [])
+        path = self._folder / name
+        if not path.is_file() or path.stat().st_size < length:
+            raise JoinStateError(f"the bucket file {name} is missing, or shorter than {length}")
+        os.truncate(path, length)
+        file = BucketFile(name, length, given_up=list(given_up))
+        for offset, rows in (found := _blocks_of(path.read_bytes(), name, 0)):
+            behind = [other for other, _ in found if other > offset]
+            if offset not in given_up and len(rows):
+                file.blocks.append(Block.of(rows.rows, offset, min(behind, default=length) - offset))
+        if file.events != events:
+            raise JoinStateError(f"the bucket file {name} has {file.events} events in {length} bytes, not {events}")
+        return file
+
+    def _compact(self, bucket: _Bucket, file: BucketFile) -> None:
+        """Write the blocks that are left to a new file."""
+        left = self.read_blocks(bucket, file.blocks)
+        parts = [(block.cleaned, rows) for block, rows in zip(file.blocks, left, strict=True)]
+        del self._current[bucket]
+        for cleaned, rows in parts:
+            self.append(bucket, rows).cleaned = cleaned
+        if file.name not in self._saved:
+            self._remove(file.name)
+
+    def _fresh(self, bucket: _Bucket) -> BucketFile:
         self._folder.mkdir(parents=True, exist_ok=True)
         self._generation += 1
         name = f"{bucket[0]}-{bucket[1]}-{self._generation}{_SUFFIX}"
         (self._folder / name).write_bytes(b"")
-        return FilePosition(name, 0, 0)
+        return BucketFile(name)
 
     def _remove(self, name: str) -> None:
         (self._folder / name).unlink(missing_ok=True)
         self._unsynced.discard(name)
 
 
-def _parts(position: FilePosition) -> tuple[str, int, int]:
-    return position.name, position.length, position.events
+def _position(file: BucketFile) -> tuple[Any, ...]:
+    position = (file.name, file.length, file.events)
+    return (*position, list(file.given_up)) if file.given_up else position
 
 
 def _block(events: BucketRows) -> bytes:
@@ -208,24 +355,20 @@ def _block(events: BucketRows) -> bytes:
     return _HEADER.pack(_MAGIC, len(content), blake2b(content, digest_size=16).digest()) + content
 
 
-def _rows(content: bytes, position: FilePosition) -> BucketRows:
-    parts, place = [BucketRows.of(np.zeros(0, ON_DISK))], 0
-    while place < len(content):
+def _blocks_of(content: bytes, name: str, begin: int) -> list[tuple[int, BucketRows]]:
+    """The blocks in a part of a file that begins at a byte, with their offsets."""
+    blocks, place = [], 0
+    while place < len(content) or not content:
         if place + _HEADER.size > len(content):
-            raise JoinStateError(f"the bucket file {position.name} is cut inside a header at byte {place}")
+            raise JoinStateError(f"the bucket file {name} is cut inside a header at byte {begin + place}")
         magic, length, digest = _HEADER.unpack_from(content, place)
-        place += _HEADER.size
+        offset, place = begin + place, place + _HEADER.size
         block = content[place : place + length]
         if magic != _MAGIC or len(block) != length or blake2b(block, digest_size=16).digest() != digest:
-            raise JoinStateError(f"the bucket file {position.name} has a damaged block before byte {place}")
+            raise JoinStateError(f"the bucket file {name} has a damaged block before byte {begin + place}")
         place += length
-        parts.append(_block_rows(block))
-    rows = np.concatenate([part.rows for part in parts])
-    if len(rows) != position.events:
-        raise JoinStateError(
-            f"the bucket file {position.name} has {len(rows)} events in {len(content)} bytes, not {position.events}"
-        )
-    return BucketRows(rows, pa.concat_arrays([part.payloads for part in parts]))
+        blocks.append((offset, _block_rows(block)))
+    return blocks
 
 
 def _block_rows(block: bytes) -> BucketRows:

@@ -6,157 +6,45 @@ registry, so that everything is the same in every run; there is no second thread
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from joins.errors import JoinStateError
-from joins.items import Cause, ItemColumns
+from joins.items import ItemColumns
 from joins.kernels import buckets as kernel
-from joins.kernels.buckets import Arriving, drop_resident, purge_parts
+from joins.kernels.buckets import Arriving, purge_parts
 from joins.kernels.tables import DONE, NEVER
-from joins.punctuations import Anything, OneOf, Pattern, is_empty, pattern_form, read_pattern, require_domain
+from joins.punctuations import (
+    Anything,
+    OneOf,
+    Pattern,
+    Promise,
+    is_empty,
+    pattern_form,
+    read_pattern,
+    require_domain,
+)
 from joins.spilling.closed_keys import ClosedKeys, hashes_of
-from joins.spilling.files import BucketFiles, BucketRows
-from joins.spilling.leftovers import BucketSide, leftover_pairs
+from joins.spilling.disk import DiskBuckets
+from joins.spilling.files import DiskTraffic
+from joins.spilling.hints import Hints, inside_of
 from joins.spilling.memory import BucketMemory
 from joins.spilling.monitor import UNLIMITED, Monitor, Thresholds
 from joins.spilling.payloads import PayloadStore
 from joins.spilling.punctuation_sets import PunctuationSets
 from joins.spilling.registry import Component, Condition, Happening, Row, default_rows, require_usable
+from joins.spilling.results import Propagated, SpilledColumns, SpillingRules, SpillingStats
 
 _FORMAT = 1
 _KEPT_SHARE = 0.8  # of the threshold, by events in memory, once some went to disk
 _HIGH_BITS = np.uint64(32)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpillingRules:
-    """What a join that spills was declared to do; unlike thresholds it stays as it is.
-
-    Attributes:
-        buckets: Of each input, a power of two.
-        purge: ``indexed``: a closing of single keys goes to their buckets. ``scan``: it compares the whole memory part.
-        placement: ``scattered``: buckets are chosen by a hash of the key. ``modulo``: by its low bits.
-        uses_punctuations: False: XJoin; punctuations only let time advance.
-        carries_payloads: Whether events carry bytes, which go to disk with them and come back with results.
-    """
-
-    buckets: int = 64
-    purge: Literal["indexed", "scan"] = "indexed"
-    placement: Literal["scattered", "modulo"] = "scattered"
-    uses_punctuations: bool = True
-    carries_payloads: bool = False
-
-    def __post_init__(self) -> None:
-        if self.buckets < 1 or self.buckets & (self.buckets - 1):
-            raise ValueError(f"the number of buckets is a power of two, not {self.buckets}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Propagated:
-    """Keys of which no result comes any more.
-
-    Attributes:
-        item: The item that led to it, as its place among the items; -1 outside of a batch.
-        time_us: When it was known.
-        pattern: The keys; a range is given whole, even if single keys of it were given before.
-        cause: ``REGULAR``: both inputs closed them; ``IMMEDIATE``: one did, and no event of it is left.
-    """
-
-    item: int
-    time_us: int
-    pattern: Pattern
-    cause: Cause
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpilledColumns:
-    """What some items led to.
-
-    Attributes:
-        members: int64 (results, 2): sequence numbers of a pair, which count the events of both inputs from 0.
-        result_times_us: int64: the time of the later member.
-        result_items: int32: the item that led to it; -1 outside of a batch.
-        violations: int32: items that are events of keys that their own input had closed. They joined nothing.
-        propagated: Keys of which no result comes any more.
-        payloads: What both members of each pair carry; None where the join has no payloads.
-    """
-
-    members: NDArray[np.int64]
-    result_times_us: NDArray[np.int64]
-    result_items: NDArray[np.int32]
-    violations: NDArray[np.int32]
-    propagated: list[Propagated]
-    payloads: tuple[pa.BinaryArray, pa.BinaryArray] | None
-
-
-@dataclass(slots=True, kw_only=True)
-class SpillingStats:
-    """Counts since the join began; those marked are current.
-
-    Attributes:
-        events: Events taken in, those without a key included.
-        in_memory: Events in memory (current).
-        on_disk: Events on disk (current).
-        comparisons: Keys compared while probing.
-        scans: Events that purges compared.
-        index_comparisons: Keys that were compared for the index.
-        memory_results: Pairs that were in memory together.
-        disk_results: Pairs of disk joins.
-        on_the_fly: Events that were probed and not stored.
-        buffered: Events that went to a purge buffer.
-        purged: Stored events that a closed key made useless.
-        violations: Events of keys that their own input had closed.
-        nulls: Events without a key.
-        duplicates: Punctuations whose keys the input had closed.
-        empty: Punctuations without values.
-        wildcards: Punctuations that finish an input.
-        propagated: Punctuations reported.
-        purges: Runs of the state purge.
-        relocations: Buckets written to disk.
-        disk_joins: Buckets that were covered.
-    """
-
-    events: int = 0
-    in_memory: int = 0
-    on_disk: int = 0
-    comparisons: int = 0
-    scans: int = 0
-    index_comparisons: int = 0
-    memory_results: int = 0
-    disk_results: int = 0
-    on_the_fly: int = 0
-    buffered: int = 0
-    purged: int = 0
-    violations: int = 0
-    nulls: int = 0
-    duplicates: int = 0
-    empty: int = 0
-    wildcards: int = 0
-    propagated: int = 0
-    purges: int = 0
-    relocations: int = 0
-    disk_joins: int = 0
-
-
-_COUNTED_BY_KERNELS = {
-    "events": kernel.SEQUENCE,
-    "in_memory": kernel.IN_MEMORY,
-    "comparisons": kernel.COMPARISONS,
-    "scans": kernel.SCANS,
-    "memory_results": kernel.RESULTS,
-    "on_the_fly": kernel.ON_THE_FLY,
-    "buffered": kernel.BUFFERED,
-    "purged": kernel.PURGED,
-    "violations": kernel.VIOLATIONS,
-    "nulls": kernel.NULLS,
-}
+_Choice = Callable[[int, NDArray[np.int64]], NDArray[np.bool_]]  # which events of an input, by their keys
 
 
 class SpillingJoin:
@@ -187,28 +75,27 @@ class SpillingJoin:
         uses = self._rules.uses_punctuations
         self._rows = tuple(default_rows("push" if uses else "none", purges=uses) if rows is None else rows)
         require_usable(self._rows)
-        self._files = BucketFiles(folder)
         self._memory = BucketMemory(self._rules.buckets, is_tracking=uses)
         self._closed = ClosedKeys()
         self._sets = PunctuationSets()
         self._payloads = PayloadStore()
+        carries = self._rules.carries_payloads
+        self._disk = DiskBuckets(folder, self._rules.buckets, self._memory, self._payloads if carries else None)
+        self._hints = Hints()
+        self._read_back: set[int] = set()  # sequence numbers of events that came back, and have joined nothing since
         self._monitor = Monitor()
         self._fresh: tuple[list[Pattern], list[Pattern]] = ([], [])  # punctuations not used for purging yet
-        self._covered = np.zeros(self._rules.buckets, np.int64)  # sequence number of the last disk join
-        self._uncovered = np.zeros(self._rules.buckets, np.int64)  # events flushed since
         self._counts = SpillingStats()
         self._propagated: list[Propagated] = []
         self._item = -1
         self._idle_us = 0
+        self._arriving: Arriving | None = None  # the batch, and how many of its items the scopes of promises know
+        self._scoped = 0
 
     @property
     def stats(self) -> SpillingStats:
         """Counts."""
-        counts = asdict(self._counts)
-        counts.update({name: self._memory.counter(place) for name, place in _COUNTED_BY_KERNELS.items()})
-        counts["on_disk"] = int(self._memory.state.on_disk.sum())
-        counts["index_comparisons"] = self._sets.compared
-        return SpillingStats(**counts)
+        return SpillingStats.of(self._counts, self._memory, self._sets.compared)
 
     @property
     def held(self) -> tuple[int, int]:
@@ -218,9 +105,41 @@ class SpillingJoin:
         return int(first), int(second)
 
     @property
+    def rules(self) -> SpillingRules:
+        """What it was declared to do."""
+        return self._rules
+
+    @property
     def written_bytes(self) -> int:
         """Bytes written to files."""
-        return self._files.written_bytes
+        return self.traffic.written_bytes
+
+    @property
+    def traffic(self) -> DiskTraffic:
+        """What this process wrote to files and read from them."""
+        return self._disk.files.traffic
+
+    def droppable(self, number: int, pattern: Pattern) -> NDArray[np.int64]:
+        """The keys, of a pattern, of an input's events in memory that have no pairs with events on disk left."""
+        keys = [self._memory.rows(kernel.MEMORY, number, one)["key"] for one in self._memory.unindebted(number)]
+        together = np.concatenate([np.zeros(0, np.int64), *keys])
+        return together[inside_of(pattern, together)]
+
+    def drop(self, number: int, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Forget the droppable events of keys: later events do not join them. Returns the key of each."""
+        dropped = [self._memory.drop(number, bucket, keys) for bucket in self._memory.unindebted(number)]
+        return np.concatenate([np.zeros(0, np.int64), *dropped])
+
+    def may_hold(self, number: int, pattern: Pattern) -> bool:
+        """Whether events of an input with keys of a pattern are stored; on disk, as far as fences show."""
+        for bucket in range(self._rules.buckets):
+            if inside_of(pattern, self._disk.events_in(number, bucket)["key"]).any():
+                return True
+        return self._disk.may_hold(number, pattern)
+
+    def has_closed(self, number: int, pattern: Pattern) -> bool:
+        """Whether an input has closed all keys of a pattern."""
+        return self._closed.sets[number].covers_all(pattern)
 
     def tune(self, thresholds: Thresholds | None = None, rows: Sequence[Row] | None = None) -> None:
         """Change thresholds or the registry, from the next item.
@@ -254,8 +173,9 @@ class SpillingJoin:
             require_domain(pattern, "integer")
         if (payloads is None) == self._rules.carries_payloads:
             raise ValueError("payloads are given if and only if the join was declared to carry some")
-        arriving = self._arriving(items)
+        arriving = self._hashed(items)
         self._begin(len(items))
+        self._arriving = arriving
         if payloads is not None:
             self._payloads.add(self._memory.counter(kernel.SEQUENCE), items.kinds, payloads)
         item, status = 0, DONE
@@ -274,6 +194,26 @@ class SpillingJoin:
                 number = int(arriving.inputs[item])
                 self._take_punctuation(number, patterns[int(arriving.keys[item])])
                 item += 1
+        self._pass_scopes(len(items))
+        return self._columns()
+
+    def announce(self, number: int, promise: Promise, time_us: int) -> SpilledColumns:
+        """An input says something of its next events. It changes where events are, and never what is found in the end.
+
+        Args:
+            number: The input.
+            promise: What it says.
+            time_us: When.
+
+        Raises:
+            PunctuationRefused: Its pattern has values that are no integers.
+        """
+        require_domain(promise.pattern, "integer")
+        self._begin(0)
+        self._advance(time_us)
+        self._hints.pass_time(self._now)
+        self._hints.add(number, promise, self._now, self._memory.counter(kernel.SEQUENCE))
+        self._happen(Happening.ANNOUNCED)
         return self._columns()
 
     def idle(self, idle_us: int) -> SpilledColumns:
@@ -298,10 +238,11 @@ class SpillingJoin:
 
     def close(self) -> None:
         """Remove the files."""
-        self._files.clear()
+        self._disk.files.clear()
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """The state as a JSON object, which names files and lengths, and arrays by name; the files are durable."""
+        files, arrays = self._disk.dump()
         head = {
             "format": _FORMAT,
             "rules": asdict(self._rules),
@@ -312,9 +253,9 @@ class SpillingJoin:
             "monitor": asdict(self._monitor),
             "fresh": [[pattern_form(pattern) for pattern in fresh] for fresh in self._fresh],
             "counts": asdict(self._counts),
-            "files": self._files.save(),
+            "files": files,
+            "hints": self._hints.dump(),
         }
-        arrays = {"covered": self._covered.tobytes(), "uncovered": self._uncovered.tobytes()}
         if self._rules.carries_payloads:
             self._payloads.prune(self._memory.sequences())
         return head, {**self._memory.dump(), **self._payloads.dump(), **arrays}
@@ -337,7 +278,7 @@ class SpillingJoin:
 
     def release(self) -> None:
         """The last dump is safe: remove the files that only earlier ones name."""
-        self._files.release()
+        self._disk.files.release()
 
     @property
     def _now(self) -> int:
@@ -346,8 +287,6 @@ class SpillingJoin:
     def _load(self, head: Mapping[str, Any], arrays: Mapping[str, bytes]) -> None:
         self._memory.load(arrays)
         self._payloads.load(arrays)
-        self._covered = np.frombuffer(arrays["covered"], np.int64).copy()
-        self._uncovered = np.frombuffer(arrays["uncovered"], np.int64).copy()
         self._thresholds = Thresholds(**head["thresholds"])
         self._rows = tuple(
             Row(Happening(happening), tuple(map(Component, components)), Condition(condition))
@@ -359,9 +298,10 @@ class SpillingJoin:
         first, second = ([read_pattern(form) for form in forms] for forms in head["fresh"])
         self._fresh = (first, second)
         self._counts = SpillingStats(**head["counts"])
-        self._files.restore([tuple(position) for position in head["files"]])
+        self._hints.load(head.get("hints", ()))
+        self._disk.load(head["files"], arrays)
 
-    def _arriving(self, items: ItemColumns) -> Arriving:
+    def _hashed(self, items: ItemColumns) -> Arriving:
         keys = np.ascontiguousarray(items.keys).view(np.int64)
         hashes = hashes_of(keys)
         chosen = hashes >> _HIGH_BITS if self._rules.placement == "scattered" else keys.view(np.uint64)
@@ -385,6 +325,7 @@ class SpillingJoin:
     def _begin(self, items: int) -> None:
         self._memory.begin(items)
         self._propagated, self._item, self._idle_us = [], -1, 0
+        self._arriving, self._scoped = None, 0
 
     def _advance(self, time_us: int) -> None:
         self._memory.state.counters[kernel.NOW] = max(self._now, time_us)
@@ -393,6 +334,7 @@ class SpillingJoin:
         pairs = self._memory.pairs
         results, violations = (int(number) for number in pairs.filled)
         members = pairs.members[:results].copy()
+        self._note_hits(members)
         return SpilledColumns(
             members=members,
             payloads=self._carried(members),
@@ -474,6 +416,8 @@ class SpillingJoin:
         elif component == Component.DISK_JOIN:
             for bucket in self._activated().tolist():
                 self._join_disk(bucket)
+        elif component == Component.READ_BACK:
+            self._bring_back()
         elif component == Component.INDEX_BUILD:
             if self._sets.build_index(self._memory):
                 self._memory.state.counters[kernel.ZEROED] += 1
@@ -482,12 +426,8 @@ class SpillingJoin:
 
     def _activated(self) -> NDArray[np.int64]:
         """Buckets that an idle join covers."""
-        least = self._thresholds.activation_events
-        if self._idle_us >= self._thresholds.activation_us:
-            least = 0
-        on_disk = self._memory.state.on_disk.sum(axis=0)
-        is_behind = self._covered < self._memory.counter(kernel.SEQUENCE)
-        return np.flatnonzero((on_disk > 0) & is_behind & (self._uncovered >= least))
+        is_long = self._idle_us >= self._thresholds.activation_us
+        return self._disk.activated(0 if is_long else self._thresholds.activation_events)
 
     def _purge(self) -> None:
         """A punctuation of an input purges the other input only (erratum E17)."""
@@ -512,47 +452,88 @@ class SpillingJoin:
         return np.unique(chosen & mask).astype(np.int32)
 
     def _relocate(self) -> None:
-        while self._memory.counter(kernel.IN_MEMORY) > _KEPT_SHARE * self._thresholds.memory_events:
+        """Write events to disk until few enough are in memory: those that are not hot, then the largest buckets."""
+        kept = int(_KEPT_SHARE * self._thresholds.memory_events)
+        self._pass_scopes(self._item + 1)
+        self._make_room(kept)
+        while self._memory.counter(kernel.IN_MEMORY) > kept:
             number, bucket = self._memory.victim()
-            clock = self._memory.counter(kernel.SEQUENCE)
-            rows = self._events_in(number, bucket, clock)
-            carried = self._payloads.of(rows["arrived"]) if self._rules.carries_payloads else None
-            self._payloads.note_flushed(rows["arrived"])
-            self._files.append((number, bucket), BucketRows.of(rows, carried))
+            rows = self._disk.events_in(number, bucket)
+            self._disk.flush(number, bucket, rows, self._thresholds.block_events)
             for part in (kernel.MEMORY, kernel.BUFFER):
                 self._memory.clear(part, number, bucket, is_gone=False)
-            self._memory.state.on_disk[number, bucket] += len(rows)
-            self._uncovered[bucket] += len(rows)
             self._counts.relocations += 1
 
-    def _events_in(self, number: int, bucket: int, flushed: int = UNLIMITED) -> NDArray[np.void]:
-        """The events of an input's bucket that are in memory, or are flushed now."""
-        parts = (kernel.MEMORY, kernel.BUFFER)
-        return np.concatenate([self._memory.rows(part, number, bucket, flushed) for part in parts])
+    def _make_room(self, kept: int) -> None:
+        """Write events to disk until so many are left, or all are hot or have left: first those that are cold."""
+        if self._hints:
+            self._relocate_chosen(kept, self._is_cold)
+            self._relocate_chosen(kept, self._is_not_hot)
+
+    def _is_cold(self, number: int, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
+        return self._hints.cold(number, keys, self._thresholds.scope_events)
+
+    def _is_not_hot(self, number: int, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
+        return ~self._hints.hot(number, keys, self._thresholds.scope_events)
+
+    def _relocate_chosen(self, kept: int, choose: _Choice) -> None:
+        """Write chosen events of memory parts to disk until so many events are left, most of a bucket first."""
+        sizes = []
+        for number in (0, 1):
+            for bucket in range(self._rules.buckets):
+                keys = self._memory.rows(kernel.MEMORY, number, bucket)["key"]
+                sizes.append((int(np.count_nonzero(choose(number, keys))), number, bucket))
+        for size, number, bucket in sorted(sizes, reverse=True):
+            if size == 0 or self._memory.counter(kernel.IN_MEMORY) <= kept:
+                return
+            rows = self._memory.rows(kernel.MEMORY, number, bucket)
+            is_chosen = choose(number, rows["key"])
+            self._disk.flush(number, bucket, rows[is_chosen], self._thresholds.block_events)
+            self._memory.clear(kernel.MEMORY, number, bucket, is_gone=False)
+            self._memory.put(number, bucket, rows[~is_chosen])
+            self._counts.relocations += 1
+
+    def _bring_back(self) -> None:
+        """Let hot events be in memory before they are needed; cold ones make room."""
+        least = self._thresholds.scope_events
+        hot = self._disk.hot_buckets(self._hints, least)
+        if not hot:
+            return
+        kept = int(_KEPT_SHARE * self._thresholds.memory_events)
+        for bucket in hot:
+            self._join_disk(bucket)
+        self._make_room(kept - sum(hot.values()))
+        for bucket in hot:
+            room = kept - self._memory.counter(kernel.IN_MEMORY)
+            if room > 0:
+                back = self._disk.read_back(bucket, self._hints, least, room).tolist()
+                self._read_back.update(back)
+                self.traffic.read_back += len(back)
+
+    def _pass_scopes(self, item: int) -> None:
+        """Items of the batch came up to one: scopes of promises that have ended are forgotten."""
+        if self._hints and self._arriving is not None:
+            self._hints.pass_items(self._arriving, self._scoped, item, self._now)
+        self._scoped = item
+
+    def _note_hits(self, members: NDArray[np.int64]) -> None:
+        if self._read_back and len(members):
+            hits = self._read_back.intersection(members.ravel().tolist())
+            self.traffic.hits += len(hits)
+            self._read_back -= hits
+        if not self._hints:
+            self._read_back.clear()
 
     def _join_disk(self, bucket: int) -> None:
-        """Cover a bucket: emit its pairs that are left, empty its purge buffers, delete what is closed on disk."""
-        on_disk, clock = self._memory.state.on_disk, self._memory.counter(kernel.SEQUENCE)
-        if not on_disk[:, bucket].any():
+        """Cover a bucket."""
+        found = self._disk.cover(bucket, self._closed, self._item)
+        if found is None:
             return
-        stored = [self._files.read((number, bucket)) for number in (0, 1)]
-        first, second = (BucketSide(stored[number].rows, self._events_in(number, bucket)) for number in (0, 1))
-        found = leftover_pairs(first, second, int(self._covered[bucket]))
-        self._memory.emit(found.members, found.times, self._item)
         self._counts.disk_results += len(found.times)
         self._counts.disk_joins += 1
-        self._covered[bucket], self._uncovered[bucket] = clock, 0
-        for number in (0, 1):
-            if self._rules.carries_payloads:
-                joined = stored[number].where(np.isin(stored[number].rows["arrived"], found.members[:, number]))
-                self._payloads.note_read(joined.rows["arrived"], joined.payloads)
-            self._memory.clear(kernel.BUFFER, number, bucket, is_gone=True)
-            is_over = self._closed.covers(1 - number, stored[number].rows["key"])
-            if is_over.any():
-                gone = np.ascontiguousarray(stored[number].rows["hash"][is_over])
-                drop_resident(self._memory.state, number, gone)
-                self._files.replace((number, bucket), stored[number].where(~is_over))
-                on_disk[number, bucket] -= np.count_nonzero(is_over)
+        if self._hints:
+            later = found.members.max(axis=1, initial=-1)
+            self.traffic.stalls += int(np.count_nonzero(later >= self._hints.begun))
 
     def _propagate(self) -> None:
         held_up = list(self._sets.held_up(self._memory, self._closed))

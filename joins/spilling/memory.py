@@ -16,9 +16,11 @@ from joins.kernels.buckets import (
     Pairs,
     clear_part,
     copy_part,
+    drop_resident,
     fill_slots,
     has_key,
     join_events,
+    put_rows,
 )
 from joins.kernels.tables import NEVER, NIL, NODES_FULL, OUTPUT_FULL
 from joins.spilling.closed_keys import hashes_of
@@ -93,6 +95,28 @@ class BucketMemory:
     def clear(self, part: int, number: int, bucket: int, *, is_gone: bool) -> None:
         """Empty a part; its events are gone, or on disk from now on."""
         clear_part(self.state, part, number, bucket, is_gone)
+
+    def put(self, number: int, bucket: int, rows: NDArray[np.void]) -> None:
+        """Put resident events, as ``ON_DISK`` rows, at the end of a memory part."""
+        while self.counter(kernel.IN_MEMORY) + len(rows) > len(self.state.nodes):
+            self.state = _grown(self.state, are_keys=False)
+        put_rows(self.state, number, bucket, np.ascontiguousarray(rows))
+
+    def unindebted(self, number: int) -> list[int]:
+        """The buckets of an input whose events have no pairs left with events on disk: none of the other are there."""
+        buckets: list[int] = np.flatnonzero(self.state.on_disk[1 - number] == 0).tolist()
+        return buckets
+
+    def drop(self, number: int, bucket: int, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Forget the events of keys in a memory part; returns the key of each."""
+        rows = self.rows(kernel.MEMORY, number, bucket)
+        is_dropped = np.isin(rows["key"], keys)
+        if is_dropped.any():
+            self.clear(kernel.MEMORY, number, bucket, is_gone=False)
+            self.put(number, bucket, rows[~is_dropped])
+            drop_resident(self.state, number, np.ascontiguousarray(rows["hash"][is_dropped]))
+        dropped: NDArray[np.int64] = rows["key"][is_dropped]
+        return dropped
 
     def sequences(self) -> NDArray[np.int64]:
         """The sequence numbers of the events in memory, in any order."""

@@ -20,6 +20,8 @@ class Thresholds:
         propagate_us: Event time after which they may be; ``UNLIMITED``: never for that reason.
         activation_events: Events of a bucket on disk, not covered by a disk join, at which an idle join covers them.
         activation_us: How long a join must be idle to cover buckets with fewer.
+        block_events: Events of a block on disk at most; blocks of few have narrow fences.
+        scope_events: Events that the scope of a promise must have left for it to count, where they are counted.
     """
 
     purge_punctuations: int = 1
@@ -28,6 +30,8 @@ class Thresholds:
     propagate_us: int = UNLIMITED
     activation_events: int = 1000
     activation_us: int = 200_000
+    block_events: int = 128
+    scope_events: int = 1
 
     def __post_init__(self) -> None:
         for each in fields(self):

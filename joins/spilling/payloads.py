@@ -44,6 +44,12 @@ class PayloadStore:
         """Events on disk became part of results."""
         self._read.update(zip(sequences.tolist(), payloads.to_pylist(), strict=True))
 
+    def note_back(self, sequences: NDArray[np.int64], payloads: pa.BinaryArray) -> None:
+        """Events on disk are in memory again."""
+        back = dict(zip(sequences.tolist(), payloads.to_pylist(), strict=True))
+        self._held.update(back)
+        self._flushed = [one for one in self._flushed if one not in back]
+
     def end(self) -> None:
         """The results of the batch are written: forget what went to disk and what was read."""
         for sequence in self._flushed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from joins.punctuations.patterns import Pattern
+from joins.punctuations import FinitePunctuation, Pattern, Promise, matches
 from joins.punctuations.reference import ReferenceClosedSet
 
 
@@ -52,3 +52,51 @@ class ReferencePairJoin:
     def useful(self, number: int) -> int:
         """The number of an input's events that an event to come can join."""
         return sum(one == number and not self.closed[1 - number].covers(key) for _, one, key in self._taken)
+
+
+@dataclass
+class ReferenceHints:
+    """What ``Hints`` must say: every promise is kept, with what came since.
+
+    Attributes:
+        said: Input, promise and time of each.
+        came: Of each promise the events of its input since.
+        now_us: The time.
+    """
+
+    said: list[tuple[int, Promise, int]] = field(default_factory=list)
+    came: list[int] = field(default_factory=list)
+    now_us: int = 0
+
+    def add(self, number: int, promise: Promise) -> None:
+        """An input promises something."""
+        self.said.append((number, promise, self.now_us))
+        self.came.append(0)
+
+    def take_event(self, number: int, time_us: int) -> None:
+        """An event comes."""
+        self.now_us = max(self.now_us, time_us)
+        self.came = [came + (said[0] == number) for came, said in zip(self.came, self.said, strict=True)]
+
+    def is_cold(self, number: int, key: int) -> bool:
+        """Whether some promise that holds says that no event of the other input comes soon with a key."""
+        return any(
+            not matches(said.pattern, key)
+            if isinstance(said, FinitePunctuation)
+            else said.probability >= 0.5 and matches(said.pattern, key)
+            for said in self._about(number)
+        )
+
+    def is_hot(self, number: int, key: int) -> bool:
+        """Whether some promise that holds announces a key, and none speaks against it."""
+        announced = [said for said in self._about(number) if isinstance(said, FinitePunctuation)]
+        return any(matches(said.pattern, key) for said in announced) and not self.is_cold(number, key)
+
+    def _about(self, number: int) -> list[Promise]:
+        return [
+            promise
+            for (other, promise, at_us), came in zip(self.said, self.came, strict=True)
+            if other != number
+            and (promise.scope.events is None or came < promise.scope.events)
+            and (promise.scope.us is None or self.now_us - at_us < promise.scope.us)
+        ]

@@ -25,6 +25,7 @@ class Happening(StrEnum):
     PROPAGATE_REQUEST = "propagate-request"
     PROPAGATE_TIME_EXPIRED = "propagate-time-expired"
     PROPAGATE_COUNT_REACHED = "propagate-count-reached"
+    ANNOUNCED = "announced"  # an input said which keys its next events have
 
 
 class Component(StrEnum):
@@ -35,6 +36,7 @@ class Component(StrEnum):
     STATE_RELOCATION = "state-relocation"
     INDEX_BUILD = "index-build"
     PROPAGATION = "propagation"
+    READ_BACK = "read-back"
 
 
 class Condition(StrEnum):
@@ -70,7 +72,10 @@ def default_rows(
         is_index_eager: Whether events are assigned to a punctuation when it comes, not when it may be propagated.
         purges: Whether closed keys purge; without it the join is XJoin.
     """
-    rows = [Row(Happening.STREAM_EMPTY, (Component.DISK_JOIN,), Condition.ACTIVATED)]
+    rows = [
+        Row(Happening.STREAM_EMPTY, (Component.DISK_JOIN,), Condition.ACTIVATED),
+        Row(Happening.ANNOUNCED, (Component.READ_BACK,)),
+    ]
     if not purges:
         return (*rows, Row(Happening.STATE_FULL, (Component.STATE_RELOCATION,)))
     rows += [

@@ -78,6 +78,10 @@ def run(
     stats: dict[str, Any] = {"events": sum(map(len, batches.values()))}
     if ran.measured:
         stats["lateness"] = {name: asdict(one) for name, one in ran.measured.items()}
+    if ran.waiting:
+        stats["waiting"] = {
+            name: {alias: asdict(one) for alias, one in inputs.items()} for name, inputs in ran.waiting.items()
+        }
     print_results(found, shown, numbers, stats, is_json=output is RunOutput.JSON)
     if found[SUSPENSIONS]:
         raise JoinSuspended("\n".join(one["reason"] for one in found[SUSPENSIONS]))
@@ -92,7 +96,8 @@ def print_results(
         found: All of it, or a part.
         shown: The derived streams whose events are printed.
         numbers: How much of each list was found.
-        stats: The number of events, the ``lateness`` of streams where it was measured, and more for JSON.
+        stats: The number of events, the ``lateness`` of streams where it was measured, what was measured of joins that
+            are ``waiting``, and more for JSON.
         is_json: As one JSON object; otherwise a line per result and the numbers.
     """
     short = short_ids(found[EVENTS])
@@ -114,6 +119,10 @@ def print_results(
     for name, one in stats.get("lateness", {}).items():
         said = f"{one['seconds']:g} s at the end, {one['changes']} changes, {one['late']} late events"
         typer.echo(printable(f"lateness  {name}  {said}"))
+    for name, inputs in stats.get("waiting", {}).items():
+        for alias, one in inputs.items():
+            said = f"disorder {one['disorder']}, closing key {one['closing_key']}, {one['late']} late events"
+            typer.echo(printable(f"waiting  {name}  {alias}: {said}"))
     counted = [f"{numbers[part]} {part}" for part in LISTS]
     counted += [f"{numbers[part]} {name}" for part, name in _FEW.items() if numbers[part]]
     typer.echo(", ".join([f"{stats['events']} events", *counted]))

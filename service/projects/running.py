@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import orjson
 
@@ -13,9 +13,9 @@ from constraints import ConstraintSet, to_document, within_cap
 from nfa import build_query
 from service.projects.errors import ProjectRefused
 from service.registering.routing import RoutedPattern
-from shards import DEAD_LETTER, DERIVED, InlineShards, RowBlock
+from shards import DEAD_LETTER, DERIVED, WAIT, InlineShards, RowBlock
 from shards.errors import KeyFinished, KeyNotWhole, NotDerivable, RetractionLate
-from shards.kinds.joins import JOIN_SUSPENSION
+from shards.kinds.joins import JOIN_SUSPENSION, JoinKind
 from streams import (
     BLOCK_EVENTS,
     AttributePath,
@@ -32,6 +32,9 @@ from streams import (
     StreamOn,
     parse_time,
 )
+
+if TYPE_CHECKING:
+    from joins import WaitingInput
 
 Results: TypeAlias = dict[str, list[dict[str, Any]]]
 """What was found, by the name of its list."""
@@ -112,8 +115,8 @@ class ProjectPlan:
             elif kind == DEAD_LETTER.name and body["code"] in _SHOWN_LETTERS:
                 found[DEAD_LETTER.member].append({name: body[name] for name in ("stream", "pattern", "key", "reason")})
             elif kind == JOIN_SUSPENSION.name:
-                told = {name: body[name] for name in ("pattern", "key", "event", "time", "reason")}
-                found[SUSPENSIONS].append({"stream": body["source"], **told})
+                told = {name: body[name] for name in ("pattern", "key", "event", "time", "reason") if name in body}
+                found[SUSPENSIONS].append({"stream": body.get("source", body["pattern"]), **told})
         places = {name: place for place, name in enumerate(self.declarations)}
         for name, some in found.items():
             some.sort(key=_ORDERS.get(name, _no_order))
@@ -218,6 +221,21 @@ class ProjectRun:
             for name, declaration in self._plan.declarations.items()
             if isinstance(declaration.lateness, AutoLateness)
         }
+
+    @property
+    def waiting(self) -> dict[str, dict[str, WaitingInput]]:
+        """Of each join with ``wait: auto`` what was measured of its inputs."""
+        from joins import read_join, waiting_inputs  # noqa: PLC0415 - takes long
+
+        counts = self._shards.states[0].measures()
+        found = {}
+        for one in self._plan.operators:
+            if one.kind != JoinKind.name or not (body := read_join(one.body)).waits:
+                continue
+            stream = one.inputs[0].stream
+            own = {name.removeprefix(f"{one.kind}_"): count or 0 for name, count in counts[stream].items()}
+            found[one.name] = waiting_inputs(body, own, self._shards.decider_state(stream, WAIT))
+        return found
 
     def results(self, *, is_open: bool) -> Results:
         """What was found.

@@ -18,6 +18,7 @@ from shards import (
     DocumentKind,
     ExplainingKind,
     Kind,
+    MeasuredKind,
     OperatorRefused,
     SpillingKind,
 )
@@ -60,6 +61,7 @@ class OperatorLibrary:
         self._can_spill = can_spill
         self._registry = stores.registry
         self._status = stores.pipeline_status
+        self._deciders = stores.deciders
         self._derivations = Derivations(stores.registry)
         self._clock = clock
         self._kinds = {kind.name: kind for kind in kinds}
@@ -176,6 +178,10 @@ class OperatorLibrary:
         if isinstance(explaining, ExplainingKind):
             figures, shown = explaining.figures(record.definition, counts)
             sentences = [*explaining.explain(record.definition), _since(record), *figures]
+        if isinstance(explaining, MeasuredKind) and record.state == "active":
+            known = self._deciders.get(record.stream, explaining.decider)
+            told = [(one.at_us, one.record) for one in known.decisions]
+            sentences += explaining.measured(record.definition, counts, known.state, told)
         return OperatorExplanation(
             sentences=sentences,
             statistics=dict(shown) or None,

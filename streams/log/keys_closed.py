@@ -39,23 +39,27 @@ class KeysClosed:
 
     Attributes:
         closed: Of each input that finishes some.
+        refused: Why the join cannot go on, as it would hold more than it may; None: it can.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.KEYS_CLOSED
 
     closed: tuple[ClosedKeys, ...]
+    refused: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The members of its body."""
-        return {"closed": [one.to_json() for one in self.closed]}
+        refused = {} if self.refused is None else {"refused": self.refused}
+        return {"closed": [one.to_json() for one in self.closed], **refused}
 
     @classmethod
     def from_json(cls, members: Members) -> Self:
         """The record that ``to_json`` has written."""
         found = members.get("closed")
-        if not isinstance(found, list) or not found or not all(isinstance(one, dict) for one in found):
+        if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
             raise members.error("closed", f"closed is {found!r}; it must be a list of objects")
-        return cls(tuple(_closed(Members(cls.KIND, one)) for one in found))
+        closed = tuple(_closed(Members(cls.KIND, one)) for one in found)
+        return cls(closed, members.text("refused") if "refused" in members else None)
 
 
 def _closed(members: Members) -> ClosedKeys:

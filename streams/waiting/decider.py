@@ -14,6 +14,7 @@ from typing import Any, Self
 from streams.key_ranges import GREATEST_NUMBER, LEAST_NUMBER
 from streams.log.keys_closed import ClosedKeys, KeysClosed
 from streams.waiting.chunks import KeyChunk, farthest, fewer
+from streams.waiting.prediction import KeyFigures, predicted_rows
 
 BLOCK_EVENTS = 256
 BLOCKS = 8
@@ -48,29 +49,6 @@ class KeyBlock:
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """What ``to_json`` gave."""
         return cls(value["events"], value["distance"], [KeyChunk(*one) for one in value["chunks"]])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyFigures:
-    """What is known of an input.
-
-    Attributes:
-        events: Of the newest blocks.
-        distance: The largest distance among them.
-        room: How far below the highest key the closing key is: the distance with headroom.
-        highest: The highest key among them; None: there were none.
-        rise: By how much the highest key rose in them.
-        span_us: The time between the first and the last of them.
-        reached_us: How far time has come.
-    """
-
-    events: int
-    distance: int
-    room: int
-    highest: int | None
-    rise: int
-    span_us: int
-    reached_us: int | None
 
 
 class InputKeys:
@@ -146,12 +124,8 @@ class InputKeys:
             rise=0 if highest is None or first is None else min(highest - first.greatest, GREATEST_NUMBER),
             span_us=0 if first is None else max(one.last_us for one in chunks) - first.first_us,
             reached_us=self._reached_us,
+            closing=self._said,
         )
-
-    @property
-    def closing(self) -> int | None:
-        """The closing key; None: nothing is finished."""
-        return self._said
 
     def seen(self) -> dict[str, Any]:
         """``figures`` as plain JSON."""
@@ -194,20 +168,34 @@ class WaitDecider:
 
     The newest ``BLOCKS`` blocks of at least ``BLOCK_EVENTS`` events are considered, and the events after them. Another
     version of the join begins from nothing.
+
+    A join that may hold so many events and no more is refused when all its inputs were measured for the first time, if
+    more are expected, and at any time if a shard holds more.
     """
 
     def __init__(self) -> None:
-        self._version = 0
+        self._begin(0)
+
+    def _begin(self, version: int) -> None:
+        self._version = version
         self._inputs: dict[str, InputKeys] = {}
+        self._allowed: int | None = None
+        self._names: list[str] = []
+        self._held: dict[str, int] = {}  # by shard
+        self._is_admitted = self._is_refused = False
 
     def observe(self, summaries: Sequence[Mapping[str, Any]]) -> None:
         """Take what shards observed in one step, in any order, as ``keys_summary`` gives it."""
         latest = max((one["version"] for one in summaries), default=0)
         if latest > self._version:
-            self._version, self._inputs = latest, {}
+            self._begin(latest)
         known = [one for one in summaries if one["version"] == self._version]
-        for name in sorted({one["input"] for one in known}):
-            own = [one for one in known if one["input"] == name]
+        for one in known:
+            if "held" in one:
+                self._held[str(one["shard"])] = one["held"]
+                self._allowed, self._names = one["allowed"], one["inputs"]
+        for name in sorted({one["input"] for one in known if "input" in one}):
+            own = [one for one in known if one.get("input") == name]
             chunks = [KeyChunk(*chunk) for one in own for chunk in one["chunks"]]
             reached = [one["reached_us"] for one in own if one["reached_us"] is not None]
             self._inputs.setdefault(name, InputKeys()).observe(chunks, max(reached, default=None))
@@ -216,7 +204,25 @@ class WaitDecider:
         """The keys that are finished from here on; None: no others than before."""
         found = (self._inputs[name].decide(name) for name in sorted(self._inputs))
         closed = tuple(one for one in found if one is not None)
-        return KeysClosed(closed) if closed else None
+        refused = self._excess()
+        self._is_refused |= refused is not None
+        return KeysClosed(closed, refused) if closed or refused is not None else None
+
+    def _excess(self) -> str | None:
+        """Why the join may not go on; None: it may."""
+        if self._allowed is None or self._is_refused or not self._held:
+            return None
+        inputs = {name: self._inputs[name].figures() for name in self._names if name in self._inputs}
+        predicted = predicted_rows(inputs) if len(inputs) == len(self._names) else None
+        held, shards = max(self._held.values()), len(self._held)
+        if held > self._allowed:
+            found = f"it holds {held:,} events in a shard"
+        elif predicted is not None and not self._is_admitted and sum(predicted.values()) > shards * self._allowed:
+            found = "it would hold too many events"
+        else:
+            self._is_admitted |= predicted is not None
+            return None
+        return f"{found}, and its memory is {self._allowed:,} rows; {_measured(inputs, predicted, shards)}"
 
     @property
     def inputs(self) -> Mapping[str, InputKeys]:
@@ -225,7 +231,15 @@ class WaitDecider:
 
     def to_json(self) -> dict[str, Any]:
         """The state as plain JSON."""
-        return {"version": self._version, "inputs": {name: one.to_json() for name, one in self._inputs.items()}}
+        return {
+            "version": self._version,
+            "inputs": {name: one.to_json() for name, one in self._inputs.items()},
+            "allowed": self._allowed,
+            "names": self._names,
+            "held": self._held,
+            "is_admitted": self._is_admitted,
+            "is_refused": self._is_refused,
+        }
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
@@ -233,7 +247,35 @@ class WaitDecider:
         found = cls()
         found._version = value["version"]
         found._inputs = {name: InputKeys.from_json(one) for name, one in value["inputs"].items()}
+        found._allowed, found._names, found._held = value["allowed"], value["names"], value["held"]
+        found._is_admitted, found._is_refused = value["is_admitted"], value["is_refused"]
         return found
+
+
+def _measured(inputs: Mapping[str, KeyFigures], predicted: Mapping[str, int] | None, shards: int) -> str:
+    """What is known of the inputs of a join, and what follows, as text."""
+    said = [
+        f"keys of {name} come up to {one.distance:,} below the highest one before them"
+        + ("" if predicted is None else f", so about {predicted[name]:,} of its events are held")
+        for name, one in inputs.items()
+    ]
+    if predicted is None:
+        said.append("too little is known of its inputs to finish keys of all of them")
+    else:
+        said.append(f"that is {-(-sum(predicted.values()) // shards):,} in each of {shards} shards")
+    return "; ".join(said)
+
+
+def held_summary(version: int, held: int, allowed: int, inputs: Sequence[str]) -> dict[str, Any]:
+    """What a shard says of a join that may hold so many events and no more; the number of the shard is added to it.
+
+    Args:
+        version: Of the join.
+        held: The events that it holds.
+        allowed: The events that it may hold.
+        inputs: The aliases of its inputs.
+    """
+    return {"version": version, "held": held, "allowed": allowed, "inputs": list(inputs)}
 
 
 def keys_summary(version: int, name: str, chunks: Iterable[KeyChunk], reached_us: int | None) -> dict[str, Any]:

@@ -71,10 +71,17 @@ BODIES: Mapping[str, Sequence[Mapping[str, Any]]] = {
             "return": {"a": "id(A)", "c": "C.v"},
             "late": "drop",
         },
+        {
+            "inputs": [{"stream": "x", "as": "A"}, {"stream": "y", "as": "C"}, {"stream": "y", "as": "B"}],
+            "window": "3 s",
+            "outer": ["A", "C"],
+            "return": {"a": "id(A)", "b": "id(B)", "c": "C.v", "why": "decided_by(C)"},
+            "late": "drop",
+        },
     ],
     "tally": [{"every": 1}, {"every": 2}, {"every": 3}],
 }
-FED = ("made", "o0", "o1")  # what joins and their inputs make events of
+FED = ("made", "o0", "o1", "o2")  # what joins and their inputs make events of
 TOTALS: Sequence[Mapping[str, Any]] = [
     {
         "inputs": [

@@ -45,6 +45,19 @@ TOTALS: dict[str, Any] = {
     "memory": {"rows": 2, "spill": True},
 }
 
+HANDLED: dict[str, Any] = {
+    "name": "handled",
+    "inputs": [
+        {"stream": "orders", "as": "o"},
+        {"stream": "payments", "as": "first", "type": "Part", "key": "order"},
+        {"stream": "payments", "as": "last", "type": "Last", "key": "order"},
+    ],
+    "window": "21 s",
+    "outer": ["first", "last"],
+    "return": {"order": "id(o)", "first": "id(first)", "last": "id(last)", "why": "decided_by(last)"},
+}
+"""The last payment of an order comes 21 s after it, when the order has left its window."""
+
 
 @pytest.fixture(scope="module")
 def server_url(tmp_path_factory):
@@ -149,8 +162,16 @@ def expected_pairs(paid):
     )
 
 
+def found_handled(http):
+    return sorted(tuple(one.values()) for one in listed(http, "handled"))
+
+
+def expected_handled(paid):
+    return sorted((order, f"p{order[1:]}-0", None, "window") for order in paid)
+
+
 def test_what_is_joined_is_listed(http, stores, options):
-    for document in (PAID, TOTALS):
+    for document in (PAID, TOTALS, HANDLED):
         answer = http.post("/v1/joins", json=document)
         assert (answer.status_code, answer.headers["location"]) == (201, f"/v1/joins/{document['name']}")
     paid = send_all(http)
@@ -171,14 +192,17 @@ def test_what_is_joined_is_listed(http, stores, options):
     counted = http.get("/v1/joins/totals/explanation").json()["statistics"]
     assert counted["spill_writes"] >= counted["spill_reads"] > 0
     assert counted["stored"] - counted["spilled"] <= 3 * TOTALS["memory"]["rows"]
+    assert found_handled(http) == expected_handled(paid)
 
 
 @pytest.mark.spark
 def test_spark_runs_joins(http, stores, options, spark):
-    assert http.post("/v1/joins", json=PAID).status_code == 201
+    for document in (PAID, HANDLED):
+        assert http.post("/v1/joins", json=document).status_code == 201
     paid = send_all(http, orders=4)
     matched(http, stores, lambda: start_query(spark, options, AlertSink(stores, HandClock())).wait())
     assert found_pairs(http) == expected_pairs(paid)
+    assert found_handled(http) == expected_handled(paid)
 
 
 def test_a_key_that_events_have_nowhere_else_takes_them_through_the_log(http, stores, options):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from joins import explain, read_join
+from joins import JoinRefused, explain, read_join
 
 ONE: dict[str, Any] = {"stream": "a", "as": "o"}
 BY_WORKFLOW = "when the workflow leaves no more of its events in the trace, or the trace ends"
@@ -67,3 +67,26 @@ def test_every_input_has_a_sentence(emit: str) -> None:
     )
     assert [sentence.partition(":")[0] for sentence in found[1:4]] == ["o", "p", "q"]
     assert "o has finished their key and its events have left their window" in found[2]
+
+
+def test_three_inputs_two_of_which_may_be_absent() -> None:
+    inputs = {**ONE, "window": "1 d"}, {**OTHER, "closed_by": "unique"}, {**THIRD, "closed_by": "unique"}
+    found = explained(*inputs, outer=["p", "q"], window="2 s")
+    assert found[1] == (
+        "o: events are kept until they are 1 d old or until p and q have finished their key; it finishes no key."
+    )
+    assert found[2].startswith("p: events are kept until they are 2 s old; ")
+    assert found[-1] == (
+        "A combination that lacks any of p, q, and is part of no larger one, is emitted once nothing of what it lacks "
+        "can join it any more."
+    )
+
+
+def test_a_window_of_an_input_that_may_be_absent_bounds_no_other() -> None:
+    inputs = [ONE, {**OTHER, "closed_by": "unique", "window": "2 s"}, {**THIRD, "window": "2 s"}]
+    document = {"inputs": inputs, "return": {"o": "id(o)"}}
+    assert read_join({**document, "outer": ["q"]}).optional == (2,)
+    with pytest.raises(JoinRefused, match="nothing bounds the events of the input 'o'"):
+        read_join({**document, "outer": ["p"]})
+    with pytest.raises(JoinRefused, match="on_close needs keys that finish"):
+        read_join({**document, "outer": ["p"], "emit": "on_close", "return": {"n": "count(o)"}})

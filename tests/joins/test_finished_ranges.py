@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,33 +49,40 @@ JOIN: dict[str, Any] = {
         {"stream": "a", "as": "o", "window": "4 us"},
         {"stream": "b", "as": "p", "closed_by": "punctuation", "window": "9 us"},
     ],
-    "outer": "p",
+    "outer": ["p"],
     "return": {"o": "id(o)", "p": "id(p)"},
+}
+THREE: dict[str, Any] = {
+    "inputs": [*JOIN["inputs"], {**JOIN["inputs"][1], "stream": "c", "as": "q"}],
+    "outer": ["p", "q"],
+    "return": {"o": "id(o)", "p": "id(p)", "q": "id(q)"},
 }
 
 
 def merged(alias: str, key: str, time_us: int) -> EventBatch:
-    identity = merged_id("op".index(alias), time_us, f"{alias}{key}")
+    identity = merged_id("opq".index(alias), time_us, f"{alias}{key}")
     data = {"type": "T", "data": {}}
     return EventBatch.from_events([Event(id=identity, type=alias, time_us=time_us, key=key, data=data)])
 
 
 def finished(alias: str, said: dict[str, int], time_us: int) -> EventBatch:
-    return finished_range("op".index(alias), alias, KeyRange.from_json(said), time_us)
+    return finished_range("opq".index(alias), alias, KeyRange.from_json(said), time_us)
 
 
-def test_keys_that_are_over_by_ranges_are_not_remembered_one_by_one() -> None:
-    run, most_rows, most_bytes, absent = JoinRun(read_join(JOIN), "pairs", 1), 0, 0, 0
+@pytest.mark.parametrize("document", [JOIN, THREE], ids=["two", "three"])
+def test_keys_that_are_over_by_ranges_are_not_remembered_one_by_one(document: dict[str, Any]) -> None:
+    run, most_rows, most_bytes, absent = JoinRun(read_join(document), "pairs", 1), 0, 0, 0
     for part in range(80):
         until = 50 * part + 25  # keys come before and after the range that they are in
         keys = [merged("o", str(50 * part + place), part) for place in range(50)]
-        output = run.process(EventBatch.joined([*keys[:40], finished("p", {"to": until}, part), *keys[40:]]))
+        ends = [finished(alias, {"to": until}, part) for alias in document["outer"]]
+        output = run.process(EventBatch.joined([*keys[:40], *ends, *keys[40:]]))
         absent += sum(event.data["p"] is None for event in output.events.to_events())
         measures = run.measures()
         most_rows = max(most_rows, measures["remembered"] + measures["stored"])
         head, sections = run.dump()
         most_bytes = max(most_bytes, sum(map(len, sections.values())))
-        assert head["ranges"] == [[], [[-(2**63), until]]]
+        assert head["ranges"] == [[], *[[[-(2**63), until]]] * len(ends)]
     assert absent == 80 * 50 - 24  # the last keys are open
     assert most_rows < 1_024 + 100 < 80 * 50
     assert most_bytes < 200_000
@@ -125,12 +133,15 @@ def test_another_version_knows_the_keys_that_are_held_and_the_ranges_that_were_f
     assert [event.data for event in output.events.to_events()] == [{"o": "o8", "p": "p8"}]
 
 
-def test_a_key_that_comes_after_its_range_is_finished_as_by_itself() -> None:
-    one = Event(id=merged_id(1, 1, ""), type="p" + CLOSED, time_us=1, key="7", data={})
+@pytest.mark.parametrize(("document", "aliases"), [(JOIN, "p"), (THREE, "pq")], ids=["two", "three"])
+def test_a_key_that_comes_after_its_range_is_finished_as_by_itself(document: dict[str, Any], aliases: str) -> None:
     outputs = []
-    for closing in (EventBatch.from_events([one]), finished("p", {"from": 7, "to": 7}, 1)):
-        run = JoinRun(read_join(JOIN), "pairs", 1)
-        run.process(closing)
+    for is_range in (False, True):
+        run = JoinRun(read_join(document), "pairs", 1)
+        for alias in aliases:
+            identity = merged_id("opq".index(alias), 1, "")
+            one = Event(id=identity, type=alias + CLOSED, time_us=1, key="7", data={})
+            run.process(finished(alias, {"from": 7, "to": 7}, 1) if is_range else EventBatch.from_events([one]))
         output = run.process(merged("o", "7", 2))
         outputs.append([(event.time_us, event.data) for event in output.events.to_events()])
-    assert outputs[0] == outputs[1] == [(2, {"o": "o7", "p": None})]
+    assert outputs[0] == outputs[1] == [(2, {"o": "o7", **dict.fromkeys(aliases)})]

@@ -11,6 +11,7 @@ from joins import Item, ItemColumns, Window, WindowJoin, windowed
 from joins.punctuations import Pattern, constant
 from joins.reference import ReferenceJoin
 from joins.spilling import SpillingJoin, SpillingRules, Thresholds
+from joins.spilling import disk as spilling_disk
 from joins.spilling import join as spilling_join
 from joins.spilling import memory as spilling_memory
 from joins.spilling.reference import ReferencePairJoin
@@ -91,10 +92,10 @@ def test_a_mistake_in_a_windowed_join_is_seen(name, mutated, monkeypatch):
 
 def wrong_spilling(monkeypatch, module):
     """In how many random workloads a join that spills misses a pair or has one twice."""
-    for name in ("join_events", "copy_part", "clear_part", "has_key"):
+    for name in ("join_events", "copy_part", "clear_part", "has_key", "put_rows"):
         monkeypatch.setattr(spilling_memory, name, getattr(module, name))
-    for name in ("purge_parts", "drop_resident"):
-        monkeypatch.setattr(spilling_join, name, getattr(module, name))
+    monkeypatch.setattr(spilling_join, "purge_parts", module.purge_parts)
+    monkeypatch.setattr(spilling_disk, "drop_resident", module.drop_resident)
     wrong = 0
     for seed in range(WORKLOADS):
         rows, meaning = [], ReferencePairJoin()

@@ -205,7 +205,9 @@ def test_keys_of_a_join_are_finished_at_one_place_of_the_log_and_a_replay_gives_
 ):
     for name in ("placed", "payments"):
         orders.registry.declare_stream(StreamDeclaration(name=name, key="subject"))
-    OperatorLibrary(orders, clock).put("join", PAID)
+    library = OperatorLibrary(orders, clock)
+    library.put("join", PAID)
+    assert not any(sentence.startswith("o: keys come") for sentence in library.explain("join", "paid").sentences)
     held = []
     for batch in range(6):
         for stream in ("placed", "payments"):
@@ -225,7 +227,7 @@ def test_keys_of_a_join_are_finished_at_one_place_of_the_log_and_a_replay_gives_
     record = orders.deciders.get("paid.inputs", WAIT)
     assert record.total == len(closed[0]) > 2
     assert record.decisions[-1].record == closed[0][-1].to_json()
-    said = {one.input: one.to for found in closed[0] for one in found.closed}
+    said = {one["input"]: one["to"] for found in closed[0] for one in found.to_json()["closed"]}
     assert min(said["o"], said["p"]) > 2_500
     assert max(held) < 5_000, "of 8,400"
     states, _ = replayed(settings, orders)
@@ -233,6 +235,9 @@ def test_keys_of_a_join_are_finished_at_one_place_of_the_log_and_a_replay_gives_
     pairs = orders.results["derived"].recent(10_000)
     assert joined == sum(one["into"] == "paid" for one in pairs) > 3_000
     assert sum(state.measures()["paid.inputs"]["join_violations"] for state in states) == 0
+    (sentence,) = [one for one in library.explain("join", "paid").sentences if one.startswith("o: keys come up to ")]
+    assert f"; keys up to {said['o']} are finished (decided at " in sentence
+    assert " events came for a finished key (accuracy about 100.0000%)" in sentence
 
 
 # --- one decider --------------------------------------------------------------------------------------------------

@@ -26,6 +26,11 @@ JOINS = {
     "both": {**CLOSED, "window": f"{ROUND} us"},
     "totals": {**CLOSED, "emit": "on_close", "outer": ["p"]},
     "memory": {**OPEN, "memory": {"rows": ROUND, "spill": True}},
+    "absent": {
+        "inputs": [*CLOSED["inputs"], {"stream": "payments", "as": "q", "closed_by": {"type": "Last"}}],
+        "outer": ["p", "q"],
+        "window": f"{ROUND} us",
+    },
     "memory and closings": {**CLOSED, "memory": {"rows": 4, "spill": True}},
 }
 
@@ -69,7 +74,7 @@ def pass_time(run: InlineShards, time_us: int) -> None:
     run.settle()
 
 
-@pytest.mark.parametrize("case", ["windows", "closings", "both", "totals", "memory and closings"])
+@pytest.mark.parametrize("case", ["windows", "closings", "both", "totals", "absent", "memory and closings"])
 def test_nothing_is_saved_of_keys_that_are_over(case: str) -> None:
     run = begun(case)
     empty = bytes_of_join(run)
@@ -84,7 +89,7 @@ def test_nothing_is_saved_of_keys_that_are_over(case: str) -> None:
     assert measured(run, "stored") == measured(run, "keys") == 0
 
 
-@pytest.mark.parametrize("case", ["windows", "closings", "both", "totals", "memory and closings"])
+@pytest.mark.parametrize("case", ["windows", "closings", "both", "totals", "absent", "memory and closings"])
 def test_what_is_saved_stays_as_small_as_was_declared(case: str) -> None:
     run, sizes = begun(case), []
     for number in range(ROUNDS):

@@ -15,6 +15,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from joins import Item, JoinInput, JoinRefused, Why, read_join
+from joins.outer import FINISHED, ReferenceOuterJoin
 from joins.reference import ReferenceJoin
 from shards import InlineShards, RowBlock, ShardState
 from shards.kinds.joins import JoinKind, merged_stream
@@ -73,9 +74,12 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
         if stream == "parcels":
             one["key"] = draw(st.sampled_from(["order", "data.other"]))
         inputs.append(one)
-    outer = draw(st.sampled_from([[], ["i0"], ["i1"], ["i0", "i1"]])) if len(inputs) == 2 else []
+    aliases = [one["as"] for one in inputs]
+    outer = draw(st.lists(st.sampled_from(aliases), unique=True)) if draw(st.booleans()) else []
     returns = {f"r{number}": f"id(i{number})" for number in range(len(inputs))}
     returns |= {f"w{alias}": f"decided_by({alias})" for alias in outer}
+    if outer and len(inputs) > 2:
+        inputs = [{name: value for name, value in one.items() if name != "retractions"} for one in inputs]
     document: dict[str, Any] = {"name": NAME, "inputs": inputs, "return": returns, "outer": outer}
     rows = draw(st.sampled_from([None, None, 1, 3]))
     if rows is not None:
@@ -132,7 +136,7 @@ class Naive:
         numbers: Of join keys.
         newest: Of each input the key of its newest event.
         now_us: How far time has come.
-        outer: Numbers of inputs that may be absent.
+        outer: Numbers of inputs that may be absent, in the order of the document.
         ranged: Inputs and keys that they have finished by ranges.
         revocable: By input and id of events that can be retracted: sequence number, key, and when they came.
         late: Ids of retractions of other events.
@@ -156,8 +160,11 @@ class Naive:
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Naive:
         body = read_join({name: value for name, value in document.items() if name != "name"})
-        join = ReferenceJoin([one.window for one in body.inputs], list(body.reporting))
-        return cls(body.inputs, join, outer=[n for n, one in enumerate(body.inputs) if one.alias in body.outer])
+        spans, aliases = [one.window for one in body.inputs], [one.alias for one in body.inputs]
+        outer = list(map(aliases.index, body.outer))
+        is_outer = outer and len(aliases) > 2
+        join = ReferenceOuterJoin(spans, outer) if is_outer else ReferenceJoin(spans, list(body.reporting))
+        return cls(body.inputs, join, outer=outer)
 
     def take(self, number: int, event: Event) -> None:
         """An event of a stream as one of an input."""
@@ -299,12 +306,13 @@ class Naive:
 
     def told(self) -> list[tuple[str, list[str | None]]]:
         """Times, ids, and why inputs are absent, of what was found."""
-        words = {Why.BY_WINDOW: "window", Why.BY_CLOSING: "finished", Why.BY_RETRACTION: "retracted"}
+        words = {Why.BY_CLOSING: "finished", Why.BY_RETRACTION: "retracted"}
+
+        def decided(member: int, why: Why) -> str | None:
+            return None if member >= 0 else "finished" if member == FINISHED else words.get(why, "window")
+
         return [
-            (
-                format_time(time_us),
-                [*self.named(members), *(words[why] if members[number] < 0 else None for number in self.outer)],
-            )
+            (format_time(time_us), [*self.named(members), *(decided(members[number], why) for number in self.outer)])
             for (time_us, members), why in zip(self.join.results, self.join.whys, strict=True)
         ]
 

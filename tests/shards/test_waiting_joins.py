@@ -245,3 +245,41 @@ def test_of_a_join_without_wait_nothing_is_observed() -> None:
     (seen,) = run.states[0].observations()
     assert (seen.stream, seen.decider, seen.summary["input"]) == ("pairs.inputs", WAIT, "o")
     assert run.states[0].observations() == []
+
+
+def suspensions(rows: Sequence[RowBlock]) -> list[dict[str, Any]]:
+    return [orjson.loads(row.body) for block in rows for row in block if row.kind == "join-suspension"]
+
+
+def test_a_join_that_would_hold_more_than_it_may_is_suspended_once_that_is_known() -> None:
+    made = {stream: scrambled(number, range(3_000), 1_400) for number, stream in enumerate(STREAMS)}
+    run, held = started(2, {**WAITING, "memory": {"rows": 1_400}}), []
+    rows = pushed(run, made, each=lambda run: held.append(measured(run, "stored")))
+    found_ = suspensions(rows)
+    assert {one["id"] for one in found_} == {found_[0]["id"]}
+    assert [one["shard"] for one in found_] == [0, 1]
+    reason = found_[0]["reason"]
+    assert "it would hold too many events, and its memory is 1,400 rows; keys of o come up to " in reason
+    assert "in each of 2 shards" in reason
+    assert "With 'spill: true' in its memory" in reason
+    assert 0 < max(held) < 3_000 + 2 * STEP
+    assert held[-1] == 0
+    reloaded(run)
+    assert suspensions(pushed(run, {"orders": [(9_000, 9_000)]})) == []
+
+
+def test_a_join_that_holds_more_than_it_may_is_suspended_by_that() -> None:
+    made = {"orders": scrambled(1, range(4_000), 20), "payments": scrambled(2, range(300), 20)}
+    run = started(1, {**WAITING, "memory": {"rows": 2_000}})
+    (suspension,) = suspensions(pushed(run, made))
+    assert "events in a shard, and its memory is 2,000 rows" in suspension["reason"]
+    assert "too little is known" in suspension["reason"]
+
+
+@pytest.mark.parametrize("memory", [{"rows": 2_600}, {"rows": 300, "spill": True}])
+def test_a_join_whose_memory_is_enough_or_that_has_a_disk_goes_on(memory: dict[str, Any]) -> None:
+    made = {stream: scrambled(number, range(3_000), 60) for number, stream in enumerate(STREAMS)}
+    run = started(1, {**WAITING, "memory": memory})
+    rows = pushed(run, made)
+    assert suspensions(rows) == []
+    assert len(found(rows + run.finish(), "pairs")) == 3_000

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from joins import Broken, JoinOutput, JoinRun, finished_range, keeps_rows, read_join
+from shards.deciding import WAIT, Observation
 from shards.errors import KeyFinished, RetractionLate, ShardError
 from shards.kinds.joins.result_kinds import JOIN_SUSPENSION
 from shards.kinds.joins.rows import derived_rows, letter_body
@@ -27,6 +28,7 @@ from streams import (
     StateLost,
     StreamDeclaration,
     format_time,
+    held_summary,
 )
 
 
@@ -171,9 +173,11 @@ class JoinHost:
             run.drop(~is_kept(keys), keys)
 
     def close_keys(self, record: KeysClosed) -> EventBatch:
-        """The merged events by which inputs finish keys up to their closing keys."""
+        """The merged events by which inputs finish keys up to their closing keys; a join that is refused is over."""
         found = []
         for run, _ in self.runs.values():
+            if record.refused is not None and run.body.waits:
+                run.refuse(record.refused)
             numbers = {one.alias: number for number, one in enumerate(run.body.inputs) if one.waits}
             found += [
                 finished_range(
@@ -183,6 +187,14 @@ class JoinHost:
                 if one.input in numbers
             ]
         return EventBatch.joined(found) if found else EventBatch.from_events([])
+
+    def observed(self) -> Iterator[Observation]:
+        """How many events joins hold that may hold so many and no more."""
+        for run, _ in self.runs.values():
+            if (allowed := run.body.most_rows) is not None and not run.has_stopped:
+                names = [one.alias for one in run.body.inputs]
+                summary = held_summary(run.version, run.measures()["stored"], allowed, names)
+                yield Observation(stream=self.stream, decider=WAIT, summary=summary)
 
     @property
     def files(self) -> Collection[str]:
@@ -238,8 +250,10 @@ def _loaded(run: JoinRun, head: Mapping[str, Any], sections: Mapping[str, bytes]
 
 
 def _lost(run: JoinRun, reason: str, stream: str, origin: Origin) -> Result:
-    """A join runs no more, as rows that it had on disk are gone."""
+    """A join runs no more, as rows that it had on disk are gone, or it would hold more than it may."""
     why = f"in want of its rows: {reason}, and no older state is left to rebuild them from"
+    if run.is_suspended:
+        why = f"as {reason}. With 'spill: true' in its memory it would hold the others on disk"
     return _suspended(run, stream, origin, why, {})
 
 

@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
+from shards.deciding import WAIT
 from shards.errors import OperatorRefused
 from shards.feeds import Feed
 from shards.kinds.joins.result_kinds import JOIN_SUSPENSION
 from shards.kinds.joins.schema import JOIN_SCHEMA
 from shards.kinds.joins.sources import source_of
-from shards.operators import Host, SavedHost
+from shards.operators import Host, SavedHost, Told
 from shards.results import ResultKind
 from streams import Definition, ForestallError, Input, SpilledFiles, StreamDeclaration
 
@@ -61,6 +62,7 @@ class JoinKind:
     result_kinds: ClassVar[tuple[ResultKind, ...]] = (JOIN_SUSPENSION,)
     is_resident: ClassVar[bool] = False
     schema: ClassVar[Mapping[str, Any]] = JOIN_SCHEMA
+    decider: ClassVar[str] = WAIT
     files: SpilledFiles = field(default_factory=SpilledFiles, compare=False)
 
     def spilling_to(self, files: SpilledFiles) -> JoinKind:
@@ -147,6 +149,18 @@ class JoinKind:
 
         others = {name: count for name, count in counts.items() if FIGURE not in name}
         return figures(read_join(definition.body), counts), others
+
+    def measured(
+        self, definition: Definition, counts: Mapping[str, int], state: Mapping[str, Any] | None, told: Sequence[Told]
+    ) -> Sequence[str]:
+        """Of each input of a join with ``wait: auto`` how far it is out of order, and what follows from that."""
+        from joins import read_join, waiting_inputs, waiting_sentences  # noqa: PLC0415 - takes long
+
+        body = read_join(definition.body)
+        if not body.waits:
+            return ()
+        decided_us = {one["input"]: at_us for at_us, record in told for one in record["closed"]}
+        return waiting_sentences(waiting_inputs(body, counts, state), decided_us)
 
     def feed(self, definition: Definition) -> Feed | None:
         """The stream of the join's name."""

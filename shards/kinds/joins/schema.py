@@ -58,7 +58,10 @@ JOIN_SCHEMA: Mapping[str, Any] = {
         "inputs": {"type": "array", "minItems": 2, "maxItems": 16, "items": _INPUT},
         "window": {**_WINDOW, "description": "Of all inputs that have none of their own."},
         "emit": {"enum": ["each", "on_close"], "description": "An event per combination, or per finished key."},
-        "outer": {**_NAMES, "description": "Inputs that may be absent."},
+        "outer": {
+            **_NAMES,
+            "description": "Inputs that may be absent; what lacks them is emitted once no event of them can join it.",
+        },
         "return": {"type": "object", "minProperties": 1, "additionalProperties": {"type": "string"}},
         "type": {"type": "string", "description": "Type of the derived events (default: the name)."},
         "memory": {

@@ -34,7 +34,8 @@ def test_blocks_are_appended_and_read(tmp_path):
     files.append(BUCKET, rows_of(5))
     assert listed(files.read(BUCKET)) == listed(rows_of(1, -2, 5))
     assert files.events(BUCKET) == 3
-    assert files.written_bytes == files.read_bytes == (tmp_path / "spilled" / "0-3-1.blocks").stat().st_size
+    size = (tmp_path / "spilled" / "0-3-1.blocks").stat().st_size
+    assert files.traffic.written_bytes == files.traffic.read_bytes == size
     files.clear()
     assert files_in(tmp_path / "spilled") == []
 

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from service.projects import LocalProject, read_project
-from streams import Event, EventBatch
+from streams import Event, EventBatch, render_plain
 
 PROJECT = """
 {kind: stream, name: orders, lateness: 1}
@@ -72,6 +72,24 @@ def test_what_a_run_finds_does_not_depend_on_how_events_come(project: LocalProje
     backwards = dict(reversed(MADE.items()))
     for streams, step in ((backwards, 3_000), (MADE, 700), (backwards, 333)):
         assert fed_in_parts(project, streams, step)["events"] == found
+
+
+def test_a_run_prints_what_it_measured(project: LocalProject, tmp_path: Path, call: Any) -> None:
+    files = {stream: tmp_path / f"{stream}.jsonl" for stream in MADE}
+    for stream, path in files.items():
+        path.write_bytes(b"\n".join(orjson.dumps(render_plain(event)) for event in MADE[stream]))
+    arguments = ["run", str(tmp_path)]
+    for stream, path in files.items():
+        arguments += ["--events", f"{stream}={path}"]
+    status, out, _ = call(*arguments, "--output", "json")
+    found = orjson.loads(out)["stats"]["waiting"]["paid"]
+    assert (status, sorted(found)) == (0, ["o", "p"])
+    assert (found["o"]["arrived"], found["p"]["arrived"], found["o"]["late"]) == (3_000, 2_940, 0)
+    assert 20 < found["o"]["disorder"] < 60
+    assert 1_400 < found["o"]["closing_key"] < 2_000, "a second of events waits for older ones"
+    assert 2_400 < found["p"]["closing_key"] < 3_000
+    said = f"disorder {found['o']['disorder']}, closing key {found['o']['closing_key']}, 0 late events"
+    assert f"waiting  paid  o: {said}" in call(*arguments)[1].splitlines()
 
 
 def test_keys_that_are_no_numbers_are_shown(project: LocalProject) -> None:

@@ -1,0 +1,429 @@
+"""The windowed join of more than two inputs some of which may be absent: combinations that are part of no larger one.
+
+Source: the full disjunction (Galindo-Legaria, "Outerjoins as disjunctions", SIGMOD 1994), of combinations that lack no
+required input. Events of a key join each other while both are in their windows. So the stay of each is an interval, and
+as intervals that overlap in pairs have a point in common, a combination is part of a larger one if and only if another
+input had an event of the key while all members were stored. Two things say that, and no combination is stored:
+when a combination is decided its absent inputs have no event of the key, and each of them had its last one (``seen``)
+before the newest member came. What is decided is found by looking through the stored events of the key:
+
+- An event leaves its window: the combinations that it is in.
+- An input closes the key: those that lack it, if all inputs that they lack have closed the key now.
+- An event comes: those that it is in, if all inputs that they lack had closed the key.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from joins.kernels.clusters import (
+    add_cluster,
+    add_node,
+    bit_of,
+    enter_dead,
+    has_closed,
+    leave_dead,
+    link_node,
+    purge_list,
+    remove_cluster,
+    remove_node,
+    say_over,
+    touch,
+)
+from joins.kernels.tables import (
+    ABSENTS,
+    ALIVE,
+    BY_CLOSING,
+    BY_WINDOW,
+    CLOSED_FOR_GOOD,
+    CLOSED_KEYS,
+    CLOSING,
+    CLUSTERS,
+    CLUSTERS_FULL,
+    DEAD,
+    DONE,
+    DROPPED,
+    DUPLICATES,
+    EVENT,
+    EXPIRED,
+    FINISHED,
+    FORGOTTEN,
+    FREE_NODES,
+    FRESH_NODES,
+    IMMEDIATE,
+    LAST_EVENT,
+    LOOKUPS,
+    NIL,
+    NODES_FULL,
+    NOW,
+    OLDEST_DEAD,
+    ON_THE_FLY,
+    OPEN_NODES,
+    OUTPUT_FULL,
+    PLACE,
+    PURGED,
+    REGULAR,
+    REMINDER,
+    RESULTS,
+    SEQUENCE,
+    TIME,
+    VIOLATIONS,
+    WINDOW_ASSISTED,
+    Found,
+    Items,
+    JoinState,
+    Rules,
+)
+from joins.kernels.windowed import every_input, has_room, hold_place
+from streams.kernels.borrowing import borrowed
+from streams.kernels.compiling import inlined, kernel, routine
+from streams.kernels.slots import find_slot
+
+_FOREVER = np.int64(2**62)
+_NONE = np.uint64(0)
+
+
+@inlined
+def live_inputs(lent: JoinState, cluster: np.int64) -> np.uint64:
+    """The inputs that have stored events of a key, as bits."""
+    found = np.uint64(0)
+    for number in range(lent.lists.shape[1]):
+        if lent.lists[cluster, number]["live"] > 0:
+            found |= bit_of(np.int64(number))
+    return found
+
+
+@inlined
+def is_over(lent: JoinState, rules: Rules, cluster: np.int64) -> bool:
+    """Whether no combination of a key comes any more: a required input has closed it and has no event of it stored."""
+    closed: np.uint64 = lent.keyed[cluster]["closed"]
+    over: bool = closed & rules.required[0] & ~live_inputs(lent, cluster) != _NONE
+    return over
+
+
+@routine
+def product_of(lent: JoinState, cluster: np.int64, number: np.int64) -> np.int64:
+    """The number of ways to take an event from each input that has some; ``number``: but from this one (NIL: none)."""
+    count = np.int64(1)
+    for other in range(lent.lists.shape[1]):
+        if other != number and lent.lists[cluster, other]["live"] > 0:
+            count *= lent.lists[cluster, other]["live"]
+    return count
+
+
+@inlined
+def member_of(lent: JoinState, cluster: np.int64, number: np.int64, node: np.int64) -> np.int64:
+    """What a combination has of an input: the sequence of a node; NIL or FINISHED where it is absent."""
+    if node != NIL:
+        return np.int64(lent.nodes[node]["sequence"])
+    return np.int64(FINISHED if has_closed(lent, cluster, number) else NIL)
+
+
+@routine
+def next_combination(lent: JoinState, found: Found, cluster: np.int64, number: np.int64) -> bool:
+    """Move the cursors to the next combination, the last input's first; that of one input stays (NIL: of none).
+
+    Returns:
+        Whether there is another one; else the cursors are at the first again.
+    """
+    cursors, last = found.cursors, lent.lists.shape[1] - 1
+    while last >= 0:
+        if last != number and cursors[last] != NIL:
+            cursors[last] = lent.nodes[cursors[last]]["of_key"]
+            if cursors[last] != NIL:
+                return True
+            cursors[last] = lent.lists[cluster, last]["head"]
+        last -= 1
+    return False
+
+
+@routine
+def write_combinations(
+    lent: JoinState,
+    found: Found,
+    cluster: np.int64,
+    of: tuple[np.int64, np.int64],
+    said: tuple[np.int64, np.int64, np.uint8],
+) -> None:
+    """Write the combinations with an event of each input that has some, but those that are part of a larger one.
+
+    Args:
+        lent: The state.
+        found: There is room.
+        cluster: The key.
+        of: An input, and the sequence of its event that all of them have; NIL: they have any.
+        said: Their time, the item that leads to them, and why.
+    """
+    inputs, cursors, place, (number, sequence) = lent.lists.shape[1], found.cursors, found.filled[0], of
+    since, is_partial, is_more = np.int64(0), False, True
+    for other in range(inputs):
+        cursors[other] = lent.lists[cluster, other]["head"]
+        if other != number and cursors[other] == NIL:
+            since, is_partial = max(since, lent.seen[cluster, other]), True
+    while is_more:
+        newest = np.int64(NIL)
+        for other in range(inputs):
+            one = sequence
+            if other != number:
+                one = member_of(lent, cluster, np.int64(other), np.int64(cursors[other]))
+            found.members[place, other] = one
+            newest = max(newest, one)
+        if newest >= since:
+            found.result_times[place] = said[0]
+            found.result_items[place] = said[1]
+            found.result_whys[place] = said[2]
+            place += 1
+        is_more = next_combination(borrowed(lent), borrowed(found), cluster, number)
+    lent.counters[RESULTS] += place - found.filled[0]
+    if is_partial:
+        lent.counters[ABSENTS] += place - found.filled[0]
+    found.filled[0] = place
+
+
+@routine
+def remember(lent: JoinState, rules: Rules, cluster: np.int64) -> None:
+    """A key has no stored events: it is remembered as long as it is closed by some inputs, and not too many are."""
+    if lent.keyed[cluster]["closed"] == _NONE:
+        remove_cluster(borrowed(lent), cluster)
+        return
+    if lent.keyed[cluster]["ends"] & CLOSED_FOR_GOOD == 0:
+        enter_dead(borrowed(lent), cluster)
+    while lent.counters[DEAD] > rules.most_dead[0]:
+        remove_cluster(borrowed(lent), lent.counters[OLDEST_DEAD])
+        lent.counters[FORGOTTEN] += 1
+
+
+@routine
+def close_cluster(
+    lent: JoinState, rules: Rules, found: Found, cluster: np.int64, cause: np.uint8, time_us: np.int64, item: np.int64
+) -> None:
+    """No combination of a key comes any more, and all are reported: its events go."""
+    for number in range(lent.lists.shape[1]):
+        of, why = (cluster, np.int64(number)), np.uint8(BY_CLOSING)
+        lent.counters[PURGED] += purge_list(borrowed(lent), borrowed(rules), borrowed(found), of, time_us, item, why)
+    if lent.keyed[cluster]["ends"] & CLOSED_FOR_GOOD == 0:
+        enter_dead(borrowed(lent), cluster)
+    lent.keyed[cluster]["cause"] = cause
+    say_over(borrowed(lent), borrowed(rules), borrowed(found), cluster, time_us, item)
+    if lent.keyed[cluster]["closed"] == every_input(lent):
+        remove_cluster(borrowed(lent), cluster)
+    else:
+        remember(borrowed(lent), borrowed(rules), cluster)
+
+
+@routine
+def leave(
+    lent: JoinState, rules: Rules, found: Found, number: np.int64, node: np.int64, time_us: np.int64, item: np.int64
+) -> None:
+    """An event leaves its window, the oldest of its key in its input; there is room for what that leads to."""
+    cluster, behind = np.int64(lent.nodes[node]["cluster"]), lent.nodes[node]["of_key"]
+    if lent.nodes[node]["flags"] & ALIVE == 0:
+        remove_node(borrowed(lent), number, node)
+        return
+    absent = every_input(lent) & ~live_inputs(lent, cluster)
+    is_open = absent & ~lent.keyed[cluster]["closed"] != _NONE  # else they were reported when that became known
+    if is_open and absent & rules.required[0] == _NONE:
+        of, why = (number, np.int64(lent.nodes[node]["sequence"])), np.uint8(BY_WINDOW)
+        write_combinations(borrowed(lent), borrowed(found), cluster, of, (time_us, item, why))
+    remove_node(borrowed(lent), number, node)
+    lent.counters[EXPIRED] += 1
+    lent.counters[OPEN_NODES] -= 1
+    lent.lists[cluster, number]["head"] = behind
+    lent.lists[cluster, number]["live"] -= 1
+    if behind != NIL:
+        return
+    lent.lists[cluster, number]["tail"] = NIL
+    lent.keyed[cluster]["filled"] -= 1
+    lent.seen[cluster, number] = lent.counters[SEQUENCE]
+    if is_over(lent, rules, cluster):
+        cause = np.uint8(WINDOW_ASSISTED)
+        close_cluster(borrowed(lent), borrowed(rules), borrowed(found), cluster, cause, time_us, item)
+    elif lent.keyed[cluster]["filled"] == 0:
+        remember(borrowed(lent), borrowed(rules), cluster)
+
+
+@inlined
+def owed_by(lent: JoinState, number: np.int64) -> np.int64:
+    """The most results that the oldest event of an input can lead to as it leaves its window."""
+    node = lent.sides[number]["first"]
+    if node == NIL or lent.nodes[node]["flags"] & ALIVE == 0:
+        return np.int64(0)
+    return product_of(borrowed(lent), np.int64(lent.nodes[node]["cluster"]), number)
+
+
+@routine
+def pass_time(lent: JoinState, rules: Rules, found: Found, now: np.int64, item: np.int64) -> bool:
+    """Events leave windows of time, the one that is due first first; False where there is no room."""
+    while True:
+        due, who = _FOREVER, np.int64(NIL)
+        for number in range(rules.spans_us.shape[0]):
+            first = lent.sides[number]["first"]
+            if rules.spans_us[number] > 0 and first != NIL and lent.nodes[first]["time"] + rules.spans_us[number] < due:
+                due, who = lent.nodes[first]["time"] + rules.spans_us[number], np.int64(number)
+        if due > now:
+            lent.counters[NOW] = now
+            return True
+        if not has_room(lent, found, owed_by(lent, who)):
+            return False
+        leave(borrowed(lent), borrowed(rules), borrowed(found), who, np.int64(lent.sides[who]["first"]), due, item)
+
+
+@routine
+def join_event(
+    lent: JoinState, rules: Rules, found: Found, of: tuple[np.int64, np.int64], is_stored: bool, item: np.int64
+) -> None:
+    """Write the combinations of an event (``of``: its key and input) that comes, if they are decided at once."""
+    cluster, number = of
+    absent = every_input(lent) & ~(live_inputs(lent, cluster) | bit_of(number))
+    is_open = absent & ~lent.keyed[cluster]["closed"] != _NONE
+    if absent & rules.required[0] != _NONE or (is_open and is_stored):
+        return
+    why = np.uint8(LAST_EVENT if absent == _NONE else BY_WINDOW if is_open else BY_CLOSING)
+    event, said = (number, lent.counters[SEQUENCE]), (lent.counters[NOW], item, why)
+    write_combinations(borrowed(lent), borrowed(found), cluster, event, said)
+
+
+@routine
+def take_part(
+    lent: JoinState, rules: Rules, found: Found, items: Items, of: tuple[np.int64, np.uint64], item: np.int64
+) -> None:
+    """An event comes; there is room. ``of``: the cluster of its key (NIL: it is new) and its slot."""
+    counters, number, (cluster, slot) = lent.counters, np.int64(items.inputs[item]), of
+    time_us = counters[NOW]
+    if cluster == NIL:
+        cluster = add_cluster(borrowed(lent), slot, items.keys[item])
+        lent.seen[cluster] = 0
+    touch(lent, cluster)
+    if has_closed(lent, cluster, number):
+        found.violations[found.filled[2]] = item
+        found.filled[2] += 1
+        counters[VIOLATIONS] += 1
+        hold_place(borrowed(lent), borrowed(rules), number, time_us)
+        return
+    if is_over(lent, rules, cluster):
+        counters[DROPPED] += 1
+        hold_place(borrowed(lent), borrowed(rules), number, time_us)
+        return
+    is_useless = lent.keyed[cluster]["closed"] | bit_of(number) == every_input(lent)
+    is_stored = not is_useless and rules.counts[number] != 0 and rules.of_key[number] != 0
+    join_event(borrowed(lent), borrowed(rules), borrowed(found), (cluster, number), is_stored, item)
+    if not is_stored:
+        counters[ON_THE_FLY] += 1
+        lent.seen[cluster, number] = counters[SEQUENCE] + 1
+        hold_place(borrowed(lent), borrowed(rules), number, time_us)
+        if lent.keyed[cluster]["filled"] == 0:
+            remember(borrowed(lent), borrowed(rules), cluster)
+        return
+    if lent.keyed[cluster]["ends"] & CLOSED_FOR_GOOD != 0:
+        leave_dead(borrowed(lent), cluster)
+    node = add_node(borrowed(lent), number, time_us, counters[SEQUENCE])
+    link_node(borrowed(lent), node, number, cluster, np.int32(0))
+    if 0 < rules.of_key[number] < lent.lists[cluster, number]["live"]:
+        oldest = np.int64(lent.lists[cluster, number]["head"])
+        leave(borrowed(lent), borrowed(rules), borrowed(found), number, oldest, time_us, item)
+
+
+@routine
+def close_input(
+    lent: JoinState, rules: Rules, found: Found, items: Items, of: tuple[np.int64, np.uint64], item: np.int64
+) -> None:
+    """An input closes a key; there is room. ``of``: the cluster of the key (NIL: it is new) and its slot."""
+    counters, number, (cluster, slot) = lent.counters, np.int64(items.inputs[item]), of
+    time_us, every, why = counters[NOW], every_input(lent), np.uint8(BY_CLOSING)
+    if cluster == NIL:
+        cluster = add_cluster(borrowed(lent), slot, items.keys[item])
+        lent.seen[cluster] = 0
+    elif has_closed(lent, cluster, number):
+        counters[DUPLICATES] += items.kinds[item] == CLOSING
+        return
+    touch(lent, cluster)
+    counters[CLOSED_KEYS] += lent.keyed[cluster]["closed"] == _NONE
+    lent.keyed[cluster]["closed"] |= bit_of(number)
+    closed, absent = lent.keyed[cluster]["closed"], every & ~live_inputs(lent, cluster)
+    is_decided = absent & bit_of(number) != _NONE and absent & ~closed == _NONE
+    if is_decided and absent != every and absent & rules.required[0] == _NONE:
+        nothing = np.int64(NIL), np.int64(NIL)
+        write_combinations(borrowed(lent), borrowed(found), cluster, nothing, (time_us, item, why))
+    if closed == every or is_over(lent, rules, cluster):
+        cause = np.uint8(REGULAR if closed == every else IMMEDIATE)
+        close_cluster(borrowed(lent), borrowed(rules), borrowed(found), cluster, cause, time_us, item)
+        return
+    for other in range(lent.lists.shape[1]):
+        if closed | bit_of(np.int64(other)) == every and lent.lists[cluster, other]["live"] > 0:
+            key = cluster, np.int64(other)  # nothing comes that could join its events
+            lent.seen[cluster, other] = counters[SEQUENCE]
+            counters[PURGED] += purge_list(borrowed(lent), borrowed(rules), borrowed(found), key, time_us, item, why)
+    if lent.keyed[cluster]["filled"] == 0:
+        remember(borrowed(lent), borrowed(rules), cluster)
+
+
+@inlined
+def most_of(lent: JoinState, rules: Rules, cluster: np.int64, number: np.int64, is_event: bool) -> np.int64:
+    """The most results that an item can lead to: its own, and those of events that it pushes out of their windows."""
+    owed = np.int64(2)
+    if cluster != NIL:
+        owed = 2 * product_of(borrowed(lent), cluster, number if is_event else np.int64(NIL))
+    if rules.counts[number] > 0 and lent.sides[number]["size"] >= rules.counts[number]:
+        owed += owed_by(lent, number)
+    return owed
+
+
+@routine
+def take_one(lent: JoinState, rules: Rules, found: Found, items: Items, item: np.int64) -> bool:
+    """Take an item in; False, with nothing changed but the time, where there is no room."""
+    counters, kind, number = lent.counters, items.kinds[item], np.int64(items.inputs[item])
+    now = max(counters[NOW], items.times[item])
+    if not pass_time(borrowed(lent), borrowed(rules), borrowed(found), now, item):
+        return False
+    if kind == TIME:
+        return True
+    cluster, slot = np.int64(NIL), np.uint64(0)
+    if kind != PLACE:
+        slot = find_slot(lent.slots, items.keys[item])
+        cluster = np.int64(lent.slots[slot, 1]) - 1
+    if not has_room(lent, found, most_of(lent, rules, cluster, number, kind == EVENT)):
+        return False
+    counters[LOOKUPS] += kind != PLACE
+    if kind in (CLOSING, REMINDER):
+        close_input(borrowed(lent), borrowed(rules), borrowed(found), borrowed(items), (cluster, slot), item)
+        return True
+    if kind == EVENT:
+        take_part(borrowed(lent), borrowed(rules), borrowed(found), borrowed(items), (cluster, slot), item)
+    else:
+        hold_place(borrowed(lent), borrowed(rules), number, counters[NOW])
+    counters[SEQUENCE] += 1
+    if rules.counts[number] > 0 and lent.sides[number]["size"] > rules.counts[number]:
+        oldest = np.int64(lent.sides[number]["first"])
+        leave(borrowed(lent), borrowed(rules), borrowed(found), number, oldest, counters[NOW], item)
+    return True
+
+
+@kernel
+def join_outer(rules: Rules, state: JoinState, items: Items, found: Found, first: int) -> tuple[int, int]:
+    """Take items in from a place on; returns a status and the place before which it stopped."""
+    lent, law, written, batch = borrowed(state), borrowed(rules), borrowed(found), borrowed(items)
+    for item in range(first, batch.times.shape[0]):
+        if lent.counters[CLUSTERS] >= lent.keyed.shape[0]:
+            return CLUSTERS_FULL, item
+        if lent.counters[FREE_NODES] == 0 and lent.counters[FRESH_NODES] >= lent.nodes.shape[0]:
+            return NODES_FULL, item
+        if not take_one(lent, law, written, batch, np.int64(item)):
+            return OUTPUT_FULL, item
+    return DONE, batch.times.shape[0]
+
+
+@kernel
+def leave_nodes(
+    rules: Rules, state: JoinState, found: Found, leaving: NDArray[np.int64], first: int
+) -> tuple[int, int]:
+    """Let stored events leave windows that have become smaller; as ``windowed.expire_nodes``."""
+    lent, law, written = borrowed(state), borrowed(rules), borrowed(found)
+    for place in range(first, leaving.shape[0]):
+        node, number = leaving[place, 0], leaving[place, 1]
+        if lent.nodes[node]["flags"] & ALIVE == 0:
+            continue
+        if not has_room(lent, written, product_of(lent, np.int64(lent.nodes[node]["cluster"]), number)):
+            return OUTPUT_FULL, place
+        leave(lent, law, written, number, node, lent.counters[NOW], np.int64(0))
+    return DONE, leaving.shape[0]

@@ -1,0 +1,11 @@
+"""Joins of more than two inputs some of which may be absent: what they mean, and how an absence was decided.
+
+They report the full disjunction of their inputs: each combination that is part of no larger one. ``joins.WindowJoin``
+finds them (``optional``).
+"""
+
+from joins.kernels.tables import FINISHED
+from joins.outer.deciding import decided_by_the_end, words_of
+from joins.outer.reference import ReferenceOuterJoin
+
+__all__ = ["FINISHED", "ReferenceOuterJoin", "decided_by_the_end", "words_of"]

@@ -1,0 +1,50 @@
+"""When time leads to something with keys whose events are on disk."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from joins.kernels.paging import SEEN
+
+_FOREVER = np.iinfo(np.int64).max
+
+
+def due_times(
+    keys: NDArray[np.void],
+    rows: NDArray[np.void],
+    times_us: tuple[NDArray[np.int64], NDArray[np.int64]],
+    required: np.uint64,
+    inputs: int,
+) -> NDArray[np.int64]:
+    """Of each key when time leads to a result or to its end, in microseconds; the largest number: never.
+
+    A combination that lacks inputs is reported as the first of its members leaves. There is none if a required input
+    has no event, if all inputs without events have closed the key (then it was reported), or if one of them had an
+    event when the newest event came (then it is part of a larger one). Nothing of that changes while the key is on
+    disk. A key that some inputs have closed is over when the last event of one that is required leaves, and is
+    remembered in memory when it has no events.
+
+    Args:
+        keys: ``KEY`` of ``joins.kernels.paging``.
+        rows: ``ROW``; the owner of each is the place of its key.
+        times_us: Of each row when it leaves its window, and of each key when its last row does.
+        required: Inputs that no combination may lack, as bits.
+        inputs: How many there are.
+    """
+    owners, one, (out_us, gone_us) = rows["owner"], np.uint64(1), times_us
+    bits = one << rows["input"].astype(np.uint64)
+    live, seen = np.zeros(len(keys), np.uint64), np.full(len(keys), ~np.uint64(0))
+    np.bitwise_or.at(live, owners, bits)
+    np.bitwise_and.at(seen, owners, (rows["flags"] // SEEN).astype(np.uint64))  # with the newest event
+    absent = ~live & np.uint64((1 << inputs) - 1)
+    is_waiting = (required & absent == 0) & (seen & absent == 0) & (absent & ~keys["closed"] != 0)
+    first_us, found = np.full(len(keys), _FOREVER), np.full(len(keys), _FOREVER)
+    np.minimum.at(first_us, owners, out_us)
+    found[is_waiting] = first_us[is_waiting]
+    last_us = np.zeros((len(keys), inputs), np.int64)
+    np.maximum.at(last_us, (owners, rows["input"]), out_us)
+    ends = (keys["closed"] & required)[owners] & bits != 0
+    some = ends & (out_us == last_us[owners, rows["input"]])
+    np.minimum.at(found, owners[some], out_us[some])
+    return np.where(keys["closed"] != 0, np.minimum(found, gone_us), found)

@@ -1,0 +1,150 @@
+"""What is measured and decided of the inputs of a join with ``wait: auto``, in numbers and in words.
+
+Source: data-driven memory management for stream joins, section 8 of the specification: what a join says of each stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from joins.document import JoinBody
+from joins.figures import FIGURE
+from joins.items import ItemColumns, are_events
+from streams import WaitDecider, format_time, heads, predicted_rows
+
+_ARRIVED, _LATE, _HELD = "arrived", "late", "held"
+
+
+class Arrivals:
+    """How many events of each input came, and how many of these for keys that the input had finished.
+
+    Args:
+        inputs: How many inputs there are.
+        saved: What ``to_json`` gave; None: nothing came yet.
+    """
+
+    def __init__(self, inputs: int, saved: Sequence[Sequence[int]] | None = None) -> None:
+        self._counts = np.zeros((2, inputs), np.int64) if saved is None else np.array(saved, np.int64)
+
+    def note(self, items: ItemColumns, late: NDArray[np.int32]) -> None:
+        """Count events.
+
+        Args:
+            items: What came.
+            late: The places of late events among them.
+        """
+        inputs = self._counts.shape[1]
+        self._counts[0] += np.bincount(items.inputs[are_events(items)], minlength=inputs)
+        self._counts[1] += np.bincount(items.inputs[late], minlength=inputs)
+
+    def measures(self, body: JoinBody, held: Sequence[int]) -> dict[str, int]:
+        """The counts by input.
+
+        Args:
+            body: What the join does.
+            held: The events of each input that are in memory.
+        """
+        found = {}
+        for number, one in enumerate(body.inputs):
+            arrived, late = self._counts[:, number].tolist()
+            for name, count in ((_ARRIVED, arrived), (_LATE, late), (_HELD, held[number])):
+                found[f"{one.alias}{FIGURE}{name}"] = count
+        return found
+
+    def to_json(self) -> list[list[int]]:
+        """As plain JSON."""
+        found: list[list[int]] = self._counts.tolist()
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingInput:
+    """What is known of one input; of a number None: nothing is known yet.
+
+    Attributes:
+        disorder: How far a key comes below the highest one before it at most, among the newest blocks of events.
+        of_events: The number of these events.
+        lag: How far its highest key is below that of the input that is farthest ahead, at one time.
+        closing_key: The keys up to this one are finished.
+        arrived: The number of events so far.
+        late: Of those the number of events of finished keys.
+        accuracy: The share of events that were not late: an estimate of the share of results that are found.
+        held: Events in memory.
+        predicted: Events that are expected to be held, from what was measured.
+    """
+
+    disorder: int | None
+    of_events: int
+    lag: int | None
+    closing_key: int | None
+    arrived: int
+    late: int
+    accuracy: float | None
+    held: int
+    predicted: int | None
+
+
+def waiting_inputs(
+    body: JoinBody, counts: Mapping[str, int], state: Mapping[str, Any] | None
+) -> dict[str, WaitingInput]:
+    """What is known of the inputs of a join, by alias.
+
+    Args:
+        body: What the join does.
+        counts: Sums of what shards measure.
+        state: Of the decider, as it is kept; None: there is none yet.
+    """
+    decider = WaitDecider() if state is None else WaitDecider.from_json(state)
+    known = {name: one.figures() for name, one in decider.inputs.items()}
+    is_all = len(known) == len(body.inputs)
+    highest, predicted = (heads(known), predicted_rows(known)) if is_all else (None, None)
+    found = {}
+    for one in body.inputs:
+        arrived, late, held = (counts.get(f"{one.alias}{FIGURE}{name}", 0) for name in (_ARRIVED, _LATE, _HELD))
+        own = known.get(one.alias)
+        found[one.alias] = WaitingInput(
+            disorder=None if own is None else own.distance,
+            of_events=0 if own is None else own.events,
+            lag=None if highest is None else max(highest.values()) - highest[one.alias],
+            closing_key=None if own is None else own.closing,
+            arrived=arrived,
+            late=late,
+            accuracy=1 - late / arrived if arrived else None,
+            held=held,
+            predicted=None if predicted is None else predicted[one.alias],
+        )
+    return found
+
+
+def waiting_sentences(inputs: Mapping[str, WaitingInput], decided_us: Mapping[str, int]) -> list[str]:
+    """A sentence for each input of which anything is known.
+
+    Args:
+        inputs: What is known, by alias.
+        decided_us: When the closing key of each was decided last, microseconds UTC.
+    """
+    return [_sentence(name, one, decided_us.get(name)) for name, one in inputs.items() if one.disorder is not None]
+
+
+def _sentence(name: str, one: WaitingInput, decided_us: int | None) -> str:
+    said = f"{name}: keys come up to {one.disorder:,} below the highest one before them, of {one.of_events:,} events"
+    if one.closing_key is None:
+        said += "; no keys are finished yet"
+    else:
+        when = "" if decided_us is None else f" (decided at {format_time(decided_us)})"
+        said += f"; keys up to {one.closing_key} are finished{when}"
+    if one.lag is not None:
+        said += (
+            f"; its highest key is {one.lag:,} below that of the input that is farthest ahead"
+            if one.lag
+            else ("; no input is ahead of it")
+        )
+    if one.accuracy is not None:
+        said += f"; {one.late:,} of {one.arrived:,} events came for a finished key (accuracy about {one.accuracy:.4%})"
+    expected = "" if one.predicted is None else f", {one.predicted:,} are expected"
+    return f"{said}; {one.held:,} are in memory{expected}."

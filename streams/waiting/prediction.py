@@ -1,0 +1,74 @@
+"""What is measured of the inputs of a join with ``wait: auto``, and how many events it is expected to hold by that.
+
+Source: data-driven memory management for stream joins, section 3.3 of the specification: an input keeps the events
+whose keys are above the closing key of another one. Here keys are counted, and events follow from how close keys are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyFigures:
+    """What is known of an input.
+
+    Attributes:
+        events: Of the newest blocks.
+        distance: The largest distance among them.
+        room: How far below the highest key the closing key is: the distance with headroom.
+        highest: The highest key among them; None: there were none.
+        rise: By how much the highest key rose in them.
+        span_us: The time between the first and the last of them.
+        reached_us: How far time has come.
+        closing: The closing key; None: nothing is finished.
+    """
+
+    events: int
+    distance: int
+    room: int
+    highest: int | None
+    rise: int
+    span_us: int
+    reached_us: int | None
+    closing: int | None
+
+
+def heads(inputs: Mapping[str, KeyFigures]) -> dict[str, int] | None:
+    """The highest key of each input at one time: the latest that all of them have reached.
+
+    Args:
+        inputs: Of all inputs what is known.
+
+    Returns:
+        None: too little is known.
+    """
+    reached = [one.reached_us for one in inputs.values() if one.reached_us is not None]
+    found = {}
+    for name, one in inputs.items():
+        if one.highest is None or one.reached_us is None or len(reached) < len(inputs):
+            return None
+        speed = one.rise / one.span_us if one.span_us > 0 else 0.0
+        found[name] = one.highest - round(speed * (one.reached_us - min(reached)))
+    return found
+
+
+def predicted_rows(inputs: Mapping[str, KeyFigures]) -> dict[str, int] | None:
+    """The events of each input that are held in all shards: those above the lowest closing key of the others.
+
+    Args:
+        inputs: Of all inputs what is known.
+
+    Returns:
+        None: too little is known.
+    """
+    highest = heads(inputs)
+    closings = {name: one.closing for name, one in inputs.items() if one.closing is not None}
+    if highest is None or len(closings) < max(len(inputs), 2) or any(one.rise <= 0 for one in inputs.values()):
+        return None
+    found = {}
+    for name, one in inputs.items():
+        lowest = min(closing for other, closing in closings.items() if other != name)
+        found[name] = round(one.events / one.rise * max(highest[name] - lowest, 0))
+    return found

@@ -1,0 +1,106 @@
+"""What is said of the inputs of a join with ``wait: auto``."""
+
+from typing import Any
+
+import numpy as np
+
+from joins import Item, ItemColumns, read_join, waiting_inputs, waiting_sentences
+from joins.waiting import Arrivals
+from streams import KeyFigures, KeyMonitor, WaitDecider, heads, keys_summary, predicted_rows
+
+BODY = read_join(
+    {
+        "inputs": [{"stream": "orders", "as": "o"}, {"stream": "payments", "as": "p"}],
+        "wait": "auto",
+        "return": {"o": "id(o)"},
+    }
+)
+
+
+def summary(name: str, first: int, reached_us: int) -> dict[str, object]:
+    """2,048 keys one after the other, of each two events, one a microsecond; each fourth is 30 too low."""
+    keys = np.repeat(np.arange(first, first + 2_048), 2)
+    keys[::4] -= 30
+    monitor = KeyMonitor()
+    monitor.add(np.arange(reached_us - len(keys) + 1, reached_us + 1), keys)
+    return keys_summary(1, name, monitor.taken(), reached_us)
+
+
+def test_of_each_input_is_said_what_was_measured_and_what_follows() -> None:
+    decider = WaitDecider()
+    decider.observe([summary("o", 1_000, 5_000), summary("p", 0, 5_000)])
+    record = decider.decide()
+    assert record is not None
+    said = {one.input: one.to for one in record.closed}
+    counts = {"o:arrived": 4_096, "o:late": 4, "o:held": 700, "p:arrived": 4_096, "p:late": 0, "p:held": 3}
+    found = waiting_inputs(BODY, counts, decider.to_json())
+    o, p = found["o"], found["p"]
+    assert (o.disorder, o.closing_key, o.lag) == (29, said["o"], 0)
+    assert (p.disorder, p.closing_key, p.lag) == (29, said["p"], 1_000)
+    assert o.accuracy == 1 - 4 / 4_096
+    assert o.predicted is not None
+    assert abs(o.predicted - 2 * (3_047 - (said["p"] or 0))) < 100, "those above the closing key of the other one"
+    assert p.predicted == 0
+    first, second = waiting_sentences(found, {"o": 1_000_000})
+    assert first == (
+        f"o: keys come up to 29 below the highest one before them, of 4,096 events; keys up to {said['o']} are "
+        "finished (decided at 1970-01-01T00:00:01Z); no input is ahead of it; 4 of 4,096 events came for a "
+        f"finished key (accuracy about 99.9023%); 700 are in memory, {o.predicted:,} are expected."
+    )
+    assert "; its highest key is 1,000 below that of the input that is farthest ahead; 0 of 4,096" in second
+
+
+def test_little_is_said_where_little_is_known() -> None:
+    found = waiting_inputs(BODY, {}, None)
+    assert waiting_sentences(found, {}) == []
+    assert found["o"].accuracy is None
+    decider = WaitDecider()
+    decider.observe([summary("o", 0, 5_000)])
+    found = waiting_inputs(BODY, {"o:arrived": 5}, decider.to_json())
+    assert (found["o"].lag, found["o"].predicted, found["p"].disorder) == (None, None, None)
+    (sentence,) = waiting_sentences(found, {})
+    assert sentence == (
+        "o: keys come up to 29 below the highest one before them, of 4,096 events; no keys are finished yet; 0 of 5 "
+        "events came for a finished key (accuracy about 100.0000%); 0 are in memory."
+    )
+
+
+def figures(**changed: Any) -> KeyFigures:
+    known: dict[str, Any] = {"events": 1_000, "distance": 10, "room": 13, "highest": 500, "rise": 250, "span_us": 100}
+    return KeyFigures(**{**known, "reached_us": 1_000, "closing": 400, **changed})
+
+
+def test_an_input_holds_the_events_above_the_lowest_closing_key_of_the_others() -> None:
+    inputs = {"a": figures(), "b": figures(closing=300, highest=900, reached_us=1_100), "c": figures(closing=350)}
+    assert heads(inputs) == {"a": 500, "b": 650, "c": 500}
+    assert predicted_rows(inputs) == {"a": 800, "b": 1_200, "c": 800}
+
+
+def test_nothing_is_predicted_before_all_is_known() -> None:
+    for lacking in (figures(closing=None), figures(rise=0), figures(highest=None), figures(reached_us=None)):
+        assert predicted_rows({"a": figures(), "b": lacking}) is None
+    assert predicted_rows({"a": figures()}) is None
+
+
+def test_events_are_counted_by_input_and_so_are_late_ones() -> None:
+    arrivals = Arrivals(2)
+    items = ItemColumns.of(
+        [
+            (Item.EVENT, 0, 7, 1),
+            (Item.CLOSING, 0, 7, 1),
+            (Item.PLACE, 1, 0, 2),
+            (Item.EVENT, 1, 7, 3),
+            (Item.TIME, 0, 0, 9),
+        ]
+    )
+    arrivals.note(items, np.array([2, 3], np.int32))
+    arrivals = Arrivals(2, arrivals.to_json())
+    arrivals.note(items, np.array([0], np.int32))
+    assert arrivals.measures(BODY, [5, 6]) == {
+        "o:arrived": 2,
+        "o:late": 1,
+        "o:held": 5,
+        "p:arrived": 4,
+        "p:late": 2,
+        "p:held": 6,
+    }
