@@ -3,7 +3,8 @@
 Source: section 7.5 of the specification of punctuation-aware joins. Events are purged by punctuations that are only
 probably true. The expected loss (``lost_bound``) is the specification's. About half of all runs lose more than they
 expect, so with a confidence the bound is what few runs exceed: the inequality of D. Freedman, "On tail probabilities
-for martingales", Annals of Probability 3 (1975), as punctuations are judged one after another by what came before.
+for martingales", Annals of Probability 3 (1975), as punctuations are judged one after another by what came before. It
+holds as far as probabilities are what they say, and what is purged later does not depend on what was lost before.
 """
 
 from __future__ import annotations
