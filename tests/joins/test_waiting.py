@@ -1,20 +1,57 @@
 """What is said of the inputs of a join with ``wait: auto``."""
 
+import re
 from typing import Any
 
 import numpy as np
+import pytest
 
-from joins import Item, ItemColumns, read_join, waiting_inputs, waiting_sentences
+from joins import Item, ItemColumns, JoinRefused, explain, keeps_rows, read_join, waiting_inputs, waiting_sentences
 from joins.waiting import Arrivals
 from streams import KeyFigures, KeyMonitor, WaitDecider, heads, keys_summary, predicted_rows
 
-BODY = read_join(
-    {
-        "inputs": [{"stream": "orders", "as": "o"}, {"stream": "payments", "as": "p"}],
-        "wait": "auto",
-        "return": {"o": "id(o)"},
-    }
+DOCUMENT: dict[str, Any] = {
+    "inputs": [{"stream": "orders", "as": "o"}, {"stream": "payments", "as": "p"}],
+    "wait": "auto",
+    "return": {"o": "id(o)"},
+}
+BODY = read_join(DOCUMENT)
+
+
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        ({"wait": "5 s"}, "'wait' of a join is '5 s'; write none or auto"),
+        ({"wait": "none"}, "or 'wait: auto' where keys are numbers that rise roughly"),
+        ({"wait": "none", "memory": {"rows": 5}}, "'memory' of a join needs 'spill: true' or 'wait: auto'"),
+        ({"memory": {"rows": 5, "spill": "yes"}}, "'spill' of the memory of a join is true or false, got 'yes'"),
+        ({"memory": {"rows": 0}}, "'memory' of a join is {'rows': 0}"),
+        ({"max_latency": "5 s"}, "a join has max_latency"),
+    ],
 )
+def test_a_document_says_what_is_kept_or_is_refused(members: dict[str, Any], said: str) -> None:
+    with pytest.raises(JoinRefused, match=re.escape(said)):
+        read_join({**DOCUMENT, **members})
+
+
+def test_with_wait_every_input_is_bounded_and_keys_are_finished() -> None:
+    assert BODY.waits
+    assert all(one.closes and one.finishes_ranges for one in BODY.inputs)
+    total = read_join({**DOCUMENT, "emit": "on_close", "return": {"n": "count(p)"}, "memory": {"rows": 5}})
+    assert (total.memory_rows, total.most_rows) == (None, 5)
+    spilling = read_join({**DOCUMENT, "memory": {"rows": 5, "spill": True}})
+    assert (spilling.memory_rows, spilling.most_rows) == (5, None)
+    assert keeps_rows(DOCUMENT, {**DOCUMENT, "window": "5 s"})
+    assert not keeps_rows({**DOCUMENT, "window": "5 s", "wait": "none"}, {**DOCUMENT, "window": "5 s"})
+
+
+def test_an_explanation_says_what_lets_events_go() -> None:
+    said = explain(read_join({**DOCUMENT, "memory": {"rows": 5_000}}))
+    assert said[0].startswith("WO-Join: keys rise roughly")
+    assert said[1].startswith("At most 5,000 events of a shard are held.")
+    assert said[2].startswith(
+        "o: events are kept until p has finished their key; a key of it is finished when its keys "
+    )
 
 
 def summary(name: str, first: int, reached_us: int) -> dict[str, object]:

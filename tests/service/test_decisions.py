@@ -240,6 +240,22 @@ def test_keys_of_a_join_are_finished_at_one_place_of_the_log_and_a_replay_gives_
     assert " events came for a finished key (accuracy about 100.0000%)" in sentence
 
 
+def test_a_join_that_holds_more_than_it_may_is_suspended_with_the_figures(service, orders, clock):
+    for name in ("placed", "payments"):
+        orders.registry.declare_stream(StreamDeclaration(name=name, key="subject"))
+    library = OperatorLibrary(orders, clock)
+    library.put("join", {**PAID, "memory": {"rows": 50}})
+    service.post(numbered("placed", 0, 300), "placed")
+    service.post(numbered("payments", 400, 1), "payments")
+    for _ in range(4):
+        service.match()
+    record = library.get("join", "paid")
+    assert record.state == "suspended"
+    (told,) = orders.results["join-suspension"].recent(10)
+    assert "events in a shard, and its memory is 50 rows; keys of o come up to " in told["reason"]
+    assert "With 'spill: true' in its memory" in told["reason"]
+
+
 # --- one decider --------------------------------------------------------------------------------------------------
 
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import orjson
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from shards import WAIT, InlineShards, RowBlock, ShardState
 from shards.blob import unpack
@@ -283,3 +285,65 @@ def test_a_join_whose_memory_is_enough_or_that_has_a_disk_goes_on(memory: dict[s
     rows = pushed(run, made)
     assert suspensions(rows) == []
     assert len(found(rows + run.finish(), "pairs")) == 3_000
+
+
+# --- random records -------------------------------------------------------------------------------------------------
+
+steps = st.one_of(
+    st.tuples(st.sampled_from(["orders", "payments"]), st.integers(0, 2), st.integers(-3, 12)),
+    st.tuples(st.sampled_from(["orders", "payments"]), st.integers(0, 2), st.integers(-3, 12)),
+    st.tuples(st.sampled_from(["o", "p"]), st.integers(0, 2), st.one_of(st.none(), st.integers(-3, 12))),
+)
+
+
+def read_naively(made: Sequence[tuple[str, int, int | None]]) -> tuple[list[tuple[int, int]], list[int]]:
+    """The places of the pairs that records let be found, and of the events that are late, in whatever order."""
+    rows, time_us = [], 0
+    for place, (what, pause, number) in enumerate(made):
+        time_us += pause
+        is_record = what in ("o", "p")
+        rows.append((time_us, what in ("p", "payments"), is_record, place, number))
+    closed: dict[bool, int] = {}
+    kept: list[tuple[bool, int, int]] = []
+    pairs, late = [], []
+    for _, is_second, is_record, place, number in sorted(rows, key=lambda row: row[:4]):
+        if not is_record:
+            key = number or 0
+            if key <= closed.get(is_second, key - 1):
+                late.append(place)
+                continue
+            others = [other for side, known, other in kept if side is not is_second and known == key]
+            pairs += [(other, place) if is_second else (place, other) for other in others]
+            kept.append((is_second, key, place))
+        elif number is not None:
+            closed[is_second] = max(number, closed.get(is_second, number))
+        elif is_second in closed:
+            closed, kept = {}, []
+    return pairs, late
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(steps, max_size=40), st.sampled_from([1, 3]), st.sets(st.integers(0, 40)), st.sampled_from([None, 1, 4])
+)
+def test_records_mean_what_they_say_for_any_number_of_shards_and_any_cut(
+    made: list[tuple[str, int, int | None]], shards: int, cuts: set[int], memory: int | None
+) -> None:
+    document = WAITING if memory is None else {**WAITING, "memory": {"rows": memory, "spill": True}}
+    run, rows, time_us = started(shards, document), [], 0
+    for place, (what, pause, number) in enumerate(made):
+        time_us += pause
+        if what in STREAMS:
+            event = Event(id=f"e{place}", type="T", time_us=time_us, key=str(number), data={"n": place})
+            run.feed(what, EventBatch.from_events([event]))
+        else:
+            closed = ClosedKeys(input=what, to=number, time_us=time_us)
+            run.say("pairs.inputs", KeysClosed((closed,)))
+        if place in cuts:
+            rows += run.settle()
+            reloaded(run)
+    rows += run.finish()
+    pairs, late = read_naively(made)
+    assert sorted(tuple(orjson.loads(data).values()) for _, data in found(rows, "pairs")) == sorted(pairs)
+    assert sorted(letter["event_id"] for letter in letters(rows)) == sorted(f"e{place}" for place in late)
+    assert measured(run, "stored") == 0
