@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from joins import Item, ItemColumns, JoinStats, Window, WindowJoin
 from joins.baselines import HashWindowJoin, HashWindowStats
 from joins.punctuations import OneOf, Pattern, constant
-from joins.spilling import SpillingJoin, SpillingRules, SpillingStats, Thresholds, default_rows
+from joins.spilling import Configurator, SpillingJoin, SpillingRules, SpillingStats, Thresholds, default_rows
 from joins.testing import GeneratedStream, generated
 
 CALL = 100
@@ -40,12 +40,13 @@ class SpillingRun:
 
 @dataclass(frozen=True, kw_only=True)
 class SpillingCase:
-    """How a join that spills is set up; ``purge`` None: XJoin."""
+    """How a join that spills is set up; ``purge`` None: XJoin; tuned: rules change what it begins with."""
 
     purge: int | None = 1
     buckets: int = 64
     placement: str = "modulo"
     propagation: str = "none"
+    is_tuned: bool = False
 
 
 def with_patterns(items: ItemColumns) -> tuple[ItemColumns, list[Pattern]]:
@@ -70,7 +71,10 @@ def run_spilling(items: ItemColumns, case: SpillingCase) -> SpillingRun:
     state, work, over = [], [], {}
     with tempfile.TemporaryDirectory() as folder:
         thresholds = Thresholds(purge_punctuations=case.purge or 1)
-        join = SpillingJoin(Path(folder) / "spilled", rules=rules, thresholds=thresholds, rows=rows)
+        configurator = Configurator("none") if case.is_tuned else None
+        join = SpillingJoin(
+            Path(folder) / "spilled", rules=rules, thresholds=thresholds, rows=rows, configurator=configurator
+        )
         for start in range(0, len(items), CALL):
             found = join.push(*with_patterns(items.slice(start, start + CALL)))
             state.append(join.held)

@@ -95,6 +95,17 @@ class Arriving(NamedTuple):
     buckets: NDArray[np.int32]
     times: NDArray[np.int64]
 
+    def until(self, last: int) -> Arriving:
+        """The items before a place."""
+        return Arriving(
+            kinds=self.kinds[:last],
+            inputs=self.inputs[:last],
+            keys=self.keys[:last],
+            hashes=self.hashes[:last],
+            buckets=self.buckets[:last],
+            times=self.times[:last],
+        )
+
 
 class Pairs(NamedTuple):
     """What a batch led to."""

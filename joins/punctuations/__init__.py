@@ -8,6 +8,14 @@ punctuation that it made.
 
 from joins.punctuations.closed_set import ClosedSet, closed_of
 from joins.punctuations.generating import BufferGenerator, BufferRules, Finished, HeldEvent, Released
+from joins.punctuations.hints import (
+    FinitePunctuation,
+    Hint,
+    ProbablePunctuation,
+    Scope,
+    hint_form,
+    read_hint,
+)
 from joins.punctuations.patterns import (
     Anything,
     Domain,
@@ -24,14 +32,6 @@ from joins.punctuations.patterns import (
     pattern_form,
     read_pattern,
     require_domain,
-)
-from joins.punctuations.promises import (
-    FinitePunctuation,
-    ProbablePunctuation,
-    Promise,
-    Scope,
-    promise_form,
-    read_promise,
 )
 from joins.punctuations.punctuated import OverRange, PunctuatedColumns, PunctuatedJoin, PunctuationStats
 from joins.punctuations.sampling import greatest_share, least_share, sampled_punctuation, unanimous_share
@@ -56,12 +56,12 @@ __all__ = [
     "Finished",
     "FinitePunctuation",
     "HeldEvent",
+    "Hint",
     "Nothing",
     "OneOf",
     "OverRange",
     "Pattern",
     "ProbablePunctuation",
-    "Promise",
     "PunctuatedColumns",
     "PunctuatedJoin",
     "PunctuationStats",
@@ -75,6 +75,7 @@ __all__ = [
     "closed_of",
     "constant",
     "greatest_share",
+    "hint_form",
     "is_empty",
     "is_missing",
     "key_pattern",
@@ -82,9 +83,8 @@ __all__ = [
     "matches",
     "net_gain",
     "pattern_form",
-    "promise_form",
+    "read_hint",
     "read_pattern",
-    "read_promise",
     "require_domain",
     "sampled_punctuation",
     "saving_of",

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from joins.errors import JoinStateError
 from joins.items import Item, ItemColumns
+from joins.punctuations.hints import FinitePunctuation, Scope
 from joins.punctuations.patterns import OneOf, Pattern, Range
-from joins.punctuations.promises import FinitePunctuation, Scope
 
 _LEAST = -(1 << 63)
 

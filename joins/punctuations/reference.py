@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from joins.punctuations.generating import BufferRules, Finished, HeldEvent, Released, Said
+from joins.punctuations.hints import FinitePunctuation, Scope
 from joins.punctuations.patterns import OneOf, Pattern, Range, Value, is_missing, matches
-from joins.punctuations.promises import FinitePunctuation, Scope
 
 
 @dataclass

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from joins.punctuations.hints import ProbablePunctuation, Scope
 from joins.punctuations.patterns import Pattern, matches
-from joins.punctuations.promises import ProbablePunctuation, Scope
 
 _STEPS = 60  # of the bisection, each halves an interval that was 1
 

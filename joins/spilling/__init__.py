@@ -7,7 +7,8 @@ and lengths, and is readable as long as it is the last one or was not released. 
 events are and no result; with a target recall, probable punctuations purge, and what that loses is counted.
 """
 
-from joins.spilling.approximate import ApproximateJoin, ProbablyOver, Promised, RecallReport
+from joins.spilling.approximate import Announced, ApproximateJoin, ProbablyOver, RecallReport
+from joins.spilling.configuring import RULES, Configurator, Consumer, Observed, Rule, Settings
 from joins.spilling.files import DiskTraffic
 from joins.spilling.join import SpillingJoin
 from joins.spilling.monitor import UNLIMITED, Thresholds
@@ -26,14 +27,18 @@ from joins.spilling.results import Propagated, SpilledColumns, SpillingRules, Sp
 
 __all__ = [
     "PROPAGATIONS",
+    "RULES",
     "UNLIMITED",
+    "Announced",
     "ApproximateJoin",
     "Component",
     "Condition",
+    "Configurator",
+    "Consumer",
     "DiskTraffic",
     "Happening",
+    "Observed",
     "ProbablyOver",
-    "Promised",
     "Propagated",
     "Propagation",
     "RecallBudget",
@@ -41,6 +46,8 @@ __all__ = [
     "RecallRules",
     "Risk",
     "Row",
+    "Rule",
+    "Settings",
     "SpilledColumns",
     "SpillingJoin",
     "SpillingRules",

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from joins.errors import JoinStateError
 from joins.items import Cause, Item, ItemColumns
-from joins.punctuations import OneOf, Pattern, ProbablePunctuation, Promise, matches, promise_form, read_promise
+from joins.punctuations import Hint, OneOf, Pattern, ProbablePunctuation, hint_form, matches, read_hint
 from joins.spilling.join import SpillingJoin
 from joins.spilling.recall import RecallBudget, RecallRules, Risk, inherited
 from joins.spilling.results import SpilledColumns
@@ -36,8 +37,8 @@ class ProbablyOver:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Promised:
-    """What a promise led to.
+class Announced:
+    """What a hint led to.
 
     Attributes:
         found: Pairs, as events came back from disk.
@@ -86,7 +87,7 @@ class ApproximateJoin:
         self._rules = rules
         self._budget = RecallBudget()
         self._purged: tuple[Counter[int], Counter[int]] = (Counter(), Counter())  # events of each key, by their input
-        self._promised: tuple[list[ProbablePunctuation], list[ProbablePunctuation]] = ([], [])
+        self._announced: tuple[list[ProbablePunctuation], list[ProbablePunctuation]] = ([], [])
 
     @property
     def join(self) -> SpillingJoin:
@@ -119,24 +120,24 @@ class ApproximateJoin:
             self._observe(items, patterns, set(found.violations.tolist()))
         return found
 
-    def promise(self, number: int, promise: Promise, time_us: int) -> Promised:
+    def announce(self, number: int, hint: Hint, time_us: int) -> Announced:
         """An input says something of its next events.
 
         Args:
             number: The input.
-            promise: What it says.
+            hint: What it says.
             time_us: When.
 
         Raises:
             PunctuationRefused: Its pattern has values that are no integers.
         """
-        found = self._join.announce(number, promise, time_us)
-        if not isinstance(promise, ProbablePunctuation) or not promise.scope.is_rest:
-            return Promised(found=found, purged=0, over=None)
-        purged = self._purge(number, promise)
-        over = self._probably_over(number, promise)
-        self._promised[number].append(promise)
-        return Promised(found=found, purged=purged, over=over)
+        found = self._join.announce(number, hint, time_us)
+        if not isinstance(hint, ProbablePunctuation) or not hint.scope.is_rest:
+            return Announced(found=found, purged=0, over=None)
+        purged = self._purge(number, hint)
+        over = self._probably_over(number, hint)
+        self._announced[number].append(hint)
+        return Announced(found=found, purged=purged, over=over)
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """The state as a JSON object and arrays by name."""
@@ -144,7 +145,7 @@ class ApproximateJoin:
         recall = {
             "budget": self._budget.dump(),
             "purged": [sorted(map(list, purged.items())) for purged in self._purged],
-            "promised": [list(map(promise_form, promised)) for promised in self._promised],
+            "announced": [list(map(hint_form, announced)) for announced in self._announced],
         }
         return {**head, "recall": recall}, arrays
 
@@ -155,23 +156,26 @@ class ApproximateJoin:
             JoinStateError: It is damaged, or of another form; or a file is.
         """
         self._join.load(head, arrays)
-        recall = head["recall"]
-        self._budget = RecallBudget.load(recall["budget"])
-        first, second = (Counter(dict(map(tuple, purged))) for purged in recall["purged"])
-        self._purged = first, second
-        for number, forms in enumerate(recall["promised"]):
-            self._promised[number][:] = map(read_promise, forms)  # type: ignore[arg-type]
+        try:
+            recall = head["recall"]
+            self._budget = RecallBudget.load(recall["budget"])
+            first, second = (Counter(dict(purged)) for purged in recall["purged"])
+            self._purged = first, second
+            for number, forms in enumerate(recall["announced"]):
+                self._announced[number][:] = map(read_hint, forms)  # type: ignore[arg-type]
+        except (KeyError, ValueError, TypeError) as error:
+            raise JoinStateError(f"the recall of a saved join cannot be read: {error}") from error
 
-    def _purge(self, number: int, promise: ProbablePunctuation) -> int:
-        """Purge the other input by a promise, as many events of a key at most as the budget allows."""
-        events, counts = promise.scope.events, self._purged[1 - number]
-        keys = self._join.droppable(1 - number, promise.pattern)
+    def _purge(self, number: int, hint: ProbablePunctuation) -> int:
+        """Purge the other input by a hint, as many events of a key at most as the budget allows."""
+        events, counts = hint.scope.events, self._purged[1 - number]
+        keys = self._join.droppable(1 - number, hint.pattern)
         if events is None or not len(keys):
             return 0
         known, fresh = np.unique(keys, return_counts=True)
         sizes = fresh + np.array([counts[key] for key in known.tolist()], np.int64)
         for most in np.unique(sizes)[::-1].tolist():
-            risk = Risk.of(promise, events, most)
+            risk = Risk.of(hint, events, most)
             if self._budget.allows(risk, self._rules, self.emitted):
                 self._budget = self._budget.with_risk(risk)
                 dropped = self._join.drop(1 - number, known[sizes <= most])
@@ -191,21 +195,21 @@ class ApproximateJoin:
             elif place not in violations:
                 self._budget.observed += purged[int(keys[place])]
 
-    def _probably_over(self, number: int, promise: ProbablePunctuation) -> ProbablyOver | None:
+    def _probably_over(self, number: int, hint: ProbablePunctuation) -> ProbablyOver | None:
         """Whether results are over: both inputs have finished the keys, or nothing of this one is stored."""
-        if (other := self._other_says(number, promise.pattern)) is not None:
-            cause, probability = Cause.REGULAR, inherited(Cause.REGULAR, promise.probability, other)
-        elif not self._join.may_hold(number, promise.pattern):
-            cause, probability = Cause.IMMEDIATE, inherited(Cause.IMMEDIATE, promise.probability)
+        if (other := self._other_says(number, hint.pattern)) is not None:
+            cause, probability = Cause.REGULAR, inherited(Cause.REGULAR, hint.probability, other)
+        elif not self._join.may_hold(number, hint.pattern):
+            cause, probability = Cause.IMMEDIATE, inherited(Cause.IMMEDIATE, hint.probability)
         else:
             return None
-        return ProbablyOver(pattern=promise.pattern, probability=probability, cause=cause)
+        return ProbablyOver(pattern=hint.pattern, probability=probability, cause=cause)
 
     def _other_says(self, number: int, pattern: Pattern) -> float | None:
         """How probable it is that the other input has finished keys; None: it has said nothing of all of them."""
         if self._join.has_closed(1 - number, pattern):
             return 1.0
-        said = [one.probability for one in self._promised[1 - number] if one.pattern == pattern]
+        said = [one.probability for one in self._announced[1 - number] if one.pattern == pattern]
         return max(said, default=None)
 
 

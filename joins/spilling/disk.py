@@ -117,7 +117,7 @@ class DiskBuckets:
         Args:
             bucket: The bucket.
             hints: What says which are hot.
-            least: Promises of shorter scopes do not count.
+            least: Hints of shorter scopes do not count.
             room: So many events at most.
 
         Returns:

@@ -33,9 +33,9 @@ def blocks_with_pairs(mine: FencedSide, other: FencedSide, covered: int) -> list
     """
     order = np.argsort(other.in_memory["key"], kind="stable")
     keys, arrived = other.in_memory["key"][order], other.in_memory["arrived"][order]
+    fences = np.array([(one.low, one.high, one.arrived, one.flushed) for one in other.blocks], np.int64).reshape(-1, 4)
     return [
-        _has_partner_in_memory(block, keys, arrived, covered)
-        or any(_may_have_pairs(block, one, covered) for one in other.blocks)
+        _has_partner_in_memory(block, keys, arrived, covered) or _has_partner_on_disk(block, fences, covered)
         for block in mine.blocks
     ]
 
@@ -46,7 +46,9 @@ def _has_partner_in_memory(block: Block, keys: NDArray[np.int64], arrived: NDArr
     return bool(np.any(arrived[first:last] >= max(covered, block.flushed)))
 
 
-def _may_have_pairs(block: Block, other: Block, covered: int) -> bool:
-    is_apart = block.low > other.high or other.low > block.high
-    least = max(covered, min(block.flushed, other.flushed))
-    return not is_apart and max(block.arrived, other.arrived) >= least
+def _has_partner_on_disk(block: Block, fences: NDArray[np.int64], covered: int) -> bool:
+    """Whether a block with fences (key from, to, last arrival, first flush) may have the other half of a pair."""
+    low, high, arrived, flushed = fences.T
+    is_near = (low <= block.high) & (block.low <= high)
+    least = np.maximum(covered, np.minimum(block.flushed, flushed))
+    return bool(np.any(is_near & (np.maximum(block.arrived, arrived) >= least)))

@@ -1,7 +1,7 @@
 """Buckets on disk: files of Arrow blocks with checksums, and the position that a saved state names.
 
 A block is a header (magic, length, BLAKE2b of the content) and an Arrow stream with the columns key, hash, arrived,
-time, flushed and payload. Of each block its *fences* are in memory: least and greatest key, newest arrival and time
+time, flushed and payload. Of each block its *fences* are in memory: least and greatest key, last arrival, first flush
 (section 7.3 of the specification of punctuation-aware joins), so that a block that cannot matter is not read. Blocks
 are appended only. A block that is given up stays in its file; once these are more than half of it, the others are
 written to a new file. An old file stays until ``release``, as the last saved state may still name it. So a position
@@ -45,7 +45,6 @@ class Block:
         high: Greatest key.
         arrived: Sequence number of the event that arrived last.
         flushed: At which sequence number the first of its events left memory.
-        newest_us: Time of the newest event.
         cleaned: How many changes of the other input's closed keys are known not to concern it; -1: none.
     """
 
@@ -56,7 +55,6 @@ class Block:
     high: int
     arrived: int
     flushed: int
-    newest_us: int
     cleaned: int = -1
 
     @classmethod
@@ -70,7 +68,6 @@ class Block:
             high=int(rows["key"].max()),
             arrived=int(rows["arrived"].max()),
             flushed=int(rows["flushed"].min()),
-            newest_us=int(rows["time"].max()),
         )
 
 

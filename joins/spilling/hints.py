@@ -19,13 +19,13 @@ from joins.kernels.buckets import Arriving
 from joins.punctuations import (
     Anything,
     FinitePunctuation,
+    Hint,
     OneOf,
     Pattern,
     ProbablePunctuation,
-    Promise,
     Range,
-    promise_form,
-    read_promise,
+    hint_form,
+    read_hint,
 )
 from joins.spilling.files import Block
 
@@ -33,19 +33,19 @@ _LIKELY = 0.5  # a probable punctuation of less says nothing about where events 
 
 
 @dataclass(slots=True)
-class Hint:
-    """A promise that holds.
+class ActiveHint:
+    """A hint that holds.
 
     Attributes:
         number: The input whose events it is about.
-        promise: What it says.
+        said: What it says.
         events_left: Events in its scope that have not come; None: no bound.
         until_us: Time at which it ends; None: no bound.
         begun: Sequence number of the first event behind it.
     """
 
     number: int
-    promise: Promise
+    said: Hint
     events_left: int | None
     until_us: int | None
     begun: int
@@ -60,10 +60,10 @@ class Hint:
 
 
 class Hints:
-    """Promises of both inputs that hold."""
+    """Hints of both inputs that hold."""
 
     def __init__(self) -> None:
-        self._active: list[Hint] = []
+        self._active: list[ActiveHint] = []
 
     def __bool__(self) -> bool:
         """Whether some hold."""
@@ -74,11 +74,11 @@ class Hints:
         """Sequence number of the first event in the scope of one; some hold."""
         return min(hint.begun for hint in self._active)
 
-    def add(self, number: int, promise: Promise, now_us: int, sequence: int) -> None:
-        """An input promises something about its events from a sequence number on."""
-        scope = promise.scope
+    def add(self, number: int, said: Hint, now_us: int, sequence: int) -> None:
+        """An input says something of its events from a sequence number on."""
+        scope = said.scope
         until = None if scope.us is None else now_us + scope.us
-        self._active.append(Hint(number, promise, scope.events, until, sequence))
+        self._active.append(ActiveHint(number, said, scope.events, until, sequence))
 
     def pass_items(self, items: Arriving, first: int, last: int, now_us: int) -> None:
         """Items came from a place up to another; scopes that have ended are forgotten."""
@@ -94,7 +94,7 @@ class Hints:
         self._active = [hint for hint in self._active if not hint.is_over(now_us)]
 
     def cold(self, number: int, keys: NDArray[np.int64], least: int) -> NDArray[np.bool_]:
-        """Which keys of events of an input are cold, by promises with so many events still.
+        """Which keys of events of an input are cold, by hints with so many events still.
 
         Args:
             number: The input that holds them.
@@ -103,10 +103,10 @@ class Hints:
         """
         is_cold = np.zeros(len(keys), np.bool_)
         for hint in self._about(number, least):
-            inside = inside_of(hint.promise.pattern, keys)
-            if isinstance(hint.promise, FinitePunctuation):
+            inside = inside_of(hint.said.pattern, keys)
+            if isinstance(hint.said, FinitePunctuation):
                 is_cold |= ~inside
-            elif hint.promise.probability >= _LIKELY:
+            elif hint.said.probability >= _LIKELY:
                 is_cold |= inside
         return is_cold
 
@@ -124,24 +124,23 @@ class Hints:
     def dump(self) -> list[list[Any]]:
         """The state as a JSON value."""
         return [
-            [hint.number, promise_form(hint.promise), hint.events_left, hint.until_us, hint.begun]
-            for hint in self._active
+            [hint.number, hint_form(hint.said), hint.events_left, hint.until_us, hint.begun] for hint in self._active
         ]
 
     def load(self, saved: Iterable[Sequence[Any]]) -> None:
         """Take what ``dump`` gave."""
         self._active = [
-            Hint(number, read_promise(form), events_left, until_us, begun)
+            ActiveHint(number, read_hint(form), events_left, until_us, begun)
             for number, form, events_left, until_us, begun in saved
         ]
 
-    def _about(self, number: int, least: int) -> list[Hint]:
+    def _about(self, number: int, least: int) -> list[ActiveHint]:
         """Those about the events that an input's events would join."""
         return [hint for hint in self._active if hint.number != number and hint.is_long(least)]
 
     def _announced(self, number: int, least: int) -> list[Pattern]:
         hints = self._about(number, least)
-        return [hint.promise.pattern for hint in hints if not isinstance(hint.promise, ProbablePunctuation)]
+        return [hint.said.pattern for hint in hints if not isinstance(hint.said, ProbablePunctuation)]
 
 
 def inside_of(pattern: Pattern, keys: NDArray[np.int64]) -> NDArray[np.bool_]:

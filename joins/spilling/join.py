@@ -22,15 +22,16 @@ from joins.kernels.buckets import Arriving, purge_parts
 from joins.kernels.tables import DONE, NEVER
 from joins.punctuations import (
     Anything,
+    Hint,
     OneOf,
     Pattern,
-    Promise,
     is_empty,
     pattern_form,
     read_pattern,
     require_domain,
 )
 from joins.spilling.closed_keys import ClosedKeys, hashes_of
+from joins.spilling.configuring import Configurator, Settings
 from joins.spilling.disk import DiskBuckets
 from joins.spilling.files import DiskTraffic
 from joins.spilling.hints import Hints, inside_of
@@ -57,6 +58,7 @@ class SpillingJoin:
         rules: What stays as it is.
         thresholds: What can be changed (``tune``).
         rows: The registry; default: purge eagerly, propagate at each punctuation.
+        configurator: What changes thresholds and the registry while the join runs; None: only ``tune`` does.
 
     Raises:
         JoinRefused: The registry is not usable.
@@ -69,8 +71,10 @@ class SpillingJoin:
         rules: SpillingRules | None = None,
         thresholds: Thresholds | None = None,
         rows: Sequence[Row] | None = None,
+        configurator: Configurator | None = None,
     ) -> None:
         self._rules = rules or SpillingRules()
+        self._configurator = configurator
         self._thresholds = thresholds or Thresholds()
         uses = self._rules.uses_punctuations
         self._rows = tuple(default_rows("push" if uses else "none", purges=uses) if rows is None else rows)
@@ -89,7 +93,7 @@ class SpillingJoin:
         self._propagated: list[Propagated] = []
         self._item = -1
         self._idle_us = 0
-        self._arriving: Arriving | None = None  # the batch, and how many of its items the scopes of promises know
+        self._arriving: Arriving | None = None  # the batch, and how many of its items the scopes of hints know
         self._scoped = 0
 
     @property
@@ -178,41 +182,36 @@ class SpillingJoin:
         self._arriving = arriving
         if payloads is not None:
             self._payloads.add(self._memory.counter(kernel.SEQUENCE), items.kinds, payloads)
-        item, status = 0, DONE
-        while item < len(items) or status == kernel.STATE_FULL:
-            limits = np.array([self._thresholds.memory_events, self._due(arriving, item)], np.int64)
-            status, item = self._memory.join(arriving, self._closed.table, limits, item)
-            self._item = item - (status == kernel.STATE_FULL)
-            if status == kernel.STATE_FULL:
-                self._relieve()
-            elif status == kernel.TIME_DUE:
-                self._advance(int(arriving.times[item]))
-                self._happen(Happening.PROPAGATE_TIME_EXPIRED)
-                self._monitor.propagated_us = self._now
-            elif status == kernel.NOT_AN_EVENT:
-                self._advance(int(arriving.times[item]))
-                number = int(arriving.inputs[item])
-                self._take_punctuation(number, patterns[int(arriving.keys[item])])
-                item += 1
+        first = 0
+        while first < len(items):
+            last = len(items)
+            if self._configurator is not None:
+                last = min(last, first + self._configurator.items_left)
+                self._take(arriving.until(last), patterns, first)
+                if self._configurator.take(last - first):
+                    self._configure(self._configurator)
+            else:
+                self._take(arriving, patterns, first)
+            first = last
         self._pass_scopes(len(items))
         return self._columns()
 
-    def announce(self, number: int, promise: Promise, time_us: int) -> SpilledColumns:
+    def announce(self, number: int, hint: Hint, time_us: int) -> SpilledColumns:
         """An input says something of its next events. It changes where events are, and never what is found in the end.
 
         Args:
             number: The input.
-            promise: What it says.
+            hint: What it says.
             time_us: When.
 
         Raises:
             PunctuationRefused: Its pattern has values that are no integers.
         """
-        require_domain(promise.pattern, "integer")
+        require_domain(hint.pattern, "integer")
         self._begin(0)
         self._advance(time_us)
         self._hints.pass_time(self._now)
-        self._hints.add(number, promise, self._now, self._memory.counter(kernel.SEQUENCE))
+        self._hints.add(number, hint, self._now, self._memory.counter(kernel.SEQUENCE))
         self._happen(Happening.ANNOUNCED)
         return self._columns()
 
@@ -255,6 +254,7 @@ class SpillingJoin:
             "counts": asdict(self._counts),
             "files": files,
             "hints": self._hints.dump(),
+            "configurator": self._configurator.dump() if self._configurator else None,
         }
         if self._rules.carries_payloads:
             self._payloads.prune(self._memory.sequences())
@@ -299,7 +299,34 @@ class SpillingJoin:
         self._fresh = (first, second)
         self._counts = SpillingStats(**head["counts"])
         self._hints.load(head.get("hints", ()))
+        if self._configurator is not None and head.get("configurator"):
+            self._configurator.load(head["configurator"])
         self._disk.load(head["files"], arrays)
+
+    def _take(self, arriving: Arriving, patterns: Sequence[Pattern], item: int) -> None:
+        """Take the items of a batch in from a place on."""
+        status = DONE
+        while item < len(arriving.times) or status == kernel.STATE_FULL:
+            limits = np.array([self._thresholds.memory_events, self._due(arriving, item)], np.int64)
+            status, item = self._memory.join(arriving, self._closed.table, limits, item)
+            self._item = item - (status == kernel.STATE_FULL)
+            if status == kernel.STATE_FULL:
+                self._relieve()
+            elif status == kernel.TIME_DUE:
+                self._advance(int(arriving.times[item]))
+                self._happen(Happening.PROPAGATE_TIME_EXPIRED)
+                self._monitor.propagated_us = self._now
+            elif status == kernel.NOT_AN_EVENT:
+                self._advance(int(arriving.times[item]))
+                number = int(arriving.inputs[item])
+                self._take_punctuation(number, patterns[int(arriving.keys[item])])
+                item += 1
+
+    def _configure(self, configurator: Configurator) -> None:
+        """Let rules change thresholds and the registry, between two items."""
+        current = Settings(thresholds=self._thresholds, rows=self._rows)
+        chosen = configurator.decide(self._rules, self.stats, self._monitor.live, current)
+        self.tune(chosen.thresholds, chosen.rows)
 
     def _hashed(self, items: ItemColumns) -> Arriving:
         keys = np.ascontiguousarray(items.keys).view(np.int64)
@@ -366,6 +393,7 @@ class SpillingJoin:
         if not self._closed.add(number, pattern):
             self._counts.duplicates += 1
             return
+        self._counts.punctuations += 1
         self._sets.add(number, pattern)
         self._fresh[number].append(pattern)
         self._monitor.since_purge += 1
@@ -436,7 +464,7 @@ class SpillingJoin:
             if fresh := self._fresh[1 - number]:
                 purge_parts(self._memory.state, self._closed.table, number, self._buckets_of(fresh))
                 fresh.clear()
-        self._monitor.since_purge = 0
+        self._monitor.since_purge, self._monitor.live = 0, self._memory.counter(kernel.IN_MEMORY)
 
     def _buckets_of(self, patterns: Iterable[Pattern]) -> NDArray[np.int32]:
         """The buckets that may hold keys of patterns; with ``scan``, all."""
@@ -511,7 +539,7 @@ class SpillingJoin:
                 self.traffic.read_back += len(back)
 
     def _pass_scopes(self, item: int) -> None:
-        """Items of the batch came up to one: scopes of promises that have ended are forgotten."""
+        """Items of the batch came up to one: scopes of hints that have ended are forgotten."""
         if self._hints and self._arriving is not None:
             self._hints.pass_items(self._arriving, self._scoped, item, self._now)
         self._scoped = item
@@ -536,6 +564,7 @@ class SpillingJoin:
             self.traffic.stalls += int(np.count_nonzero(later >= self._hints.begun))
 
     def _propagate(self) -> None:
+        self._counts.propagations += 1
         held_up = list(self._sets.held_up(self._memory, self._closed))
         if held_up:
             for bucket in self._buckets_of(held_up).tolist():

@@ -21,7 +21,7 @@ class Thresholds:
         activation_events: Events of a bucket on disk, not covered by a disk join, at which an idle join covers them.
         activation_us: How long a join must be idle to cover buckets with fewer.
         block_events: Events of a block on disk at most; blocks of few have narrow fences.
-        scope_events: Events that the scope of a promise must have left for it to count, where they are counted.
+        scope_events: Events that the scope of a hint must have left for it to count, where they are counted.
     """
 
     purge_punctuations: int = 1
@@ -48,9 +48,11 @@ class Monitor:
         since_propagation: Punctuations since they were propagated.
         propagated_us: Event time of the last propagation, or of the first item.
         zeroed: Punctuations whose count had become zero when ``on-zero`` ran last.
+        live: Events in memory right behind the last purge.
     """
 
     since_purge: int = 0
     since_propagation: int = 0
     propagated_us: int = -UNLIMITED
     zeroed: int = 0
+    live: int = 0

@@ -53,9 +53,9 @@ class Risk:
     is_claim: bool
 
     @classmethod
-    def of(cls, promise: ProbablePunctuation, events: int, most: int) -> Risk:
+    def of(cls, said: ProbablePunctuation, events: int, most: int) -> Risk:
         """The risk of purging so many events of a key at most, where so many events are in the scope."""
-        return cls(events=events, doubt=1 - promise.probability, most=most, is_claim=promise.reading == "claim")
+        return cls(events=events, doubt=1 - said.probability, most=most, is_claim=said.reading == "claim")
 
     @property
     def at_worst(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from joins.punctuations import FinitePunctuation, Pattern, Promise, matches
+from joins.punctuations import FinitePunctuation, Hint, Pattern, matches
 from joins.punctuations.reference import ReferenceClosedSet
 
 
@@ -56,21 +56,21 @@ class ReferencePairJoin:
 
 @dataclass
 class ReferenceHints:
-    """What ``Hints`` must say: every promise is kept, with what came since.
+    """What ``Hints`` must say: every hint is kept, with what came since.
 
     Attributes:
-        said: Input, promise and time of each.
-        came: Of each promise the events of its input since.
+        said: Input, hint and time of each.
+        came: Of each hint the events of its input since.
         now_us: The time.
     """
 
-    said: list[tuple[int, Promise, int]] = field(default_factory=list)
+    said: list[tuple[int, Hint, int]] = field(default_factory=list)
     came: list[int] = field(default_factory=list)
     now_us: int = 0
 
-    def add(self, number: int, promise: Promise) -> None:
-        """An input promises something."""
-        self.said.append((number, promise, self.now_us))
+    def add(self, number: int, hint: Hint) -> None:
+        """An input says something."""
+        self.said.append((number, hint, self.now_us))
         self.came.append(0)
 
     def take_event(self, number: int, time_us: int) -> None:
@@ -79,7 +79,7 @@ class ReferenceHints:
         self.came = [came + (said[0] == number) for came, said in zip(self.came, self.said, strict=True)]
 
     def is_cold(self, number: int, key: int) -> bool:
-        """Whether some promise that holds says that no event of the other input comes soon with a key."""
+        """Whether some hint that holds says that no event of the other input comes soon with a key."""
         return any(
             not matches(said.pattern, key)
             if isinstance(said, FinitePunctuation)
@@ -88,15 +88,15 @@ class ReferenceHints:
         )
 
     def is_hot(self, number: int, key: int) -> bool:
-        """Whether some promise that holds announces a key, and none speaks against it."""
+        """Whether some hint that holds announces a key, and none speaks against it."""
         announced = [said for said in self._about(number) if isinstance(said, FinitePunctuation)]
         return any(matches(said.pattern, key) for said in announced) and not self.is_cold(number, key)
 
-    def _about(self, number: int) -> list[Promise]:
+    def _about(self, number: int) -> list[Hint]:
         return [
-            promise
-            for (other, promise, at_us), came in zip(self.said, self.came, strict=True)
+            hint
+            for (other, hint, at_us), came in zip(self.said, self.came, strict=True)
             if other != number
-            and (promise.scope.events is None or came < promise.scope.events)
-            and (promise.scope.us is None or self.now_us - at_us < promise.scope.us)
+            and (hint.scope.events is None or came < hint.scope.events)
+            and (hint.scope.us is None or self.now_us - at_us < hint.scope.us)
         ]

@@ -97,7 +97,9 @@ class SpillingStats:
         duplicates: Punctuations whose keys the input had closed.
         empty: Punctuations without values.
         wildcards: Punctuations that finish an input.
+        punctuations: Punctuations that closed keys.
         propagated: Punctuations reported.
+        propagations: Runs of the propagation.
         purges: Runs of the state purge.
         relocations: Buckets written to disk.
         disk_joins: Buckets that were covered.
@@ -119,7 +121,9 @@ class SpillingStats:
     duplicates: int = 0
     empty: int = 0
     wildcards: int = 0
+    punctuations: int = 0
     propagated: int = 0
+    propagations: int = 0
     purges: int = 0
     relocations: int = 0
     disk_joins: int = 0

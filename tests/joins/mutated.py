@@ -5,7 +5,7 @@ import re
 import sys
 from types import ModuleType
 
-from joins.kernels import buckets, clusters, unclosed, windowed
+from joins.kernels import buckets, clusters, outer, unclosed, windowed
 from streams.kernels import slots
 
 _DECORATOR = re.compile(r"^@(kernel|routine|inlined|apart)$", re.MULTILINE)
@@ -17,7 +17,8 @@ def interpreted(top, changes=()):
 
     Kernel modules that it imports are interpreted, too.
     """
-    chain = {"windowed": [slots, clusters, unclosed, windowed], "buckets": [slots, buckets]}[top]
+    of_windows = [slots, clusters, unclosed, windowed]
+    chain = {"windowed": of_windows, "outer": [*of_windows, outer], "buckets": [slots, buckets]}[top]
     made: dict[str, ModuleType] = {}
     left = list(changes)
     for module in chain:

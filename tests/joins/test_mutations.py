@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from joins import Item, ItemColumns, Window, WindowJoin, windowed
+from joins.outer import ReferenceOuterJoin
 from joins.punctuations import Pattern, constant
 from joins.reference import ReferenceJoin
 from joins.spilling import SpillingJoin, SpillingRules, Thresholds
@@ -33,6 +34,16 @@ WINDOW_MUTATIONS = {
         "events",
         [(DROPPED, DROPPED.replace("hold_place", "0 and hold_place"))],
     ),
+}
+OUTER_MUTATIONS = {
+    "a combination that is part of a larger one": ("if newest >= since:", "if True:"),
+    "an event that leaves is not seen": (
+        "    lent.seen[cluster, number] = lent.counters[SEQUENCE]\n    if is_over",
+        "    if is_over",
+    ),
+    "what finished inputs lack is reported twice": ("if is_open and absent", "if absent"),
+    "a required input is absent": ("if is_open and absent & rules.required[0] == _NONE:", "if is_open:"),
+    "an input that may be absent ends a key": ("closed & rules.required[0] & ~live", "closed & ~live"),
 }
 BUFFERED = [
     ("elif lent.on_disk[1 - number, bucket] > 0:", "elif False:"),
@@ -88,6 +99,27 @@ def test_a_mistake_in_a_windowed_join_is_seen(name, mutated, monkeypatch):
     kind, changes = WINDOW_MUTATIONS[name]
     assert wrong_windowed(monkeypatch, mutated.interpreted("windowed"), kind) == 0
     assert wrong_windowed(monkeypatch, mutated.interpreted("windowed", changes), kind) > 2
+
+
+def wrong_outer(monkeypatch, module):
+    """In how many random workloads a join some of whose inputs may be absent differs from its meaning."""
+    monkeypatch.setattr(windowed, "join_outer", module.join_outer)
+    wrong = 0
+    for seed in range(WORKLOADS):
+        inputs = 3 + seed % 2
+        declared, optional = [Window("time", 4 + seed % 9)] * inputs, [seed % inputs, (seed // 3) % inputs]
+        join, meaning = WindowJoin(declared, optional=optional), ReferenceOuterJoin(declared, optional)
+        found = join.push(ItemColumns.of(workload(seed, inputs)))
+        for item in workload(seed, inputs):
+            meaning.push(*item)
+        wrong += sorted(map(tuple, found.members.tolist())) != sorted(members for _, members in meaning.results)
+    return wrong
+
+
+@pytest.mark.parametrize("name", OUTER_MUTATIONS)
+def test_a_mistake_in_a_join_with_absent_inputs_is_seen(name, mutated, monkeypatch):
+    assert wrong_outer(monkeypatch, mutated.interpreted("outer")) == 0
+    assert wrong_outer(monkeypatch, mutated.interpreted("outer", [OUTER_MUTATIONS[name]])) > 2
 
 
 def wrong_spilling(monkeypatch, module):

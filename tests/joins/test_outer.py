@@ -4,6 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,7 +26,7 @@ def since(meaning, results, closed):
 
 
 @settings(max_examples=400, deadline=None)
-@given(workloads(least=1))
+@given(workloads(least=1, inputs=3))
 def test_the_join_equals_its_meaning_after_every_item(workload):
     declared, optional, items = workload
     join, meaning = both(declared, optional)
@@ -56,7 +57,7 @@ def test_of_two_inputs_it_means_what_the_join_of_two_inputs_means(workload):
 
 
 @settings(max_examples=300, deadline=None)
-@given(workloads(least=1), st.data())
+@given(workloads(least=1, inputs=3), st.data())
 def test_other_windows_keep_what_is_inside_of_them(workload, data):
     declared, optional, items = workload
     kept = [[window] if window.kind == "events" else None for window in declared]
@@ -83,7 +84,7 @@ def test_other_windows_keep_what_is_inside_of_them(workload, data):
 
 
 @settings(max_examples=200, deadline=None)
-@given(workloads(least=1), st.data())
+@given(workloads(least=1, inputs=3), st.data())
 def test_neither_cuts_nor_reloads_nor_the_disk_change_anything(workload, data):
     declared, optional, items = workload
     whole, parts = WindowJoin(declared, optional=optional), WindowJoin(declared, optional=optional)
@@ -104,7 +105,7 @@ def test_neither_cuts_nor_reloads_nor_the_disk_change_anything(workload, data):
 
 
 @settings(max_examples=100, deadline=None)
-@given(workloads(least=1))
+@given(workloads(least=1, inputs=3))
 def test_the_state_is_empty_once_every_input_has_closed_every_key(workload):
     declared, optional, items = workload
     join = WindowJoin(declared, optional=optional)
@@ -131,6 +132,19 @@ def test_each_absent_input_says_whether_it_was_finished():
     found = join.push(ItemColumns.of(rows))
     assert found.members.tolist() == [[0, -1, -2], [2 - 1, -2, -2]]
     assert (found.result_times_us.tolist(), found.result_whys.tolist()) == ([10, 11], [1, 2])
+
+
+A, B, C = range(3)
+
+
+@pytest.mark.parametrize("last", [[], [(Item.EVENT, A, 5, 4)]], ids=["it was stored", "it came when the others were"])
+def test_an_event_that_the_others_need_no_more_was_seen_with_them(last):
+    """When the others have closed the key, an event of the first input is in all combinations that it will be in."""
+    join = WindowJoin([Window(), Window("time", 10), Window()], optional=[A, B, C])
+    first = [(Item.EVENT, A, 5, 0)] if not last else []
+    items = [*first, (Item.EVENT, B, 5, 1), (Item.CLOSING, B, 5, 2), (Item.CLOSING, C, 5, 3), *last]
+    found = join.push(ItemColumns.of([*items, (Item.TIME, 0, 0, 90)]))
+    assert found.members.tolist() == [[0, 1, -2] if first else [1, 0, -2]]
 
 
 def test_many_combinations_are_not_stored():

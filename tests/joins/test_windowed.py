@@ -22,11 +22,12 @@ kinds = st.sampled_from([Item.EVENT] * 6 + [Item.CLOSING] * 3 + [Item.PLACE, Ite
 
 
 @st.composite
-def workloads(draw, outer=True, least=0):
-    """Windows, so many outer inputs at least, items with ties; nothing comes of a key that every input has closed."""
-    declared = draw(st.lists(windows, min_size=2, max_size=4))
+def workloads(draw, outer=True, least=0, inputs=2):
+    """Windows, so many (outer) inputs at least, items with ties; nothing comes of a key that all inputs have closed."""
+    declared = draw(st.lists(windows, min_size=inputs, max_size=4))
+    keys = KEYS if inputs == 2 else KEYS[: draw(st.sampled_from([1, 2, 4]))]
     reporting = draw(st.sets(st.integers(0, len(declared) - 1), min_size=least)) if outer else set()
-    steps = st.tuples(kinds, st.integers(0, len(declared) - 1), st.sampled_from(KEYS), st.integers(0, 3))
+    steps = st.tuples(kinds, st.integers(0, len(declared) - 1), st.sampled_from(keys), st.integers(0, 3))
     time, items, closings = 0, [], set()
     for kind, number, key, step in draw(st.lists(steps, max_size=40)):
         time += step

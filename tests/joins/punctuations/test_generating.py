@@ -22,8 +22,8 @@ from joins.punctuations import (
     Released,
     Scope,
     constant,
-    promise_form,
-    read_promise,
+    hint_form,
+    read_hint,
 )
 from joins.punctuations.reference import broken, reference_release
 from joins.spilling import SpillingJoin
@@ -167,9 +167,9 @@ def test_what_cannot_be_is_refused():
         ProbablePunctuation(pattern=constant(1), scope=Scope(us=1), probability=1.5)
 
 
-def test_promises_are_read_as_they_were_written():
+def test_hints_are_read_as_they_were_written():
     finite = FinitePunctuation(pattern=Range(low=1, high=5), scope=Scope(us=7))
     probable = ProbablePunctuation(
         pattern=OneOf(frozenset({1, 2})), scope=Scope(events=3, is_rest=True), probability=0.5, reading="per-event"
     )
-    assert [read_promise(promise_form(one)) for one in (finite, probable)] == [finite, probable]
+    assert [read_hint(hint_form(one)) for one in (finite, probable)] == [finite, probable]

@@ -16,10 +16,10 @@ from joins.punctuations import (
     BufferGenerator,
     BufferRules,
     FinitePunctuation,
+    Hint,
     Nothing,
     OneOf,
     ProbablePunctuation,
-    Promise,
     Range,
     Scope,
     constant,
@@ -40,21 +40,21 @@ patterns = st.one_of(
 scopes = st.builds(Scope, events=st.integers(1, 8), us=st.none() | st.integers(1, 8)) | st.builds(
     Scope, us=st.integers(1, 8)
 )
-promises: st.SearchStrategy[Promise] = st.one_of(
+hints: st.SearchStrategy[Hint] = st.one_of(
     st.builds(FinitePunctuation, pattern=patterns, scope=scopes),
     st.builds(ProbablePunctuation, pattern=patterns, scope=scopes, probability=st.sampled_from([0.0, 0.5, 1.0])),
 )
-EVENT, CLOSING, PROMISE, IDLE = "event", "closing", "promise", "idle"
-kinds = st.sampled_from([EVENT] * 8 + [CLOSING, PROMISE, PROMISE, IDLE])
+EVENT, CLOSING, HINT, IDLE = "event", "closing", "hint", "idle"
+kinds = st.sampled_from([EVENT] * 8 + [CLOSING, HINT, HINT, IDLE])
 
 
 @st.composite
 def workloads(draw):
-    """Steps (what, input, key or pattern or promise, time); nothing comes of a key that its input closed."""
+    """Steps (what, input, key or pattern or hint, time); nothing comes of a key that its input closed."""
     time, steps = 0, []
     closed: list[set[int]] = [set(), set()]
-    for kind, number, key, wait, promise in draw(
-        st.lists(st.tuples(kinds, st.integers(0, 1), values, st.integers(0, 2), promises), max_size=60)
+    for kind, number, key, wait, hint in draw(
+        st.lists(st.tuples(kinds, st.integers(0, 1), values, st.integers(0, 2), hints), max_size=60)
     ):
         time += wait
         if kind == EVENT and key in closed[number]:
@@ -63,7 +63,7 @@ def workloads(draw):
             if key in closed[number]:
                 continue
             closed[number].add(key)
-        steps.append((kind, number, promise if kind == PROMISE else key, time))
+        steps.append((kind, number, hint if kind == HINT else key, time))
     return steps
 
 
@@ -99,7 +99,7 @@ class Played:
             assert list(map(list, zip(*carried, strict=True))) == found.members.tolist()
 
     def play(self, steps):
-        """Events and closings between promises go in one batch."""
+        """Events and closings between hints go in one batch."""
         waiting: list[tuple] = []
         for step in steps:
             if step[0] in (EVENT, CLOSING):
@@ -107,8 +107,8 @@ class Played:
                 continue
             self.push(waiting)
             waiting = []
-            kind, number, promise, time = step
-            self.note(self.join.idle(10**6) if kind == IDLE else self.join.announce(number, promise, time))
+            kind, number, hint, time = step
+            self.note(self.join.idle(10**6) if kind == IDLE else self.join.announce(number, hint, time))
         self.push(waiting)
 
     def push(self, steps):
@@ -135,7 +135,7 @@ def pairs_of(steps):
 
 
 def found_by(steps, configuration):
-    """The pairs of a join with promises, some of which are false."""
+    """The pairs of a join with hints, some of which are false."""
     rules, thresholds, rows = configuration
     with tempfile.TemporaryDirectory() as folder:
         played = Played(Path(folder), rules, thresholds, rows)
@@ -148,13 +148,13 @@ def found_by(steps, configuration):
 
 @settings(max_examples=200)
 @given(workloads(), joins_of())
-def test_true_and_false_promises_change_no_result(steps, configuration):
+def test_true_and_false_hints_change_no_result(steps, configuration):
     assert found_by(steps, configuration) == pairs_of(steps)
 
 
 @settings(max_examples=100)
 @given(workloads(), joins_of(), st.integers(0, 60), st.booleans())
-def test_neither_cuts_nor_reloads_change_what_promises_lead_to(steps, configuration, border, is_released):
+def test_neither_cuts_nor_reloads_change_what_hints_lead_to(steps, configuration, border, is_released):
     rules, thresholds, rows = configuration
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:
         whole, parts = Played(Path(one), rules, thresholds, rows), Played(Path(two), rules, thresholds, rows)
@@ -176,12 +176,12 @@ def test_neither_cuts_nor_reloads_change_what_promises_lead_to(steps, configurat
 
 @settings(max_examples=200)
 @given(workloads())
-def test_hints_say_what_all_promises_say(steps):
+def test_hints_say_what_all_hints_say(steps):
     hints, meaning, now = Hints(), ReferenceHints(), 0
     arriving = SpillingJoin(Path("unused"))._hashed
     for kind, number, said, time in steps:
         now = max(now, time)
-        if kind == PROMISE:
+        if kind == HINT:
             meaning.now_us = now
             hints.pass_time(now)
             hints.add(number, said, now, 0)
@@ -202,7 +202,7 @@ def test_hints_say_what_all_promises_say(steps):
 def block_of(low, high=None):
     """A block with keys between two."""
     high = low if high is None else high
-    return Block(offset=0, length=0, events=1, low=low, high=high, arrived=0, flushed=0, newest_us=0)
+    return Block(offset=0, length=0, events=1, low=low, high=high, arrived=0, flushed=0)
 
 
 @given(patterns, values, values)
@@ -220,14 +220,14 @@ def test_the_least_and_greatest_keys_are_keys():
 
 
 def random_steps(seed):
-    """Steps of few keys, with promises."""
+    """Steps of few keys, with hints."""
     chance = np.random.default_rng(seed)
-    steps: list[tuple[str, int, int | Promise, int]] = []
+    steps: list[tuple[str, int, int | Hint, int]] = []
     for place in range(80):
         key = int(chance.integers(6))
         if chance.random() < 0.15:
-            promise = FinitePunctuation(pattern=Range(low=key, high=key + 1), scope=Scope(events=10))
-            steps.append((PROMISE, int(chance.integers(2)), promise, place))
+            hint = FinitePunctuation(pattern=Range(low=key, high=key + 1), scope=Scope(events=10))
+            steps.append((HINT, int(chance.integers(2)), hint, place))
         elif chance.random() < 0.1:
             steps.append((IDLE, 0, 0, place))
         else:
@@ -245,7 +245,7 @@ def wrong_of(seeds):
 
 @pytest.mark.parametrize("mistake", ["no block is read", "only new blocks are read", "nothing is covered before"])
 def test_mistakes_with_fences_and_with_what_comes_back_are_seen(mistake, monkeypatch):
-    assert wrong_of(range(12)) == 0
+    assert wrong_of(range(4)) == 0
     if mistake == "no block is read":
         monkeypatch.setattr(disk, "blocks_with_pairs", lambda mine, other, covered: [False] * len(mine.blocks))
     elif mistake == "only new blocks are read":
@@ -264,7 +264,7 @@ def test_mistakes_with_fences_and_with_what_comes_back_are_seen(mistake, monkeyp
             monkeypatch.setattr(SpillingJoin, "_bring_back", bring_back)
 
         monkeypatch.setattr(SpillingJoin, "_bring_back", bring_back)
-    assert wrong_of(range(12)) > 2
+    assert wrong_of(range(4)) > 2
 
 
 def phases(join, *, is_announced):
@@ -273,8 +273,8 @@ def phases(join, *, is_announced):
     join.push(ItemColumns.of([(Item.EVENT, 0, key * 7 % 8_000, 0) for key in range(8_000)]))
     for low in range(0, 8_000, 500):
         if is_announced:
-            promise = FinitePunctuation(pattern=Range(low=low, high=low + 499), scope=Scope(events=500))
-            found.append(join.announce(1, promise, 1))
+            hint = FinitePunctuation(pattern=Range(low=low, high=low + 499), scope=Scope(events=500))
+            found.append(join.announce(1, hint, 1))
         for first in range(low, low + 500, 100):
             found.append(join.push(ItemColumns.of([(Item.EVENT, 1, key, 2) for key in range(first, first + 100)])))
             found.append(join.idle(10**6))
@@ -316,18 +316,18 @@ def test_cold_events_leave_first(tmp_path):
     ]
 
 
-def test_short_scopes_and_unlikely_promises_do_not_count(tmp_path):
+def test_short_scopes_and_unlikely_ones_do_not_count(tmp_path):
     thresholds = Thresholds(memory_events=10, scope_events=3)
     low = Range(low=5)
-    said: list[tuple[Promise, int]] = [
+    said: list[tuple[Hint, int]] = [
         (FinitePunctuation(pattern=low, scope=Scope(events=2)), 10),
         (FinitePunctuation(pattern=low, scope=Scope(events=3)), 5),
         (ProbablePunctuation(pattern=low, scope=Scope(events=3), probability=0.4), 10),
         (ProbablePunctuation(pattern=low, scope=Scope(events=3), probability=0.6), 5),
     ]
-    for number, (promise, on_disk) in enumerate(said):
+    for number, (hint, on_disk) in enumerate(said):
         join = SpillingJoin(tmp_path / str(number), rules=SpillingRules(buckets=1), thresholds=thresholds)
-        join.announce(1, promise, 0)
+        join.announce(1, hint, 0)
         join.push(ItemColumns.of([(Item.EVENT, 0, key, 0) for key in range(10)]))
         assert join.stats.on_disk == on_disk
 
@@ -349,14 +349,14 @@ def test_what_a_buffer_announces_is_read_back_before_it_comes(tmp_path):
     assert join.traffic.stalls == 0
 
 
-def test_a_promise_must_be_about_integers(tmp_path):
+def test_a_hint_must_be_about_integers(tmp_path):
     join = SpillingJoin(tmp_path)
     with pytest.raises(PunctuationRefused):
         join.announce(0, FinitePunctuation(pattern=constant("a"), scope=Scope(us=1)), 0)
     assert join.dump()[0]["hints"] == []
 
 
-def test_states_without_promises_and_fences_are_still_loaded(tmp_path):
+def test_states_without_hints_and_fences_are_still_loaded(tmp_path):
     """The form that releases before these wrote."""
     thresholds = Thresholds(memory_events=3)
     join = SpillingJoin(tmp_path, rules=SpillingRules(buckets=1), thresholds=thresholds)

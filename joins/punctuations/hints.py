@@ -71,20 +71,20 @@ class ProbablePunctuation:
             raise PunctuationRefused(f"a probability is from 0 to 1, not {self.probability}")
 
 
-Promise = FinitePunctuation | ProbablePunctuation
+Hint = FinitePunctuation | ProbablePunctuation
 
 
-def promise_form(promise: Promise) -> dict[str, Any]:
-    """The JSON value that ``read_promise`` reads."""
-    scope = promise.scope
-    form: dict[str, Any] = {"pattern": pattern_form(promise.pattern), "scope": [scope.events, scope.us, scope.is_rest]}
-    if isinstance(promise, ProbablePunctuation):
-        form |= {"probability": promise.probability, "reading": promise.reading}
+def hint_form(hint: Hint) -> dict[str, Any]:
+    """The JSON value that ``read_hint`` reads."""
+    scope = hint.scope
+    form: dict[str, Any] = {"pattern": pattern_form(hint.pattern), "scope": [scope.events, scope.us, scope.is_rest]}
+    if isinstance(hint, ProbablePunctuation):
+        form |= {"probability": hint.probability, "reading": hint.reading}
     return form
 
 
-def read_promise(form: Mapping[str, Any]) -> Promise:
-    """The promise of a JSON value.
+def read_hint(form: Mapping[str, Any]) -> Hint:
+    """The hint of a JSON value.
 
     Raises:
         PunctuationRefused: Its pattern or scope cannot be.
