@@ -580,7 +580,8 @@ class JoinRun:
 
 
 def _observer_of(body: JoinBody) -> StateObserver:
-    return StateObserver([one.window for one in body.inputs], [one.closes for one in body.inputs])
+    windows, closes = [one.window for one in body.inputs], [one.closes for one in body.inputs]
+    return StateObserver(windows, closes, body.optional)
 
 
 def _what(column: Column) -> tuple[str, str, tuple[str, ...]]:
