@@ -14,6 +14,7 @@ from joins.windows import Window
 
 Emit: TypeAlias = Literal["each", "on_close"]
 Late: TypeAlias = Literal["report", "drop", "fail"]
+Retractions: TypeAlias = Literal["take", "event"]
 Wait: TypeAlias = Literal["none", "auto"]
 Closing: TypeAlias = Literal["unique", "clustered", "end", "punctuation", "workflow"]
 
@@ -31,7 +32,7 @@ _UNITS_US = {
 }
 _PAIR = 2
 _MEMBERS = ("inputs", "window", "emit", "outer", "return", "type", "late", "memory", "wait")
-_MEMBERS_OF_INPUT = ("stream", "as", "type", "key", "closed_by", "window")
+_MEMBERS_OF_INPUT = ("stream", "as", "type", "key", "closed_by", "window", "retractions")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,8 @@ class JoinInput:
         window: Which of its events may still join.
         closings: When a key of it is finished.
         closing_types: Types of which an event finishes its key; they take part.
+        retractions: What retractions of a derived stream are: they take events out, or are events like others.
+        retractions_us: For how long events can be retracted, where its window is not longer.
         waits: Its keys are whole numbers that rise roughly, and are finished by what is measured (``wait: auto``).
     """
 
@@ -58,7 +61,14 @@ class JoinInput:
     window: Window
     closings: frozenset[Closing]
     closing_types: frozenset[str]
+    retractions: Retractions = "take"
+    retractions_us: int = 0
     waits: bool = False
+
+    @property
+    def revocable_us(self) -> int | None:
+        """For how long its events can be retracted; None: until their key is finished."""
+        return max(self.retractions_us, self.window.size if self.window.kind == "time" else 0) or None
 
     @property
     def ends_with_traces(self) -> bool:
@@ -141,12 +151,15 @@ def read_join(document: Mapping[str, Any]) -> JoinBody:
     aliases = [one.alias for one in inputs]
     if len(set(aliases)) != len(aliases):
         raise JoinRefused(f"two inputs are called alike: {', '.join(aliases)}; give each an 'as'", field="inputs")
+    outer = _outer(document.get("outer", []), aliases)
+    if outer and len(inputs) > _PAIR:
+        inputs = tuple(_without_retractions(one, found[number], number) for number, one in enumerate(inputs))
     emit = cast("Emit", _choice(document, "emit", get_args(Emit)))
     rows, spills = _memory(document["memory"], waits=waits) if "memory" in document else (None, False)
     body = JoinBody(
         inputs=inputs,
         emit=emit,
-        outer=_outer(document.get("outer", []), aliases),
+        outer=outer,
         columns=read_columns(document.get("return"), aliases, is_on_close=emit == "on_close"),
         event_type=None if document.get("type") is None else _text(document, "type"),
         late=cast("Late", _choice(document, "late", get_args(Late))),
@@ -191,7 +204,38 @@ def _input(value: object, number: int, usual: Window) -> JoinInput:
         window=_window(value["window"], f"{place}.window") if "window" in value else usual,
         closings=kinds,
         closing_types=closing_types,
+        **_retractions(value, place),
     )
+
+
+def _retractions(value: Mapping[str, Any], place: str) -> dict[str, Any]:
+    found = value.get("retractions", "take")
+    if found in get_args(Retractions):
+        return {"retractions": found}
+    if (span_us := _duration_us(found)) is None:
+        raise JoinRefused(
+            f"'retractions' of {place} is {found!r}; write take or event, or for how long events can be retracted, "
+            "such as '2 h'",
+            field=f"{place}.retractions",
+        )
+    return {"retractions_us": span_us}
+
+
+def _without_retractions(one: JoinInput, value: Mapping[str, Any], number: int) -> JoinInput:
+    """An input of a join of which combinations may lack several inputs: retractions are events like others."""
+    if value.get("retractions", "event") != "event":
+        raise JoinRefused(
+            f"'retractions' of inputs[{number}] is {value['retractions']!r}; a join of more than two inputs with "
+            "'outer' takes no retractions: leave it out, or join two of them first",
+            field=f"inputs[{number}].retractions",
+        )
+    return replace(one, retractions="event")
+
+
+def _duration_us(value: object) -> int | None:
+    """The length of a text such as ``15 min``; None: it is none."""
+    found = _DURATION.fullmatch(value) if isinstance(value, str) else None
+    return (round(float(found[1]) * _UNITS_US[found[2]]) or None) if found else None
 
 
 def _closings(value: object, place: str) -> tuple[frozenset[Closing], frozenset[str]]:
@@ -213,10 +257,8 @@ def _closings(value: object, place: str) -> tuple[frozenset[Closing], frozenset[
 def _window(value: object, place: str) -> Window:
     if value in ("none", None):
         return Window()
-    if isinstance(value, str) and (found := _DURATION.fullmatch(value)):
-        size = round(float(found[1]) * _UNITS_US[found[2]])
-        if size > 0:
-            return Window("time", size)
+    if (size := _duration_us(value)) is not None:
+        return Window("time", size)
     if isinstance(value, Mapping) and list(value) == ["last"]:
         last = value["last"]
         if isinstance(last, int) and not isinstance(last, bool) and last > 0:

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from joins.document import JoinBody
 from joins.held_events import HeldEvents
 from joins.items import JoinedColumns
-from joins.merging import original_ids, originals_of
+from joins.merging import RETRACTED, original_ids, originals_of
 from joins.outer import words_of
 from joins.returns import Column, value_at
 from streams import (
+    Event,
     EventBatch,
     Texts,
     chosen_texts,
@@ -35,6 +36,7 @@ from streams import (
 
 _ID_LENGTH = 32
 _WINDOW, _FINISHED, _END = "window", "finished", "end_of_input"  # what decides that an event is absent
+_TAKEN_BACK = "retracted"  # so does this
 
 
 class MemberEvents:
@@ -99,6 +101,9 @@ class DerivedEvents:
         body: What it does.
         name: Of the join.
         version: Of the join.
+
+    Attributes:
+        event_type: Of the events.
     """
 
     def __init__(self, body: JoinBody, name: str, version: int) -> None:
@@ -106,7 +111,8 @@ class DerivedEvents:
         self._is_of_many = bool(body.optional)
         self._columns = body.columns
         self._head = orjson.dumps(["join", name, version])[:-1].decode()
-        self._type = texts_of([body.event_type or name])
+        self.event_type = body.event_type or name
+        self._type = texts_of([self.event_type])
 
     def of_combinations(self, held: HeldEvents, found: JoinedColumns, *, is_over: bool = False) -> EventBatch:
         """An event for each combination, in their order; ``is_over``: the end of the input has decided them."""
@@ -120,7 +126,7 @@ class DerivedEvents:
         return EventBatch.joined(parts).take(np.argsort(np.concatenate(rows)))
 
     def of_keys(
-        self, keys: tuple[pa.Array, NDArray[np.uint64]], times_us: NDArray[np.int64], values: Any
+        self, keys: tuple[pa.Array, NDArray[np.uint64]], times_us: NDArray[np.int64], values: Any, behind: str = ""
     ) -> EventBatch:
         """An event for each of some keys that are over.
 
@@ -128,9 +134,33 @@ class DerivedEvents:
             keys: Strings, and their hashes.
             times_us: Of the events.
             values: Of each column, of each key: what the event says, as plain JSON.
+            behind: Id of the event that the one event corrects; empty: there is none.
         """
         contents = json_contents(keys[0])
-        return self._made(keys, times_us, ['["', contents, '"]'], [json_texts(some) for some in values])
+        end = f'",{json_text(behind)}]' if behind else '"]'
+        return self._made(keys, times_us, ['["', contents, end], [json_texts(some) for some in values])
+
+    def of_retractions(self, said: Sequence[tuple[str, str]], behind: str, key: str, time_us: int) -> EventBatch:
+        """Events that take others back.
+
+        Args:
+            said: Ids and types of those.
+            behind: Id of the retraction that they follow from.
+            key: Of all of them.
+            time_us: Of the events.
+        """
+        return EventBatch.from_events(
+            [
+                Event(
+                    id=_digest(["retraction", identity, behind]),
+                    type=event_type + RETRACTED,
+                    time_us=time_us,
+                    key=key,
+                    data={"retracts": identity},
+                )
+                for identity, event_type in said
+            ]
+        )
 
     def _combined(
         self, held: HeldEvents, found: JoinedColumns, chosen: NDArray[np.intp], *, is_over: bool
@@ -146,7 +176,7 @@ class DerivedEvents:
         what: list[Texts] = []
         for alias, some in events.items():
             what += [f'{"," if what else "["}[{json_text(alias)},"', some.ids, '"]']
-        whys = [f'"{word}"' for word in ("", _WINDOW, _END if is_over else _FINISHED)]
+        whys = [f'"{word}"' for word in ("", _WINDOW, _END if is_over else _FINISHED, _TAKEN_BACK)]
 
         def text(column: Column) -> Texts:
             if column.function == "decided_by" and column.alias not in events and self._is_of_many:
@@ -182,6 +212,12 @@ class DerivedEvents:
             data[0] = texts_of([str(data[0])]).take(column_of(np.zeros(len(times_us), np.int32)))
         types = pa.DictionaryArray.from_arrays(column_of(np.zeros(len(times_us), np.int32)), self._type)
         return EventBatch.of_hashed(ids, types, times_us, keys, joined_texts([*data, "}"]).view(pa.binary()))
+
+
+def _digest(what: Sequence[Any]) -> str:
+    """An id that depends on plain JSON only."""
+    found: str = text_digests(texts_of([orjson.dumps(what).decode()]), _ID_LENGTH).to_pylist()[0]
+    return found
 
 
 def json_texts(values: Sequence[Any]) -> pa.Array:

@@ -19,6 +19,9 @@ def joined() -> int:
     join, again = WindowJoin(windows, outer=[0]), WindowJoin(windows, outer=[0])
     rows = [(Item.EVENT, number % 2, number // 2 + 1, number) for number in range(200)]
     found = join.push(ItemColumns.of([*rows, (Item.CLOSING, 1, 1, 200), (Item.TIME, 0, 0, 205)]))
+    join.unjoin(3, 0, 4)
+    join.retract(3, 0, 4)
+    join.is_over(3)
     join.change([Window("time", 5), Window()])
     join.drop(join.keys()[:1])
     keys, events = join.take(join.coldest(2))

@@ -37,6 +37,7 @@ class Why(IntEnum):
     LAST_EVENT = tables.LAST_EVENT
     BY_WINDOW = tables.BY_WINDOW
     BY_CLOSING = tables.BY_CLOSING
+    BY_RETRACTION = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,7 +41,12 @@ RANGE = ".range"
 AGAIN = ".again"
 """Behind the alias of what says that the keys of an input have begun again."""
 
-MARKS = ("", LAST, CLOSED, RANGE, AGAIN)
+RETRACTED = ".retracted"
+"""Behind the type of an event that takes another one back, and behind the alias of such an event."""
+REVOCABLE = ".revocable"
+"""Behind the alias of an event that may be taken back."""
+
+MARKS = ("", LAST, CLOSED, RANGE, AGAIN, RETRACTED, REVOCABLE, REVOCABLE + LAST)
 """All of them, by number."""
 
 _PLACED = 18  # characters in front of the id

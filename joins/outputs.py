@@ -34,6 +34,7 @@ class JoinOutput:
         passed_on: The same, and among them a row that ends the trace of each key that is finished: ``streams.ENDED``.
         broken: Events that contradict a finished key.
         is_suspended: Whether the join stops with the first of them (``late: fail``), and holds nothing any more.
+        late_retractions: Retractions of events of which nothing is known, or not any more.
         lost: Why rows that were on disk are gone, so that the join has stopped here; None: it has not.
     """
 
@@ -41,6 +42,7 @@ class JoinOutput:
     passed_on: EventBatch
     broken: tuple[Broken, ...] = ()
     is_suspended: bool = False
+    late_retractions: tuple[Broken, ...] = ()
     lost: str | None = None
 
 
@@ -71,5 +73,6 @@ def joined_outputs(outputs: Sequence[JoinOutput]) -> JoinOutput:
         passed_on=EventBatch.joined([one.passed_on for one in outputs]),
         broken=tuple(broken for one in outputs for broken in one.broken),
         is_suspended=any(one.is_suspended for one in outputs),
+        late_retractions=tuple(late for one in outputs for late in one.late_retractions),
         lost=next((one.lost for one in outputs if one.lost is not None), None),
     )

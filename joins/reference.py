@@ -22,7 +22,6 @@ class ReferenceEvent:
     key: int | None
     time_us: int
     place: int  # among all events of its input
-    place_of_key: int
 
 
 @dataclass
@@ -34,6 +33,7 @@ class ReferenceJoin:
         outer: Inputs whose events are reported when they joined nothing and no longer can.
         results: Reported so far, as (time, sequence numbers).
         whys: Of each what decided it.
+        retracted: Places of results that were taken back.
         closed: Keys reported as over, in the order of the report.
         violations: Sequence numbers of events of keys that their input had closed.
     """
@@ -42,6 +42,7 @@ class ReferenceJoin:
     outer: Sequence[int] = ()
     results: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
     whys: list[Why] = field(default_factory=list)
+    retracted: list[int] = field(default_factory=list)
     closed: list[int] = field(default_factory=list)
     violations: list[int] = field(default_factory=list)
     _events: list[ReferenceEvent] = field(default_factory=list)
@@ -67,6 +68,25 @@ class ReferenceJoin:
         self.windows = windows
         self._settle(Why.BY_WINDOW)
 
+    def retract(self, sequence: int) -> None:
+        """Take an event out that joined, or could have: what contains it is taken back.
+
+        Of the other events in that, those whose absence is reported have joined nothing then, if they are in nothing
+        else. What has left does not come back, and what the event has closed stays closed.
+        """
+        event = next(event for event in self._taken if event.sequence == sequence)
+        gone = {one.sequence for one in self._taken if not self._may_join(one)}
+        self._gone |= gone
+        self._taken.remove(event)
+        standing = [place for place in range(len(self.results)) if place not in self.retracted]
+        self.retracted += [place for place in standing if sequence in self.results[place][1]]
+        self._reported = {one for place in standing for one in self.results[place][1] if place not in self.retracted}
+        places = len(self.results)
+        self._settle(Why.BY_CLOSING)
+        for place, (_, members) in enumerate(self.results[places:], places):
+            if gone.intersection(members):  # it could join nothing any more before
+                self.whys[place] = Why.BY_RETRACTION
+
     def held(self) -> set[int]:
         """Sequence numbers of the events that may still join."""
         return {event.sequence for event in self._taken if self._may_join(event)}
@@ -79,7 +99,6 @@ class ReferenceJoin:
             key=key,
             time_us=self._now_us,
             place=len(mine),
-            place_of_key=sum((other.number, other.key) == (number, key) for other in self._taken),
         )
         self._events.append(event)
         if key is None:
@@ -118,8 +137,8 @@ class ReferenceJoin:
         if window.kind == "events":
             return len(mine) - event.place <= window.size
         if window.kind == "events-of-key":
-            taken = sum((one.number, one.key) == (event.number, event.key) for one in self._taken)
-            return taken - event.place_of_key <= window.size
+            mine = [one for one in self._taken if (one.number, one.key) == (event.number, event.key)]
+            return sum(one.sequence >= event.sequence for one in mine) <= window.size
         return True
 
     def _has_closed(self, number: int, key: int | None) -> bool:

@@ -6,9 +6,8 @@ The merged events come in one order: by time, then by input, then as they came.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from itertools import islice
-from typing import Any, TypeAlias
+from dataclasses import asdict, replace
+from typing import Any
 
 import numpy as np
 import orjson
@@ -16,17 +15,18 @@ from numpy.typing import NDArray
 
 from joins.costs.observing import StateObserver
 from joins.document import JoinBody
-from joins.emitting import DerivedEvents, MemberEvents
+from joins.emitting import DerivedEvents
 from joins.errors import JoinStateError
 from joins.figures import numbers_of
 from joins.finished_ranges import FinishedRanges
 from joins.held_events import HeldEvents
 from joins.items import Item, ItemColumns, JoinedColumns, are_events, reminders
-from joins.merging import AGAIN, CLOSED, MARKS, RANGE, original_of
+from joins.merging import AGAIN, CLOSED, LAST, MARKS, RANGE, RETRACTED, REVOCABLE, original_of
 from joins.outer import decided_by_the_end
 from joins.outputs import Broken, JoinOutput, joined_outputs, with_ends
 from joins.paging import Pager
-from joins.returns import Column, Totals, packed_totals, unpacked_totals
+from joins.retracting import KnownBeside, Retractions
+from joins.totalling import KeyTotals
 from joins.waiting import Arrivals
 from joins.windowed import WindowJoin
 from streams import EventBatch, KeyRange, SpilledFiles, texts_of
@@ -35,22 +35,6 @@ _FORMAT = 1
 _FEW = 1_024
 _NO_ITEMS = ItemColumns.of([])
 _KEPT = 8  # events are forgotten when they are more than this part of those that were ever stored at a time
-
-
-_CountedEvent: TypeAlias = tuple[int, str, int, int, Sequence[Any]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Counted:
-    """Events that take part in something for the first time.
-
-    Attributes:
-        results: Of each the number of its combination, ascending.
-        events: Of each its hashed key, its key, the number of its input, its sequence number, and its values.
-    """
-
-    results: NDArray[np.int64]
-    events: Sequence[_CountedEvent]
 
 
 class JoinRun:
@@ -69,9 +53,9 @@ class JoinRun:
         self._join = WindowJoin([one.window for one in body.inputs], outer=body.reporting, optional=body.optional)
         self._held = HeldEvents.empty()
         self._derived = DerivedEvents(body, name, version)
-        self._totals = Totals(body.columns)
+        self._totals = KeyTotals(body)
+        self._retractions: Retractions | None = None  # from the first event on that may be retracted
         self._observer = _observer_of(body)
-        self._open: dict[int, tuple[str, list[Any]]] = {}  # totals of keys that are not over, with their texts
         self.is_suspended = False
         self._pager = self._pager_of(body)
         self._lost: str | None = None
@@ -127,7 +111,8 @@ class JoinRun:
     def measures(self) -> dict[str, int]:
         """Counts, as ``JoinStats`` has them, of memory and disk, and what ``figures`` makes sentences of."""
         figures = numbers_of(self.body, self._observer, self._join.stored_by_input)
-        counts = {**asdict(self._join.stats), "open_totals": len(self._open), **figures}
+        counts = {**asdict(self._join.stats), "open_totals": len(self._totals.open), **figures}
+        counts |= {} if self._retractions is None else self._retractions.ledger.counts()
         counts["violations"] += self._broken
         if self.body.waits:
             counts |= self._arrivals.measures(self.body, self._join.stored_by_input)
@@ -145,12 +130,18 @@ class JoinRun:
         Raises:
             StateLost: A file of rows on disk is missing or damaged.
         """
-        is_range = np.array([name.endswith((RANGE, AGAIN)) for name in batch.type_names], np.bool_)
-        if not is_range.any():
+        if self._retractions is None and any(REVOCABLE in name for name in batch.type_names) and not self.has_stopped:
+            self._retractions = Retractions(self.body, self._join, self._derived, self._totals)
+            self._retractions.begin(self._held)
+        is_special = np.array([name.endswith((RANGE, AGAIN, RETRACTED)) for name in batch.type_names], np.bool_)
+        if not is_special.any():
             return self._process(batch)
         found, first = [], 0
-        for row in np.flatnonzero(is_range[batch.type_codes]).tolist():
-            found += [self._process(batch.slice(first, row - first)), self._finish_range(batch.slice(row, 1))]
+        for row in np.flatnonzero(is_special[batch.type_codes]).tolist():
+            said = batch.slice(row, 1)
+            is_retraction = batch.type_names[batch.type_codes[row]].endswith(RETRACTED)
+            found.append(self._process(batch.slice(first, row - first)))
+            found.append(self._take_back(said) if is_retraction else self._finish_range(said))
             first = row + 1
         return joined_outputs([*found, self._process(batch.slice(first))])
 
@@ -191,6 +182,31 @@ class JoinRun:
             self._forget_implied()
         return joined_outputs(parts)
 
+    def _take_back(self, batch: EventBatch) -> JoinOutput:
+        """An event is retracted.
+
+        Args:
+            batch: One row.
+        """
+        (kind,) = batch.columns.column("type").to_pylist()
+        passed = self.advance_time(int(batch.time_us[0]))
+        if kind not in self._numbers or self.has_stopped:  # of an input of another version
+            return passed
+        now_us = self._join.now_us
+        if self._pager is not None and now_us is not None:
+            self._bring_back(self._pager, batch.key_hashes, now_us)
+            self._join.push(ItemColumns.of([(Item.TIME, 0, 0, now_us)]))
+        found = None
+        if self._retractions is not None:
+            self._retractions.settle(self._held)
+            found = self._retractions.take_back(batch, self._held)
+        if found is None:
+            number, _ = self._numbers[kind]
+            late = Broken(event=original_of(batch.to_events()[0]), alias=self.body.inputs[number].alias)
+            return joined_outputs([passed, replace(self._nothing(), late_retractions=(late,))])
+        said, follows = found
+        return joined_outputs([passed, said, self._output(follows, _NO_ITEMS, self._join.next_sequence)])
+
     def _begun_again(self, number: int) -> Iterator[JoinOutput]:
         """The keys of an input begin again: every key is over, and none is finished any more."""
         if self._ranges.are_of(number):  # else the keys of another input have begun again with these
@@ -198,9 +214,12 @@ class JoinRun:
             self._newest_keys, self._ranges = {}, FinishedRanges(len(self.body.inputs))
 
     def _known(self) -> NDArray[np.uint64]:
-        """The keys in memory and on disk."""
+        """The keys of which something is held: events, or what has been made of those that have left their windows."""
         keys = self._join.keys()
-        return keys if self._pager is None else np.concatenate([keys, self._pager.disk.keys])
+        if self._pager is not None:
+            keys = np.concatenate([keys, self._pager.disk.keys])
+        others = [*self._totals.open, *(() if self._retractions is None else self._retractions.ledger.keys)]
+        return np.union1d(keys, np.array(others, np.uint64)) if others else keys
 
     def _forget_implied(self) -> None:
         """Forget, where they are many, keys that are over and the numbers of those that are forgotten.
@@ -225,11 +244,16 @@ class JoinRun:
             self._bring_back(self._pager, np.concatenate([batch.key_hashes, before]), until_us)
         items, rows = self._items(batch)
         self._observer.observe(items)
-        is_taken, items = are_events(items), items.with_time(until_us)
-        first = self._join.next_sequence
-        taken = rows[is_taken]
+        is_event, items = are_events(items), items.with_time(until_us)
+        first, came_us = self._join.next_sequence, self._join.now_us
+        taken = rows[is_event]
         self._held.add(first + np.arange(len(taken)), batch if len(taken) == len(batch) else batch.take(taken))
-        return self._output(self._join.push(items), items, first)
+        found = self._join.push(items)
+        if self._retractions is not None:
+            by_range = np.flatnonzero(items.kinds == Item.PLACE)
+            broken = (np.cumsum(is_event) - 1)[np.concatenate([found.violations, by_range])]
+            self._retractions.note_events(batch, taken, first, set(broken.tolist()), came_us)
+        return self._output(found, items, first)
 
     def advance_time(self, watermark_us: int) -> JoinOutput:
         """No event before a time comes any more."""
@@ -251,16 +275,13 @@ class JoinRun:
             What that leads to.
         """
         self._settle()
-        before, self.body, self.version = self.body, body, version
+        self.body, self.version = body, version
         self._observer = _observer_of(body)
         self._pager = self._pager_of(body)
         self._derived = DerivedEvents(body, self.name, version)
-        self._totals = Totals(body.columns)
-        places = {_what(column): place for place, column in enumerate(before.columns)}
-        for key, (text, total) in self._open.items():
-            known = [places.get(_what(column)) for column in body.columns]
-            fresh = self._totals.empty()
-            self._open[key] = text, [fresh[n] if at is None else total[at] for n, at in enumerate(known)]
+        self._totals.change(body)
+        if self._retractions is not None:
+            self._retractions.change(body, self._derived)
         self._newest_keys = {
             number: key for number, key in self._newest_keys.items() if "clustered" in body.inputs[number].closings
         }
@@ -280,9 +301,7 @@ class JoinRun:
             return self._nothing()
         if self._pager is not None:
             self._pager.expire(now_us)
-        keys, texts = self._join.keys().tolist(), self._texts()
-        if self._pager is not None:
-            keys += self._pager.disk.keys.tolist()
+        keys, texts = self._known().tolist(), self._texts()
         rest = np.array(sorted(keys, key=lambda key: (texts.get(key, ""), key)), np.uint64)
         cuts = [] if self._pager is None else self._pager.cuts(rest)
         inputs = range(len(self.body.inputs))
@@ -326,8 +345,13 @@ class JoinRun:
         lost, self._has_said_so = None if self._has_said_so else self._lost, self._lost is not None
         return JoinOutput(events=none, passed_on=none, lost=lost)
 
+    @property
+    def _beside(self) -> KnownBeside:
+        """What is known of keys besides their rows."""
+        return KnownBeside(self._join, self._totals, self._retractions)
+
     def _bring_back(self, pager: Pager, keys: NDArray[np.uint64], until_us: int) -> None:
-        pager.bring_back(self._join, self._held, self._open, keys, until_us)
+        pager.bring_back(self._join, self._held, self._beside, keys, until_us)
 
     def drop(self, is_dropped: NDArray[np.bool_], keys: NDArray[np.uint64]) -> None:
         """Forget some of the keys that ``keys`` gives, as if their events had never come."""
@@ -337,25 +361,26 @@ class JoinRun:
         if self._pager is not None:
             self._pager.disk.forget(gone)
         for key in gone.tolist():
-            self._open.pop(key, None)
+            self._totals.open.pop(key, None)
+        if self._retractions is not None:
+            self._retractions.ledger.drop(gone.tolist())
         self._newest_keys = {number: key for number, key in self._newest_keys.items() if key not in set(gone.tolist())}
 
     def keys(self) -> NDArray[np.uint64]:
         """Hashed keys of which something is known."""
-        others = [*self._open, *self._newest_keys.values()]
+        others = [*self._newest_keys.values()]
         return np.unique(np.concatenate([self._known(), np.array(others, np.uint64)]))
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """The state as a JSON object and sections by name."""
         head, arrays = self._join.dump()
-        totals = [[key, text, total] for key, (text, total) in sorted(self._open.items())]
         state = {
             "format": _FORMAT,
             "join": head,
             "newest_keys": [[number, key] for number, key in sorted(self._newest_keys.items())],
             **({"suspended": True} if self.is_suspended else {}),
         }
-        held = self._held.dump(self._join.held_sequences())
+        held = self._held.dump(self._beside.needed())
         sections = {f"join/{name}": array for name, array in arrays.items()}
         if self._may_have_ranges:
             self._ranges.prune(self._known())
@@ -371,7 +396,8 @@ class JoinRun:
         return state, {
             **sections,
             **{f"held/{name}": one for name, one in held.items()},
-            "totals": packed_totals(totals),
+            "totals": self._totals.dump(),
+            **({} if self._retractions is None else {"ledger": self._retractions.dump()}),
         }
 
     def load(self, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> None:
@@ -391,7 +417,10 @@ class JoinRun:
             self._lost, self._has_said_so = head.get("lost", (None, False))
             if self._pager is not None:
                 self._pager.load(head["spilled"], sections["spilled"])
-            self._open = {key: (text, total) for key, text, total in unpacked_totals(sections["totals"])}
+            self._totals.load(sections["totals"])
+            if "ledger" in sections:
+                self._retractions = Retractions(self.body, self._join, self._derived, self._totals)
+                self._retractions.load(sections["ledger"])
             if "ranges" in head:
                 self._ranges = FinishedRanges.load(head["ranges"], _part(sections, "ranges/"))
                 self._broken, self._may_have_ranges = head["broken"], True
@@ -411,7 +440,9 @@ class JoinRun:
         known = [self._numbers.get(name, (0, "")) for name in batch.type_names]  # others have no rows here
         inputs = np.array([number for number, _ in known], np.uint8)[batch.type_codes]
         is_event = np.array([mark != CLOSED for _, mark in known])[batch.type_codes]
-        closes = np.array([mark != "" or "unique" in self.body.inputs[number].closings for number, mark in known])
+        closes = np.array(
+            [mark.endswith((LAST, CLOSED)) or "unique" in self.body.inputs[number].closings for number, mark in known]
+        )
         covered = self._covered(batch)
         is_broken = covered[inputs, np.arange(len(batch))]
         is_last = closes[batch.type_codes] & ~is_broken
@@ -480,20 +511,33 @@ class JoinRun:
                 Broken(event=original_of(event), alias=self.body.inputs[number].alias)
                 for event, number in zip(events, numbers, strict=True)
             )
-        is_each = self.body.emit == "each"
+        retractions, is_each = self._retractions, self.body.emit == "each"
         if is_each:
             made = self._derived.of_combinations(self._held, found, is_over=is_over)
             places = np.arange(len(found.members))
+            if retractions is not None:
+                retractions.note(found, made, self._held)
+        elif retractions is not None:
+            made, places = retractions.on_close(found, self._held)
         else:
-            made, places = self._on_close(found)
+            made, places = self._totals.on_close(found, self._held, self._derived)
         if is_suspended:
             self._suspend()
-        elif self._pager is not None:
-            self._held = self._pager.send_away(self._join, self._held, self._open)
-        if self._held.is_sparse(self._join.stored, self._join.most_stored // _KEPT):
-            self._held = self._held.only(self._join.held_sequences())
+        else:
+            self._make_room()
         passed_on = with_ends(made, places, found, is_each=is_each)
         return JoinOutput(events=made, passed_on=passed_on, broken=broken, is_suspended=is_suspended)
+
+    def _make_room(self) -> None:
+        """Forget what is not needed any more, and have rows on disk if there are too many."""
+        needed = 0
+        if self._retractions is not None:
+            self._retractions.settle(self._held)
+            needed = self._retractions.ledger.size
+        if self._pager is not None:
+            self._held = self._pager.send_away(self._join, self._held, self._beside)
+        if self._held.is_sparse(self._join.stored + needed, self._join.most_stored // _KEPT):
+            self._held = self._held.only(self._beside.needed())
 
     def _suspend(self) -> None:
         """Hold nothing any more, and take nothing in."""
@@ -501,79 +545,15 @@ class JoinRun:
         self._join.drop(self._join.keys())
         if self._pager is not None:
             self._pager.disk.forget(self._pager.disk.keys)
-        self._held, self._open, self._newest_keys = HeldEvents.empty(), {}, {}
+        self._held, self._newest_keys = HeldEvents.empty(), {}
+        self._totals, self._retractions = KeyTotals(self.body), None
         self._ranges = FinishedRanges(len(self.body.inputs))
-
-    def _on_close(self, found: JoinedColumns) -> tuple[EventBatch, NDArray[np.int64]]:
-        """An event for each key that is over, of what took part until then, and the numbers of the closings."""
-        counted = self._counted(found)
-        ends = np.searchsorted(counted.results, found.closing_places)
-        numbers = np.diff(ends, prepend=0).tolist()
-        events = iter(counted.events)
-        over: list[tuple[int, str, list[Any]]] = []
-        for place, (number, key) in enumerate(zip(numbers, found.closing_keys.tolist(), strict=True)):
-            if number:
-                self._count(islice(events, number))
-            if key in self._open:
-                over.append((place, *self._open.pop(key)))
-        self._count(events)
-        if not over:
-            return EventBatch.from_events([]), np.zeros(0, np.int64)
-        places, texts, totals = zip(*over, strict=True)
-        chosen = np.array(places, np.int64)
-        hashed = texts_of(texts), found.closing_keys[chosen]
-        return self._derived.of_keys(hashed, found.closing_times_us[chosen], self._totals.values(totals)), chosen
-
-    def _counted(self, found: JoinedColumns) -> _Counted:
-        """The events of combinations that were in none before, in the order of the combinations."""
-        inputs = np.argsort(found.members, axis=1)
-        members = np.take_along_axis(found.members, inputs, 1).ravel()
-        results = np.repeat(np.arange(len(inputs)), inputs.shape[1])
-        places = np.flatnonzero(members >= 0)
-        firsts = places[np.sort(np.unique(members[places], return_index=True)[1])]
-        rows = self._held.rows_of(members[firsts])
-        is_new = self._held.count(rows)
-        firsts, rows = firsts[is_new], rows[is_new]
-        numbers = inputs.ravel()[firsts]
-        values: list[Sequence[Any]] = [()] * len(rows)
-        for number, one in enumerate(self.body.inputs):
-            columns = [column for column in self.body.columns if column.alias == one.alias]
-            some = np.flatnonzero(numbers == number)
-            if columns and len(some):
-                events = MemberEvents(self._held, rows[some])
-                found_values = zip(*(events.values(column) for column in columns), strict=True)
-                for place, own in zip(some.tolist(), found_values, strict=True):
-                    values[place] = own
-        return _Counted(
-            results=results[firsts],
-            events=list(
-                zip(
-                    self._held.hashes(rows).tolist(),
-                    self._held.keys(rows).to_pylist(),
-                    numbers.tolist(),
-                    members[firsts].tolist(),
-                    values,
-                    strict=True,
-                )
-            ),
-        )
-
-    def _count(self, events: Iterator[_CountedEvent]) -> None:
-        """Count events in."""
-        adding = [self._totals.adding.get(one.alias, []) for one in self.body.inputs]
-        for key, text, number, sequence, values in events:
-            known = self._open.get(key)
-            if known is None:
-                known = self._open[key] = text, self._totals.empty()
-            total = known[1]
-            for (place, added), value in zip(adding[number], values, strict=True):
-                total[place] = added(total[place], sequence, value)
 
     def _texts(self) -> dict[int, str]:
         """The texts of hashed keys, where an event of it may still join, or there is a total."""
-        rows = self._held.rows_of(self._join.held_sequences())
+        rows = self._held.rows_of(self._beside.needed())
         held = dict(zip(self._held.hashes(rows).tolist(), self._held.keys(rows).to_pylist(), strict=True))
-        held |= {key: text for key, (text, _) in self._open.items()}
+        held |= {key: text for key, (text, _) in self._totals.open.items()}
         for keys, some in () if self._pager is None else self._pager.texts():
             held |= dict(zip(keys.tolist(), some.to_pylist(), strict=True))
         return held
@@ -582,11 +562,6 @@ class JoinRun:
 def _observer_of(body: JoinBody) -> StateObserver:
     windows, closes = [one.window for one in body.inputs], [one.closes for one in body.inputs]
     return StateObserver(windows, closes, body.optional)
-
-
-def _what(column: Column) -> tuple[str, str, tuple[str, ...]]:
-    """What a column says, under whatever name."""
-    return column.alias, column.function, column.path
 
 
 def _part(sections: Mapping[str, bytes], prefix: str) -> dict[str, bytes]:

@@ -18,6 +18,7 @@ from joins.items import ItemColumns, JoinedColumns
 from joins.kernels import tables as kernel
 from joins.kernels.outer import join_outer, leave_nodes
 from joins.kernels.paging import KEY, ROW, put_keys, take_keys
+from joins.kernels.retracting import is_key_over, retract_event, unjoin_event
 from joins.kernels.tables import NIL, Found, Items, JoinState, Rules
 from joins.kernels.windowed import drop_keys, expire_nodes, fill_slots, join_batch, note_inputs
 from joins.outer.leaving import due_times
@@ -214,6 +215,27 @@ class WindowJoin:
                 return _columns(self._found)
             self._found = _enlarged(self._found, int(self._state.counters[kernel.NEEDED]))
 
+    def retract(self, key: int, number: int, sequence: int) -> JoinedColumns:
+        """Take an event of a hashed key out of an input, as if it had never come, if it is stored.
+
+        A key that it has closed stays closed, and what it has pushed out of a window does not come back.
+
+        Returns:
+            What that leads to, at the time that the join has come to; the items mean nothing.
+        """
+        self._found.filled[:] = 0
+        while retract_event(self._rules, self._state, self._found, np.uint64(key), number, sequence) != kernel.DONE:
+            self._found = _enlarged(self._found, int(self._state.counters[kernel.NEEDED]))
+        return _columns(self._found)
+
+    def unjoin(self, key: int, number: int, sequence: int) -> bool:
+        """Let a stored event count as one that has joined nothing; returns whether it is stored."""
+        return bool(unjoin_event(self._state, np.uint64(key), number, sequence))
+
+    def is_over(self, key: int) -> bool:
+        """Whether nothing is known of a hashed key, or it was reported as over."""
+        return bool(is_key_over(self._state, np.uint64(key)))
+
     def _outside(self) -> NDArray[np.int64]:
         """(events, 2): nodes of stored events that are in no window any more, the oldest first, and their inputs."""
         state, fresh = self._state, int(self._state.counters[kernel.FRESH_NODES])
@@ -235,6 +257,12 @@ class WindowJoin:
         """Sequence numbers of the events that may still join, ascending."""
         nodes = self._state.nodes[: int(self._state.counters[kernel.FRESH_NODES])]
         return np.sort(nodes["sequence"][nodes["flags"] & kernel.ALIVE != 0])
+
+    def joined_sequences(self) -> NDArray[np.int64]:
+        """Of those, the ones that were in a combination; only of inputs whose events are reported if they were not."""
+        nodes = self._state.nodes[: int(self._state.counters[kernel.FRESH_NODES])]
+        is_joined = nodes["flags"] & (kernel.ALIVE | kernel.JOINED) == kernel.ALIVE | kernel.JOINED
+        return np.sort(nodes["sequence"][is_joined])
 
     def keys(self) -> NDArray[np.uint64]:
         """Hashed keys of which something is known, in any order."""

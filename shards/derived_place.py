@@ -13,15 +13,16 @@ from shards.place import Place, Step, known_kind
 from streams import EVERY_KEY, ControlRecordError, EventBatch, StreamDeclaration
 
 _WAITING = "waiting"
+_RETRACTED = ".retracted"  # behind the type of an event that takes another one back
 
 
 class DerivedPlace(Place):
     """Hands the events of a derived stream to the hosts.
 
     From one place of the same shard they come in an order that does not depend on cuts, and are taken at once. From
-    several they wait until the watermark has passed their time, and leave in the order of time and id; those that it
-    has passed already are late, and are taken when they come. The watermark is the least promise of what feeds the
-    stream; the shard, which holds all places, knows it.
+    several they wait until the watermark has passed their time, and leave in the order of time and id, retractions
+    behind the other events of their time; those that it has passed already are late, and are taken when they come. The
+    watermark is the least promise of what feeds the stream; the shard, which holds all places, knows it.
 
     Args:
         declaration: As the log said last.
@@ -134,19 +135,27 @@ class DerivedPlace(Place):
                     yield entry, host.process(batch)
 
     def _let_go(self, watermark_us: int | None) -> EventBatch:
-        """Events that need not wait any more, by time and id: those before a time, or all of them."""
+        """Events that need not wait any more, in their order: those before a time, or all of them."""
         waiting = self._waiting
         if not len(waiting):
             return waiting
         if watermark_us is None:
             self._waiting = EventBatch.from_events([])
-            return waiting.take(waiting.order_by_time())
+            return self._in_order(waiting)
         is_due = waiting.time_us < watermark_us
         if not is_due.any():
             return waiting.slice(0, 0)
         due = waiting.take(np.flatnonzero(is_due))
         self._waiting = waiting.take(np.flatnonzero(~is_due))
-        return due.take(due.order_by_time())
+        return self._in_order(due)
+
+    def _in_order(self, events: EventBatch) -> EventBatch:
+        """Events by time and id; at each time retractions come behind the others, as they are of what came before."""
+        found = events.take(events.order_by_time())
+        takes_back = np.array([name.endswith(_RETRACTED) for name in found.type_names], np.bool_)
+        if self._is_merged or not takes_back.any():
+            return found
+        return found.take(np.lexsort((takes_back[found.type_codes], found.time_us)))
 
 
 def place_of(declaration: StreamDeclaration, route: str, kinds: Mapping[str, Kind], hosts: Mapping[str, Host]) -> Place:

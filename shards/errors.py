@@ -5,6 +5,8 @@ ShardError
 ├── OperatorRefused        a document does not describe an operator that can run
 ├── EventLate              an event came later than its stream allows
 ├── NotDerivable           a match cannot become an event of a derived stream
+├── KeyFinished            an event came of a key that an input of a join had finished
+├── RetractionLate         a retraction came of an event that a join does not know any more
 ├── MatchLimitReached      more matches were completed at once than are emitted
 ├── RunLimitReached        a trace has more partial matches of a pattern than are kept
 ├── WorkLimitReached       a trace costs a pattern more work than is allowed
@@ -38,6 +40,10 @@ class NotDerivable(ShardError, code="not-derivable", fault="caller"):
 
 class KeyFinished(ShardError, code="key-finished", fault="caller"):
     """An event came of a key of which an input of a join had said that no more events come."""
+
+
+class RetractionLate(ShardError, code="retraction-late", fault="caller"):
+    """A retraction came of an event that a join does not know, or not any more."""
 
 
 class KeyNotWhole(ShardError, code="key-not-whole", fault="caller"):

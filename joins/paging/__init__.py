@@ -1,5 +1,5 @@
 """Rows of a join on disk: a bounded number of them is in memory, and the results stay the same."""
 
-from joins.paging.pager import Pager
+from joins.paging.pager import Beside, Pager
 
-__all__ = ["Pager"]
+__all__ = ["Beside", "Pager"]

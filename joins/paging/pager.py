@@ -6,9 +6,9 @@ joined, and before time leads to a result of it: so the join itself never knows,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -19,12 +19,33 @@ from joins.kernels.paging import KEY
 from joins.kernels.tables import NEVER
 from joins.paging.blocks import BlockRows
 from joins.paging.index import AWAY, KeysOnDisk
-from joins.returns import packed_totals, unpacked_totals
 from joins.windowed import WindowJoin
 from streams import SpilledFiles
 
-OpenTotals: TypeAlias = MutableMapping[int, tuple[str, list[Any]]]
-"""By hashed key its text, and what is totalled of it."""
+
+class Beside(Protocol):
+    """What a join knows of keys besides their rows."""
+
+    def pack(self, keys: Sequence[int], rows: NDArray[np.void], held: HeldEvents) -> list[bytes | None]:
+        """Give away what is known of some hashed keys, as bytes; None: nothing.
+
+        Args:
+            keys: In the order of their rows.
+            rows: ``ROW``, which are written beside it.
+            held: The events.
+        """
+
+    def unpack(
+        self, keys: Sequence[int], packed: Sequence[bytes | None], rows: NDArray[np.void], held: HeldEvents
+    ) -> None:
+        """Take back what ``pack`` gave; the rows are there again, and each one's owner is the place of its key."""
+
+    def until_us(self, keys: Sequence[int]) -> NDArray[np.int64]:
+        """Until when that of some hashed keys is needed, though their rows have left their windows."""
+
+    def needed(self) -> NDArray[np.int64]:
+        """Sequence numbers of the events that are needed in memory, ascending."""
+
 
 _BLOCKS = 8  # as many as the rows of a memory make, where they are neither too small nor too large
 _LEAST_BLOCK, _LARGEST_BLOCK = 1_024, 8_192  # rows; each file that is read has a cost of its own
@@ -63,7 +84,7 @@ class Pager:
         return [place + 1 for place in found]
 
     def bring_back(
-        self, join: WindowJoin, held: HeldEvents, totals: OpenTotals, keys: NDArray[np.uint64], until_us: int
+        self, join: WindowJoin, held: HeldEvents, beside: Beside, keys: NDArray[np.uint64], until_us: int
     ) -> None:
         """Have in memory what items of some keys need, and what is decided until a time.
 
@@ -82,11 +103,10 @@ class Pager:
         join.put(known, found.rows[order])
         held.restore(found.rows["sequence"][order], found.events.take(order), found.is_counted[order])
         firsts = np.cumsum(away["rows"]) - away["rows"]
-        for key, text in zip(away["key"].tolist(), found.totals.take(pa.array(firsts)).to_pylist(), strict=True):
-            if text is not None:
-                totals[key] = unpacked_totals(text)
+        packed = found.totals.take(pa.array(firsts)).to_pylist()
+        beside.unpack(away["key"].tolist(), packed, found.rows, held)
 
-    def send_away(self, join: WindowJoin, held: HeldEvents, totals: OpenTotals) -> HeldEvents:
+    def send_away(self, join: WindowJoin, held: HeldEvents, beside: Beside) -> HeldEvents:
         """If there are too many rows in memory, write those of half of them; what is still held."""
         if join.stored <= self._most:
             return held
@@ -95,15 +115,15 @@ class Pager:
         away = np.zeros(len(known), AWAY)
         for name in ("key", "closed", "rows"):
             away[name] = known[name]
-        away["due"], away["gone"] = due_us, gone_us
+        away["due"], away["gone"] = due_us, np.maximum(gone_us, beside.until_us(known["key"].tolist()))
         ends = np.cumsum(known["rows"])
         blocks = (ends - 1) // self._block_rows
         borders = [0, *(np.flatnonzero(np.diff(blocks)) + 1).tolist(), len(known)]
         for first, last in pairwise(borders):
             begin, end = int(ends[first] - known["rows"][first]), int(ends[last - 1])
-            content = self._rows(known["key"][first:last], rows[begin:end], held, totals)
+            content = self._rows(known["key"][first:last], rows[begin:end], held, beside)
             self.disk.add(away[first:last], content)
-        return held.only(join.held_sequences())
+        return held.only(beside.needed())
 
     def expire(self, now_us: int) -> None:
         """Forget all keys whose rows are out of their windows."""
@@ -140,12 +160,11 @@ class Pager:
         self.expired = head["expired"]
 
     @staticmethod
-    def _rows(keys: NDArray[np.uint64], rows: NDArray[np.void], held: HeldEvents, totals: OpenTotals) -> BlockRows:
-        """The rows of some keys, with their events and totals."""
+    def _rows(keys: NDArray[np.uint64], rows: NDArray[np.void], held: HeldEvents, beside: Beside) -> BlockRows:
+        """The rows of some keys, with their events and what is known besides."""
         places = held.rows_of(rows["sequence"])
         firsts = np.flatnonzero(np.diff(rows["owner"], prepend=-1))
         texts: list[bytes | None] = [None] * len(rows)
-        for place, key in zip(firsts.tolist(), keys.tolist(), strict=True):
-            if key in totals:
-                texts[place] = packed_totals(totals.pop(key))
+        for place, packed in zip(firsts.tolist(), beside.pack(keys.tolist(), rows, held), strict=True):
+            texts[place] = packed
         return BlockRows(rows, held.batch(places), held.is_counted(places), pa.array(texts, pa.binary()))

@@ -33,13 +33,17 @@ from streams import (
 
 IDLE, IDLE_US = "idle", 6
 RANGE = "range"
+RETRACTED = ".retracted"
 KEYS = ["1", "2", "30", "a"]
 """Of orders; a range may contain those that are whole numbers."""
 STREAMS = {
     "orders": StreamDeclaration(name="orders", end_events=("End",)),
     "parcels": StreamDeclaration(name="parcels", keys={"order": "data.order"}),
     "payments": StreamDeclaration(name="payments", end_events=("End",), idle_timeout=IDLE_US / 1e6),
+    "alarms": StreamDeclaration(name="alarms", end_events=("End",)),
 }
+SEEN = {**STREAMS, "alarms": replace(STREAMS["alarms"], derived=True)}
+"""As the join sees them: what is posted to alarms stands for what patterns make, and take back."""
 KIND = JoinKind()
 FAR_US = 100
 FAR = format_time(FAR_US)
@@ -51,6 +55,7 @@ closings = st.lists(
     max_size=2,
     unique_by=str,
 )
+retractions = st.sampled_from(["take", "take", "1 us", "4 us", "event"])
 ranges = st.sampled_from([{"to": 1}, {"to": 2}, {"from": 2}, {"from": 2, "to": 40}, {"from": -5, "to": 29}])
 
 
@@ -59,11 +64,13 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
     """Joins whose memory is bounded: by windows and closings, or as the rest of their events is on disk."""
     inputs = []
     for number in range(draw(st.integers(2, 4))):
-        stream = draw(st.sampled_from(sorted(STREAMS)))
+        stream = draw(st.sampled_from([*sorted(STREAMS), "alarms"]))
         one: dict[str, Any] = {"stream": stream, "as": f"i{number}", "closed_by": draw(closings)}
         one["window"] = draw(windows)
         if draw(st.booleans()):
             one["type"] = draw(st.sampled_from(["A", "B", ["A", "B"]]))
+        if stream == "alarms":
+            one["retractions"] = draw(retractions)
         if stream == "parcels":
             one["key"] = draw(st.sampled_from(["order", "data.other"]))
         inputs.append(one)
@@ -71,6 +78,8 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
     outer = draw(st.lists(st.sampled_from(aliases), unique=True)) if draw(st.booleans()) else []
     returns = {f"r{number}": f"id(i{number})" for number in range(len(inputs))}
     returns |= {f"w{alias}": f"decided_by({alias})" for alias in outer}
+    if outer and len(inputs) > 2:
+        inputs = [{name: value for name, value in one.items() if name != "retractions"} for one in inputs]
     document: dict[str, Any] = {"name": NAME, "inputs": inputs, "return": returns, "outer": outer}
     rows = draw(st.sampled_from([None, None, 1, 3]))
     if rows is not None:
@@ -86,23 +95,33 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
 def events(draw: st.DrawFn) -> list[tuple[str, Event]]:
     """Events of three streams by time, each with its stream; the key of parcels is not that of their order.
 
-    They are many, as few combinations of few events are complete. What finishes a range is among them.
+    They are many, as few combinations of few events are complete. What finishes a range is among them, and what takes
+    back one of the last alarms.
     """
     row = st.tuples(
-        st.sampled_from(sorted(STREAMS)),
-        st.sampled_from(["A", "A", "A", "A", "B", "B", "Last", "End", RANGE]),
+        st.sampled_from([*sorted(STREAMS), "alarms"]),
+        st.sampled_from(["A", "A", "A", "A", "B", "B", "Last", "End", RANGE, RETRACTED, RETRACTED]),
         st.sampled_from(KEYS),
         st.integers(0, 2),
     )
-    found, time_us = [], 1
-    for number, (stream, event_type, key, pause) in enumerate(draw(st.lists(row, min_size=12, max_size=30))):
+    found, time_us, alarms = list[tuple[str, Event]](), 1, list[Event]()
+    for number, (source, what, drawn, pause) in enumerate(draw(st.lists(row, min_size=12, max_size=30))):
+        stream, event_type, key = source, what, drawn
         time_us += pause
-        data: dict[str, Any] = {"order": key, "other": key}
+        data: dict[str, Any] = {}
         if event_type == RANGE:
             by = draw(st.sampled_from(["order", "data.other"])) if stream == "parcels" else ""
             data = {"range": draw(ranges), "by": by}
+        elif event_type == RETRACTED:
+            of = alarms[-1 - number % min(4, len(alarms))] if alarms else None
+            stream, event_type, key = "alarms", (of.type if of else "A") + RETRACTED, of.key if of else key
+            data["retracts"] = of.id if of else "nothing"
+        data |= {} if event_type == RANGE else {"order": key, "other": key}
         own = f"x{number % 4}" if stream == "parcels" else key
-        found.append((stream, Event(id=f"e{number:02}", type=event_type, time_us=time_us, key=own, data=data)))
+        event = Event(id=f"e{number:02}", type=event_type, time_us=time_us, key=own, data=data)
+        if stream == "alarms" and what not in (RANGE, RETRACTED):
+            alarms.append(event)
+        found.append((stream, event))
     return found
 
 
@@ -119,6 +138,9 @@ class Naive:
         now_us: How far time has come.
         outer: Numbers of inputs that may be absent, in the order of the document.
         ranged: Inputs and keys that they have finished by ranges.
+        revocable: By input and id of events that can be retracted: sequence number, key, and when they came.
+        late: Ids of retractions of other events.
+        taken_back: Of results that do not stand: when they were taken back, and which ones.
         passed_on: Key, time and ids of what was found, and where a key was finished, in their order.
     """
 
@@ -131,14 +153,17 @@ class Naive:
     outer: Sequence[int] = ()
     passed_on: list[tuple[int, int, str]] = field(default_factory=list)
     ranged: set[tuple[int, int]] = field(default_factory=set)
+    revocable: dict[tuple[int, str], tuple[int, int, int]] = field(default_factory=dict)
+    late: list[str] = field(default_factory=list)
+    taken_back: list[tuple[int, int]] = field(default_factory=list)
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Naive:
         body = read_join({name: value for name, value in document.items() if name != "name"})
         spans, aliases = [one.window for one in body.inputs], [one.alias for one in body.inputs]
         outer = list(map(aliases.index, body.outer))
-        is_pair = len(aliases) == 2
-        join = ReferenceJoin(spans, list(body.reporting)) if is_pair else ReferenceOuterJoin(spans, outer)
+        is_outer = outer and len(aliases) > 2
+        join = ReferenceOuterJoin(spans, outer) if is_outer else ReferenceJoin(spans, list(body.reporting))
         return cls(body.inputs, join, outer=outer)
 
     def take(self, number: int, event: Event) -> None:
@@ -152,7 +177,10 @@ class Naive:
             if ends_with_traces(one):
                 self.push(Item.CLOSING, number, self.key_of(event), event.time_us)
             return
-        ends = STREAMS[one.stream].end_events if ends_with_traces(one) and one.key != "data.other" else ()
+        if takes_back(one, event):
+            self.retract(number, event)
+            return
+        ends = SEEN[one.stream].end_events if ends_with_traces(one) and one.key != "data.other" else ()
         is_last = event.type in one.closing_types or event.type in ends
         is_part = not one.types or event.type in one.types
         key = self.key_of(event)
@@ -162,9 +190,30 @@ class Naive:
                 self.push(Item.CLOSING, number, before, event.time_us)
             self.newest[number] = key
             self.ids.append(event.id)
+            violations = len(self.join.violations)
             self.push(Item.EVENT, number, key, event.time_us)
+            is_gone = len(self.join.violations) > violations or (key in self.join.closed and one.revocable_us is None)
+            if SEEN[one.stream].derived and one.retractions == "take" and not is_gone:
+                self.revocable[number, event.id] = len(self.ids) - 1, key, event.time_us
         if is_last or (is_part and "unique" in one.closings):
             self.push(Item.CLOSING, number, key, event.time_us)
+
+    def retract(self, number: int, event: Event) -> None:
+        """An event is taken back, if it can be, and what was said of it."""
+        known = self.revocable.pop((number, event.data["retracts"]), None)
+        if known is None:
+            self.late.append(event.id)
+            return
+        sequence, key, _ = known
+        results, closed, before = len(self.join.results), len(self.join.closed), len(self.join.retracted)
+        is_over = key in self.join.closed
+        self.join.retract(sequence)
+        for place in self.join.retracted[before:]:
+            self.taken_back.append((event.time_us, place))
+            self.passed_on.append((key, event.time_us, "-" + repr(self.named(self.join.results[place][1]))))
+        self.note(results, closed, event.time_us)
+        if is_over:
+            self.passed_on.append((key, event.time_us, ""))
 
     def take_range(self, number: int, event: Event) -> None:
         """All keys of a range are finished, also those that have not come."""
@@ -185,7 +234,8 @@ class Naive:
         """Whether the join holds an event of a key, or some inputs have finished it, but not all."""
         closed = sum((number, key) in self.join._closings for number in range(len(self.inputs)))
         keys = {event.key for event in self.join._events if event.sequence in self.join.held()}
-        return key in keys or 0 < closed < len(self.inputs)
+        is_remembered = any(of == key for _, of, _ in self.revocable.values())
+        return key in keys or 0 < closed < len(self.inputs) or is_remembered
 
     def is_forgotten(self, number: int, event: Event) -> bool:
         """Whether all inputs have finished the key of an event, and its own not by a range, which is remembered."""
@@ -204,6 +254,9 @@ class Naive:
         """Every microsecond by itself, as what leaves its window has the time at which it does."""
         for time_us in range(self.now_us + 1, until_us + 1):
             self.push(Item.TIME, 0, 0, time_us)
+            for (number, name), (_, _, came_us) in list(self.revocable.items()):
+                if time_us - came_us >= (self.inputs[number].revocable_us or FAR_US):
+                    del self.revocable[number, name]
         self.now_us = max(self.now_us, until_us)
 
     def key_of(self, event: Event) -> int:
@@ -218,12 +271,19 @@ class Naive:
         """An item, and what follows from it: of each key the combinations come before its end."""
         results, closed = len(self.join.results), len(self.join.closed)
         self.join.push(kind, number, key, time_us)
+        self.note(results, closed, time_us)
+
+    def note(self, results: int, closed: int, time_us: int) -> None:
+        """What is new from a number of results and of keys that are over; these cannot be retracted any more."""
         for when_us, members in self.join.results[results:]:
             key_of = {event.sequence: event.key for event in self.join._events}
             found = key_of[max(members)]
             assert found is not None
             self.passed_on.append((found, when_us, repr(self.named(members))))
         self.passed_on += [(one, time_us, "") for one in self.join.closed[closed:]]
+        for (number, name), (_, key, _) in list(self.revocable.items()):
+            if key in self.join.closed[closed:] and self.inputs[number].revocable_us is None:
+                del self.revocable[number, name]
 
     def named(self, members: Sequence[int]) -> list[str | None]:
         """Ids of the events of a combination."""
@@ -240,16 +300,28 @@ class Naive:
                 found.append((format_time(time_us), last.pop(key)))
         return [*found, *((FAR, ids) for ids in last.values())]
 
+    def told_back(self) -> list[tuple[str, str]]:
+        """Times at which results were taken back, and the ids of these."""
+        return [(format_time(when), repr(self.named(self.join.results[one][1]))) for when, one in self.taken_back]
+
     def told(self) -> list[tuple[str, list[str | None]]]:
         """Times, ids, and why inputs are absent, of what was found."""
+        words = {Why.BY_CLOSING: "finished", Why.BY_RETRACTION: "retracted"}
 
         def decided(member: int, why: Why) -> str | None:
-            return None if member >= 0 else "finished" if member == FINISHED or why is Why.BY_CLOSING else "window"
+            return None if member >= 0 else "finished" if member == FINISHED else words.get(why, "window")
 
         return [
             (format_time(time_us), [*self.named(members), *(decided(members[number], why) for number in self.outer)])
             for (time_us, members), why in zip(self.join.results, self.join.whys, strict=True)
         ]
+
+
+def takes_back(one: JoinInput, event: Event) -> bool:
+    """Whether an event is the retraction of one of an input."""
+    retracted = event.type.removesuffix(RETRACTED)
+    is_taken = SEEN[one.stream].derived and one.retractions == "take" and retracted != event.type
+    return is_taken and event.type not in one.types and (not one.types or retracted in one.types)
 
 
 def ends_with_traces(one: JoinInput) -> bool:
@@ -299,7 +371,8 @@ def read_naively(document: Mapping[str, Any], made: Sequence[tuple[str, Event]])
     while True:
         naive = Naive.of(document)
         for number, event in in_order(naive, [one for one in made if one[1].id not in left_out]):
-            if event.type not in (IDLE, RANGE) and naive.is_forgotten(number, event):
+            is_event = event.type not in (IDLE, RANGE) and not takes_back(naive.inputs[number], event)
+            if is_event and naive.is_forgotten(number, event):
                 left_out.add(event.id)
                 break
             naive.take(number, event)
@@ -361,12 +434,12 @@ def divided(inline: InlineShards) -> InlineShards:
 def begun(document: Mapping[str, Any], shards: int) -> InlineShards:
     """Shards in which the join runs."""
     inline = InlineShards(shards)
-    join = KIND.read(document, STREAMS.__getitem__)
+    join = KIND.read(document, SEEN.__getitem__)
     derived = [StreamDeclaration(name=name, derived=True) for name in (NAME, merged_stream(NAME))]
     for declaration in [*STREAMS.values(), *derived]:
         inline.say(declaration.name, StreamOn(declaration))
     inline.say(NAME, PatternOn(name="last", version=1, text="PATTERN last EVENT SEQ(_ e, NOT _)"))
-    for one in (join, *KIND.parts(join, STREAMS.__getitem__)):
+    for one in (join, *KIND.parts(join, SEEN.__getitem__)):
         inline.say(one.inputs[0].stream, OperatorOn(replace(one, version=1)))
     assert [row.body for block in inline.settle() for row in block] == []
     return inline
@@ -393,23 +466,37 @@ def test_shards_find_what_a_document_means(
         for row in block
     ]
     bodies = [(row.kind, orjson.loads(row.body)) for row in rows]
-    found = [
-        (body["time"], list(body["data"].values()))
+    made_by = {
+        body["id"]: body
         for kind, body in bodies
         if kind == "derived" and body["into"] == NAME and "far-" not in str(body["data"])
+    }
+    found = [
+        (body["time"], list(body["data"].values())) for body in made_by.values() if body["type"] != NAME + RETRACTED
     ]
     ended = [one for one in found if "end_of_input" in one[1]]
     assert {time for time, _ in ended} <= {FAR}
     said = [(time, ["finished" if one == "end_of_input" else one for one in values]) for time, values in found]
     assert sorted(said, key=str) == sorted(naive.told(), key=str)
-    data = {body["id"]: body["data"] for kind, body in bodies if kind == "derived" and body["into"] == NAME}
-    alerts = [(body["detected_at"], data[body["bindings"]["e"][0]]) for kind, body in bodies if kind == "alert"]
-    last = [
-        (time, repr([one[f"r{number}"] for number in range(len(naive.inputs))]))
-        for time, one in alerts
-        if "far-" not in str(one)
-    ]
+    taken_back = [body for body in made_by.values() if body["type"] == NAME + RETRACTED]
+    targets = [(body["time"], made_by[body["data"]["retracts"]]) for body in taken_back]
+    assert sorted((time, named(one)) for time, one in targets) == sorted(naive.told_back())
+    words = {name: said_of(body, made_by) for name, body in made_by.items()}
+    alerts = [(body["detected_at"], body["bindings"]["e"][0]) for kind, body in bodies if kind == "alert"]
+    last = [(time, words[one]) for time, one in alerts if one in words]
     assert sorted(ids for _, ids in last) == sorted(ids for _, ids in naive.last_ones())
     assert {one for one in naive.last_ones() if one[0] != FAR} <= set(last)  # the end of the input ends the others
-    letters = sorted(body["event_id"] for kind, body in bodies if kind == "dead-letter")
-    assert letters == sorted(naive.ids[sequence] for sequence in naive.join.violations)
+    letters = [(body["code"], body["event_id"]) for kind, body in bodies if kind == "dead-letter"]
+    refused = [("key-finished", naive.ids[sequence]) for sequence in naive.join.violations]
+    assert sorted(letters) == sorted([*refused, *(("retraction-late", one) for one in naive.late)])
+
+
+def named(body: Mapping[str, Any]) -> str:
+    """The ids of the events that a derived event is of."""
+    return repr([value for name, value in body["data"].items() if name.startswith("r")])
+
+
+def said_of(body: Mapping[str, Any], made_by: Mapping[str, Mapping[str, Any]]) -> str:
+    """What a derived event says, or takes back."""
+    is_back = body["type"] == NAME + RETRACTED
+    return f"-{named(made_by[body['data']['retracts']])}" if is_back else named(body)

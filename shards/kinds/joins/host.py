@@ -10,7 +10,7 @@ import orjson
 
 from joins import Broken, JoinOutput, JoinRun, finished_range, keeps_rows, read_join
 from shards.deciding import WAIT, Observation
-from shards.errors import KeyFinished
+from shards.errors import KeyFinished, RetractionLate, ShardError
 from shards.kinds.joins.result_kinds import JOIN_SUSPENSION
 from shards.kinds.joins.rows import derived_rows, letter_body
 from shards.operators import KeyChoice, Origin, Result, SavedHost
@@ -52,6 +52,8 @@ class JoinResults:
                 yield derived_rows(output.events, sources, (self.stream, run.name), operator, is_merged=False)
             for broken in output.broken if run.body.late == "report" else ():
                 yield _letter(run, broken, origin)
+            for late in output.late_retractions if run.body.late != "drop" else ():
+                yield _late_retraction(run, late, origin)
             for broken in output.broken if output.is_suspended else ():
                 yield _suspension(run, broken, self.stream, origin)
             if output.lost is not None:
@@ -257,9 +259,21 @@ def _lost(run: JoinRun, reason: str, stream: str, origin: Origin) -> Result:
 
 def _letter(run: JoinRun, broken: Broken, origin: Origin) -> Result:
     """The dead letter of an event that contradicts a finished key."""
-    event = broken.event
-    error = KeyFinished(f"{_said(broken)} joined nothing: {_why(run, broken)}")
-    stream = _source(run, broken)
+    return _dead_letter(run, broken, origin, KeyFinished(f"{_said(broken)} joined nothing: {_why(run, broken)}"))
+
+
+def _late_retraction(run: JoinRun, late: Broken, origin: Origin) -> Result:
+    """The dead letter of a retraction of which the join does not know the event, or not any more."""
+    error = RetractionLate(
+        f"{_said(late)} took nothing back: of the event {late.event.data.get('retracts')!r} of the input "
+        f"{late.alias!r} the join {run.name!r} knows nothing, or not any more: it has left its window of time, or, "
+        "without one, its key is finished; with a longer 'retractions' of the input it is known for longer"
+    )
+    return _dead_letter(run, late, origin, error)
+
+
+def _dead_letter(run: JoinRun, broken: Broken, origin: Origin, error: ShardError) -> Result:
+    event, stream = broken.event, _source(run, broken)
     identity = row_id(DEAD_LETTER, stream, error.code, run.name, run.version, broken.alias, event.id, event.time_us)
     body = letter_body(event, origin, error, identity)
     return DEAD_LETTER, identity, {**body, "stream": stream, "pattern": run.name, "version": run.version}

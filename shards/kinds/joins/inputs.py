@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from joins import (
     CLOSED,
     MARKS,
+    RETRACTED,
+    REVOCABLE,
     attributes_of,
     finished_range,
     merged_data,
@@ -53,6 +55,8 @@ from streams import (
 )
 
 _CLOSING = np.int8(MARKS.index(CLOSED))
+_RETRACTING = np.int8(MARKS.index(RETRACTED))
+_REVOCABLE = np.int8(MARKS.index(REVOCABLE))  # behind it the same with the mark of the last event
 _IDLE = {"idle_key": np.uint64, "idle_last": np.int64}
 
 
@@ -388,10 +392,16 @@ class JoinInputHost:
             [kind != ENDED and (not body["types"] or kind in body["types"]) for kind in batch.type_names], np.bool_
         )
         is_last = np.array([kind in body["last"] or kind in ends for kind in batch.type_names], np.bool_)
-        rows = np.concatenate([np.flatnonzero((is_part | is_last)[batch.type_codes]), np.array(finished, np.intp)])
+        is_retraction = np.array([_takes_back(kind, body) for kind in batch.type_names], np.bool_)
+        is_part &= ~is_retraction
+        rows = np.concatenate(
+            [np.flatnonzero((is_part | is_last | is_retraction)[batch.type_codes]), np.array(finished, np.intp)]
+        )
         is_closing = np.arange(len(rows)) >= len(rows) - len(finished)
         order = np.argsort(rows, kind="stable")  # of one row: the event, then that its key is finished
-        marks = np.where(is_part, is_last.astype(np.int8), _CLOSING)[batch.type_codes[rows[order]]]
+        usual = is_last.astype(np.int8) + (_REVOCABLE if body.get("retracts") else np.int8(0))
+        of_types = np.where(is_retraction, _RETRACTING, np.where(is_part, usual, _CLOSING))
+        marks = of_types[batch.type_codes[rows[order]]]
         marks[is_closing[order]] = _CLOSING
         chosen, is_closing = batch.take(rows[order]), is_closing[order]
         sources, refused = chosen.columns.column("key"), None
@@ -436,6 +446,14 @@ class JoinInputHost:
         strangers = np.flatnonzero(is_event & ~is_whole)
         self.refused[name] += len(strangers)
         return np.flatnonzero(is_whole), batch.take(strangers) if len(strangers) else None
+
+
+def _takes_back(event_type: str, body: Mapping[str, Any]) -> bool:
+    """Whether events of a type take back events of the input; not if the input names the type itself."""
+    retracted = event_type.removesuffix(RETRACTED)
+    if not body.get("retracts") or retracted == event_type or event_type in body["types"]:
+        return False
+    return not body["types"] or retracted in body["types"]
 
 
 def _with_ended(

@@ -100,7 +100,8 @@ class JoinKind:
 
         found = []
         for number, one in enumerate(read_join(definition.body).inputs):
-            source, path = source_of(one.stream, one.key, declared(one.stream))
+            declaration = declared(one.stream)
+            source, path = source_of(one.stream, one.key, declaration)
             by_constraints = "workflow" in one.closings
             if by_constraints and (path is not None or source.key):
                 raise OperatorRefused(
@@ -116,6 +117,7 @@ class JoinKind:
                 "ends": one.ends_with_traces,
                 "path": path,
                 **({"workflow": True} if by_constraints else {}),
+                **({"retracts": True} if declaration.derived and one.retractions == "take" else {}),
                 **({"wait": True} if one.waits else {}),
             }
             found.append(

@@ -43,6 +43,11 @@ _INPUT = {
             "oneOf": [*_CLOSING["oneOf"], {"type": "array", "items": _CLOSING}],
         },
         "window": _WINDOW,
+        "retractions": {
+            "type": "string",
+            "description": "Of a derived stream: take (default) takes out what is retracted, a duration such as '2 h' "
+            "does so for at least that long, event treats retractions as events like others.",
+        },
     },
     "additionalProperties": False,
 }

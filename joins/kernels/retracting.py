@@ -1,0 +1,93 @@
+"""Events that are taken out of the tables of a join, as they are retracted."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from joins.kernels.clusters import has_closed, remove_cluster, remove_node
+from joins.kernels.tables import (
+    DONE,
+    IMMEDIATE,
+    JOINED,
+    NIL,
+    NOW,
+    OPEN_NODES,
+    OUTPUT_FULL,
+    SAID,
+    Found,
+    JoinState,
+    Rules,
+)
+from joins.kernels.windowed import close_key, has_room, stored
+from streams.kernels.borrowing import borrowed
+from streams.kernels.compiling import kernel, routine
+from streams.kernels.slots import find_slot
+
+
+@routine
+def place_in_list(lent: JoinState, of: tuple[np.int64, np.int64], sequence: np.int64) -> tuple[np.int64, np.int64]:
+    """The node of an event of a key in one input, and the node before it; NIL: it is not stored."""
+    cluster, number = of
+    before = np.int64(NIL)
+    node = np.int64(lent.lists[cluster, number]["head"]) if cluster != NIL else np.int64(NIL)
+    while node != NIL and lent.nodes[node]["sequence"] != sequence:
+        before, node = node, np.int64(lent.nodes[node]["of_key"])
+    return node, before
+
+
+@kernel
+def unjoin_event(state: JoinState, key: np.uint64, number: int, sequence: int) -> bool:
+    """Let a stored event of a key count as one that has joined nothing; returns whether it is stored."""
+    lent = borrowed(state)
+    of = np.int64(lent.slots[find_slot(lent.slots, key), 1]) - 1, np.int64(number)
+    node, _ = place_in_list(lent, of, np.int64(sequence))
+    if node == NIL:
+        return False
+    lent.nodes[node]["flags"] &= ~np.int32(JOINED)
+    return True
+
+
+@kernel
+def retract_event(rules: Rules, state: JoinState, found: Found, key: np.uint64, number: int, sequence: int) -> int:
+    """Take a stored event of a key out, as if it had never come; in a window of a number of events it keeps its place.
+
+    If it was the last one of an input that has closed the key, no combination of the key can come any more.
+
+    Returns:
+        A status; where there is no room nothing has changed.
+    """
+    lent, law, written = borrowed(state), borrowed(rules), borrowed(found)
+    cluster, side = np.int64(lent.slots[find_slot(lent.slots, key), 1]) - 1, np.int64(number)
+    node, before = place_in_list(lent, (cluster, side), np.int64(sequence))
+    if node == NIL:
+        return DONE
+    if not has_room(lent, written, stored(lent, cluster)):
+        return OUTPUT_FULL
+    behind = lent.nodes[node]["of_key"]
+    if before == NIL:
+        lent.lists[cluster, side]["head"] = behind
+    else:
+        lent.nodes[before]["of_key"] = behind
+    if behind == NIL:
+        lent.lists[cluster, side]["tail"] = before
+    lent.lists[cluster, side]["live"] -= 1
+    lent.counters[OPEN_NODES] -= 1
+    lent.nodes[node]["flags"] = 0
+    lent.nodes[node]["cluster"] = NIL
+    if law.counts[side] < 0:
+        remove_node(lent, side, node)
+    if lent.lists[cluster, side]["live"] == 0:
+        lent.keyed[cluster]["filled"] -= 1
+        if has_closed(lent, cluster, side):
+            close_key(lent, law, written, cluster, np.uint8(IMMEDIATE), lent.counters[NOW], np.int64(0))
+        elif lent.keyed[cluster]["closed"] == np.uint64(0) and lent.keyed[cluster]["filled"] == 0:
+            remove_cluster(lent, cluster)
+    return DONE
+
+
+@kernel
+def is_key_over(state: JoinState, key: np.uint64) -> bool:
+    """Whether nothing is known of a key, or it was reported that no combination of it comes any more."""
+    lent = borrowed(state)
+    cluster = np.int64(lent.slots[find_slot(lent.slots, key), 1]) - 1
+    return bool(cluster == NIL or lent.keyed[cluster]["ends"] & SAID != 0)

@@ -1,0 +1,110 @@
+"""What a join knows of keys besides their rows, on its way to disk and back: totals, and what it has said of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from joins.held_events import HeldEvents
+from joins.kernels.tables import JOINED
+from joins.retracting.ledger import FOREVER_US
+from joins.retracting.retractions import Retractions
+from joins.returns import packed_totals, unpacked_totals
+from joins.totalling import KeyTotals
+from joins.windowed import WindowJoin
+from streams import EventBatch, pieces_of, texts_of
+
+
+class KnownBeside:
+    """What one join knows of keys besides their rows (``paging.Beside``).
+
+    Args:
+        join: What stores its events.
+        totals: Its totals.
+        retractions: What it has said of events that may be retracted; None: of none.
+    """
+
+    def __init__(self, join: WindowJoin, totals: KeyTotals, retractions: Retractions | None) -> None:
+        self._join, self._totals, self._retractions = join, totals, retractions
+
+    def pack(self, keys: Sequence[int], rows: NDArray[np.void], held: HeldEvents) -> list[bytes | None]:
+        """See ``Beside``."""
+        texts = [[*self._totals.open.pop(key)] if key in self._totals.open else None for key in keys]
+        if self._retractions is None:
+            return [None if known is None else packed_totals(known) for known in texts]
+        found: list[bytes | None] = []
+        written = np.split(rows["sequence"], np.flatnonzero(np.diff(rows["owner"])) + 1)
+        for key, known, own in zip(keys, texts, written, strict=True):
+            part = self._part(self._retractions, key, own, held)
+            both = known if part is None else [*(known or (None, None)), part]
+            found.append(None if both is None else packed_totals(both))
+        return found
+
+    def unpack(
+        self, keys: Sequence[int], packed: Sequence[bytes | None], rows: NDArray[np.void], held: HeldEvents
+    ) -> None:
+        """See ``Beside``."""
+        retractions, plain = self._retractions, np.ones(len(keys), np.bool_)
+        for place, (key, content) in enumerate(zip(keys, packed, strict=True)):
+            if content is None:
+                continue
+            text, total, *parts = unpacked_totals(content)
+            if text is not None:
+                self._totals.open[key] = text, total
+            if parts and retractions is not None:
+                plain[place] = False
+                self._restore(retractions, key, parts[0], held)
+        if retractions is not None:
+            is_joined = plain[rows["owner"]] & (rows["flags"] & JOINED != 0)
+            retractions.settle_joined(held, np.sort(rows["sequence"][is_joined]))
+
+    def until_us(self, keys: Sequence[int]) -> NDArray[np.int64]:
+        """See ``Beside``."""
+        ledger = None if self._retractions is None else self._retractions.ledger
+        return np.array(
+            [FOREVER_US if key in self._totals.open else 0 if ledger is None else ledger.until_us(key) for key in keys],
+            np.int64,
+        )
+
+    def needed(self) -> NDArray[np.int64]:
+        """See ``Beside``."""
+        return self._join.held_sequences() if self._retractions is None else self._retractions.needed()
+
+    @staticmethod
+    def _part(retractions: Retractions, key: int, written: NDArray[np.int64], held: HeldEvents) -> Any:
+        """What was said of a key, with the events that this needs and that are in no window any more."""
+        ledger = retractions.ledger
+        part = ledger.part_of(key)
+        if part is None:
+            return None
+        others = np.setdiff1d(np.array(sorted(ledger.sequences_of(key)), np.int64), written)
+        ledger.drop([key])
+        if len(others):
+            rows = held.rows_of(others)
+            batch = held.batch(rows)
+            columns = [batch.columns.column(name).to_pylist() for name in ("id", "type", "key", "data")]
+            part["rows"] = [
+                [sequence, time_us, is_counted, identity, kind, text, data.decode()]
+                for sequence, time_us, is_counted, identity, kind, text, data in zip(
+                    others.tolist(), batch.time_us.tolist(), held.is_counted(rows).tolist(), *columns, strict=True
+                )
+            ]
+        return part
+
+    @staticmethod
+    def _restore(retractions: Retractions, key: int, part: Any, held: HeldEvents) -> None:
+        retractions.ledger.add_part(key, part)
+        if "rows" in part:
+            sequences, times_us, counted, ids, kinds, texts, data = zip(*part["rows"], strict=True)
+            batch = EventBatch.of_hashed(
+                texts_of(ids),
+                texts_of(kinds).dictionary_encode(),
+                np.array(times_us, np.int64),
+                (texts_of(texts), np.full(len(texts), key, np.uint64)),
+                pieces_of([one.encode() for one in data], pa.binary()),
+            )
+            held.restore(np.array(sequences, np.int64), batch, np.array(counted, np.bool_))

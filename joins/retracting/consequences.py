@@ -1,0 +1,99 @@
+"""What follows in a join from the retraction of an event that it has taken in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from joins.document import JoinBody
+from joins.held_events import HeldEvents
+from joins.items import JoinedColumns, Why
+from joins.retracting.ledger import Ledger, Life, Said, members_of
+from joins.totalling import KeyTotals
+from joins.windowed import WindowJoin
+
+Removed = Sequence[tuple[Life, Said]]
+"""Combinations that are known no more, and the lives that they were in."""
+
+
+def left_alone(
+    ledger: Ledger, join: WindowJoin, held: HeldEvents, reporting: Sequence[int], of: tuple[int, int], removed: Removed
+) -> list[tuple[Life, int, int]]:
+    """Events whose absences are reported that are in no combination any more, and can no longer join anything.
+
+    Those that can count as events that have joined nothing.
+
+    Args:
+        ledger: What is known otherwise.
+        join: What stores events.
+        held: Which of them have taken part in something for good.
+        reporting: Inputs whose events are reported where they joined nothing.
+        of: The hashed key and the sequence number of the event that is retracted.
+        removed: The combinations that it was in.
+
+    Returns:
+        Of each the life of its key, its input and its sequence number, by the latter.
+    """
+    key, sequence = of
+    others, found = ledger.others(key), dict[int, tuple[Life, int, int]]()
+    for life, said in removed:
+        for number in reporting:
+            one = said.members[number]
+            if one >= 0 and one != sequence and one not in others:
+                found[one] = life, number, one
+    alone = []
+    for _, (life, number, one) in sorted(found.items()):
+        is_fixed = held.is_counted(held.rows_of(np.array([one], np.int64)))[0]
+        if not is_fixed and not join.unjoin(key, number, one):
+            alone.append((life, number, one))
+    return alone
+
+
+def absences(alone: Sequence[tuple[Life, int, int]], inputs: int, time_us: int) -> JoinedColumns:
+    """The results that say of some events that the others are absent, as they were retracted."""
+    members = np.full((len(alone), inputs), -1, np.int64)
+    for place, (_, number, one) in enumerate(alone):
+        members[place, number] = one
+    none = np.zeros(0, np.int64)
+    return JoinedColumns(
+        members=members,
+        result_times_us=np.full(len(alone), time_us, np.int64),
+        result_items=np.zeros(len(alone), np.int32),
+        result_whys=np.full(len(alone), Why.BY_RETRACTION, np.uint8),
+        closing_keys=none.astype(np.uint64),
+        closing_causes=none.astype(np.uint8),
+        closing_times_us=none,
+        closing_items=none.astype(np.int32),
+        closing_places=none,
+        violations=none.astype(np.int32),
+    )
+
+
+def total_of(
+    life: Life | None, base: list[Any] | None, held: HeldEvents, totals: KeyTotals, body: JoinBody
+) -> list[Any]:
+    """The totals of a key: of the events that are in its combinations, each once, in the order in which they came.
+
+    Args:
+        life: Its combinations.
+        base: The total of what was counted before they were noted.
+        held: Holds the events; those that are marked there are in ``base``.
+        totals: How events are counted.
+        body: Of the join.
+    """
+    total = totals.columns.empty() if base is None else base
+    said = () if life is None else life.said.values()
+    sequences = np.array(members_of(said), np.int64)
+    rows = held.rows_of(sequences)
+    is_fresh = ~held.is_counted(rows)
+    sequences, rows = sequences[is_fresh], rows[is_fresh]
+    of = {one: number for some in said for number, one in enumerate(some.members)}
+    numbers: NDArray[np.int64] = np.array([of[one] for one in sequences.tolist()], np.int64)
+    values = totals.values(held, rows, numbers)
+    for sequence, number, some in zip(sequences.tolist(), numbers.tolist(), values, strict=True):
+        for (place, added), value in zip(totals.columns.adding.get(body.inputs[number].alias, []), some, strict=True):
+            total[place] = added(total[place], sequence, value)
+    return total

@@ -1,0 +1,235 @@
+"""The memory of a join for retractions: what it has said of events that may be retracted, and the rows that this needs.
+
+It begins with the first such event. So a join none of whose inputs has any does not pay for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from joins.document import JoinBody
+from joins.emitting import DerivedEvents
+from joins.held_events import HeldEvents
+from joins.items import JoinedColumns
+from joins.merging import REVOCABLE, original_ids, original_of
+from joins.outputs import JoinOutput
+from joins.retracting.consequences import Removed, absences, left_alone, total_of
+from joins.retracting.ledger import Ledger, Life, Revocable, Said, members_of
+from joins.totalling import KeyTotals
+from joins.windowed import WindowJoin
+from streams import NEVER_US, EventBatch, column_of, texts_of
+
+_NO_EVENTS = EventBatch.from_events([])
+
+
+class Retractions:
+    """What one join has said of events that may be retracted.
+
+    Args:
+        body: Of the join.
+        join: What stores its events.
+        derived: What makes its events.
+        totals: Its totals.
+
+    Attributes:
+        ledger: What was said.
+    """
+
+    def __init__(self, body: JoinBody, join: WindowJoin, derived: DerivedEvents, totals: KeyTotals) -> None:
+        self._body, self._join, self._derived, self._totals = body, join, derived, totals
+        self.ledger = Ledger(_spans_us(body), keeps_all=body.emit == "on_close")
+        self._fresh: list[tuple[int, int]] = []  # events that are noted and not looked through, with their keys
+
+    def change(self, body: JoinBody, derived: DerivedEvents) -> None:
+        """Go on as the memory of another version of the join."""
+        self._body, self._derived = body, derived
+        self.ledger.change(_spans_us(body))
+
+    def begin(self, held: HeldEvents) -> None:
+        """What has joined until now has done so for good, as nothing can take that back."""
+        self.settle_joined(held, self._join.joined_sequences())
+
+    def settle_joined(self, held: HeldEvents, sequences: NDArray[np.int64]) -> None:
+        """Note that some events have joined something that nothing can take back."""
+        if self._notes_absences:
+            held.count(held.rows_of(sequences))
+
+    def note_events(
+        self, batch: EventBatch, rows: NDArray[np.intp], first: int, broken: set[int], came_us: int | None
+    ) -> None:
+        """Note the events of some rows that may be retracted; not those that contradict a finished key.
+
+        Args:
+            batch: Holds them.
+            rows: Of all events that are taken in.
+            first: Sequence number of the first one.
+            broken: Places among the rows of those that joined nothing.
+            came_us: How far time had come before.
+        """
+        inputs = {f"{one.alias}{REVOCABLE}": number for number, one in enumerate(self._body.inputs)}
+        numbers = [inputs.get(name[: name.find(REVOCABLE) + len(REVOCABLE)], -1) for name in batch.type_names]
+        of_rows = np.array(numbers, np.int64)[batch.type_codes[rows]]
+        chosen = [place for place in np.flatnonzero(of_rows >= 0).tolist() if place not in broken]
+        if not chosen:
+            return
+        times_us = np.maximum(np.maximum.accumulate(batch.time_us), NEVER_US if came_us is None else came_us)
+        at = rows[chosen]
+        told = zip(
+            chosen,
+            of_rows[chosen].tolist(),
+            batch.key_hashes[at].tolist(),
+            original_ids(batch.columns.column("id").take(column_of(at))).to_pylist(),
+            times_us[at].tolist(),
+            strict=True,
+        )
+        for place, number, key, identity, time_us in told:
+            self.ledger.add_event(first + place, Revocable(number, key, identity, time_us))
+            self._fresh.append((first + place, key))
+
+    def note(self, found: JoinedColumns, made: EventBatch, held: HeldEvents) -> None:
+        """Note the combinations that became events, and which keys are finished, in their order."""
+        ids, texts = (made.columns.column(name).to_pylist() for name in ("id", "key"))
+        keys, members, done = made.key_hashes.tolist(), found.members.tolist(), 0
+        fixed: list[Said] = []
+        ends = zip(found.closing_places.tolist(), found.closing_keys.tolist(), strict=True)
+        for place, closed in [*ends, (len(ids), None)]:
+            for number in range(done, place):
+                said = Said(tuple(members[number]), ids[number], self._derived.event_type)
+                if not self.ledger.add_said((keys[number], texts[number]), said):
+                    fixed.append(said)
+            done = place
+            if closed is not None:
+                fixed += self.ledger.finish(closed)
+        self._fix(fixed, held)
+
+    def on_close(self, found: JoinedColumns, held: HeldEvents) -> tuple[EventBatch, NDArray[np.int64]]:
+        """As ``KeyTotals.on_close``, of combinations that are noted."""
+        rows = held.rows_of(found.members.max(axis=1)) if len(found.members) else np.zeros(0, np.intp)
+        keys, texts = held.hashes(rows).tolist(), held.keys(rows).to_pylist()
+        members, done = found.members.tolist(), 0
+        over, lives = list[tuple[int, str, list[Any]]](), list[Life | None]()
+        ends = zip(found.closing_places.tolist(), found.closing_keys.tolist(), strict=True)
+        for number, (place, closed) in enumerate([*ends, (len(members), None)]):
+            for result in range(done, place):
+                self.ledger.add_said((keys[result], texts[result]), Said(tuple(members[result])))
+            done = place
+            if closed is None:
+                continue
+            life, base = self.ledger.current(closed), self._totals.open.pop(closed, None)
+            text = base[0] if base is not None else life.key if life is not None and life.said else None
+            if text is not None:
+                total = total_of(life, None if base is None else base[1], held, self._totals, self._body)
+                over.append((number, text, total))
+                lives.append(life)
+            self.ledger.finish(closed)
+        made, places = self._totals.made(over, found, self._derived)
+        for life, identity in zip(lives, made.columns.column("id").to_pylist(), strict=True):
+            if life is not None:
+                life.total = identity, self._derived.event_type
+        return made, places
+
+    def settle(self, held: HeldEvents) -> None:
+        """Forget what can no longer be retracted; of what stays each event has taken part in something for good."""
+        for sequence, key in self._fresh:
+            if self._join.is_over(key):
+                self._fix(self.ledger.forget_over(sequence), held)
+        self._fresh = []
+        if (now_us := self._join.now_us) is not None:
+            self._fix(self.ledger.pass_time(now_us), held)
+
+    def needed(self) -> NDArray[np.int64]:
+        """Sequence numbers of the events whose data may be needed, ascending."""
+        others = np.array(sorted(self.ledger.sequences()), np.int64)
+        return np.union1d(self._join.held_sequences(), others)
+
+    def take_back(self, row: EventBatch, held: HeldEvents) -> tuple[JoinOutput, JoinedColumns] | None:
+        """Take what was said of an event back; time has come to the retraction.
+
+        Args:
+            row: The retraction.
+            held: Holds the events.
+
+        Returns:
+            What is said, and what follows where the event is stored; None: nothing is known of it, or not any more.
+        """
+        (event,) = row.to_events()
+        number = next(n for n, one in enumerate(self._body.inputs) if event.type.startswith(f"{one.alias}."))
+        original, key, ledger = original_of(event), int(row.key_hashes[0]), self.ledger
+        sequence = ledger.find(number, key, str(original.data.get("retracts")))
+        if sequence is None:
+            return None
+        now_us, removed = self._join.now_us or 0, ledger.take_back(sequence)
+        alone = left_alone(ledger, self._join, held, self._body.reporting, (key, sequence), removed)
+        said = [(one.event_id, one.event_type) for _, one in removed if one.event_id]
+        made = [self._derived.of_retractions(said, original.id, event.key, now_us)]
+        made += self._said_alone(key, alone, now_us, held)
+        made += self._corrected(removed, (key, original.id), now_us, held)
+        is_over = bool(removed) and all(life.is_over for life, _ in removed)
+        is_over = is_over and ledger.current(key) is None and self._join.is_over(key)
+        ledger.tidy(key)
+        events = EventBatch.joined([one for one in made if len(one)] or [_NO_EVENTS])
+        passed_on = events
+        if is_over and len(events):
+            passed_on = EventBatch.joined([events, EventBatch.of_ended(row.key_hashes, np.array([now_us], np.int64))])
+        return JoinOutput(events=events, passed_on=passed_on), self._join.retract(key, number, sequence)
+
+    def dump(self) -> bytes:
+        """What to save."""
+        return orjson.dumps(self.ledger.dump())
+
+    def load(self, saved: bytes) -> None:
+        """Take what ``dump`` gave.
+
+        Raises:
+            JoinStateError: It is damaged.
+        """
+        self.ledger.load(orjson.loads(saved))
+
+    @property
+    def _notes_absences(self) -> bool:
+        """Whether it matters which events have taken part in something for good; of totals the marks mean more."""
+        return self._body.emit == "each" and bool(self._body.reporting)
+
+    def _fix(self, said: Sequence[Said], held: HeldEvents) -> None:
+        """Note that events have taken part in something for good: in combinations that nothing can take back."""
+        if self._notes_absences and (members := members_of(said)):
+            held.count(held.rows_of(np.array(members, np.int64)))
+
+    def _said_alone(
+        self, key: int, alone: Sequence[tuple[Life, int, int]], now_us: int, held: HeldEvents
+    ) -> Iterator[EventBatch]:
+        """What is reported of events that are left alone; totals contain it."""
+        if not alone:
+            return
+        found = absences(alone, len(self._body.inputs), now_us)
+        made = self._derived.of_combinations(held, found) if self._body.emit == "each" else None
+        ids = [""] * len(alone) if made is None else made.columns.column("id").to_pylist()
+        for (life, _, _), members, identity in zip(alone, found.members.tolist(), ids, strict=True):
+            self.ledger.append(life, key, Said(tuple(members), identity, self._derived.event_type))
+        if made is not None:
+            yield made
+
+    def _corrected(self, removed: Removed, of: tuple[int, str], now_us: int, held: HeldEvents) -> Iterator[EventBatch]:
+        """Of a hashed key that is finished: that its totals do not hold, by which retraction, and those that do."""
+        key, behind = of
+        for life in {id(life): life for life, _ in removed}.values():
+            if life.total is None:
+                continue
+            before, life.total = life.total, None
+            yield self._derived.of_retractions([before], behind, life.key, now_us)
+            if life.said:
+                total = total_of(life, None, held, self._totals, self._body)
+                keys = texts_of([life.key]), np.array([key], np.uint64)
+                values = self._totals.columns.values([total])
+                made = self._derived.of_keys(keys, np.array([now_us], np.int64), values, before[0])
+                life.total = made.columns.column("id").to_pylist()[0], self._derived.event_type
+                yield made
+
+
+def _spans_us(body: JoinBody) -> list[int | None]:
+    return [one.revocable_us for one in body.inputs]

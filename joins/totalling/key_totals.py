@@ -1,0 +1,161 @@
+"""What is totalled of keys that are not over: each event counts once, with the first combination that it is in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from joins.document import JoinBody
+from joins.emitting import DerivedEvents, MemberEvents
+from joins.held_events import HeldEvents
+from joins.items import JoinedColumns
+from joins.returns import Column, Totals, packed_totals, unpacked_totals
+from streams import EventBatch, texts_of
+
+_CountedEvent: TypeAlias = tuple[int, str, int, int, Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Counted:
+    """Events that take part in something for the first time.
+
+    Attributes:
+        results: Of each the number of its combination, ascending.
+        events: Of each its hashed key, its key, the number of its input, its sequence number, and its values.
+    """
+
+    results: NDArray[np.int64]
+    events: Sequence[_CountedEvent]
+
+
+class KeyTotals:
+    """Totals of keys that are not over.
+
+    Args:
+        body: Of the join.
+
+    Attributes:
+        columns: How events are counted.
+        open: By hashed key its text, and its totals.
+    """
+
+    def __init__(self, body: JoinBody) -> None:
+        self._body = body
+        self.columns = Totals(body.columns)
+        self.open: dict[int, tuple[str, list[Any]]] = {}
+
+    def change(self, body: JoinBody) -> None:
+        """Go on as those of another version: a total that is in both continues, another one begins."""
+        places = {_what(column): place for place, column in enumerate(self._body.columns)}
+        self._body, self.columns = body, Totals(body.columns)
+        for key, (text, total) in self.open.items():
+            known = [places.get(_what(column)) for column in body.columns]
+            fresh = self.columns.empty()
+            self.open[key] = text, [fresh[n] if at is None else total[at] for n, at in enumerate(known)]
+
+    def on_close(
+        self, found: JoinedColumns, held: HeldEvents, derived: DerivedEvents
+    ) -> tuple[EventBatch, NDArray[np.int64]]:
+        """An event for each key that is over, of what took part until then, and the numbers of the closings."""
+        counted = self._counted(found, held)
+        ends = np.searchsorted(counted.results, found.closing_places)
+        numbers = np.diff(ends, prepend=0).tolist()
+        events = iter(counted.events)
+        over: list[tuple[int, str, list[Any]]] = []
+        for place, (number, key) in enumerate(zip(numbers, found.closing_keys.tolist(), strict=True)):
+            if number:
+                self._count(islice(events, number))
+            if key in self.open:
+                over.append((place, *self.open.pop(key)))
+        self._count(events)
+        return self.made(over, found, derived)
+
+    def made(
+        self, over: Sequence[tuple[int, str, list[Any]]], found: JoinedColumns, derived: DerivedEvents
+    ) -> tuple[EventBatch, NDArray[np.int64]]:
+        """An event for each of some keys that are over, and the numbers of the closings.
+
+        Args:
+            over: Of each the number of its closing, its text, and its totals.
+            found: The closings.
+            derived: What makes the events.
+        """
+        if not over:
+            return EventBatch.from_events([]), np.zeros(0, np.int64)
+        places, texts, totals = zip(*over, strict=True)
+        chosen = np.array(places, np.int64)
+        hashed = texts_of(texts), found.closing_keys[chosen]
+        return derived.of_keys(hashed, found.closing_times_us[chosen], self.columns.values(totals)), chosen
+
+    def dump(self) -> bytes:
+        """What to save."""
+        return packed_totals([[key, text, total] for key, (text, total) in sorted(self.open.items())])
+
+    def load(self, saved: bytes) -> None:
+        """Take what ``dump`` gave."""
+        self.open = {key: (text, total) for key, text, total in unpacked_totals(saved)}
+
+    def _counted(self, found: JoinedColumns, held: HeldEvents) -> _Counted:
+        """The events of combinations that were in none before, in the order of the combinations."""
+        inputs = np.argsort(found.members, axis=1)
+        members = np.take_along_axis(found.members, inputs, 1).ravel()
+        results = np.repeat(np.arange(len(inputs)), inputs.shape[1])
+        places = np.flatnonzero(members >= 0)
+        firsts = places[np.sort(np.unique(members[places], return_index=True)[1])]
+        rows = held.rows_of(members[firsts])
+        is_new = held.count(rows)
+        firsts, rows = firsts[is_new], rows[is_new]
+        numbers = inputs.ravel()[firsts]
+        return _Counted(
+            results=results[firsts],
+            events=list(
+                zip(
+                    held.hashes(rows).tolist(),
+                    held.keys(rows).to_pylist(),
+                    numbers.tolist(),
+                    members[firsts].tolist(),
+                    self.values(held, rows, numbers),
+                    strict=True,
+                )
+            ),
+        )
+
+    def values(self, held: HeldEvents, rows: NDArray[np.intp], numbers: NDArray[np.int64]) -> list[Sequence[Any]]:
+        """Of some events the values that their totals are of.
+
+        Args:
+            held: Holds them.
+            rows: Where.
+            numbers: Of each the number of its input.
+        """
+        values: list[Sequence[Any]] = [()] * len(rows)
+        for number, one in enumerate(self._body.inputs):
+            columns = [column for column in self._body.columns if column.alias == one.alias]
+            some = np.flatnonzero(numbers == number)
+            if columns and len(some):
+                events = MemberEvents(held, rows[some])
+                found_values = zip(*(events.values(column) for column in columns), strict=True)
+                for place, own in zip(some.tolist(), found_values, strict=True):
+                    values[place] = own
+        return values
+
+    def _count(self, events: Iterator[_CountedEvent]) -> None:
+        """Count events in."""
+        adding = [self.columns.adding.get(one.alias, []) for one in self._body.inputs]
+        for key, text, number, sequence, values in events:
+            known = self.open.get(key)
+            if known is None:
+                known = self.open[key] = text, self.columns.empty()
+            total = known[1]
+            for (place, added), value in zip(adding[number], values, strict=True):
+                total[place] = added(total[place], sequence, value)
+
+
+def _what(column: Column) -> tuple[str, str, tuple[str, ...]]:
+    """What a column says, under whatever name."""
+    return column.alias, column.function, column.path
