@@ -561,7 +561,8 @@ class JoinRun:
 
 
 def _observer_of(body: JoinBody) -> StateObserver:
-    return StateObserver([one.window for one in body.inputs], [one.closes for one in body.inputs])
+    windows, closes = [one.window for one in body.inputs], [one.closes for one in body.inputs]
+    return StateObserver(windows, closes, body.optional)
 
 
 def _part(sections: Mapping[str, bytes], prefix: str) -> dict[str, bytes]:
