@@ -388,19 +388,10 @@ class JoinInputHost:
         version, body = self.running[name]
         is_here = body["path"] is None  # elsewhere events of one key meet that come from several shards
         ends = (*self.declaration.end_events, ENDED) if body["ends"] and is_here else ()
-        is_part = np.array(
-            [kind != ENDED and (not body["types"] or kind in body["types"]) for kind in batch.type_names], np.bool_
-        )
-        is_last = np.array([kind in body["last"] or kind in ends for kind in batch.type_names], np.bool_)
-        is_retraction = np.array([_takes_back(kind, body) for kind in batch.type_names], np.bool_)
-        is_part &= ~is_retraction
-        rows = np.concatenate(
-            [np.flatnonzero((is_part | is_last | is_retraction)[batch.type_codes]), np.array(finished, np.intp)]
-        )
+        is_taken, of_types = _marks_of(batch.type_names, body, ends)
+        rows = np.concatenate([np.flatnonzero(is_taken[batch.type_codes]), np.array(finished, np.intp)])
         is_closing = np.arange(len(rows)) >= len(rows) - len(finished)
         order = np.argsort(rows, kind="stable")  # of one row: the event, then that its key is finished
-        usual = is_last.astype(np.int8) + (_REVOCABLE if body.get("retracts") else np.int8(0))
-        of_types = np.where(is_retraction, _RETRACTING, np.where(is_part, usual, _CLOSING))
         marks = of_types[batch.type_codes[rows[order]]]
         marks[is_closing[order]] = _CLOSING
         chosen, is_closing = batch.take(rows[order]), is_closing[order]
@@ -409,7 +400,7 @@ class JoinInputHost:
             chosen, rows = _keyed_by(body["path"], chosen)
             sources, marks, is_closing = sources.take(column_of(rows)), marks[rows], is_closing[rows]
         if name in self.monitors:
-            rows, refused = self._watched(name, chosen, marks != _CLOSING)
+            rows, refused = self._watched(name, chosen, (marks != _CLOSING) & (marks != _RETRACTING))
             chosen, sources = chosen.take(rows), sources.take(column_of(rows))
             marks, is_closing = marks[rows], is_closing[rows]
         places = np.zeros(len(chosen), np.uint64)
@@ -446,6 +437,25 @@ class JoinInputHost:
         strangers = np.flatnonzero(is_event & ~is_whole)
         self.refused[name] += len(strangers)
         return np.flatnonzero(is_whole), batch.take(strangers) if len(strangers) else None
+
+
+def _marks_of(
+    types: Sequence[str], body: Mapping[str, Any], ends: Sequence[str]
+) -> tuple[NDArray[np.bool_], NDArray[np.int8]]:
+    """Which types an input takes, and the marks of their merged events.
+
+    Args:
+        types: The types.
+        body: Of the input.
+        ends: Types that end a trace, and with it the key in the input.
+    """
+    is_part = np.array([kind != ENDED and (not body["types"] or kind in body["types"]) for kind in types], np.bool_)
+    is_last = np.array([kind in body["last"] or kind in ends for kind in types], np.bool_)
+    is_retraction = np.array([_takes_back(kind, body) for kind in types], np.bool_)
+    is_part &= ~is_retraction
+    usual = is_last.astype(np.int8) + (_REVOCABLE if body.get("retracts") else np.int8(0))
+    marks = np.where(is_retraction, _RETRACTING, np.where(is_part, usual, _CLOSING))
+    return is_part | is_last | is_retraction, marks
 
 
 def _takes_back(event_type: str, body: Mapping[str, Any]) -> bool:
