@@ -211,8 +211,9 @@ class JoinRun:
         """The keys of an input begin again: every key is over, and none is finished any more."""
         if self._ranges.are_of(number):  # else the keys of another input have begun again with these
             yield self._over(is_over=False)
-            self._join.drop(self._join.over()[0])
-            self._newest_keys, self._ranges = {}, FinishedRanges(len(self.body.inputs))
+            keys = self.keys()
+            self.drop(np.ones(len(keys), np.bool_), keys)
+            self._ranges = FinishedRanges(len(self.body.inputs))
 
     def _known(self) -> NDArray[np.uint64]:
         """The keys of which something is held: events, or what has been made of those that have left their windows."""
