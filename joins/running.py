@@ -211,7 +211,9 @@ class JoinRun:
         """The keys of an input begin again: every key is over, and none is finished any more."""
         if self._ranges.are_of(number):  # else the keys of another input have begun again with these
             yield self._over(is_over=False)
-            self._newest_keys, self._ranges = {}, FinishedRanges(len(self.body.inputs))
+            keys = self.keys()
+            self.drop(np.ones(len(keys), np.bool_), keys)
+            self._ranges = FinishedRanges(len(self.body.inputs))
 
     def _known(self) -> NDArray[np.uint64]:
         """The keys of which something is held: events, or what has been made of those that have left their windows."""
@@ -560,7 +562,8 @@ class JoinRun:
 
 
 def _observer_of(body: JoinBody) -> StateObserver:
-    return StateObserver([one.window for one in body.inputs], [one.closes for one in body.inputs])
+    windows, closes = [one.window for one in body.inputs], [one.closes for one in body.inputs]
+    return StateObserver(windows, closes, body.optional)
 
 
 def _part(sections: Mapping[str, bytes], prefix: str) -> dict[str, bytes]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -84,11 +84,12 @@ class SeenKey:
         elif kind == Item.CLOSING:
             self.closed[number] = min(self.closed[number], time_us)
 
-    def records(self, windows: Sequence[float]) -> Iterator[tuple[int, KeyRecord]]:
+    def records(self, windows: Sequence[float], optional: Collection[int] = ()) -> Iterator[tuple[int, KeyRecord]]:
         """What the key was like for each input that has events of it.
 
         Args:
             windows: Of each input; infinite: none.
+            optional: Inputs that combinations may lack: an event is not useless as none of theirs is in its window.
         """
         inputs = range(len(windows))
         for number in inputs:
@@ -96,7 +97,8 @@ class SeenKey:
                 continue
             others = [other for other in inputs if other != number]
             useless = purge_time_us(
-                [self.closed[other] for other in others], [self.last[other] + windows[other] for other in others]
+                [self.closed[other] for other in others],
+                [math.inf if other in optional else self.last[other] + windows[other] for other in others],
             )
             yield number, _record(self, number, useless, windows[number])
 

@@ -33,11 +33,13 @@ class StateObserver:
     Args:
         windows: Of each input.
         closes: Which inputs close keys.
+        optional: Inputs that combinations may lack; they make no event useless by leaving their windows.
     """
 
-    def __init__(self, windows: Sequence[Window], closes: Sequence[bool]) -> None:
+    def __init__(self, windows: Sequence[Window], closes: Sequence[bool], optional: Sequence[int] = ()) -> None:
         self._windows = [float(window.size) if window.kind == "time" else math.inf for window in windows]
         self._closes = list(closes)
+        self._optional = frozenset(optional)
         self._events = np.zeros(len(windows), np.int64)
         self._middle: tuple[int, NDArray[np.int64]] | None = None
         self._begin_us: int | None = None
@@ -124,7 +126,7 @@ class StateObserver:
         return not any(closes and math.isinf(at_us) for closes, at_us in closed)
 
     def _finish(self, key: int) -> None:
-        for number, record in self._open.pop(key).records(self._windows):
+        for number, record in self._open.pop(key).records(self._windows, self._optional):
             if math.isfinite(record.stay_us):
                 self._records[number].append(record)
 

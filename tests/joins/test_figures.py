@@ -118,3 +118,21 @@ def test_nothing_is_said_before_time_has_passed_nor_of_numbers_of_events():
     assert figures(body, numbers_of(body, observer, [0, 0])) == []
     observer.observe(ItemColumns.of([(Item.EVENT, 0, 1, 0), (Item.EVENT, 1, 1, SECOND)]))
     assert all(name.startswith(f"p{FIGURE}") for name in numbers_of(body, observer, [1, 1]))
+
+
+@pytest.mark.parametrize(("optional", "stay_s"), [((), 0.9), ((2,), 5.5), ((0, 1, 2), 5.5)])
+def test_an_input_that_may_be_absent_makes_no_event_useless_before_the_others_are_finished(optional, stay_s):
+    observer, join = StateObserver([Window()] * 3, [True] * 3, optional), WindowJoin([Window()] * 3, optional=optional)
+    rows = []
+    for key in range(1, 41):  # events of the first input for 5 s; the third one has none and closes the key after 3 s
+        begin, closings = key * 10 * SECOND, [(2, 3), (0, 5), (1, 8)]
+        rows += [(Item.EVENT, 0, key, begin + place * SECOND // 10) for place in range(50)]
+        rows += [(Item.CLOSING, number, key, begin + after_s * SECOND) for number, after_s in closings]
+    held_us, before_us = 0, 0
+    for item in sorted(rows, key=lambda row: row[3]):
+        held_us += join.stored * (item[3] - before_us)
+        before_us = item[3]
+        observer.observe(ItemColumns.of([item]))
+        join.push(ItemColumns.of([item]))
+    assert observer.stay_us(0) == pytest.approx(stay_s * SECOND, rel=0.05)
+    assert held_us / (40 * 50) == pytest.approx(stay_s * SECOND, rel=0.05)
