@@ -211,6 +211,7 @@ class JoinRun:
         """The keys of an input begin again: every key is over, and none is finished any more."""
         if self._ranges.are_of(number):  # else the keys of another input have begun again with these
             yield self._over(is_over=False)
+            self._join.drop(self._join.over()[0])
             self._newest_keys, self._ranges = {}, FinishedRanges(len(self.body.inputs))
 
     def _known(self) -> NDArray[np.uint64]:

@@ -100,7 +100,8 @@ def waiting_inputs(
         state: Of the decider, as it is kept; None: there is none yet.
     """
     decider = WaitDecider() if state is None else WaitDecider.from_json(state)
-    known = {name: one.figures() for name, one in decider.inputs.items()}
+    aliases = {one.alias for one in body.inputs}
+    known = {name: one.figures() for name, one in decider.inputs.items() if name in aliases}
     is_all = len(known) == len(body.inputs)
     highest, predicted = (heads(known), predicted_rows(known)) if is_all else (None, None)
     found = {}

@@ -80,7 +80,7 @@ class DerivedPlace(Place):
         is_late = batch.time_us < self._watermark_us if self._watermark_us is not None else np.zeros(len(batch), bool)
         if is_late.any():
             late = batch.take(np.flatnonzero(is_late))
-            self._counts["late_processed"] += len(late)
+            self._counts["late_processed"] += int(np.count_nonzero(late.key_hashes != EVERY_KEY))
             yield from self._taken(entries[-1], late)
             batch = batch.take(np.flatnonzero(~is_late))
         self._waiting = EventBatch.joined([self._waiting, batch]) if len(self._waiting) else batch

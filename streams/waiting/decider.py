@@ -58,8 +58,15 @@ class InputKeys:
         self._blocks: list[KeyBlock] = []
         self._open = KeyBlock()
         self._said: int | None = None  # the closing key
+        self._said_us = 0  # from when on
         self._below = 0  # events of finished keys since the last one of another key
         self._reached_us: int | None = None
+
+    def measured_anew(self) -> InputKeys:
+        """One that has seen nothing; what was said may still be in force."""
+        found = InputKeys()
+        found._said, found._said_us = self._said, self._said_us
+        return found
 
     def observe(self, chunks: Sequence[KeyChunk], reached_us: int | None) -> None:
         """Take events of one step.
@@ -74,8 +81,8 @@ class InputKeys:
             return
         new, old = fewer(chunks, _CHUNKS_OF_STEP), self._chunks()
         for one in sorted(new, key=attrgetter("last_us")):
-            is_below = self._said is not None and one.greatest <= self._said
-            self._below = self._below + one.events if is_below else 0
+            if self._said is not None and one.first_us > self._said_us:  # before that they were expected
+                self._below = self._below + one.events if one.greatest <= self._said else 0
         found = max(farthest([*old, *new], new), farthest(new, old), *(one.distance for one in new))
         self._open.distance = min(max(self._open.distance, found), GREATEST_NUMBER)
         self._open.events += sum(one.events for one in new)
@@ -107,7 +114,7 @@ class InputKeys:
         least = max(1, figures.room // _WORTH)
         if closing < LEAST_NUMBER or (self._said is not None and closing < self._said + least):
             return None
-        self._said = closing
+        self._said, self._said_us = closing, self._reached_us
         return ClosedKeys(input=name, to=closing, time_us=self._reached_us, seen=self.seen())
 
     def figures(self) -> KeyFigures:
@@ -149,6 +156,7 @@ class InputKeys:
             "blocks": [one.to_json() for one in self._blocks],
             "open": self._open.to_json(),
             "said": self._said,
+            "said_us": self._said_us,
             "below": self._below,
             "reached_us": self._reached_us,
         }
@@ -159,7 +167,8 @@ class InputKeys:
         found = cls()
         found._blocks = [KeyBlock.from_json(one) for one in value["blocks"]]
         found._open = KeyBlock.from_json(value["open"])
-        found._said, found._below, found._reached_us = value["said"], value["below"], value["reached_us"]
+        found._said, found._said_us, found._below = value["said"], value["said_us"], value["below"]
+        found._reached_us = value["reached_us"]
         return found
 
 
@@ -167,7 +176,7 @@ class WaitDecider:
     """Decides for all inputs of a join; each for itself, so it does not matter which one is observed first.
 
     The newest ``BLOCKS`` blocks of at least ``BLOCK_EVENTS`` events are considered, and the events after them. Another
-    version of the join begins from nothing.
+    version of the join is measured anew.
 
     A join that may hold so many events and no more is refused when all its inputs were measured for the first time, if
     more are expected, and at any time if a shard holds more.
@@ -182,13 +191,15 @@ class WaitDecider:
         self._allowed: int | None = None
         self._names: list[str] = []
         self._held: dict[str, int] = {}  # by shard
-        self._is_admitted = self._is_refused = False
+        self._is_admitted = False
 
     def observe(self, summaries: Sequence[Mapping[str, Any]]) -> None:
         """Take what shards observed in one step, in any order, as ``keys_summary`` gives it."""
         latest = max((one["version"] for one in summaries), default=0)
         if latest > self._version:
+            before = self._inputs
             self._begin(latest)
+            self._inputs = {name: one.measured_anew() for name, one in before.items()}
         known = [one for one in summaries if one["version"] == self._version]
         for one in known:
             if "held" in one:
@@ -205,12 +216,13 @@ class WaitDecider:
         found = (self._inputs[name].decide(name) for name in sorted(self._inputs))
         closed = tuple(one for one in found if one is not None)
         refused = self._excess()
-        self._is_refused |= refused is not None
+        if refused is not None:  # when it is resumed, its shards say anew what they hold
+            self._held, self._is_admitted = {}, False
         return KeysClosed(closed, refused) if closed or refused is not None else None
 
     def _excess(self) -> str | None:
         """Why the join may not go on; None: it may."""
-        if self._allowed is None or self._is_refused or not self._held:
+        if self._allowed is None or not self._held:
             return None
         inputs = {name: self._inputs[name].figures() for name in self._names if name in self._inputs}
         predicted = predicted_rows(inputs) if len(inputs) == len(self._names) else None
@@ -238,7 +250,6 @@ class WaitDecider:
             "names": self._names,
             "held": self._held,
             "is_admitted": self._is_admitted,
-            "is_refused": self._is_refused,
         }
 
     @classmethod
@@ -248,7 +259,7 @@ class WaitDecider:
         found._version = value["version"]
         found._inputs = {name: InputKeys.from_json(one) for name, one in value["inputs"].items()}
         found._allowed, found._names, found._held = value["allowed"], value["names"], value["held"]
-        found._is_admitted, found._is_refused = value["is_admitted"], value["is_refused"]
+        found._is_admitted = value["is_admitted"]
         return found
 
 

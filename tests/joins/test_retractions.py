@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -269,3 +270,82 @@ def test_nothing_is_left_of_what_can_no_longer_be_retracted() -> None:
     assert len(run.keys()) == 0
     saved = orjson.loads(run.dump()[1]["ledger"])
     assert saved["keys"] == []
+
+
+PAIR: dict[str, Any] = {
+    "inputs": [{"stream": "a", "as": "o", "window": "5 us"}, {"stream": "b", "as": "p", "window": "5 us"}],
+    "return": {"o": "id(o)", "p": "id(p)"},
+}
+
+
+def some(kind: str, place: int, time_us: int, retracts: str = "") -> Event:
+    """A merged event of the key k, or a retraction."""
+    data = {"type": "T", "data": {"retracts": retracts} if retracts else {}}
+    number = "op".index(kind[0])
+    return Event(id=merged_id(number, place, f"e{place}"), type=kind, time_us=time_us, key="k", data=data)
+
+
+@pytest.mark.parametrize(("retractions", "taken_back"), [("take", []), ("20 us", ["e1"]), ("3 us", [])])
+@pytest.mark.parametrize("memory", [{}, {"memory": {"rows": 1, "spill": True}}])
+def test_what_has_left_its_window_is_taken_back_for_as_long_as_is_declared(
+    retractions: str, taken_back: list[str], memory: dict[str, Any]
+) -> None:
+    inputs = [PAIR["inputs"][0] | {"retractions": retractions}, PAIR["inputs"][1]]
+    run = JoinRun(read_join({**PAIR, "inputs": inputs, **memory}), "j", 1)
+    given_events = [some("o.revocable", 1, 1), some("p", 2, 2), some("o.retracted", 3, 15, "e1")]
+    back, late = list[Event](), list[str]()
+    for event in given_events:
+        output = run.process(EventBatch.from_events([event]))
+        back += output.events.to_events()
+        late += [str(one.event.data["retracts"]) for one in output.late_retractions]
+    made, *back = back
+    assert (made.type, dict(made.data)) == ("j", {"o": "e1", "p": "e2"})
+    assert [(one.type, one.data["retracts"]) for one in back] == [("j.retracted", made.id) for _ in taken_back]
+    assert late == ([] if taken_back else ["e1"])
+    run.advance_time(100)
+    assert len(run.keys()) == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"retractions": "soon"}, "write take or event, or for how long events can be retracted"),
+        ({"retractions": 5}, "write take or event"),
+        ({"retractions": "0 s"}, "write take or event"),
+    ],
+)
+def test_other_words_for_retractions_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(JoinRefused, match=message):
+        read_join({**PAIR, "inputs": [PAIR["inputs"][0] | changes, PAIR["inputs"][1]]})
+
+
+def test_many_inputs_that_may_be_absent_take_no_retractions() -> None:
+    three = [*PAIR["inputs"], {"stream": "c", "as": "q", "window": "5 us"}]
+    assert [one.retractions for one in read_join({**PAIR, "inputs": three, "outer": ["q"]}).inputs] == ["event"] * 3
+    three[0] = three[0] | {"retractions": "take"}
+    assert read_join({**PAIR, "inputs": three}).inputs[0].retractions == "take"
+    with pytest.raises(JoinRefused, match="more than two inputs with 'outer' takes no retractions"):
+        read_join({**PAIR, "inputs": three, "outer": ["q"]})
+
+
+@pytest.mark.parametrize("end", ["p.closed", "finish"])
+@pytest.mark.parametrize("memory", [{}, {"memory": {"rows": 1, "spill": True}}])
+@pytest.mark.parametrize("mark", ["", ".revocable"])
+def test_totals_are_emitted_of_a_key_whose_events_have_all_left_their_windows(
+    end: str, memory: dict[str, Any], mark: str
+) -> None:
+    inputs = [PAIR["inputs"][0], PAIR["inputs"][1] | {"closed_by": {"type": "Last"}}]
+    document = {**PAIR, "inputs": inputs, "emit": "on_close", "return": {"n": "count(o)"}, **memory}
+    run = JoinRun(read_join(document), "j", 1)
+    for place, key in enumerate("abk"):
+        batch = EventBatch.from_events(
+            [
+                Event(id=merged_id(n, place, f"{kind}{key}"), type=kind + mark, time_us=1, key=key, data={"data": {}})
+                for n, kind in enumerate("op")
+            ]
+        )
+        assert len(run.process(batch).events) == 0
+    run.advance_time(50)
+    output = run.finish() if end == "finish" else run.process(EventBatch.from_events([some(end, 9, 60)]))
+    assert [(one.key, one.data["n"]) for one in output.events.to_events()][-1] == ("k", 1)
+    assert len(output.events) == (3 if end == "finish" else 1)

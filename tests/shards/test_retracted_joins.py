@@ -21,6 +21,7 @@ STREAMS = {
     **{name: StreamDeclaration(name=name, derived=True) for name in ("late", "told", "noted", "counted")},
 }
 LATE = "PATTERN p EVENT SEQ(A a, NOT B) WITHIN 1 h RETURN a.n AS n INTO late TYPE Late"
+SEEN = "PATTERN seen EVENT `noted.retracted` r"
 RULES = {"constraints": ["exclusive(B, C)"]}
 WINDOW_S = 9
 TOLD: dict[str, Any] = {
@@ -62,6 +63,7 @@ def begun(shards: int) -> InlineShards:
         inline.say(declaration.name, StreamOn(declaration))
     inline.say("payments", ConstraintsOn(name="payments", version=1, document=RULES))
     inline.say("payments", PatternOn(name="p", version=1, text=LATE))
+    inline.say("noted", PatternOn(name="seen", version=1, text=SEEN))
     for document in (TOLD, NOTED, COUNTED):
         join = KIND.read(document, STREAMS.__getitem__)
         for one in (join, *KIND.parts(join, STREAMS.__getitem__)):
@@ -126,6 +128,10 @@ def test_what_stands_is_the_join_of_what_stands(made: list[tuple[str, str, int]]
     assert sorted((one["data"]["t"], one["data"]["n"]) for one in noted) == sorted(
         (one["id"], note.id) for one in told.values() for note in notes if one["key"] == note.key
     )
+    bodies = [(row.kind, orjson.loads(row.body)) for block in rows for row in block]
+    back = [body["id"] for kind, body in bodies if kind == "derived" and body["type"] == "noted.retracted"]
+    seen = [body["bindings"]["r"][0] for kind, body in bodies if kind == "alert"]
+    assert sorted(seen) == sorted(back)  # by a pattern behind the second join
     codes = [orjson.loads(row.body)["code"] for block in rows for row in block if row.kind == "dead-letter"]
     assert "retraction-late" not in codes
 

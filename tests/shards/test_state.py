@@ -548,6 +548,7 @@ def test_a_record_kind_of_the_log_is_one_that_shards_know():
         "stream-off",
         "constraints-on",
         "lateness",
+        "keys-closed",
     } | patterns | operators | times
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from shards import WAIT, InlineShards, RowBlock, ShardState
@@ -323,6 +323,7 @@ def read_naively(made: Sequence[tuple[str, int, int | None]]) -> tuple[list[tupl
 
 
 @settings(max_examples=100, deadline=None)
+@example([("orders", 0, 0), ("p", 0, 0), ("p", 0, None), ("payments", 1, 0)], 1, set(), None)
 @given(
     st.lists(steps, max_size=40), st.sampled_from([1, 3]), st.sets(st.integers(0, 40)), st.sampled_from([None, 1, 4])
 )

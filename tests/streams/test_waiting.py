@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streams import ENOUGH_EVENTS, KeyMonitor, KeysClosed, WaitDecider, keys_summary
+from streams import ENOUGH_EVENTS, KeyMonitor, KeysClosed, WaitDecider, held_summary, keys_summary
 from streams.waiting.chunks import MOST_CHUNKS, chunks_of, farthest, fewer, joined
 from streams.waiting.decider import BLOCK_EVENTS, InputKeys
 
@@ -176,6 +176,14 @@ def test_some_late_events_do_not_begin_keys_again():
     assert all(closed.to is not None for _, closed in decided(inputs, late))
 
 
+def test_what_a_shard_has_to_catch_up_with_is_not_late() -> None:
+    inputs, rows = InputKeys(), scrambled(1, 0, 8_000, 10)
+    assert decided(inputs, rows[::2], 1_000)
+    assert all(closed.to is not None for _, closed in decided(inputs, rows[1::2], 1_000))
+    again = [(8_000 + time_us, key) for time_us, key in scrambled(2, 0, 2_000, 10)]
+    assert decided(inputs, again)[0][1].to is None
+
+
 # --- all inputs ---------------------------------------------------------------------------------------------------
 
 
@@ -220,3 +228,44 @@ def test_another_version_of_a_join_begins_anew():
     decider.observe([summary(scrambled(1, 0, 500, 50), version=2), summary(scrambled(1, 4_000, 500, 50))])
     assert decider.decide() is None
     assert decider.inputs["o"].figures().events == 500
+    again = [(8_000 + time_us, key) for time_us, key in scrambled(2, 0, 2_000, 10)]
+    decider.observe([summary(again, version=2)])
+    record = decider.decide()
+    assert record is not None
+    assert record.closed[0].to is None, "what the version before had finished may be in force"
+
+
+def held(shard, events, allowed=100):
+    return {**held_summary(1, events, allowed, ["o", "p"]), "shard": shard}
+
+
+def test_a_join_may_be_refused_again_once_it_is_resumed() -> None:
+    decider = WaitDecider()
+    decider.observe([held(0, 90), held(1, 100)])
+    assert decider.decide() is None
+    decider.observe([held(1, 101)])
+    record = decider.decide()
+    assert record is not None
+    assert record.refused == (
+        "it holds 101 events in a shard, and its memory is 100 rows; too little is known of its inputs to finish keys "
+        "of all of them"
+    )
+    assert record.closed == ()
+    decider = WaitDecider.from_json(decider.to_json())
+    decider.observe([summary([(1, 1)])])
+    assert decider.decide() is None
+    decider.observe([held(0, 5), held(1, 300)])
+    assert decider.decide() is not None
+
+
+def test_a_join_is_refused_by_what_is_expected_when_that_is_first_known_and_later_by_what_is_held() -> None:
+    rows = scrambled(1, 0, 4_000, 600)
+    for allowed, is_refused in ((500, True), (2_000, False)):
+        decider = WaitDecider()
+        decider.observe([held(0, 5, allowed), held(1, 5, allowed), summary(rows), summary(rows, "p")])
+        record = decider.decide()
+        assert record is not None
+        assert (record.refused is not None) is is_refused
+        assert len(record.closed) == 2
+    decider.observe([summary([(4_000, 0)]), held(0, 5, allowed)])
+    assert decider.decide() is None, "it is in use by now, and one event is too late"

@@ -164,5 +164,5 @@ def complete(
         return DONE, written, state.nodes[head, MEASURE] - written
     if output.memo.shape[0] < state.nodes.shape[0]:
         return MEMO_FULL, written, np.int64(0)
-    found = count_paths(state, output, head, now, within)
+    found = count_paths(state, output, np.int64(head), now, within)
     return DONE, written, max(found - written, np.int64(0))

@@ -57,6 +57,7 @@ from streams import (
 _CLOSING = np.int8(MARKS.index(CLOSED))
 _RETRACTING = np.int8(MARKS.index(RETRACTED))
 _REVOCABLE = np.int8(MARKS.index(REVOCABLE))  # behind it the same with the mark of the last event
+_NOTHING = np.int8(-1)  # of what does not concern an input
 _IDLE = {"idle_key": np.uint64, "idle_last": np.int64}
 
 
@@ -388,19 +389,10 @@ class JoinInputHost:
         version, body = self.running[name]
         is_here = body["path"] is None  # elsewhere events of one key meet that come from several shards
         ends = (*self.declaration.end_events, ENDED) if body["ends"] and is_here else ()
-        is_part = np.array(
-            [kind != ENDED and (not body["types"] or kind in body["types"]) for kind in batch.type_names], np.bool_
-        )
-        is_last = np.array([kind in body["last"] or kind in ends for kind in batch.type_names], np.bool_)
-        is_retraction = np.array([_takes_back(kind, body) for kind in batch.type_names], np.bool_)
-        is_part &= ~is_retraction
-        rows = np.concatenate(
-            [np.flatnonzero((is_part | is_last | is_retraction)[batch.type_codes]), np.array(finished, np.intp)]
-        )
+        of_types = np.array([_mark_of(kind, body, ends) for kind in batch.type_names], np.int8)
+        rows = np.concatenate([np.flatnonzero((of_types != _NOTHING)[batch.type_codes]), np.array(finished, np.intp)])
         is_closing = np.arange(len(rows)) >= len(rows) - len(finished)
         order = np.argsort(rows, kind="stable")  # of one row: the event, then that its key is finished
-        usual = is_last.astype(np.int8) + (_REVOCABLE if body.get("retracts") else np.int8(0))
-        of_types = np.where(is_retraction, _RETRACTING, np.where(is_part, usual, _CLOSING))
         marks = of_types[batch.type_codes[rows[order]]]
         marks[is_closing[order]] = _CLOSING
         chosen, is_closing = batch.take(rows[order]), is_closing[order]
@@ -409,7 +401,7 @@ class JoinInputHost:
             chosen, rows = _keyed_by(body["path"], chosen)
             sources, marks, is_closing = sources.take(column_of(rows)), marks[rows], is_closing[rows]
         if name in self.monitors:
-            rows, refused = self._watched(name, chosen, marks != _CLOSING)
+            rows, refused = self._watched(name, chosen, ~np.isin(marks, (_CLOSING, _RETRACTING)))
             chosen, sources = chosen.take(rows), sources.take(column_of(rows))
             marks, is_closing = marks[rows], is_closing[rows]
         places = np.zeros(len(chosen), np.uint64)
@@ -446,6 +438,22 @@ class JoinInputHost:
         strangers = np.flatnonzero(is_event & ~is_whole)
         self.refused[name] += len(strangers)
         return np.flatnonzero(is_whole), batch.take(strangers) if len(strangers) else None
+
+
+def _mark_of(event_type: str, body: Mapping[str, Any], ends: Sequence[str]) -> np.int8:
+    """The mark of events of a type in an input, by its place in ``MARKS``.
+
+    Args:
+        event_type: The type.
+        body: Of the input.
+        ends: Types that end a trace.
+    """
+    if _takes_back(event_type, body):
+        return _RETRACTING
+    is_last = event_type in body["last"] or event_type in ends
+    if event_type == ENDED or (body["types"] and event_type not in body["types"]):
+        return _CLOSING if is_last else _NOTHING
+    return np.int8((_REVOCABLE if body.get("retracts") else 0) + is_last)
 
 
 def _takes_back(event_type: str, body: Mapping[str, Any]) -> bool:

@@ -112,6 +112,15 @@ def test_what_is_said_of_a_batch():
     assert said(order="partitioned") == ([None, 3, 5, 7, 7], list(zip((1, 2, 3), each, strict=True)))
 
 
+def test_an_event_below_a_mark_that_was_said_is_kept_back():
+    generator = BufferGenerator(BufferRules(events=2, disorder=3))
+    released = generator.push([10, 12, 8, 9], [0, 1, 2, 3])
+    assert released.late == [HeldEvent(2, 8, 2)]
+    assert [event.key for event in released.events] == [10, 12]
+    assert released.said[-1] == (2, Finished(8))
+    assert generator.held == 1  # 9 is within the disorder
+
+
 def test_events_are_held_no_longer_than_declared():
     generator = BufferGenerator(BufferRules(us=10))
     assert generator.push([1, 2], [100, 109]).events == []

@@ -24,7 +24,7 @@ from joins.punctuations import (
     Scope,
     constant,
 )
-from joins.spilling import SpillingJoin, SpillingRules, Thresholds, default_rows, disk
+from joins.spilling import Component, SpillingJoin, SpillingRules, Thresholds, default_rows, disk
 from joins.spilling.files import ON_DISK, Block, BucketFiles, BucketRows
 from joins.spilling.hints import Hints, inside_of, meets
 from joins.spilling.reference import ReferenceHints, ReferencePairJoin
@@ -347,6 +347,26 @@ def test_what_a_buffer_announces_is_read_back_before_it_comes(tmp_path):
         pairs += len(join.push(ItemColumns.of(rows)).members)
     assert pairs == join.stats.memory_results == 1_000
     assert join.traffic.stalls == 0
+
+
+def test_what_comes_back_carries_its_payload_and_may_leave_again(tmp_path):
+    rules = SpillingRules(buckets=2, carries_payloads=True)
+    played = Played(tmp_path, rules, Thresholds(memory_events=20, block_events=4))
+    played.play([(EVENT, 0, key, 0) for key in range(60)])
+    for low in (0, 30, 0):
+        hint = FinitePunctuation(pattern=Range(low=low, high=low + 9), scope=Scope(events=10))
+        played.play([(HINT, 1, hint, 1), *((EVENT, 1, key, 1) for key in range(low, low + 10))])
+    assert played.join.traffic.read_back >= 20
+    assert played.join.traffic.hits == played.join.traffic.read_back
+    assert len(played.pairs) == 30
+    assert played.join.stats.disk_results == 0
+
+
+def test_without_its_row_in_the_registry_nothing_comes_back(tmp_path):
+    rows = [row for row in default_rows() if Component.READ_BACK not in row.components]
+    join = SpillingJoin(tmp_path, rules=SpillingRules(buckets=4), thresholds=Thresholds(memory_events=2_000), rows=rows)
+    assert phases(join, is_announced=True) == 8_000
+    assert (join.traffic.read_back, join.stats.disk_results > 5_000) == (0, True)
 
 
 def test_a_hint_must_be_about_integers(tmp_path):
