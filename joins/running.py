@@ -176,7 +176,7 @@ class JoinRun:
                 return joined_outputs([*parts, *self._begun_again(number)])
             if self._pager is not None:
                 self._pager.expire(self._join.now_us or time_us)
-            keys = self._ranges.finish(number, KeyRange.from_json(orjson.loads(said)), self._known())
+            keys = self._ranges.finish(number, KeyRange.from_json(orjson.loads(said)), self.keys())
             cuts = [] if self._pager is None else self._pager.cuts(keys)
             parts += [self._closed(part, [number], time_us, Item.REMINDER) for part in np.split(keys, cuts)]
             self._forget_implied()
@@ -232,12 +232,12 @@ class JoinRun:
         if not self._may_have_ranges:
             return
         if self._ranges.are_there and self._join.remembered > self._most_over:
-            self._ranges.prune(self._known())
+            self._ranges.prune(self.keys())
             keys = self._ranges.implied(*self._join.over())
             self._join.drop(keys[~np.isin(keys, np.array([*self._newest_keys.values()], np.uint64))])
             self._most_over = max(_FEW, 2 * self._join.remembered)
         if self._ranges.are_many:
-            self._ranges.prune(self._known())
+            self._ranges.prune(self.keys())
 
     def _processed(self, batch: EventBatch, until_us: int) -> JoinOutput:
         """Take in events the rows of whose keys have room in memory."""
@@ -385,7 +385,7 @@ class JoinRun:
         held = self._held.dump(self._beside.needed())
         sections = {f"join/{name}": array for name, array in arrays.items()}
         if self._may_have_ranges:
-            self._ranges.prune(self._known())
+            self._ranges.prune(self.keys())
             state["ranges"], numbers = self._ranges.dump()
             state["broken"] = self._broken
             if self.body.waits:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from joins import Item, JoinInput, JoinRefused, Why, read_join
@@ -445,7 +445,25 @@ def begun(document: Mapping[str, Any], shards: int) -> InlineShards:
     return inline
 
 
+NEWEST_KEY: dict[str, Any] = {
+    "name": NAME,
+    "inputs": [
+        {"stream": "alarms", "as": "i0", "closed_by": ["end"], "window": "2 us", "type": "A"},
+        {"stream": "alarms", "as": "i1", "closed_by": ["clustered"], "window": "2 us"},
+    ],
+    "return": {"r0": "id(i0)", "r1": "id(i1)", "wi0": "decided_by(i0)", "wi1": "decided_by(i1)"},
+    "outer": ["i0", "i1"],
+}
+"""When the range comes, all events of key 1 have left their windows, and the newest event of i1 is one of them."""
+NEWEST_EVENTS = [
+    ("alarms", Event(id="e00", type="A", time_us=1, key="1", data={"order": "1"})),
+    ("alarms", Event(id="e01", type="B", time_us=3, key="2", data={"order": "2"})),
+    ("alarms", Event(id="e02", type=RANGE, time_us=3, key="1", data={"range": {"to": 1}, "by": ""})),
+]
+
+
 @settings(max_examples=150, deadline=None)
+@example(NEWEST_KEY, NEWEST_EVENTS, 1, set(), None)
 @given(
     documents(),
     events(),
