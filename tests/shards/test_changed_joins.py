@@ -14,12 +14,14 @@ from hypothesis import strategies as st
 from joins import JoinRefused, keeps_rows, read_join
 from shards import InlineShards, RowBlock, ShardState
 from shards.kinds.joins import JoinKind
-from streams import Event, EventBatch, OperatorOn, Tick
+from streams import Event, EventBatch, OperatorOn, Tick, format_time
 from tests.shards.test_random_joins import (
     FAR_US,
     IDLE,
     NAME,
     RANGE,
+    RETRACTED,
+    SEEN,
     STREAMS,
     Naive,
     begun,
@@ -28,6 +30,7 @@ from tests.shards.test_random_joins import (
     events,
     in_order,
     promise_of,
+    takes_back,
     windows,
 )
 
@@ -97,7 +100,8 @@ def read_both(
                 naive.take(number, event)
                 naive.inputs = now
                 continue
-            if event.type not in (IDLE, RANGE) and naive.is_forgotten(number, event):
+            is_event = event.type not in (IDLE, RANGE) and not takes_back(naive.inputs[number], event)
+            if is_event and naive.is_forgotten(number, event):
                 left_out.add(event.id)
                 break
             naive.take(number, event)
@@ -112,8 +116,8 @@ def read_both(
 
 def change(inline: InlineShards, document: Mapping[str, Any]) -> None:
     """Let every shard go on as another version, as the registry says it."""
-    join = KIND.read(document, STREAMS.__getitem__)
-    for one in (join, *KIND.parts(join, STREAMS.__getitem__)):
+    join = KIND.read(document, SEEN.__getitem__)
+    for one in (join, *KIND.parts(join, SEEN.__getitem__)):
         inline.say(one.inputs[0].stream, OperatorOn(replace(one, version=2), "keep"))
 
 
@@ -158,20 +162,24 @@ def run_both(
     return rows + inline.finish()
 
 
-def found_in(rows: Sequence[RowBlock]) -> list[tuple[str, str, list[Any]]]:
-    """Type, time and values of what was derived; the end of the input counts as a finished key."""
+Said = tuple[str, str, list[Any]]
+
+
+def found_in(rows: Sequence[RowBlock]) -> tuple[list[Said], list[Said]]:
+    """Type, time and values of what was derived, and of what was taken back; the end of the input finishes keys."""
     bodies = [orjson.loads(row.body) for block in rows for row in block if row.kind == "derived"]
-    return sorted(
-        (
-            (
-                body["type"],
-                body["time"],
-                ["finished" if one == "end_of_input" else one for one in body["data"].values()],
-            )
-            for body in bodies
-            if body["into"] == NAME and "far-" not in str(body["data"])
-        ),
-        key=str,
+    derived = {body["id"]: body for body in bodies if body["into"] == NAME and "far-" not in str(body["data"])}
+
+    def said(body: Mapping[str, Any]) -> Said:
+        of = derived.get(body["data"].get("retracts"), body)
+        values = ["finished" if one == "end_of_input" else one for one in of["data"].values()]
+        return body["type"], body["time"], values
+
+    every = sorted(map(said, derived.values()), key=str)
+    is_back = [kind.endswith(RETRACTED) for kind, _, _ in every]
+    return (
+        [one for one, back in zip(every, is_back, strict=True) if not back],
+        [one for one, back in zip(every, is_back, strict=True) if back],
     )
 
 
@@ -191,7 +199,11 @@ def test_a_join_that_changes_goes_on_with_what_it_holds(
     rows = run_both(documents, kept, at_us, shards, cuts)
     said = naive.told()
     expected = [(NAME, *one) for one in said[:before]] + [(CHANGED, *one) for one in said[before:]]
-    assert found_in(rows) == sorted(expected, key=str)
+    back = [
+        (f"{NAME if place < before else CHANGED}{RETRACTED}", format_time(when), said[place][1])
+        for when, place in naive.taken_back
+    ]
+    assert found_in(rows) == (sorted(expected, key=str), sorted(back, key=str))
 
 
 TOTALS: dict[str, Any] = {
@@ -227,7 +239,7 @@ def test_totals_that_were_there_go_on_and_others_begin(start: Any, expected: Any
     for made in (payment(4), payment(5, "Last")):
         fed(inline, *made, [])
     rows += inline.finish()
-    data = [values for _, _, values in found_in(rows)]
+    data = [values for _, _, values in found_in(rows)[0]]
     assert data == ([] if expected is None else [list(expected.values())])
 
 
@@ -243,7 +255,7 @@ def test_what_waits_for_the_time_of_others_is_joined_by_the_version_to_come() ->
         change(
             inline, {**document, "type": CHANGED, "inputs": [{**one, "window": "1 us"} for one in document["inputs"]]}
         )
-        found.append(found_in(rows + inline.finish()))
+        found.append(found_in(rows + inline.finish())[0])
     assert found == [[], []]
 
 
