@@ -196,6 +196,7 @@ def largest(rules, *, most, is_claim):
     return [risk for risk in risks if RecallBudget().allows(risk, rules, 900)][-1]
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("most", [1, 3])
 @pytest.mark.parametrize("target", [0.8, 0.95])
 def test_the_target_is_reached_in_95_percent_of_runs_even_if_all_is_spent(most, target):
@@ -207,6 +208,7 @@ def test_the_target_is_reached_in_95_percent_of_runs_even_if_all_is_spent(most, 
     assert min(recall for _, recall in runs) < 1
 
 
+@pytest.mark.compiled
 def test_the_expected_loss_alone_would_not_reach_it():
     """The mistake: half of the runs lose more than they expect."""
     rules = RecallRules(target=0.95, confidence=None)
@@ -234,6 +236,7 @@ def sessions(seed, rules):
         return join.report.measured, purged
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(("target", "least"), [(0.9, 80), (0.97, 1)])
 def test_sessions_keep_their_target_recall(target, least):
     runs = [sessions(seed, RecallRules(target=target)) for seed in range(40)]

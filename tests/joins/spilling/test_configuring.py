@@ -304,6 +304,7 @@ def work_of(folder, purge, configurator=None):
     return join.stats.comparisons + join.stats.scans, pairs, join
 
 
+@pytest.mark.compiled
 def test_a_join_that_tunes_itself_does_about_as_little_work_as_the_best_threshold(tmp_path):
     fixed = {purge: work_of(tmp_path, purge)[:2] for purge in (1, 5, 10, 20, 400)}
     least = min(work for work, _ in fixed.values())

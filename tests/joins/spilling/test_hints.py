@@ -281,6 +281,7 @@ def phases(join, *, is_announced):
     return sum(len(part.members) for part in found)
 
 
+@pytest.mark.compiled
 def test_announcements_save_reads_and_find_pairs_at_once(tmp_path):
     def run(name, *, is_announced):
         join = SpillingJoin(
