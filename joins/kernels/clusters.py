@@ -33,6 +33,7 @@ from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import inlined, routine
 from streams.kernels.slots import find_slot, remove_slot
 
+_FOREVER = np.int64(2**62)  # later than any time
 _TOUCH_BITS = 8  # events that are told apart in when a key was touched: 2 to the power of it
 
 
@@ -54,6 +55,29 @@ def has_closed(lent: JoinState, cluster: np.int64, number: np.int64) -> bool:
 def touch(lent: JoinState, cluster: np.int64) -> None:
     """An item of a key comes."""
     lent.keyed[cluster]["touched"] = np.int32(lent.counters[SEQUENCE] >> _TOUCH_BITS)
+
+
+@inlined
+def first_due(lent: JoinState, rules: Rules) -> tuple[np.int64, np.int64]:
+    """When the first event leaves its window of time, and its input; a later time than any and NIL: none."""
+    due, who = _FOREVER, np.int64(NIL)
+    for number in range(rules.spans_us.shape[0]):
+        first = lent.sides[number]["first"]
+        if rules.spans_us[number] > 0 and first != NIL and lent.nodes[first]["time"] + rules.spans_us[number] < due:
+            due, who = lent.nodes[first]["time"] + rules.spans_us[number], np.int64(number)
+    return due, who
+
+
+@inlined
+def take_head(lent: JoinState, cluster: np.int64, number: np.int64, behind: np.int64) -> bool:
+    """The oldest event of a key leaves its list for the one behind it; whether the input has no more of the key."""
+    lent.lists[cluster, number]["head"] = behind
+    lent.lists[cluster, number]["live"] -= 1
+    if behind != NIL:
+        return False
+    lent.lists[cluster, number]["tail"] = NIL
+    lent.keyed[cluster]["filled"] -= 1
+    return True
 
 
 @routine

@@ -22,6 +22,7 @@ from joins.kernels.clusters import (
     add_node,
     bit_of,
     enter_dead,
+    first_due,
     has_closed,
     leave_dead,
     link_node,
@@ -29,6 +30,7 @@ from joins.kernels.clusters import (
     remove_cluster,
     remove_node,
     say_over,
+    take_head,
     touch,
 )
 from joins.kernels.tables import (
@@ -80,7 +82,6 @@ from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import inlined, kernel, routine
 from streams.kernels.slots import find_slot
 
-_FOREVER = np.int64(2**62)
 _NONE = np.uint64(0)
 
 
@@ -229,12 +230,8 @@ def leave(
     remove_node(borrowed(lent), number, node)
     lent.counters[EXPIRED] += 1
     lent.counters[OPEN_NODES] -= 1
-    lent.lists[cluster, number]["head"] = behind
-    lent.lists[cluster, number]["live"] -= 1
-    if behind != NIL:
+    if not take_head(lent, cluster, number, np.int64(behind)):
         return
-    lent.lists[cluster, number]["tail"] = NIL
-    lent.keyed[cluster]["filled"] -= 1
     lent.seen[cluster, number] = lent.counters[SEQUENCE]
     if is_over(lent, rules, cluster):
         cause = np.uint8(WINDOW_ASSISTED)
@@ -256,11 +253,7 @@ def owed_by(lent: JoinState, number: np.int64) -> np.int64:
 def pass_time(lent: JoinState, rules: Rules, found: Found, now: np.int64, item: np.int64) -> bool:
     """Events leave windows of time, the one that is due first first; False where there is no room."""
     while True:
-        due, who = _FOREVER, np.int64(NIL)
-        for number in range(rules.spans_us.shape[0]):
-            first = lent.sides[number]["first"]
-            if rules.spans_us[number] > 0 and first != NIL and lent.nodes[first]["time"] + rules.spans_us[number] < due:
-                due, who = lent.nodes[first]["time"] + rules.spans_us[number], np.int64(number)
+        due, who = first_due(lent, rules)
         if due > now:
             lent.counters[NOW] = now
             return True

@@ -16,6 +16,7 @@ from joins.kernels.clusters import (
     add_node,
     bit_of,
     enter_dead,
+    first_due,
     has_closed,
     link_node,
     purge_list,
@@ -23,6 +24,7 @@ from joins.kernels.clusters import (
     remove_node,
     report_absent,
     say_over,
+    take_head,
     touch,
 )
 from joins.kernels.tables import (
@@ -73,7 +75,6 @@ from streams.kernels.compiling import inlined, kernel, routine
 from streams.kernels.slots import HOME_BITS, find_slot
 from streams.kernels.slots import fill_slots as fill_slots  # noqa: PLC0414 - Python code of this package calls it, too
 
-_FOREVER = np.int64(2**62)
 _AHEAD = 32  # items
 _MANY = 1 << 15  # slots; fewer, and what belongs to them, are in the cache anyway
 
@@ -146,12 +147,8 @@ def expire(
     lent.counters[OPEN_NODES] -= 1
     if rules.reports_absent[number] and flags & JOINED == 0:
         report_absent(borrowed(lent), borrowed(found), (number, np.int64(sequence)), time_us, item, np.uint8(BY_WINDOW))
-    lent.lists[cluster, number]["head"] = behind
-    lent.lists[cluster, number]["live"] -= 1
-    if behind != NIL:
+    if not take_head(lent, cluster, number, np.int64(behind)):
         return
-    lent.lists[cluster, number]["tail"] = NIL
-    lent.keyed[cluster]["filled"] -= 1
     if has_closed(lent, cluster, number):
         close_key(borrowed(lent), borrowed(rules), borrowed(found), cluster, np.uint8(WINDOW_ASSISTED), time_us, item)
     elif lent.keyed[cluster]["closed"] == np.uint64(0) and lent.keyed[cluster]["filled"] == 0:
@@ -171,11 +168,7 @@ def owed_by_first(lent: JoinState, number: np.int64) -> np.int64:
 def advance_time(lent: JoinState, rules: Rules, found: Found, now: np.int64, item: np.int64) -> bool:
     """Events leave windows of time, the one that is due first first; False where there is no room."""
     while True:
-        due, who = _FOREVER, np.int64(NIL)
-        for number in range(rules.spans_us.shape[0]):
-            first = lent.sides[number]["first"]
-            if rules.spans_us[number] > 0 and first != NIL and lent.nodes[first]["time"] + rules.spans_us[number] < due:
-                due, who = lent.nodes[first]["time"] + rules.spans_us[number], np.int64(number)
+        due, who = first_due(lent, rules)
         if due > now:
             lent.counters[NOW] = now
             return True
