@@ -10,7 +10,7 @@ paged need none and show what the key may touch.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from fastapi import Request
@@ -48,6 +48,7 @@ _OWNED: Mapping[tuple[str, str], tuple[Owner, type[NotFound]]] = {
 }
 _STREAMS = frozenset({("streams", "name"), ("streams", "stream"), ("constraints", "stream"), ("traces", "stream")})
 OWNED_PLACES = _STREAMS | _OWNED.keys()
+_NAMING_PATTERNS = {"/patterns/dry-run": ("name",)}  # members of bodies that name a pattern, beside those everywhere
 _PARTS = frozenset({"delivery_id", "event_type", "key", "version"})  # of what another parameter names
 _OF_EVERYBODY = frozenset({"schemas"})
 _SHOWS_OWN = frozenset({"streams", "patterns", "constraints", "webhooks", "backtests"})
@@ -122,7 +123,7 @@ def _named_in_body(
     stream = document.get("name") if route.path == "/streams" else document.get("stream")
     if isinstance(stream, str) or ("stream" in members and "stream" in document):
         yield stream if isinstance(stream, str) else None  # null is every stream, and what is no text is refused anyhow
-    for pattern in _patterns_in(document, resource):
+    for pattern in _patterns_in(document, resource, _NAMING_PATTERNS.get(route.path, ())):
         _own(services, caller, ("patterns", "name"), pattern)
     if any(_names_file(document.get(member)) for member in members) or "workflow" in members:
         yield None  # files and workflows are of no stream
@@ -135,9 +136,9 @@ def _members(route: APIRoute) -> frozenset[str]:
     return frozenset(form.model_fields) if is_model else frozenset()
 
 
-def _patterns_in(document: Mapping[str, Any], resource: str) -> Iterator[str]:
-    """Names of registered patterns; a backtest names them in objects, and else has their text."""
-    for member in ("pattern", "against"):
+def _patterns_in(document: Mapping[str, Any], resource: str, more: Sequence[str]) -> Iterator[str]:
+    """Names of registered patterns; a backtest names them in objects, and otherwise has their text."""
+    for member in ("pattern", "against", *more):
         value = document.get(member)
         if isinstance(value, dict):
             value = value.get("name")

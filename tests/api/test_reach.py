@@ -9,7 +9,7 @@ from fastapi.routing import APIRoute, iter_route_contexts
 
 from api import create_app
 from api.access.door import OPEN_PATHS
-from api.access.reach import OWNED_PLACES
+from api.access.reach import OWNED_PLACES, _members
 from service.testing import settings_for, sink_row
 from shards import DOCUMENT_KINDS
 
@@ -243,6 +243,32 @@ def test_patterns_of_another_stream_are_not_named_by_the_way(made, clerk, check_
             )
 
 
+def test_a_dry_run_of_a_pattern_of_another_stream_is_not_there(made, clerk, check_problem):
+    for name in ("of_payments", "nothing"):
+        check_problem(
+            clerk.post("/v1/patterns/dry-run", json={"stream": "orders", "name": name}), 404, "unknown-pattern"
+        )
+    assert clerk.post("/v1/patterns/dry-run", json={"stream": "orders", "name": "of_orders"}).status_code == 200
+
+
+def test_every_name_in_a_body_is_checked():
+    """A member of a body that names something registered is known to the rules; this makes somebody think about it."""
+    known = {"stream", "streams", "pattern", "against", "workflow"}  # looked up wherever they are
+    own = {"/keys", "/patterns", "/streams", "/webhooks", "/webhooks/{webhook_id}"}  # name what they make
+    own |= {f"/{kind.plural}" for kind in DOCUMENT_KINDS}
+    found = set()
+    for route in iter_route_contexts(create_app(settings_for("redis://127.0.0.1:1/0")).routes):
+        if isinstance(route.original_route, APIRoute):
+            path = route.original_route.path
+            texts = {
+                name
+                for name in _members(route.original_route)
+                if re.fullmatch(r"name|.*(pattern|stream|join|hook).*", name)
+            }
+            found |= {(path, name) for name in texts - known if path not in own}
+    assert found == {("/patterns/dry-run", "name")}
+
+
 def test_a_name_that_is_taken_elsewhere_does_not_tell_where(made, clerk, check_problem):
     answer = clerk.post("/v1/patterns", json={"stream": "orders", "text": TEXT.format("of_payments")})
     check_problem(answer, 409, "pattern-on-other-stream")
@@ -284,7 +310,7 @@ def test_no_spelling_of_a_body_gets_around(made, clerk, http):
 def test_every_path_says_whose_it_is():
     """A path parameter that the tables do not know shuts out restricted keys; this makes somebody think about it."""
     app = create_app(settings_for("redis://127.0.0.1:1/0"))
-    of_no_stream = {("keys", "key_id"), ("workflows", "name")}
+    of_no_stream = {("keys", "key_id"), ("projects", "name"), ("workflows", "name")}
     parts = {"delivery_id", "event_type", "key", "version"}
     found = set()
     for route in iter_route_contexts(app.routes):
