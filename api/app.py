@@ -38,6 +38,7 @@ from api.routers import (
     operators,
     patterns,
     pipeline,
+    projects,
     punctuations,
     results,
     schemas,
@@ -79,6 +80,7 @@ _RESOURCES: tuple[tuple[ModuleType, Scope], ...] = (
     (webhooks, "patterns"),
     (pipeline, "patterns"),
     (backtests, "patterns"),
+    (projects, "patterns"),
     (keys, "admin"),
     (audit, "admin"),
 )

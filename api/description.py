@@ -46,6 +46,7 @@ TAGS: list[dict[str, Any]] = [
         ("webhooks", "Where to send alerts, and the state of their deliveries."),
         ("pipeline", "The state of the pipeline."),
         ("backtests", "What a pattern would have found in the past."),
+        ("projects", "Which resources each project has made."),
         ("keys", "API keys with scopes."),
         ("audit", "Who changed what."),
         ("health", "Health and readiness; no key is required."),

@@ -123,6 +123,10 @@ class UnknownBacktest(NotFound, code="unknown-backtest"):
     """No backtest with that id."""
 
 
+class UnknownProject(NotFound, code="unknown-project"):
+    """No project of that name was applied."""
+
+
 class UnknownEventType(NotFound, code="unknown-event-type"):
     """A type of events has no schema."""
 
@@ -234,6 +238,10 @@ class BatchTooLarge(LimitExceeded, code="batch-too-large"):
 
 class TooManyEventTypes(LimitExceeded, code="too-many-event-types"):
     """As many types of a stream have schemas as may."""
+
+
+class TooManyProjects(LimitExceeded, code="too-many-projects"):
+    """The service has the maximum number of projects."""
 
 
 class TraceTooLong(LimitExceeded, code="trace-too-long"):

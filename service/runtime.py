@@ -36,6 +36,7 @@ from service.stores import (
     KeyStore,
     LogLimits,
     PipelineStatus,
+    ProjectStore,
     QuestionStore,
     QueueRules,
     RecentStore,
@@ -77,6 +78,7 @@ class Stores:
     delivery_log: DeliveryLog
     webhooks: WebhookStore
     workflows: WorkflowStore
+    projects: ProjectStore
     heartbeat: Heartbeat
     backlog: BacklogStore
     backtests: BacktestStore
@@ -134,6 +136,7 @@ def build_stores(
         delivery_log=DeliveryLog(client),
         webhooks=WebhookStore(client),
         workflows=WorkflowStore(client),
+        projects=ProjectStore(client),
         heartbeat=Heartbeat(client),
         backlog=BacklogStore(client),
         backtests=BacktestStore(client, kept=settings.limits.backtests_kept),

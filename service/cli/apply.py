@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,12 +43,15 @@ def apply(
             help="With --plan: what new and changed patterns add and lose in an event file. Repeatable.",
         ),
     ] = None,
-    prune: Annotated[bool, typer.Option("--prune", help="Delete what the project does not name.")] = False,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Delete what the project has created and no longer names.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Delete streams without asking.")] = False,
     url: Url = None,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
 ) -> None:
-    """Make the running service equal to a project: a folder of documents."""
+    """Make the running service match a project, a folder of documents."""
     if against and not plan:
         raise typer.BadParameter("give --plan, too: nothing is compared while changes are made", param_hint="--against")
     documents = read_project(folder)
@@ -58,7 +62,9 @@ def apply(
             if against:
                 _compare(Comparison(found, documents, folder), against, is_json=is_json)
             raise typer.Exit(bool(found.work))
-        apply_plan(client, found, lambda change: _tell(change, is_json=is_json))
+        if found.deleted_streams and not yes:
+            _confirm(found.deleted_streams)
+        apply_plan(client, found, lambda change: _tell(change, is_json=is_json, is_made=True))
     if not is_json:
         _show_kept(found)
     told.print(f"[green]done[/green]: {_counted(len(found.work), 'change')} made; {_same(found)}")
@@ -75,6 +81,19 @@ def _show(plan: Plan, *, is_json: bool) -> None:
         return
     _show_kept(plan)
     told.print(escape(f"{_counted(len(plan.work), 'change')} to make; {_same(plan)}"))
+
+
+def _confirm(streams: Sequence[str]) -> None:
+    """Ask before streams are deleted with their events.
+
+    Raises:
+        typer.BadParameter: No terminal can answer.
+        typer.Abort: The answer is no.
+    """
+    what = f"the stream{'s'[: len(streams) - 1]} {', '.join(map(printable, streams))}"
+    if not sys.stdin.isatty():
+        raise typer.BadParameter(f"deletes {what}; nothing was changed. Say --yes to delete", param_hint="--prune")
+    typer.confirm(f"Delete {what}, with the events?", abort=True, err=True)
 
 
 def _compare(comparison: Comparison, against: list[str], *, is_json: bool) -> None:
@@ -115,10 +134,10 @@ def _counted(number: int, what: str) -> str:
 def _show_kept(plan: Plan) -> None:
     for change in plan.changes:
         if change.action == "kept":
-            told.notice(f"{printable(change.title)} is not in the project and stays: {change.why}")
+            told.notice(printable(f"{change.title} is not in the project and stays: {change.why}"))
 
 
-def _tell(change: Change, *, is_json: bool) -> None:
+def _tell(change: Change, *, is_json: bool, is_made: bool = False) -> None:
     """One line about a change."""
     if is_json:
         document = {
@@ -131,4 +150,5 @@ def _tell(change: Change, *, is_json: bool) -> None:
         typer.echo(orjson.dumps(document).decode())
         return
     effect = f"; {change.effect}" if change.effect else ""
-    typer.echo(f"{_SIGNS[change.action]} {printable(change.title)}: {change.action}{effect}")
+    word = change.action if change.action != "gone" else "deleted" if is_made else "will be deleted"
+    typer.echo(f"{_SIGNS[change.action]} {printable(change.title)}: {word}{effect}")

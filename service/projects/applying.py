@@ -8,6 +8,7 @@ from http import HTTPStatus
 from service.client import ForestallClient
 from service.errors import CallRefused
 from service.projects.errors import ApplyStopped
+from service.projects.ownership import note_ownership
 from service.projects.planning import Change, Plan, difference
 
 
@@ -26,13 +27,19 @@ def apply_plan(client: ForestallClient, plan: Plan, tell: Callable[[Change], Non
         ApplyStopped: Another one changed something, or the service refuses a change; the changes before it are made,
             and the message says which are not.
     """
-    work = plan.work
+    work, owner = plan.work, plan.ownership
+    left = {change.identity for change in plan.changes if change.wanted is None} & owner.own
+    if owner.own != plan.named | left:
+        note_ownership(client, owner.project, plan.named | left)
     for number, change in enumerate(work):
         try:
             _make(client, change)
         except CallRefused as error:
             raise _stopped(client, work, number, error) from error
         tell(change)
+    deleted = {change.identity for change in work if change.action == "gone"}
+    if deleted:
+        note_ownership(client, owner.project, (plan.named | left) - deleted)
 
 
 def _make(client: ForestallClient, change: Change) -> None:

@@ -35,6 +35,7 @@ class Case:
         document: Where it stands.
         events: By stream, in the order in which they come.
         promises: Ranges of keys that are finished, each with its stream.
+        patterns: Patterns and joins whose results are compared; empty: all.
         is_open: Whether they are the beginning of something.
         expected: Lines by the name of the list of results.
     """
@@ -43,6 +44,7 @@ class Case:
     document: Document
     events: Mapping[str, EventBatch]
     promises: Sequence[tuple[str, Punctuation]]
+    patterns: Sequence[str]
     is_open: bool
     expected: Mapping[str, Sequence[str]]
 
@@ -92,8 +94,18 @@ def run_case(case: Case, project: LocalProject) -> dict[str, list[str]]:
     found = project.run(case.events, promises=case.promises, is_open=case.is_open)
     keys = {key for batch in case.events.values() for key in batch.columns.column("key").to_pylist()}
     short = short_ids(found[EVENTS])
-    lines = {name: sorted(line_of(name, one, short, has_keys=len(keys) > 1) for one in found[name]) for name in LISTS}
-    return {**lines, EVENTS: sorted(event_lines(found[EVENTS]))}
+    chosen = {name: [one for one in found[name] if _is_compared(one, case, project)] for name in (*LISTS, EVENTS)}
+    lines = {name: sorted(line_of(name, one, short, has_keys=len(keys) > 1) for one in chosen[name]) for name in LISTS}
+    return {**lines, EVENTS: sorted(event_lines(chosen[EVENTS]))}
+
+
+def _is_compared(result: Mapping[str, Any], case: Case, project: LocalProject) -> bool:
+    """Whether a result is of one of the patterns that a test names; a deviation is of none, and always compared."""
+    if not case.patterns:
+        return True
+    if "pattern" in result:
+        return result["pattern"] in case.patterns
+    return "data" not in result or result["stream"] in {project.feeds().get(name) for name in case.patterns}
 
 
 def short_ids(events: Sequence[Mapping[str, Any]]) -> dict[str, str]:
@@ -123,9 +135,8 @@ def outcome_of(case: Case, found: Mapping[str, list[str]], seconds: float) -> Ou
 
 
 def expectation(found: Mapping[str, Sequence[str]], case: Case) -> dict[str, list[str]]:
-    """What a test would have to expect: the lists that it names, and those that are not empty."""
-    names = [name for name in (*LISTS, EVENTS) if name in case.expected or found[name]]
-    return {name: list(found[name]) for name in names}
+    """The expectation that a test would meet: the lists that it names, with what was found."""
+    return {name: list(found[name]) for name in (*LISTS, EVENTS) if name in case.expected}
 
 
 def line_of(name: str, one: Mapping[str, Any], short: Mapping[str, str], *, has_keys: bool) -> str:
@@ -189,11 +200,16 @@ def _case(document: Document, project: LocalProject) -> Case:
         expected = {name: sorted(map(_tidy, lines)) for name, lines in body.get("expect", {}).items()}
     except ForestallError as error:
         raise document.refuse(error.message, place) from error
+    for name in body.get("patterns", ()):
+        if name not in project.feeds():
+            advice = did_you_mean(name, project.feeds())
+            raise document.refuse(f"no active pattern or join is called {name!r}{advice}", "patterns")
     return Case(
         name=document.name,
         document=document,
         events=events,
         promises=list(_promises(document, project)),
+        patterns=body.get("patterns", ()),
         is_open=body.get("open", False),
         expected=expected,
     )

@@ -109,6 +109,11 @@ def read_project(folder: Path) -> list[Document]:
             documents += some
             problems += [problem for document in some for problem in _problems(document)]
     problems += _repeated(documents)
+    if not documents and not problems:
+        problems.append(
+            f"{folder} has no documents: no file {', '.join(_SUFFIXES)} with kind and name. To delete all resources of "
+            "a project, leave one document, {kind: project, name: NAME}"
+        )
     if problems:
         raise ProjectRefused.of(problems)
     return documents
@@ -226,6 +231,9 @@ def _validator() -> jsonschema_rs.Draft202012Validator:
 def _repeated(documents: list[Document]) -> Iterator[str]:
     """Documents of one kind and name; event types are told apart by their streams too."""
     known: dict[tuple[str, ...], Document] = {}
+    named = [document for document in documents if document.kind == "project"]
+    for document in named[1:]:
+        yield f"{document.place()}: a project has one name; it is at {named[0].place()} already"
     for document in documents:
         identity = document.kind, document.name, str(document.body.get("stream")) * (document.kind == "event-type")
         first = known.setdefault(identity, document)

@@ -117,6 +117,12 @@ class LocalProject:
         """The names of the streams whose events patterns make."""
         return [name for name, stream in self.streams.items() if stream.declaration.derived]
 
+    def feeds(self) -> dict[str, str]:
+        """The active patterns and joins by name, each with the derived stream that it feeds; empty: none."""
+        patterns = [one.pattern for stream in self.streams.values() for one, _ in stream.patterns]
+        fed = {pattern.name: "" if pattern.into is None else pattern.into.stream for pattern in patterns}
+        return fed | {one.name: one.name for one in self.operators if one.kind == JoinKind.name}
+
     def exercises(self) -> list[str]:
         """What stands for the kernels that a run needs (``streams.compiling``)."""
         of_joins = {EVERY_JOIN} if self.operators else set()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import unified_diff
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -14,9 +14,18 @@ from service.client import ForestallClient
 from service.projects.documents import Document
 from service.projects.errors import ProjectRefused
 from service.projects.joins import Joins
+from service.projects.ownership import Identity, Ownership, project_name, read_ownership
 from service.projects.resources import Form, Found, ResourceKind, Wanted
 from service.projects.results import Patterns, Webhooks
-from service.projects.streams import ConstraintSets, EventTypes, Following, SchemaChecks, Streams, Workflows
+from service.projects.streams import (
+    ConstraintSets,
+    EventTypes,
+    Following,
+    SchemaChecks,
+    Streams,
+    Workflows,
+    stream_uses,
+)
 from streams import DeclarationError
 
 Action: TypeAlias = Literal["new", "changed", "gone", "kept"]
@@ -57,6 +66,11 @@ class Change:
     why: str = ""
 
     @property
+    def identity(self) -> Identity:
+        """Kind and name of the resource."""
+        return self.kind.title, self.name
+
+    @property
     def title(self) -> str:
         """What it is about, in words."""
         return f"{self.kind.title} {self.name}"
@@ -82,15 +96,24 @@ class Plan:
     Attributes:
         changes: In the order in which they are made.
         same: How many documents the service is like already.
+        named: The resources that the project names.
+        ownership: Which resources belong to the project, and which to others.
     """
 
     changes: Sequence[Change]
     same: int
+    named: frozenset[Identity]
+    ownership: Ownership
 
     @property
     def work(self) -> list[Change]:
         """What is to be done."""
         return [change for change in self.changes if change.action != "kept"]
+
+    @property
+    def deleted_streams(self) -> list[str]:
+        """The streams that are deleted, with their events."""
+        return [change.name for change in self.work if change.action == "gone" and isinstance(change.kind, Streams)]
 
 
 def plan_project(client: ForestallClient, documents: Sequence[Document], folder: Path, *, is_pruned: bool) -> Plan:
@@ -100,7 +123,7 @@ def plan_project(client: ForestallClient, documents: Sequence[Document], folder:
         client: Of the service.
         documents: Of the project.
         folder: Of the project.
-        is_pruned: Whether what the project does not name is to be deleted.
+        is_pruned: Whether resources of the project that its documents no longer name are deleted.
 
     Raises:
         ProjectRefused: A document cannot be meant so, or asks for what cannot be changed.
@@ -123,8 +146,15 @@ def plan_project(client: ForestallClient, documents: Sequence[Document], folder:
     if problems:
         raise ProjectRefused.of(problems)
     other = {id(change.wanted.document) for change in changes if change.wanted is not None}
-    gone = _gone(client, wanted, is_pruned=is_pruned)
-    return Plan(changes=[*changes, *gone], same=sum(one.kind != "test" for one in documents) - len(other))
+    named = frozenset((one.kind.title, one.name) for one in wanted)
+    ownership = read_ownership(client, project_name(documents, folder))
+    gone = list(_gone(client, named, ownership, is_pruned=is_pruned))
+    return Plan(
+        changes=[*changes, *_without_used_streams(client, gone, named)],
+        same=sum(one.kind not in ("test", "project") for one in documents) - len(other),
+        named=named,
+        ownership=ownership,
+    )
 
 
 def wanted_of(documents: Sequence[Document], folder: Path) -> list[Wanted]:
@@ -160,15 +190,30 @@ def difference(before: Form | None, after: Form | None) -> list[str]:
     return [line for line in lines if not line.startswith(("---", "+++", "@@"))]
 
 
-def _gone(client: ForestallClient, wanted: Sequence[Wanted], *, is_pruned: bool) -> Iterator[Change]:
-    """What a service has and the project does not name, in the order in which it can be deleted."""
-    named = {(one.kind.title, one.name) for one in wanted}
+def _gone(
+    client: ForestallClient, named: frozenset[Identity], ownership: Ownership, *, is_pruned: bool
+) -> Iterator[Change]:
+    """The resources of a service that the project does not name, in the order in which they can be deleted."""
     for kind in reversed(KINDS):
         for name in kind.names(client):
             found = None if (kind.title, name) in named else kind.find(client, name)
             if found is not None:
-                why = kind.cannot_go if is_pruned else "--prune deletes it"
+                why = ownership.why_kept((kind.title, name)) or ("" if is_pruned else "--prune deletes it")
+                why = kind.cannot_go or why
                 yield Change(action="kept" if why else "gone", kind=kind, name=name, wanted=None, found=found, why=why)
+
+
+def _without_used_streams(
+    client: ForestallClient, gone: Sequence[Change], named: frozenset[Identity]
+) -> Iterator[Change]:
+    """Keep the streams that resources outside of the plan use, as the service would refuse to delete them."""
+    leaving = {change.identity for change in gone if change.action == "gone"}
+    for change in gone:
+        uses: list[str] = []
+        if change.action == "gone" and isinstance(change.kind, Streams) and change.found is not None:
+            used = stream_uses(client, change.name, change.found)
+            uses = [f"{kind} {name}" for kind, name in used if (kind, name) not in leaving | named]
+        yield replace(change, action="kept", why=f"in use by {', '.join(uses)}") if uses else change
 
 
 class _Dumper(yaml.SafeDumper):

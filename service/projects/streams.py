@@ -12,6 +12,7 @@ from constraints import parse_constraints, to_document
 from service.client import ForestallClient, part
 from service.projects.documents import Document
 from service.projects.resources import Files, Form, Found, ResourceKind, Wanted, tag_of
+from shards.kinds.joins import merged_stream
 from streams import CHANGEABLE, ForestallError, StreamDeclaration
 
 _BESIDE = ("schemas", "workflow")
@@ -46,8 +47,9 @@ class Streams(ResourceKind):
         return found == wanted.form or (wanted.is_implied and found.get("derived", False))
 
     def names(self, client: ForestallClient) -> list[str]:
-        """All streams."""
-        return [item["name"] for item in client.get("/streams")["items"]]
+        """All streams but those inside of joins, which belong to their joins."""
+        internal = {merged_stream(item["name"]) for item in client.get("/joins")["items"]}
+        return [item["name"] for item in client.get("/streams")["items"] if item["name"] not in internal]
 
     def find(self, client: ForestallClient, name: str) -> Found | None:
         """A declaration."""
@@ -259,6 +261,20 @@ class ConstraintSets(ResourceKind):
         """Upload an empty set."""
         stream = found.at.rpartition("/")[2]
         client.change("POST", "/constraints", found.tag, params={"stream": stream}, json={"constraints": []})
+
+
+def stream_uses(client: ForestallClient, name: str, found: Found) -> list[tuple[str, str]]:
+    """Kind and name, as projects call them, of each resource that keeps a stream from being deleted."""
+    answer = client.change("DELETE", found.at, found.tag, params={"dry_run": "true"})
+    of_stream = {"constraints": (ConstraintSets.title, name), "workflow": (Following.title, name)}
+    uses: list[tuple[str, str]] = []
+    for item in answer["items"]:
+        kind = item["kind"]
+        if kind == "event-type":
+            uses.append((EventTypes.title, f"{name}/{item['name']}"))
+        elif item["state"] != "retired":
+            uses.append(of_stream.get(kind, (kind, item["name"])))
+    return uses
 
 
 def _declared(members: dict[str, Any]) -> Form:

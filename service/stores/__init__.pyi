@@ -36,6 +36,7 @@ from .registry.forms import OperatorDraft, PatternDraft
 from .registry.keys import ApiKey, KeyStore, Scope
 from .registry.life_cycle import Action
 from .registry.operators import Operators
+from .registry.projects import ProjectRecord, ProjectStore
 from .registry.registered import (
     ConstraintsDraft,
     Feeder,
@@ -132,6 +133,8 @@ __all__ = [
     "Outcome",
     "PatternDraft",
     "PipelineStatus",
+    "ProjectRecord",
+    "ProjectStore",
     "QuestionStore",
     "QueueRules",
     "Receipt",

@@ -130,6 +130,38 @@ def test_what_was_found_is_written_after_asking(folder, call, monkeypatch, text)
     assert call("test", str(folder))[0] == 0
 
 
+NAMED = """
+kind: test
+name: one pattern
+patterns: [p]
+events: A1 B2
+expect:
+  alerts: [p a=A1 b=B2]
+"""
+
+
+def test_a_test_is_of_the_patterns_that_it_names(folder, call, monkeypatch):
+    (folder / "cases.yaml").write_text(NAMED)
+    assert call("test", str(folder))[:2] == (0, "passed  one pattern\n")
+    (folder / "cases.yaml").write_text(NAMED.replace("patterns: [p]\n", ""))
+    assert "! free a=A1 b=B2" in " ".join(call("test", str(folder))[1].split())
+    (folder / "cases.yaml").write_text(NAMED.replace("[p]", "[pp]"))
+    status, _, err = call("test", str(folder))
+    said = " ".join(err.split())
+    assert (status, "cases.yaml:4: no active pattern or join is called 'pp'" in said) == (2, True), said
+
+
+def test_an_update_writes_the_lists_that_the_test_names_only(folder, call, monkeypatch):
+    """The pattern ``soon`` times out, and p terminates early at X: neither is written."""
+    (folder / "cases.yaml").write_text("kind: test\nname: new\nevents: A1 X5\nexpect:\n  timeouts: []\n")
+    monkeypatch.setattr("typer.confirm", lambda *_, **__: True)
+    assert call("test", str(folder), "--update")[0] == 1
+    written = (folder / "cases.yaml").read_text()
+    assert "soon a=A1" in written
+    assert "ended" not in written
+    assert call("test", str(folder))[0] == 0
+
+
 @pytest.mark.parametrize(
     ("case", "said"),
     [

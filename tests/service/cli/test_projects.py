@@ -224,19 +224,6 @@ def test_event_time_of_a_stream_is_changed_and_what_is_left_out_is_as_usual(serv
     assert applied(service, project) == []
 
 
-def test_a_stream_that_is_not_named_is_deleted_with_what_is_on_it(service, project):
-    applied(service, project)
-    service.post("/streams", {"name": "other"})
-    service.post("/constraints", {"stream": "other", "constraints": [{"prior": ["A", "B"]}]})
-    service.post("/patterns", {"stream": "other", "text": "PATTERN far EVENT A a"})
-    assert applied(service, project, is_pruned=True) == [
-        ("gone", "pattern far"),
-        ("gone", "constraint set other"),
-        ("gone", "stream other"),
-    ]
-    assert [stream["name"] for stream in service.get("/streams")["items"]] == ["clicks", "orders"]
-
-
 def test_of_two_who_apply_at_the_same_time_one_is_stopped_with_the_difference(service, project):
     applied(service, project)
     text = project / "patterns/lost.pattern"

@@ -1,0 +1,37 @@
+"""Projects: which resources each of them has made, so that one does not delete those of another."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+
+from api.schemas.projects import ProjectList, ProjectModel, ProjectResources
+from api.services import Served
+
+router = APIRouter(prefix="/projects", tags=["projects"])
+
+ProjectName = Annotated[str, Path(min_length=1, max_length=200, description="The project.")]
+
+
+@router.get("", summary="List the projects")
+def list_projects(services: Served) -> ProjectList:
+    """All projects that were applied, by name, each with its resources."""
+    return ProjectList(items=[ProjectModel.from_domain(record) for record in services.stores.projects.all()])
+
+
+@router.get("/{name}", summary="Look up a project")
+def get_project(name: ProjectName, services: Served) -> ProjectModel:
+    """The resources of a project."""
+    return ProjectModel.from_domain(services.stores.projects.get(name))
+
+
+@router.put("/{name}", summary="Set the resources of a project")
+def put_project(name: ProjectName, wanted: ProjectResources, services: Served) -> ProjectModel:
+    """Note which resources a project has made; an empty list forgets the project.
+
+    `forestall apply` writes the list, and with `--prune` deletes only resources of it that no other project lists.
+    """
+    record = wanted.to_domain(name, services.clock.now_us())
+    services.stores.projects.put(record)
+    return ProjectModel.from_domain(record)

@@ -1,0 +1,52 @@
+"""Projects on the wire."""
+
+from __future__ import annotations
+
+from typing import Annotated, Self
+
+from pydantic import ConfigDict, Field
+
+from api.wire import WireModel
+from service import ProjectRecord
+from streams import format_time
+
+_MOST = 20_000
+
+
+class ProjectResource(WireModel):
+    """A resource of a project."""
+
+    kind: Annotated[str, Field(min_length=1, max_length=100)]
+    name: Annotated[str, Field(min_length=1, max_length=500, description="Of an event type: stream/type.")]
+
+
+class ProjectResources(WireModel):
+    """The resources of a project."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"resources": [{"kind": "stream", "name": "orders"}]}]})
+
+    resources: list[ProjectResource] = Field(max_length=_MOST)
+
+    def to_domain(self, name: str, now_us: int) -> ProjectRecord:
+        """The record to store."""
+        resources = sorted({(one.kind, one.name) for one in self.resources})
+        return ProjectRecord(name=name, resources=resources, applied_us=now_us)
+
+
+class ProjectModel(ProjectResources):
+    """A project that was applied."""
+
+    name: str
+    applied_at: str = Field(description="Time of the last change of the list.")
+
+    @classmethod
+    def from_domain(cls, record: ProjectRecord) -> Self:
+        """The wire form of a project."""
+        resources = [ProjectResource(kind=kind, name=name) for kind, name in record.resources]
+        return cls(name=record.name, resources=resources, applied_at=format_time(record.applied_us))
+
+
+class ProjectList(WireModel):
+    """All projects."""
+
+    items: list[ProjectModel]

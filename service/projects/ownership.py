@@ -1,0 +1,63 @@
+"""Which resources of a service belong to which project, as the service has noted it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from service.client import ForestallClient, part
+from service.projects.documents import Document
+
+Identity: TypeAlias = tuple[str, str]
+"""Kind and name of a resource."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ownership:
+    """The resources of a project and those of the other projects.
+
+    Attributes:
+        project: Name of the project.
+        own: Resources that the project has made or named when it was applied last.
+        others: Resources of other projects, each with the names of those projects.
+    """
+
+    project: str
+    own: frozenset[Identity]
+    others: dict[Identity, list[str]]
+
+    def why_kept(self, resource: Identity) -> str:
+        """Why a resource that the project does not name is not deleted; empty: the project may delete it."""
+        if resource not in self.own:
+            owners = self.others.get(resource)
+            return f"it belongs to the project {', '.join(owners)}" if owners else "it was made outside of this project"
+        if resource in self.others:
+            return f"the project {', '.join(self.others[resource])} has it, too"
+        return ""
+
+
+def project_name(documents: Sequence[Document], folder: Path) -> str:
+    """The name of a project: that of its document of the kind project, else that of its folder."""
+    return next((one.name for one in documents if one.kind == "project"), folder.resolve().name or "project")
+
+
+def read_ownership(client: ForestallClient, project: str) -> Ownership:
+    """What the service has noted about projects."""
+    own: frozenset[Identity] = frozenset()
+    others: dict[Identity, list[str]] = {}
+    for item in client.get("/projects")["items"]:
+        resources = [(one["kind"], one["name"]) for one in item["resources"]]
+        if item["name"] == project:
+            own = frozenset(resources)
+        else:
+            for resource in resources:
+                others.setdefault(resource, []).append(item["name"])
+    return Ownership(project=project, own=own, others=others)
+
+
+def note_ownership(client: ForestallClient, project: str, resources: Iterable[Identity]) -> None:
+    """Let the service note which resources a project has."""
+    body = [{"kind": kind, "name": name} for kind, name in sorted(set(resources))]
+    client.put(f"/projects/{part(project)}", {"resources": body})
