@@ -111,6 +111,60 @@ def test_an_interrupted_task_emits_nothing() -> None:
     assert words(START + tasks("A B C") + boundary("x", "A"), "s>A>B x>C") == {"A B", "C"}
 
 
+CAUGHT = (
+    START
+    + tasks("A B")
+    + '<intermediateCatchEvent id="x" name="Paid in full"><{}EventDefinition/></intermediateCatchEvent>'
+)
+NAMED_THROW = (
+    START
+    + tasks("A B")
+    + '<intermediateThrowEvent id="x" name="Sent"><messageEventDefinition/></intermediateThrowEvent>'
+)
+
+
+def mapped(body: str, arrows: str, **mapping: str | None) -> set[str]:
+    model = read(process(body, arrows), mapping={name.replace("_", " "): label for name, label in mapping.items()})
+    assert not [notice for notice in model.notices if "the mapping names" in notice.message]
+    return {word.replace("Paid in full", "paid") for word in words_of(model)}
+
+
+@pytest.mark.parametrize("trigger", ["message", "timer", "signal", "conditional"])
+def test_a_catch_event_with_a_name_may_be_an_event_and_a_mapping_decides(trigger: str) -> None:
+    body = CAUGHT.format(trigger)
+    assert mapped(body, "s>A>x>B") == {"A paid B", "A B"}
+    assert mapped(body, "s>A>x>B", Paid_in_full="Payment") == {"A Payment B"}
+    assert mapped(body, "s>A>x>B", x="Payment") == {"A Payment B"}
+    assert mapped(body, "s>A>x>B", x=None) == {"A B"}
+    assert notices_of(body, "s>A>x>B") == [
+        (
+            "x: intermediate catch event 'Paid in full' (x) may emit 'Paid in full' or not; "
+            "a mapping says that it always does (Paid in full: EVENT_TYPE) or never (Paid in full: null)"
+        )
+    ]
+
+
+def test_a_catch_event_with_a_name_is_drawn_with_its_event_type() -> None:
+    model = read(process(CAUGHT.format("message"), "s>A>x>B"), mapping={"x": "Payment"})
+    assert "Payment" in str(model.source)
+
+
+def test_a_throw_event_is_an_event_on_request() -> None:
+    assert mapped(NAMED_THROW, "s>A>x>B") == {"A B"}
+    assert mapped(NAMED_THROW, "s>A>x>B", Sent="Sent") == {"A Sent B"}
+
+
+def test_events_after_an_event_based_gateway_are_alternatives() -> None:
+    caught = [
+        f'<intermediateCatchEvent id="{one}" name="{one}"><messageEventDefinition/></intermediateCatchEvent>'
+        for one in ("yes", "no")
+    ]
+    body = START + tasks("A B C") + '<eventBasedGateway id="g"/>' + "".join(caught)
+    model = read(process(body, "s>A>g>yes>B g>no>C"), mapping={"yes": "yes", "no": "no"})
+    assert words_of(model) == {"A yes B", "A no C"}
+    assert words(body, "s>A>g>yes>B g>no>C") == {"A yes B", "A B", "A no C", "A C"}
+
+
 def test_a_boundary_event_without_flow_ends() -> None:
     assert words(START + tasks("A B") + boundary("x", "A"), "s>A>B") == {"A B", ""}
 
@@ -145,13 +199,19 @@ def test_a_silent_task_with_a_boundary_event_is_no_event_but_can_be_left() -> No
 @pytest.mark.parametrize("host", ["", "s", "absent"])
 def test_a_boundary_event_needs_an_activity(host: str) -> None:
     assert problems_of(START + tasks("A") + boundary("x", host), "s>A x>A") == [
-        ("x", f"boundary event (x) is on '{host}' (attachedToRef), which is not an activity of the same level")
+        (
+            "x",
+            (
+                f"boundary event (x) is on '{host}' (attachedToRef), which is not an activity of the same level; "
+                "attach it to one"
+            ),
+        )
     ]
 
 
 def test_no_flow_leads_to_a_boundary_event() -> None:
     found = problems_of(START + tasks("A B") + boundary("x", "A"), "s>A s>x")
-    assert ("x", "a flow leads to boundary event (x); none can") in found
+    assert ("x", "a flow leads to boundary event (x); remove it, or use an intermediate event") in found
 
 
 # Errors, escalations, cancellations
@@ -299,17 +359,23 @@ def test_terminate_in_an_event_sub_process_ends_only_that() -> None:
 def test_event_sub_processes_must_say_when_they_start() -> None:
     none = sub_process("watch", tasks("X"), attributes='triggeredByEvent="true"')
     assert problems_of(START + tasks("A") + none, "s>A") == [
-        ("watch", "event sub-process (watch) has no start event, so nothing says when it happens")
+        ("watch", "event sub-process (watch) has no start event; add one that says when it happens")
     ]
     mixed = watching("", event("startEvent", "w2", "", 'isInterrupting="false"') + tasks("X"), "w>X w2>X")
     assert problems_of(START + tasks("A") + mixed, "s>A") == [
-        ("watch", "event sub-process (watch) has start events that interrupt and others that do not")
+        (
+            "watch",
+            (
+                "event sub-process (watch) has start events that interrupt and others that do not; "
+                "draw two event sub-processes"
+            ),
+        )
     ]
 
 
 def test_no_flow_leads_to_an_event_sub_process() -> None:
     found = problems_of(START + watching("", tasks("X"), "w>X"), "s>watch")
-    assert ("watch", "event sub-process (watch) starts by an event; no flow leads to or from it") in found
+    assert ("watch", "event sub-process (watch) starts by an event; remove the flows to and from it") in found
 
 
 # Links

@@ -55,12 +55,26 @@ def test_a_process_is_chosen_by_id_or_by_its_pool(chosen: str, found: str) -> No
 
 def test_several_processes_are_refused_with_the_list() -> None:
     assert problems_of(*THREE) == [
-        ("", "the file has 3 processes; choose one by its id: 'p1' (Our shop), 'p2' (Buying), 'p3' (Customer)")
+        (
+            "",
+            (
+                "the file has 3 processes, 3 with activities; choose one by its id (--process): "
+                "'p1' (Our shop), 'p2' (Buying), 'p3' (Customer)"
+            ),
+        )
     ]
 
 
+def test_of_several_processes_the_only_one_with_activities_is_read() -> None:
+    other = process('<startEvent id="t"/><endEvent id="u"/>', "t>u", identity="q")
+    model = read(process(tasks("A")), other)
+    assert words_of(model) == {"A"}
+    (notice,) = (notice for notice in model.notices if "this process is read" in notice.message)
+    assert str(notice) == "p: this process is read; the others of the file, 'q', have no activities"
+
+
 def test_a_wrong_choice_is_refused_with_the_list() -> None:
-    listed = "the file has 'p1' (Our shop), 'p2' (Buying), 'p3' (Customer)"
+    listed = "choose one of 'p1' (Our shop), 'p2' (Buying), 'p3' (Customer)"
     assert problems_of(*THREE, process="p9") == [("", f"there is no process 'p9'; {listed}")]
     assert problems_of(*THREE, process="Customer") == [("", f"2 processes are called 'Customer'; {listed}")]
     assert problems_of(*THREE, process="Bank") == [("", f"there is no process 'Bank'; {listed}")]
@@ -74,8 +88,8 @@ def test_processes_without_flow_nodes_do_not_count() -> None:
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ((), "the file has no process"),
-        ((process(""),), "no process of the file has any activity, event or gateway in it"),
+        ((), "the file has no process; save it as BPMN 2.0 with the process, not the collaboration alone"),
+        ((process(""),), "no process of the file has an activity, event or gateway; export the file with its elements"),
         (('<choreography id="c"/>',), "the file has a choreography, which is not read; a process with activities is"),
         (
             ('<collaboration id="c"><conversation id="t"/></collaboration>',),
@@ -145,12 +159,12 @@ def test_unknown_elements_are_left_out_with_a_notice() -> None:
 def test_unknown_elements_that_flows_touch_are_refused() -> None:
     body = START + tasks("A") + '<oddity id="o"/>' + flow("f1", 'sourceRef="A" targetRef="o"')
     (element, message), *_ = problems_of(process(body, "s>A"))
-    assert (element, message) == ("o", "<oddity> is not known here, and flows touch it")
+    assert (element, message) == ("o", "<oddity> is not known here, and flows touch it; use a task")
 
 
 def test_choreography_activities_are_refused() -> None:
     assert problems_of(process(tasks("A") + '<choreographyTask id="t"/>')) == [
-        ("t", "<choreographyTask> is part of a choreography, which is not read")
+        ("t", "<choreographyTask> is part of a choreography, which is not read; draw it as a task")
     ]
 
 
@@ -238,7 +252,7 @@ def test_flows_need_no_id() -> None:
 def test_nodes_of_one_id_are_refused_where_flows_name_it() -> None:
     body = START + '<task id="A" name="first"/><task id="A" name="second"/>'
     assert problems_of(process(body, "s>A")) == [
-        ("A", "task 'second' (A) and task 'first' (A) have one id, and flows name it")
+        ("A", "task 'second' (A) and task 'first' (A) have one id, and flows name it; give each its own")
     ]
 
 

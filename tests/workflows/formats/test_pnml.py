@@ -311,7 +311,6 @@ REFUSED = [
         "belongs to a high-level",
     ),
     (document(LINE + ARCS + '<place id="i"/>'), "i", "the id is given twice"),
-    (document(LINE + ARCS + '<arc id="a1" source="i" target="t"/>'), "a1", "the id is given twice"),
     (document(LINE + ARCS + "<place/>"), "", "a place has no id"),
     (document(LINE + ARCS + '<arc id="x" source="i"/>'), "x", "an arc needs a source and a target"),
     (
@@ -397,6 +396,16 @@ REFUSED = [
 ]
 
 
+@pytest.mark.parametrize("ids", [("a", "a"), ("", ""), ("i", "t")])
+def test_arcs_without_or_with_equal_ids_are_read(ids: tuple[str, str]) -> None:
+    arcs = f'<arc id="{ids[0]}" source="i" target="t"/><arc id="{ids[1]}" source="t" target="o"/>'
+    model = read_pnml(document(LINE + arcs.replace(' id=""', "")).encode(), ReadOptions())
+    said = [str(notice) for notice in model.notices if "initial marking" not in notice.message]
+    assert said == ["a: the id is given twice; the arc is read without it"] * (ids[0] == "a")
+    assert isinstance(model.source, WorkflowNet)
+    assert (len(model.source.transitions), model.source.initial, model.source.finals) == (1, (0,), ((1,),))
+
+
 @pytest.mark.parametrize(("text", "element", "message"), REFUSED)
 def test_what_is_wrong_is_said_with_its_id(text: str, element: str, message: str) -> None:
     problems = problems_of(text)
@@ -429,7 +438,7 @@ BOMBS = {
         + ARCS
         + ARCS
         + "".join(f'<referencePlace id="r{n}" ref="r{n + 1}"/>' for n in range(30_000))
-        + '<place id="r30000"/>'
+        + '<place id="r30000"/>' * 2
     ).encode(),
     "long ids": document(f'<arc id="{"x" * 900_000}" source="a" target="b"/>').encode(),
 }

@@ -16,7 +16,9 @@ MOST_REPETITIONS = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labels:
-    """The event types of activities: by the mapping, where it has the id or else the name; else the name, else the id.
+    """The event types of activities and intermediate events.
+
+    An activity emits what the mapping says for its id, else for its name; else its name, else its id.
 
     Attributes:
         mapping: From ids and names to event types; None is silent.
@@ -37,6 +39,10 @@ class Labels:
         """The event type; None: it emits none."""
         name = name_of(element)
         return event_type(self.mapping, id_of(element), name, name or id_of(element))
+
+    def mapped_label(self, element: Element) -> str | None:
+        """The event type that the mapping says; None: none."""
+        return event_type(self.mapping, id_of(element), name_of(element), None)
 
 
 def repeat_of(element: Element, is_single: bool, least: int, findings: Findings) -> Repeat | None:

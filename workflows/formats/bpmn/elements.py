@@ -46,6 +46,7 @@ EVENTS = MappingProxyType(
         "boundaryEvent": "boundary event",
     }
 )
+INTERMEDIATE = frozenset({"intermediateCatchEvent", "intermediateThrowEvent", "implicitThrowEvent"})
 _WITHOUT_MEANING = frozenset(
     """
     incoming outgoing sequenceFlow laneSet dataObject dataObjectReference dataStore dataStoreReference dataInput

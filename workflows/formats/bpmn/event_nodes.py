@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from xml.etree.ElementTree import Element
 
+from workflows.formats.bpmn.activities import Labels
 from workflows.formats.bpmn.document import Document
 from workflows.formats.bpmn.draft import Draft, Port
 from workflows.formats.bpmn.elements import describe, id_of, kind_of, name_of
@@ -20,15 +22,19 @@ class EventReader:
 
     Args:
         document: The file.
+        labels: The event types of intermediate events.
         findings: Told of what is left out or wrong.
 
     Attributes:
         thrown: The exits that events throw.
+        labels: Id of an intermediate event of the process itself -> the event type that it emits.
     """
 
-    def __init__(self, document: Document, findings: Findings) -> None:
+    def __init__(self, document: Document, labels: Labels, findings: Findings) -> None:
         self.thrown: set[str] = set()
+        self.labels: dict[str, str] = {}
         self._document = document
+        self._labels = labels
         self._findings = findings
         self._compensations: dict[str, str] = {}
 
@@ -58,7 +64,41 @@ class EventReader:
         elif kind in ("intermediateThrowEvent", "implicitThrowEvent"):
             self._add_throw(draft, level, element)
         else:
-            self._pass(draft, level, element, self._node(level, element, NodeKind.SILENT))
+            self._add_catch(draft, level, element)
+
+    def _add_catch(self, draft: Draft, level: Level, element: Element) -> None:
+        """A catch event: the event that the mapping says; with a name alone an event that may be emitted or not."""
+        name = name_of(element)
+        if self._labels.is_mapped(element) or not name or link_of(element, self._document) is not None:
+            self._pass(draft, level, element, self._mapped_node(level, element))
+            return
+        self._note_label(level, element, name)
+        self._findings.note(
+            id_of(element),
+            f"{describe(element)} may emit {name!r} or not; a mapping says that it always does "
+            f"({name}: EVENT_TYPE) or never ({name}: null)",
+        )
+        choice = draft.add(self._node(level, element, NodeKind.EXCLUSIVE))
+        caught = Node(
+            id=f"{choice.id}#event", kind=NodeKind.ACTIVITY, name=name, label=name, described=choice.described
+        )
+        after = Node(id=f"{choice.id}#after", kind=NodeKind.SILENT, described=choice.described)
+        draft.connect(Port(node=choice), draft.add(caught).id)
+        draft.connect(Port(node=choice), after.id)
+        draft.connect(Port(node=caught), after.id)
+        self._pass(draft, level, element, after)
+
+    def _mapped_node(self, level: Level, element: Element) -> Node:
+        """An intermediate event that emits what the mapping says."""
+        label = self._labels.mapped_label(element)
+        if label is None:
+            return self._node(level, element, NodeKind.SILENT)
+        self._note_label(level, element, label)
+        return replace(self._node(level, element, NodeKind.ACTIVITY), label=label)
+
+    def _note_label(self, level: Level, element: Element, label: str) -> None:
+        if not level.scope.prefix:
+            self.labels[id_of(element)] = label
 
     def _add_start(self, draft: Draft, level: Level, element: Element) -> None:
         start = self._node(level, element, NodeKind.START)
@@ -97,7 +137,7 @@ class EventReader:
         if first_of(triggers, ("link",)) is not None:
             self._add_link(draft, level, element)
         elif not self._throw(draft, level, element, triggers):
-            self._pass(draft, level, element, self._node(level, element, NodeKind.SILENT))
+            self._pass(draft, level, element, self._mapped_node(level, element))
 
     def _add_link(self, draft: Draft, level: Level, element: Element) -> None:
         own, prefix = id_of(element), level.scope.prefix

@@ -67,7 +67,10 @@ def interrupts(element: Element, findings: Findings) -> bool:
         for start in children(element, "startEvent")
     ]
     if not starts:
-        findings.refuse(id_of(element), f"{describe(element)} has no start event, so nothing says when it happens")
+        findings.refuse(id_of(element), f"{describe(element)} has no start event; add one that says when it happens")
     if len(set(starts)) > 1:
-        findings.refuse(id_of(element), f"{describe(element)} has start events that interrupt and others that do not")
+        findings.refuse(
+            id_of(element),
+            f"{describe(element)} has start events that interrupt and others that do not; draw two event sub-processes",
+        )
     return all(starts)

@@ -81,7 +81,9 @@ class FlowTable:
             end, attribute = ("source", "sourceRef") if source is None else ("target", "targetRef")
             other = self._document.find(element.get(attribute, ""))
             if other is not None and not is_flow_node(kind_of(other)):
-                self._findings.refuse(id_of(other), f"<{kind_of(other)}> is not known here, and flows touch it")
+                self._findings.refuse(
+                    id_of(other), f"<{kind_of(other)}> is not known here, and flows touch it; use a task"
+                )
             self._findings.refuse(
                 said,
                 f"this flow has no {end}: {attribute} {element.get(attribute, '')!r} is not an activity, event or "

@@ -45,11 +45,11 @@ class GraphReader:
 
     Args:
         document: The file.
-        labels: Of activities.
+        labels: Of activities and intermediate events.
         findings: Told of what is left out or wrong.
 
     Attributes:
-        events: Id of an activity of the process itself -> the event type that it emits.
+        events: Id of an activity or intermediate event of the process itself -> the event type that it emits.
     """
 
     def __init__(self, document: Document, labels: Labels, findings: Findings) -> None:
@@ -59,7 +59,7 @@ class GraphReader:
         self._findings = findings
         self._budget = Budget(findings)
         self._levels = LevelReader(document, findings, self._budget)
-        self._events = EventReader(document, findings)
+        self._events = EventReader(document, labels, findings)
         self._tables: dict[int, FlowTable] = {}
 
     def read_process(self, process: Element) -> FlowGraph:
@@ -75,6 +75,7 @@ class GraphReader:
             )
         )
         self._events.check_compensation(self._levels.handlers)
+        self.events |= self._events.labels
         return replace(graph, name=self._document.title_of(process))
 
     def _flows_of(self, process: Element) -> FlowTable:

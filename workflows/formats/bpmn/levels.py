@@ -162,7 +162,9 @@ class LevelReader:
                 self._identify(element, scope, number)
                 elements.append(element)
             elif kind in _CHOREOGRAPHY:
-                self._findings.refuse(id_of(element), f"<{kind}> is part of a choreography, which is not read")
+                self._findings.refuse(
+                    id_of(element), f"<{kind}> is part of a choreography, which is not read; draw it as a task"
+                )
             elif kind and not is_without_meaning(kind) and not kind.endswith(EVENT_DEFINITION):
                 self._findings.note(id_of(element) or id_of(scope.element), f"<{kind}> is not known and is left out")
         return elements
@@ -177,7 +179,9 @@ class LevelReader:
         elif self._owners.setdefault(scope.prefix + own, element) is not element:
             if scope.flows.leaving(own) or scope.flows.arriving(own):
                 other = describe(self._owners[scope.prefix + own])
-                self._findings.refuse(own, f"{describe(element)} and {other} have one id, and flows name it")
+                self._findings.refuse(
+                    own, f"{describe(element)} and {other} have one id, and flows name it; give each its own"
+                )
             element.set("id", f"{own}#{number}")
             self._findings.note(own, f"this id is used twice; {describe(element)} is distinguished")
 
@@ -224,7 +228,7 @@ class LevelReader:
     def _check_unconnected(self, element: Element, scope: Scope) -> None:
         if scope.flows.leaving(id_of(element)) or scope.flows.arriving(id_of(element)):
             self._findings.refuse(
-                id_of(element), f"{describe(element)} starts by an event; no flow leads to or from it"
+                id_of(element), f"{describe(element)} starts by an event; remove the flows to and from it"
             )
 
     def _boundary(
@@ -242,12 +246,14 @@ class LevelReader:
                 self._findings.refuse(
                     id_of(event),
                     f"{describe(event)} is on {reference!r} (attachedToRef), which is not an activity of the same "
-                    f"level",
+                    f"level; attach it to one",
                 )
             else:
                 boundary[host].append(event)
                 if scope.flows.arriving(id_of(event)):
-                    self._findings.refuse(id_of(event), f"a flow leads to {describe(event)}; none can")
+                    self._findings.refuse(
+                        id_of(event), f"a flow leads to {describe(event)}; remove it, or use an intermediate event"
+                    )
         return dict(boundary)
 
     def _links(self, nodes: dict[str, Element]) -> dict[str, list[str]]:

@@ -6,14 +6,24 @@ from collections.abc import Iterable
 from xml.etree.ElementTree import Element
 
 from workflows.formats.bpmn.document import Document, forms_of, has_content
-from workflows.formats.bpmn.elements import CALL, MODEL, children, descendants, id_of, kind_of, line_of, name_of
+from workflows.formats.bpmn.elements import (
+    CALL,
+    MODEL,
+    children,
+    descendants,
+    id_of,
+    is_activity,
+    kind_of,
+    line_of,
+    name_of,
+)
 from workflows.formats.bpmn.findings import Findings
 from workflows.naming import normalised
 
 
 def choose_process(document: Document, chosen: str | None, findings: Findings) -> Element:
-    """The process of this id, or of the pool of this id or name; None: the only one that has content, or
-    the only one that no other calls.
+    """The process of this id, or of the pool of this id or name; None: the only one that has content, the
+    only one that no other calls, or the only one that has activities.
 
     Raises:
         ModelRefused: There is none, or more than one.
@@ -29,15 +39,25 @@ def choose_process(document: Document, chosen: str | None, findings: Findings) -
             listed = _list(document, [process for process in candidates if process is not outermost])
             findings.note(id_of(outermost), f"this process is read; others of the file, {listed}, are called by it")
             return outermost
-        listed = _list(document, candidates)
-        raise findings.refusal("", f"the file has {len(candidates)} processes; choose one by its id: {listed}")
+        active = [process for process in candidates if any(is_activity(kind_of(one)) for one in descendants(process))]
+        if len(active) == 1:
+            listed = _list(document, [process for process in candidates if process is not active[0]])
+            findings.note(
+                id_of(active[0]), f"this process is read; the others of the file, {listed}, have no activities"
+            )
+            return active[0]
+        listed = _list(document, active or candidates)
+        count = f"{len(active)} with activities" if active else "none with activities"
+        raise findings.refusal(
+            "", f"the file has {len(candidates)} processes, {count}; choose one by its id (--process): {listed}"
+        )
     meant = _find(document, chosen)
     if len(meant) == 1 and meant[0] in candidates:
         return meant[0]
     if len(meant) == 1:
         raise findings.refusal(id_of(meant[0]), "this process is empty; give it activities, or choose another")
     what = f"{len(meant)} processes are called" if meant else "there is no process"
-    raise findings.refusal("", f"{what} {chosen!r}; the file has {_list(document, candidates) or 'none'}")
+    raise findings.refusal("", f"{what} {chosen!r}; choose one of {_list(document, candidates) or 'none'}")
 
 
 def _outermost(document: Document, candidates: list[Element]) -> Element | None:
@@ -118,5 +138,5 @@ def _without_process(document: Document) -> str:
     if any(part.endswith("onversation") for part in parts):
         return "the file has conversations, which are not read; a process with activities is"
     if document.processes:
-        return "no process of the file has any activity, event or gateway in it"
-    return "the file has no process"
+        return "no process of the file has an activity, event or gateway; export the file with its elements"
+    return "the file has no process; save it as BPMN 2.0 with the process, not the collaboration alone"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from workflows.formats.bpmn.activities import Labels
 from workflows.formats.bpmn.diagram import read_diagram
 from workflows.formats.bpmn.document import Document
-from workflows.formats.bpmn.elements import CALL, SUB_PROCESSES, descendants, id_of, is_task, kind_of, name_of
+from workflows.formats.bpmn.elements import INTERMEDIATE, descendants, id_of, is_activity, kind_of, name_of
 from workflows.formats.bpmn.endings import end_at_once
 from workflows.formats.bpmn.findings import Findings
 from workflows.formats.bpmn.graphs import GraphReader
@@ -18,9 +18,9 @@ from workflows.model import ModelFormat, ReadOptions, WorkflowModel
 def read_bpmn(content: bytes, options: ReadOptions) -> WorkflowModel:
     """One process of a BPMN 2.0 file, as a flow graph.
 
-    Events are emitted by tasks, and by call activities whose process is not in the file. What has no part in the order
-    of activities (data, lanes, annotations) is left out silently, what has a part beyond the process (message flows)
-    with a notice.
+    Events are emitted by tasks, by call activities whose process is not in the file, and by intermediate events that
+    have a name or that the mapping names. What has no part in the order of activities (data, lanes, annotations) is
+    left out silently, what has a part beyond the process (message flows) with a notice.
 
     Raises:
         ModelRefused: Not BPMN; several processes and none chosen; or elements whose meaning would be lost, all of them
@@ -53,7 +53,7 @@ def _note_unknown_names(document: Document, labels: Labels, findings: Findings) 
         key
         for process in document.processes
         for element in descendants(process)
-        if is_task(kind_of(element)) or kind_of(element) == CALL or kind_of(element) in SUB_PROCESSES
+        if is_activity(kind_of(element)) or kind_of(element) in INTERMEDIATE
         for key in (id_of(element), name_of(element))
     }
     for notice in unused_keys(labels.mapping, known):

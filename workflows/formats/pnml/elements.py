@@ -132,17 +132,23 @@ def read_elements(root: Element, findings: Findings) -> Drawn:
     nodes: dict[str, NetNode] = {}
     arcs: list[Arc] = []
     known: set[str] = set()
+    arc_ids: set[str] = set()
     for element, page in _walk(root, findings):
         identity, name = element.get("id", ""), local(element)
         if not identity and name != "arc":
             findings.refuse("", f"a {name} has no id")
             continue
-        if identity and identity in known:
-            findings.refuse(identity, "the id is given twice; ids are unique in a net")
-        known.add(identity)
         if name == "arc":
+            if identity in arc_ids:
+                findings.note(identity, "the id is given twice; the arc is read without it")
+                element.set("id", "")
+            arc_ids |= {identity} - {""}
             arcs.append(_read_arc(element, findings))
-        elif name in _OBJECTS:
+            continue
+        if identity in known:
+            findings.refuse(identity, "the id is given twice; give each place and transition its own")
+        known.add(identity)
+        if name in _OBJECTS:
             nodes[identity] = _read_node(element, identity, page, findings)
     return Drawn(nodes, tuple(arcs))
 
