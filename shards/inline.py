@@ -118,14 +118,13 @@ class InlineShards:
     def pause(self) -> list[RowBlock]:
         """What follows when no event has come for a while: time goes on a little in the streams that feed others.
 
-        Each is ticked just beyond its newest time, one that has had no event beyond that of the others.
+        Each is ticked just beyond its newest time; one that has had no event holds back what is derived from it.
         """
         rows = self.settle()
         feeds = self.states[0].feeds
         sources = {source for found in feeds.sources.values() for source in found} - feeds.sources.keys()
-        newest_us = max((self._newest_us.get(source, NEVER_US) for source in sources), default=NEVER_US)
-        for source in sorted(sources) if newest_us > NEVER_US else ():
-            self.say(source, _tick(self._newest_us.get(source, newest_us) + 1))
+        for source in sorted(sources & self._newest_us.keys()):
+            self.say(source, _tick(self._newest_us[source] + 1))
         return rows + self.settle()
 
     def finish(self) -> list[RowBlock]:

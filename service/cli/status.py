@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -110,11 +111,19 @@ def _read(client: ForestallClient, over_s: float) -> dict[str, Any]:
             "watermark": stream["watermark"],
             "open_traces": stream["open_traces"],
             "held_partial_matches": stream["held_partial_matches"],
-            **({"derived": True, "waiting_events": stream["waiting_events"]} if stream["derived"] else {}),
+            **(_derived(client, stream) if stream["derived"] else {}),
         }
         for stream in pipeline["streams"]
     }
     return found
+
+
+def _derived(client: ForestallClient, stream: Mapping[str, Any]) -> dict[str, Any]:
+    """The events of a derived stream that wait to be put in order, and what for."""
+    found = {"derived": True, "waiting_events": stream["waiting_events"]}
+    if not stream["waiting_events"]:
+        return found
+    return {**found, "waits_for": client.get(f"/streams/{part(stream['name'])}")["waits_for"]}
 
 
 def _alerts(client: ForestallClient) -> int:

@@ -60,6 +60,12 @@ def waiting_reason(stream: str, producers: Sequence[Feeder], reports: Sequence[S
     if not found:
         return f"{events} for the first report of the shards"
     is_known, time_us, source, shard = found[0]
+    seen = {name for is_timed, _, name, _ in found if is_timed}
+    if unseen := sorted({name for _, _, name, _ in found} - seen):
+        return (
+            f"{events} for the first event of {' and of '.join(unseen)}; without one, a punctuation ends the wait "
+            "(forestall streams punctuate), and so does quiet_after"
+        )
     if not is_known:
         return f"{events} until shard {shard} has seen time pass in {source}"
     return f"{events} for time to pass in {source}, which has come to {format_time(time_us)} in shard {shard}"

@@ -58,13 +58,44 @@ def test_the_last_event_that_derived_ones_are_made_of_is_passed_after_a_second(d
     assert (None if tick is None else (tick.time_us, tick.cause)) == expected
 
 
+@pytest.mark.parametrize(
+    ("ticked_s", "now_s", "expected"),
+    [(None, 1_039, None), (None, 1_040, 1_000), (1_000, 1_049, None), (1_000, 1_050, 1_010)],
+)
+def test_without_events_time_follows_the_clock_at_a_distance_where_the_stream_asks_for_it(ticked_s, now_s, expected):
+    known = StreamTimes(
+        newest_us=None, appended_us=1_000 * SECOND, ticked_us=None if ticked_s is None else ticked_s * SECOND
+    )
+    tick = due_tick(QUIET, known, now_s * SECOND)
+    assert (None if tick is None else (tick.time_us // SECOND, tick.cause)) == (
+        None if expected is None else (expected, "clock")
+    )
+    assert due_tick(StreamDeclaration(name="orders"), known, now_s * SECOND, is_feeding=True) is None
+
+
+def test_a_stream_without_events_is_ticked_by_the_clock_and_then_by_its_events(stores):
+    stores.registry.declare_stream(StreamDeclaration(name="orders", quiet_after=1e-6))
+    keeper = Timekeeper(stores)
+    assert keeper.look() == {}
+    (tick,) = keeper.look().values()
+    now_us, found = stores.stream_times.read()
+    assert (tick.cause, found["orders"]) == (
+        "clock",
+        StreamTimes(newest_us=None, appended_us=None, ticked_us=tick.time_us),
+    )
+    assert 0 <= now_us - tick.time_us < 60 * SECOND
+    assert keeper.look() == {}
+    submit(stores, "orders", now_us + 60 * SECOND)
+    assert keeper.look() == {"orders": Tick(time_us=now_us + 60 * SECOND, cause="events")}
+
+
 def test_derived_streams_are_told_by_the_sink_only():
     stream = StreamDeclaration(name="hints", derived=True, idle_timeout=1)
     assert not needs_ticks(stream, is_feeding=True)
     assert needs_ticks(StreamDeclaration(name="orders"), is_feeding=True)
 
 
-def test_a_stream_without_events_follows_those_that_feed_the_same_stream(stores):
+def test_a_stream_without_events_has_no_time(stores):
     for name in ("orders", "returns", "gifts", "alone"):
         stores.registry.declare_stream(StreamDeclaration(name=name))
     fed = {"orders": "all", "returns": "back", "back": "all", "gifts": "presents"}
@@ -78,7 +109,7 @@ def test_a_stream_without_events_follows_those_that_feed_the_same_stream(stores)
     submit(stores, "orders", 7 * SECOND)
     submit(stores, "alone", 9 * SECOND)
     told = Tick(time_us=7 * SECOND, cause="events")
-    assert keeper.look() == {"orders": told, "returns": told}
+    assert keeper.look() == {"orders": told}
     assert keeper.look() == {}
     submit(stores, "returns", 8 * SECOND)
     assert keeper.look() == {"returns": Tick(time_us=8 * SECOND, cause="events")}

@@ -20,13 +20,13 @@ class StreamTimes:
     """What is known of one stream's time; microseconds UTC.
 
     Attributes:
-        newest_us: Time of its newest event.
-        appended_us: When events of it were appended last, by the clock of Redis.
+        newest_us: Time of its newest event; None before the first.
+        appended_us: When events of it were appended last, by the clock of Redis; None before the first.
         ticked_us: Time of the newest tick; None before the first.
     """
 
-    newest_us: int
-    appended_us: int
+    newest_us: int | None
+    appended_us: int | None
     ticked_us: int | None
 
 
@@ -43,15 +43,15 @@ class StreamTimesStore:
         self._tick = register(client, "log/tick")
 
     def read(self) -> tuple[int, dict[str, StreamTimes]]:
-        """The clock of Redis, and the times of every stream that has had events."""
+        """The clock of Redis, and the times of every stream that has had events or ticks."""
         (seconds, micros), pairs = self._read(times=STREAM_TIMES_KEY)
         fields = cast("list[bytes]", pairs)
         values = {name.decode(): int(value) for name, value in zip(fields[::2], fields[1::2], strict=True)}
-        streams = [name.removesuffix(_NEWEST) for name in values if name.endswith(_NEWEST)]
+        streams = {name.rpartition(":")[0] for name in values}
         found = {
             stream: StreamTimes(
-                newest_us=values[stream + _NEWEST],
-                appended_us=values[stream + _APPENDED],
+                newest_us=values.get(stream + _NEWEST),
+                appended_us=values.get(stream + _APPENDED),
                 ticked_us=values.get(stream + _TICKED),
             )
             for stream in streams

@@ -78,6 +78,11 @@ def test_its_events_are_listed_and_its_state_is_shown(http, hints, stores, clock
     assert http.get("/v1/streams/hints").json()["waits_for"] == (
         "1 event waits for time to pass in orders, which has come to 1970-01-01T00:00:00.000007Z in shard 0"
     )
+    AlertSink(stores, clock)([stats_row(0, "2-0", after="1-0", streams={"hints": {"waiting": 2}, "orders": {}})], 2)
+    assert http.get("/v1/streams/hints").json()["waits_for"] == (
+        "2 events wait for the first event of orders; without one, a punctuation ends the wait (forestall streams "
+        "punctuate), and so does quiet_after"
+    )
     states = {one["name"]: one for one in http.get("/v1/pipeline").json()["streams"]}
     assert (states["hints"]["derived"], states["orders"]["derived"]) == (True, False)
     assert "forestall_derived_events_total" in http.get("/metrics").text
