@@ -87,7 +87,7 @@ class Services:
             backtests=BacktestLibrary(stores, settings, clock),
             intake=intake,
             dead_letters=DeadLetters(stores, intake, clock),
-            announcing=Announcing(stores),
+            announcing=Announcing(stores, clock),
             dry_runs=DryRuns(stores, registration),
             traces=Traces(stores, settings.limits),
             open_cases=OpenCaseLibrary(stores, Questions(stores, settings, clock)),

@@ -163,6 +163,10 @@ class StreamDerived(Conflict, code="stream-derived"):
     """Patterns make the events of the stream; it takes none, and no statements about its time."""
 
 
+class PunctuationAhead(Conflict, code="punctuation-ahead"):
+    """The time of a punctuation or of the end of a trace is further ahead of the clock than the stream allows."""
+
+
 class StreamNotDerived(Conflict, code="stream-not-derived"):
     """INTO names a stream that takes posted events."""
 

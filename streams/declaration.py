@@ -8,7 +8,17 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from streams.errors import DeclarationError
-from streams.event_time import Late, Lateness, check_event_time, event_time_json, event_time_members, microseconds
+from streams.event_time import (
+    UNLIMITED,
+    USUAL_AHEAD_S,
+    Late,
+    Lateness,
+    MaxAhead,
+    check_event_time,
+    event_time_json,
+    event_time_members,
+    microseconds,
+)
 from streams.keys import (
     AttributePath,
     KeyForm,
@@ -31,9 +41,9 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _NAME_RULE = "use 1 to 100 letters, digits, '.', '_' or '-', beginning with a letter or digit"
 _KEY_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _MOST_DESCRIBED = 4_000
-_NOT_DERIVED = ("key", "keys", "lateness", "late", "quiet_after", "mapping", "duplicates")
+_NOT_DERIVED = ("key", "keys", "lateness", "late", "quiet_after", "max_ahead", "mapping", "duplicates")
 
-CHANGEABLE = ("lateness", "late", "idle_timeout", "quiet_after", "end_events", "description")
+CHANGEABLE = ("lateness", "late", "idle_timeout", "quiet_after", "max_ahead", "end_events", "description")
 """Members of a declaration that can be changed later; the others decide how events are read, which are in the log."""
 
 
@@ -80,6 +90,8 @@ class StreamDeclaration:
         idle_timeout: Seconds of event time after which a trace without an event ends. None: never.
         quiet_after: Seconds of wall clock without any event after which event time passes with the wall clock. None:
             it passes with events only.
+        max_ahead: Seconds that the time of an event may be ahead of the wall clock when a service takes it; ``none``:
+            any time. None: ``USUAL_AHEAD_S``.
         mapping: How plain JSON objects are read.
         duplicates: What to do with an event whose id the stream has accepted before: drop and count it, or accept it
             again.
@@ -97,6 +109,7 @@ class StreamDeclaration:
     late: Late = "dead_letter"
     idle_timeout: float | None = None
     quiet_after: float | None = None
+    max_ahead: MaxAhead | None = None
     mapping: FieldMapping = field(default_factory=FieldMapping)
     duplicates: Duplicates = "drop"
     derived: bool = False
@@ -147,6 +160,13 @@ class StreamDeclaration:
     def quiet_after_us(self) -> int | None:
         """``quiet_after`` in microseconds."""
         return microseconds(self.quiet_after)
+
+    @property
+    def max_ahead_us(self) -> int | None:
+        """``max_ahead`` in microseconds; None: no limit."""
+        if self.max_ahead == UNLIMITED:
+            return None
+        return microseconds(USUAL_AHEAD_S if self.max_ahead is None else self.max_ahead)
 
     @property
     def key_paths(self) -> tuple[Path, ...]:

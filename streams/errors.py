@@ -66,6 +66,10 @@ class EventRejected(StreamError, code="event-rejected"):
     """An event cannot be taken: malformed, without key or time, or of the wrong type."""
 
 
+class EventAhead(EventRejected, code="event-ahead"):
+    """The time of an event is further ahead of the clock than its stream allows."""
+
+
 class EventBreaksSchema(EventRejected, code="schema-broken"):
     """The attributes of an event do not keep the schema of its type; the message names places and reasons."""
 

@@ -14,6 +14,9 @@ from streams.showing import shown
 Late: TypeAlias = Literal["dead_letter", "drop", "process"]
 
 AUTO = "auto"
+UNLIMITED = "none"
+
+USUAL_AHEAD_S = 6 * 3_600
 
 MOST_SECONDS = 315_360_000_000  # ten thousand years: beyond all times that can be written
 
@@ -22,6 +25,7 @@ _DURATIONS: Mapping[str, str] = {
     "lateness": "how much older than the newest event an event may be",
     "idle_timeout": "how long a trace may be without an event",
     "quiet_after": "after how long without events the wall clock moves time on",
+    "max_ahead": "how far ahead of the wall clock an event may be",
 }
 
 
@@ -108,6 +112,10 @@ class AutoLateness:
 Lateness: TypeAlias = float | AutoLateness
 """Seconds, or what follows the events."""
 
+MaxAhead: TypeAlias = float | Literal["none"]
+"""Seconds, or no limit."""
+
+_FROM_ZERO = ("lateness", "max_ahead")
 _LATENESS_FORM = (
     "'lateness' of a stream declaration is a number of seconds, 'auto', or an object {\"auto\": {...}} with at_least, "
     "at_most, start and late_share"
@@ -142,6 +150,11 @@ class TimedStream(Protocol):
         """Seconds of the wall clock."""
         ...
 
+    @property
+    def max_ahead(self) -> MaxAhead | None:
+        """Seconds ahead of the wall clock; None: as usual."""
+        ...
+
 
 def check_event_time(stream: TimedStream) -> None:
     """Refuse durations that are none, and a policy for late events where no event is ever late.
@@ -150,16 +163,21 @@ def check_event_time(stream: TimedStream) -> None:
         DeclarationError: Names the member.
     """
     for name, meaning in _DURATIONS.items():
-        value: Lateness | None = getattr(stream, name)
-        if value is None:
+        value: Lateness | MaxAhead | None = getattr(stream, name)
+        if value is None or value == UNLIMITED:
             continue
         if isinstance(value, AutoLateness):
             if fault := value.fault():
                 raise DeclarationError(f"stream {stream.name!r}: lateness: {fault}", field=name)
             continue
-        least = 0 if name == "lateness" else 1
-        if not isfinite(value) or not -1 <= value <= MOST_SECONDS or round(value * _SECOND_US) < least:
-            bound = "0 or more" if name == "lateness" else "at least a microsecond"
+        least = 0 if name in _FROM_ZERO else 1
+        if (
+            isinstance(value, str)
+            or not isfinite(value)
+            or not -1 <= value <= MOST_SECONDS
+            or round(value * _SECOND_US) < least
+        ):
+            bound = "0 or more" if name in _FROM_ZERO else "at least a microsecond"
             raise DeclarationError(
                 f"stream {stream.name!r}: {name} is {value!r} seconds; it says {meaning}, and must be {bound} and "
                 f"at most {MOST_SECONDS:,} seconds",
@@ -201,7 +219,11 @@ def event_time_members(value: Mapping[str, Any]) -> dict[str, Any]:
         raise DeclarationError(
             f"'late' of a stream declaration is {shown(late)}; write {' or '.join(get_args(Late))}", field="late"
         )
-    durations = {name: _seconds(value, name) for name in _DURATIONS if name != "lateness"}
+    durations = {
+        name: UNLIMITED if name == "max_ahead" and value.get(name) == UNLIMITED else _seconds(value, name)
+        for name in _DURATIONS
+        if name != "lateness"
+    }
     return {**durations, "lateness": lateness_of(value.get("lateness")), "late": cast("Late", late)}
 
 

@@ -39,8 +39,16 @@ _QUIET = (
     "Source idleness: after this many seconds without any event of the stream, event time follows the wall clock, so "
     "that results that wait for time to pass are emitted. Null: event time passes with events only."
 )
+_AHEAD = (
+    "Seconds that the time of an event or punctuation may be ahead of the service's clock; what is further ahead is "
+    "refused, as it would move the time of the stream for everybody. `none`: any time. Null: six hours."
+)
 _ENDS = "Types that end a transaction."
 _DESCRIPTION = "For people; at most 4,000 characters."
+
+
+AheadModel: TypeAlias = Annotated[float, Field(ge=0)] | Literal["none"] | None
+"""Seconds, or no limit."""
 
 
 def _plain(lateness: LatenessModel) -> object:
@@ -120,6 +128,7 @@ class StreamModel(WireModel):
     late: Late = Field("dead_letter", description=_LATE)
     idle_timeout: float | None = Field(None, gt=0, description=_IDLE)
     quiet_after: float | None = Field(None, gt=0, description=_QUIET)
+    max_ahead: AheadModel = Field(None, description=_AHEAD)
     mapping: MappingModel = MappingModel()
     duplicates: Duplicates = Field(
         "drop",
@@ -146,6 +155,7 @@ class StreamModel(WireModel):
             late=self.late,
             idle_timeout=self.idle_timeout,
             quiet_after=self.quiet_after,
+            max_ahead=self.max_ahead,
             mapping=FieldMapping(**self.mapping.model_dump()),
             duplicates=self.duplicates,
             derived=self.derived,
@@ -167,6 +177,7 @@ class StreamModel(WireModel):
             late=declaration.late,
             idle_timeout=declaration.idle_timeout,
             quiet_after=declaration.quiet_after,
+            max_ahead=declaration.max_ahead,
             mapping=MappingModel(id=mapping.id, type=mapping.type, time=mapping.time, data=mapping.data),
             duplicates=declaration.duplicates,
             derived=declaration.derived,
@@ -272,6 +283,7 @@ class StreamChanges(WireModel):
     late: Late | None = Field(None, description=_LATE)
     idle_timeout: float | None = Field(None, gt=0, description=f"{_IDLE} Null: it stays open.")
     quiet_after: float | None = Field(None, gt=0, description=_QUIET)
+    max_ahead: AheadModel = Field(None, description=_AHEAD)
     end_events: list[str] | None = Field(None, description=f"{_ENDS} In place of all that there were.")
     description: str | None = Field(None, max_length=4_000, description=_DESCRIPTION)
 

@@ -30,6 +30,14 @@ MoreKeys = Annotated[
 Name = Annotated[str, typer.Argument(help="Name of the stream.")]
 Description = Annotated[str | None, typer.Option(metavar="TEXT", help="What the stream is, for people.")]
 
+Ahead = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SECONDS|none|default",
+        help="How far ahead of the clock of the service the time of an event may be; default: six hours.",
+    ),
+]
+
 _SECONDS = "SECONDS|none"
 _NONE = "none"
 _AUTO = "auto[:MEMBER=NUMBER,...]"
@@ -104,6 +112,7 @@ def add_stream(
         float | None,
         typer.Option(metavar="SECONDS", help="Source idleness: seconds without events after which time passes anyway."),
     ] = None,
+    max_ahead: Ahead = None,
     derived: Annotated[bool | None, typer.Option("--derived", help="Patterns with INTO make its events.")] = None,
     description: Description = None,
     url: Url = None,
@@ -122,6 +131,7 @@ def add_stream(
         late=late,
         idle_timeout=idle_timeout,
         quiet_after=quiet_after,
+        max_ahead=None if max_ahead is None else _ahead(max_ahead),
         derived=derived,
         description=description,
     )
@@ -148,6 +158,7 @@ def change_stream(
         str | None,
         typer.Option(metavar=_SECONDS, help="Source idleness: seconds without events after which time passes anyway."),
     ] = None,
+    max_ahead: Ahead = None,
     end: Annotated[
         list[str] | None,
         typer.Option(metavar="TYPE|none", help="Event type that ends a transaction, in place of all. Repeatable."),
@@ -161,6 +172,7 @@ def change_stream(
     durations = given(idle_timeout=idle_timeout, quiet_after=quiet_after)
     body = {
         **({} if lateness is None else {"lateness": _lateness(lateness)}),
+        **({} if max_ahead is None else {"max_ahead": _ahead(max_ahead)}),
         **{member: _seconds(member, text) for member, text in durations.items()},
         **given(late=late, end_events=[] if end == [_NONE] else end, description=description),
     }
@@ -242,6 +254,13 @@ def _lateness(text: str) -> float | str | dict[str, Any] | None:
         name, _, number = one.partition("=")
         found[name.strip()] = _seconds(f"{name.strip()} of auto", number.strip(), "a number")
     return {AUTO: found} if found else AUTO
+
+
+def _ahead(text: str) -> float | str | None:
+    """How far ahead of the clock events may be: seconds, no limit, or None for the usual limit."""
+    if text in (_NONE, "default"):
+        return _NONE if text == _NONE else None
+    return _seconds("max_ahead", text, "a number of seconds, none for no limit, or default for six hours")
 
 
 def _seconds(member: str, text: str, wanted: str = "a number of seconds, or none") -> float | None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from service.intake.posting import require_posted
+from service.errors import PunctuationAhead
+from service.intake.posting import latest_of, most_ahead, require_posted
 from service.runtime import Stores
-from streams import Punctuation, TraceEnd
+from streams import Clock, Punctuation, StreamDeclaration, TraceEnd, format_time
 
 
 class Announcing:
@@ -14,10 +15,12 @@ class Announcing:
 
     Args:
         stores: Where streams are registered, and the log.
+        clock: Says how far ahead of it a time is.
     """
 
-    def __init__(self, stores: Stores) -> None:
+    def __init__(self, stores: Stores, clock: Clock) -> None:
         self._stores = stores
+        self._clock = clock
 
     def punctuate(self, stream: str, punctuation: Punctuation) -> None:
         """Promise what does not come behind this place of the log, in every shard.
@@ -27,8 +30,11 @@ class Announcing:
         Raises:
             UnknownStream: The stream is not declared.
             StreamDerived: Its time follows from that of the streams that feed it.
+            PunctuationAhead: It would move the time of the stream further ahead of the clock than an event may.
         """
-        require_posted(self._stores.registry.stream(stream))
+        declaration = self._stores.registry.stream(stream)
+        require_posted(declaration)
+        self._require_near(declaration, "punctuation", punctuation.before_us, punctuation.time_us)
         if punctuation.range is not None and punctuation.time_us is None:
             _, times = self._stores.stream_times.read()
             known = times.get(stream)
@@ -42,6 +48,18 @@ class Announcing:
 
         Raises:
             UnknownStream: The stream is not declared.
+            PunctuationAhead: Its time is further ahead of the clock than an event may be.
         """
-        self._stores.registry.stream(stream)
+        self._require_near(self._stores.registry.stream(stream), "end of the trace", end.time_us)
         self._stores.announcements.append(stream, end, end.key)
+
+    def _require_near(self, declaration: StreamDeclaration, what: str, *times_us: int | None) -> None:
+        """Refuse a time that no event of the stream may have yet."""
+        latest_us = latest_of(declaration, self._clock.now_us())
+        for time_us in times_us:
+            if time_us is not None and time_us > latest_us:
+                raise PunctuationAhead(
+                    f"stream {declaration.name!r}: the time {format_time(time_us)} of the {what} is ahead of the clock "
+                    f"of the service: {most_ahead(latest_us)}",
+                    latest=format_time(latest_us),
+                )

@@ -17,12 +17,15 @@ from service.intake.identities import without_repetitions
 from service.settings import Limits
 from service.stores import DeadLetter, EventLog, FeedStep, Receipt, Registry, SchemaUse, Submission
 from streams import (
+    LATEST_US,
     Clock,
     Event,
+    EventAhead,
     EventBatch,
     EventRejected,
     StreamDeclaration,
     check_extent,
+    format_time,
     parse_cloudevent,
     parse_columns,
     parse_each,
@@ -119,6 +122,21 @@ class _Schemas:
     most_steps: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """What the events of a request have to keep, besides the declaration of their stream.
+
+    Attributes:
+        shape: That of the request.
+        schemas: Those of the stream; None: they are not checked.
+        now_us: The clock.
+    """
+
+    shape: EventShape
+    schemas: _Schemas | None
+    now_us: int
+
+
 class Intake:
     """Takes events.
 
@@ -175,7 +193,8 @@ class Intake:
         self._check(objects, idempotency_key)
         declaration, use = self._registry.stream_with_schemas(stream)
         require_posted(declaration)
-        found, rejected = _sorted_out(objects, declaration, shape, self._checks(stream, use))
+        rules = _Rules(shape, self._checks(stream, use), self._clock.now_us())
+        found, rejected = _sorted_out(objects, declaration, rules)
         batch, ids = _once_each(found, rejected, objects, declaration, part)
         repeated = len(found) - len(batch)
         what = _Letters(stream, uuid.uuid4().hex, shape)
@@ -204,7 +223,7 @@ class Intake:
         """
         declaration, use = self._registry.stream_with_schemas(stream)
         require_posted(declaration)
-        return _sorted_out(objects, declaration, shape, self._checks(stream, use))[1]
+        return _sorted_out(objects, declaration, _Rules(shape, self._checks(stream, use), self._clock.now_us()))[1]
 
     def _checks(self, stream: str, use: SchemaUse) -> _Schemas | None:
         """The schemas that events of a stream have to keep; compiled once per version."""
@@ -247,18 +266,23 @@ class Intake:
 
 
 def _sorted_out(
-    objects: Sequence[object], declaration: StreamDeclaration, shape: EventShape, schemas: _Schemas | None
+    objects: Sequence[object], declaration: StreamDeclaration, rules: _Rules
 ) -> tuple[EventBatch, tuple[RejectedEvent, ...]]:
     """The events of a batch, and what is none."""
-    if schemas is None and (shape == "any" or _are_cloudevents(objects)):
+    schemas, latest_us = rules.schemas, latest_of(declaration, rules.now_us)
+    if schemas is None and (rules.shape == "any" or _are_cloudevents(objects)):
         batch = parse_columns(objects, declaration)
-        if batch is not None:
+        if batch is not None and not (batch.time_us > latest_us).any():
             return batch, ()
 
     budget = StepBudget.of(0 if schemas is None else schemas.most_steps)
 
     def read(value: object) -> Event:
-        event = _event(value, declaration, shape)
+        event = _event(value, declaration, rules.shape)
+        if event.time_us > latest_us:
+            raise EventAhead(
+                f"its time {format_time(event.time_us)} is ahead of the clock of the service: {most_ahead(latest_us)}"
+            )
         found = None if schemas is None else schemas.types.get(event.type)
         if found is not None:
             found[0].require(event, found[1], budget)
@@ -267,6 +291,20 @@ def _sorted_out(
     parsed = parse_each(objects, read)
     return EventBatch.from_events([event for _, event in parsed.events]), tuple(
         RejectedEvent(index=index, code=why.code, detail=why.message) for index, why in parsed.rejections
+    )
+
+
+def latest_of(declaration: StreamDeclaration, now_us: int) -> int:
+    """The latest time that an event of a stream may have now."""
+    ahead_us = declaration.max_ahead_us
+    return LATEST_US if ahead_us is None else min(now_us + ahead_us, LATEST_US)
+
+
+def most_ahead(latest_us: int) -> str:
+    """What would be right where a time is later, in words."""
+    return (
+        f"the stream takes times up to {format_time(latest_us)}; correct the time, or let the stream have a larger "
+        "max_ahead (forestall streams change --max-ahead SECONDS|none)"
     )
 
 

@@ -1,9 +1,13 @@
+from dataclasses import replace
+
 import pytest
 
-from service.errors import UnknownStream
+from service.errors import PunctuationAhead, UnknownStream
 from service.intake.announcing import Announcing
 from service.stores import Submission
+from service.testing import HandClock
 from streams import (
+    LATEST_US,
     Event,
     EventBatch,
     KeyRange,
@@ -17,11 +21,13 @@ from streams import (
 
 pytestmark = pytest.mark.redis
 
+AHEAD_US = HandClock().now_us() + 6 * 3_600_000_000
+
 
 @pytest.fixture
 def announcing(stores):
     stores.registry.declare_stream(StreamDeclaration(name="orders"))
-    return Announcing(stores)
+    return Announcing(stores, HandClock())
 
 
 def told(stores):
@@ -68,3 +74,22 @@ def test_the_stream_must_be_there(announcing, stores):
         with pytest.raises(UnknownStream):
             call()
     assert told(stores) == [[]] * stores.log.shards()
+
+
+@pytest.mark.parametrize(
+    "promise",
+    [
+        Punctuation(before_us=AHEAD_US + 1),
+        Punctuation(range=KeyRange(high=5), time_us=AHEAD_US + 1),
+        Punctuation(before_us=LATEST_US, key="k"),
+    ],
+)
+def test_a_punctuation_from_the_future_is_refused(announcing, stores, promise):
+    with pytest.raises(PunctuationAhead, match=r"stream 'orders'.* takes times up to 2026-01-01T06:00:00Z; correct"):
+        announcing.punctuate("orders", promise)
+    with pytest.raises(PunctuationAhead, match="of the end of the trace is ahead"):
+        announcing.end_trace("orders", TraceEnd(key="k", time_us=AHEAD_US + 1))
+    assert told(stores) == [[]] * stores.log.shards()
+    announcing.punctuate("orders", Punctuation(before_us=AHEAD_US))
+    stores.registry.declare_stream(StreamDeclaration(name="any", max_ahead="none"))
+    announcing.punctuate("any", replace(promise, key=None))

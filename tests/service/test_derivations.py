@@ -9,6 +9,7 @@ from service.intake.posting import Intake
 from service.registering.derivations import uses_of
 from service.registering.stream_library import StreamLibrary
 from service.stores import PatternDraft, StreamUse
+from service.testing import HandClock
 from streams import Punctuation, StreamDeclaration, TraceEnd
 
 pytestmark = pytest.mark.redis
@@ -117,9 +118,9 @@ def test_nobody_posts_events_or_times_to_a_derived_stream(registration, stores, 
     with pytest.raises(StreamDerived):
         intake.judge("hints", [{"id": "1"}])
     with pytest.raises(StreamDerived):
-        Announcing(stores).punctuate("hints", Punctuation(before_us=5))
+        Announcing(stores, HandClock()).punctuate("hints", Punctuation(before_us=5))
     assert controls(stores) == before
-    Announcing(stores).end_trace("hints", TraceEnd(key="k"))
+    Announcing(stores, HandClock()).end_trace("hints", TraceEnd(key="k"))
 
 
 def test_a_derived_stream_is_not_deleted_while_something_feeds_it(stores, registration, clock):

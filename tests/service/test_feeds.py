@@ -251,3 +251,11 @@ def test_nothing_is_lost_or_doubled_by_kills(stores, server_url, tmp_path):
     assert "failed: " in run(server_url, tmp_path, "jvm", 2, 1)
     run(server_url, tmp_path, "none", 0, 0)
     assert ids(stores) == wanted(5_500)
+
+
+def test_rows_from_the_future_are_dead_letters(intake, stores, feed, clock):
+    sink = sink_of(intake, stores, feed)
+    good, far = rows(2)
+    event = orjson.loads(far.body) | {"time": clock.now_us() + 7 * 3_600_000_000}
+    sink([good, FeedRow(place=1, body=orjson.dumps(event), origin={"file": "a.jsonl", "row": 2})], 0)
+    assert (sink.progress.accepted, sink.progress.rejected, ids(stores)) == (1, 1, ["e0"])

@@ -6,7 +6,7 @@ from service.errors import BatchTooLarge, IdempotencyKeyReused, InvalidIdempoten
 from service.intake.posting import FeedPart
 from service.settings import Limits
 from service.stores import FeedMark, FeedStep
-from streams import EventBatch, FieldMapping, StreamDeclaration
+from streams import EventBatch, FieldMapping, StreamDeclaration, format_time, parse_time
 
 pytestmark = pytest.mark.redis
 
@@ -173,3 +173,38 @@ def test_a_large_batch_is_refused(intake, stores):
 def test_an_unknown_stream_is_refused(intake):
     with pytest.raises(UnknownStream, match="'payments'"):
         intake.ingest("payments", [plain(1)])
+
+
+FAR = "9999-12-31T23:59:59Z"
+
+
+@pytest.mark.parametrize("form", [plain, cloud])
+@pytest.mark.parametrize(
+    ("max_ahead", "times", "refused"),
+    [
+        (None, ["2026-01-01T06:00:00Z", "2026-01-01T06:00:00.000001Z", FAR], [1, 2]),
+        (60, ["2026-01-01T00:01:00Z", "2026-01-01T00:01:01Z"], [1]),
+        ("none", [FAR], []),
+    ],
+)
+def test_an_event_from_the_future_is_a_dead_letter_and_moves_no_time(stores, clock, form, max_ahead, times, refused):
+    stores.registry.declare_stream(StreamDeclaration(name="orders", key="data.id", lateness=5, max_ahead=max_ahead))
+    intake = Intake(stores.log, stores.registry, Limits(), clock)
+    sent = [form(number, time=time) for number, time in enumerate(times)]
+    expected = intake.judge("orders", sent)
+    report = intake.ingest("orders", sent)
+    assert report.rejected == expected
+    assert [(one.index, one.code) for one in report.rejected] == [(index, "event-ahead") for index in refused]
+    assert report.accepted == len(times) - len(refused)
+    latest = max((time for row, time in enumerate(times) if row not in refused))
+    _, known = stores.stream_times.read()
+    assert format_time(known["orders"].newest_us) == format_time(parse_time(latest))
+    assert len(list(stores.dead_letters.all())) == len(refused)
+    if refused:
+        assert f"the stream takes times up to {times[0]}; correct the time, or" in report.rejected[0].detail
+
+
+def test_a_dead_letter_from_the_future_is_taken_once_its_stream_allows_it(intake, stores, clock):
+    assert intake.ingest("orders", [plain(1, time="2026-01-01T07:00:00Z")]).accepted == 0
+    clock.forward(3_600)
+    assert intake.ingest("orders", [plain(1, time="2026-01-01T07:00:00Z")]).accepted == 1

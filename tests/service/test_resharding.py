@@ -195,8 +195,8 @@ def appends(stores):
         "events": lambda: post(stores, batches()[0]),
         "pattern": lambda: stores.registry.put_pattern("orders", PatternDraft(name="p", text="PATTERN p EVENT A a"), 0),
         "stream": lambda: stores.registry.declare_stream(StreamDeclaration(name="others")),
-        "punctuation": lambda: Announcing(stores).punctuate("orders", Punctuation(before_us=5)),
-        "trace end": lambda: Announcing(stores).end_trace("orders", TraceEnd(key="k1")),
+        "punctuation": lambda: Announcing(stores, HandClock()).punctuate("orders", Punctuation(before_us=5)),
+        "trace end": lambda: Announcing(stores, HandClock()).end_trace("orders", TraceEnd(key="k1")),
         "tick": lambda: stores.stream_times.tick("orders", Tick(time_us=9, cause="clock"), stores.log.layout),
     }
 

@@ -9,7 +9,7 @@ from streams import DeclarationError, StreamDeclaration
 
 def test_what_is_not_said_is_not_stored() -> None:
     plain = StreamDeclaration(name="s")
-    assert not {"lateness", "late", "idle_timeout", "quiet_after"} & plain.to_json().keys()
+    assert not {"lateness", "late", "idle_timeout", "quiet_after", "max_ahead"} & plain.to_json().keys()
     assert (plain.lateness_us, plain.idle_timeout_us, plain.quiet_after_us) == (None, None, None)
 
 
@@ -21,8 +21,17 @@ def test_what_is_said_is_read_back() -> None:
     assert StreamDeclaration(name="s", lateness=0).lateness_us == 0
 
 
+@pytest.mark.parametrize(("said", "ahead_us"), [(None, 6 * 3_600_000_000), (0, 0), (1.5, 1_500_000), ("none", None)])
+def test_events_may_be_some_hours_ahead_of_the_clock_unless_the_stream_says_otherwise(
+    said: object, ahead_us: int | None
+) -> None:
+    stream = StreamDeclaration.from_json({"name": "s", "max_ahead": said})
+    assert stream.max_ahead_us == ahead_us
+    assert StreamDeclaration.from_json(stream.to_json()) == stream
+
+
 @pytest.mark.parametrize("value", [-1, -0.000001, float("nan"), float("inf"), 1e300, 1.7e308])
-@pytest.mark.parametrize("name", ["lateness", "idle_timeout", "quiet_after"])
+@pytest.mark.parametrize("name", ["lateness", "idle_timeout", "quiet_after", "max_ahead"])
 def test_durations_are_durations(name: str, value: float) -> None:
     with pytest.raises(DeclarationError, match=re.escape(f"{name} is {value}")) as caught:
         StreamDeclaration.from_json({"name": "s", name: value})
@@ -40,6 +49,8 @@ def test_a_timeout_takes_some_time(name: str) -> None:
     [
         ({"lateness": "5"}, "a number of seconds"),
         ({"quiet_after": True}, "a number of seconds"),
+        ({"quiet_after": "none"}, "a number of seconds"),
+        ({"max_ahead": "never"}, "a number of seconds"),
         ({"lateness": 1, "late": "ignore"}, "write dead_letter or drop or process"),
         ({"late": "drop"}, "no event is late"),
     ],

@@ -24,6 +24,7 @@ ORDERS = {
     "late": "dead_letter",
     "idle_timeout": None,
     "quiet_after": None,
+    "max_ahead": None,
     "mapping": {"id": "nr", "type": "type", "time": "at", "data": None},
     "duplicates": "keep",
     "derived": False,
@@ -110,7 +111,14 @@ def test_keys_by_type_that_say_nothing_are_refused(http, check_problem, body, st
 
 
 def test_what_may_change_is_changed(orders):
-    changes = {"lateness": 60, "late": "drop", "idle_timeout": 5, "quiet_after": 7, "end_events": ["Q"]}
+    changes = {
+        "lateness": 60,
+        "late": "drop",
+        "idle_timeout": 5,
+        "quiet_after": 7,
+        "max_ahead": "none",
+        "end_events": ["Q"],
+    }
     answer = orders.patch("/v1/streams/orders", json={**changes, "description": "Orders."})
     assert answer.status_code == 200
     assert changes.items() <= answer.json().items()
