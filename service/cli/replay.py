@@ -1,8 +1,10 @@
-"""``forestall replay``: sends an event file to the running service."""
+"""``forestall replay``: sends event files to the running service."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from hashlib import file_digest
 from pathlib import Path
 from typing import Annotated
@@ -28,7 +30,8 @@ from service.cli.columns import (
 )
 from service.cli.inputs import Key, Times, chosen_key, progress_bar, read_event_file, told
 from service.client import REPLAY_SOURCE, ForestallClient
-from streams import Event
+from service.errors import CallRefused
+from streams import Event, parse_time
 from streams.readers import ReaderOptions, kind_of
 
 _PATIENCE_S = 60.0  # a long file outlasts a restart of the service
@@ -38,8 +41,12 @@ End = Annotated[
 
 
 def replay(
-    file: Annotated[Path, typer.Argument(help="Events: .jsonl, .csv or .xes, each also .gz.")],
-    stream: Annotated[str, typer.Option(metavar="STREAM", help="Stream to append to.")],
+    file: Annotated[Path | None, typer.Argument(help="Events: .jsonl, .csv or .xes, each also .gz.")] = None,
+    stream: Annotated[str | None, typer.Option(metavar="STREAM", help="Stream to append to.")] = None,
+    events: Annotated[
+        list[str] | None,
+        typer.Option(metavar="STREAM=FILE", help="Instead of FILE: a file of each of several streams. Repeatable."),
+    ] = None,
     declare: Annotated[bool, typer.Option("--declare", help="Declare the stream first, with the key subject.")] = False,
     end: End = None,
     url: Url = None,
@@ -57,33 +64,27 @@ def replay(
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
 ) -> None:
-    """Send the events of a file to the running service, in the order of their times. Exit status 1: some were refused.
+    """Send the events of files to the running service, in the order of their times. Exit status 1: some were refused.
 
+    Files of several streams (--events) are merged by time, as forestall run does.
     Events that the stream has already accepted are dropped and counted; --duplicates keep sends them as new events.
     """
     asked = reading(columns_of(id_column, type_column, time_column, attributes), assume_zone, time_unit, duplicates)
     options = ReaderOptions(key=chosen_key(key), times=times.order, lifecycle=lifecycle, columns=asked.columns)
-    events = read_event_file(file, replace(options, zone=asked.zone, unit=asked.unit, duplicates=asked.duplicates))
+    options = replace(options, zone=asked.zone, unit=asked.unit, duplicates=asked.duplicates)
+    files = [EventFile(name, path, read_event_file(path, options)) for name, path in _paths(file, stream, events)]
     with calling(url, api_key, _PATIENCE_S) as client:
-        if declare:
-            client.post("/streams", {"name": stream, "end_events": end or []})
-        sources = _sources(file, events, keeps=asked.duplicates == "keep")
-        sent = send_file(client, stream, events, sources, batch_size)
-    told.print(f"{sent.accepted} of {len(events)} events sent to {escape(stream)}")
-    if sent.duplicates:
-        told.notice(f"{sent.duplicates} were dropped, as the stream has them; --duplicates keep sends them again")
-    if is_json:
-        typer.echo(
-            orjson.dumps(
-                {
-                    "stream": stream,
-                    "accepted": sent.accepted,
-                    "rejected": sent.rejected,
-                    "duplicates": sent.duplicates,
-                }
-            ).decode()
-        )
-    raise typer.Exit(1 if sent.rejected else 0)
+        for one in files if declare else ():
+            client.post("/streams", {"name": one.stream, "end_events": end or []})
+        _tell_late(client, files)
+        sent = send_files(client, files, batch_size, keeps=asked.duplicates == "keep")
+    for one in files:
+        told.print(f"{sent[one.stream].accepted} of {len(one.events)} events sent to {escape(one.stream)}")
+    if dropped := sum(one.duplicates for one in sent.values()):
+        told.notice(f"{dropped} were dropped, as the stream has them; --duplicates keep sends them again")
+    for name, counts in sent.items() if is_json else ():
+        typer.echo(orjson.dumps({"stream": name, **asdict(counts)}).decode())
+    raise typer.Exit(1 if any(counts.rejected for counts in sent.values()) else 0)
 
 
 @dataclass(slots=True)
@@ -95,32 +96,98 @@ class Sent:
     duplicates: int = 0
 
 
-def send_file(client: ForestallClient, stream: str, events: list[Event], sources: list[str], batch_size: int) -> Sent:
-    """Send events in batches, each once.
+@dataclass(frozen=True, slots=True)
+class EventFile:
+    """A file whose events are sent.
+
+    Attributes:
+        stream: Where they go.
+        path: The file.
+        events: In the order in which they are sent.
+    """
+
+    stream: str
+    path: Path
+    events: Sequence[Event]
+
+
+def send_files(
+    client: ForestallClient, files: Sequence[EventFile], batch_size: int, *, keeps: bool = False
+) -> dict[str, Sent]:
+    """Send the events of files in requests, each once: those of several files side by side, as far as their times are.
 
     Args:
         client: Of the service.
-        stream: Where they go.
-        events: In the order in which they are sent.
-        sources: The source of each.
+        files: Of different streams.
         batch_size: Events of a request.
+        keeps: Whether events that the stream has are sent as new ones.
+
+    Returns:
+        Of each stream what became of its events.
     """
     run = uuid4().hex
-    sent = Sent()
-    with progress_bar(f"sending to {stream}") as (progress, task):
-        for start in range(0, len(events), batch_size):
-            part = slice(start, start + batch_size)
-            answer = client.send_events(stream, events[part], f"{run}-{start}", sources[part])
-            sent.accepted += answer["accepted"]
-            sent.rejected += len(answer["rejected"])
-            sent.duplicates += answer.get("duplicates", 0)
+    sent = {one.stream: Sent() for one in files}
+    sources = {one.stream: _sources(one.path, one.events, keeps=keeps) for one in files}
+    total, done = max(1, sum(len(one.events) for one in files)), 0
+    with progress_bar(f"sending to {', '.join(sent)}") as (progress, task):
+        for one, part in _requests(files, batch_size):
+            some = one.events[part]
+            answer = client.send_events(one.stream, some, f"{run}-{one.stream}-{part.start}", sources[one.stream][part])
+            counts = sent[one.stream]
+            counts.accepted += answer["accepted"]
+            counts.rejected += len(answer["rejected"])
+            counts.duplicates += answer.get("duplicates", 0)
             for fault in answer["rejected"][:3]:
-                told.print(f"[yellow]rejected[/yellow] event {start + fault['index']}: {escape(fault['detail'])}")
-            progress.update(task, completed=min(1.0, (start + batch_size) / len(events)))
+                place = f"event {part.start + fault['index']}" + (f" of {escape(one.path.name)}" if files[1:] else "")
+                told.print(f"[yellow]rejected[/yellow] {place}: {escape(fault['detail'])}")
+            done += len(some)
+            progress.update(task, completed=done / total)
     return sent
 
 
-def _sources(file: Path, events: list[Event], *, keeps: bool) -> list[str]:
+def _requests(files: Sequence[EventFile], batch_size: int) -> Iterator[tuple[EventFile, slice]]:
+    """The parts of files, each in the order of its file; next is always that of the file with the oldest next event."""
+    nexts = dict.fromkeys(range(len(files)), 0)
+    while open_files := [number for number, start in nexts.items() if start < len(files[number].events)]:
+        number = min(open_files, key=lambda one: files[one].events[nexts[one]].time_us)
+        part = slice(nexts[number], min(nexts[number] + batch_size, len(files[number].events)))
+        yield files[number], part
+        nexts[number] = part.stop
+
+
+def _paths(file: Path | None, stream: str | None, events: Sequence[str] | None) -> list[tuple[str, Path]]:
+    """Each stream with its file."""
+    if file is not None and stream is not None and not events:
+        return [(stream, file)]
+    if file is not None or stream is not None or not events:
+        raise typer.BadParameter("give FILE and --stream, or --events STREAM=FILE for each of several streams.")
+    found: dict[str, Path] = {}
+    for one in events:
+        name, _, path = one.partition("=")
+        if not name or not path:
+            raise typer.BadParameter(f"{one!r} is not STREAM=FILE", param_hint="--events")
+        if name in found:
+            raise typer.BadParameter(f"the stream {name!r} is given twice", param_hint="--events")
+        found[name] = Path(path)
+    return list(found.items())
+
+
+def _tell_late(client: ForestallClient, files: Sequence[EventFile]) -> None:
+    """Say which files have events that their streams do not expect any more, where the caller may know."""
+    with suppress(CallRefused):
+        known = {one["name"]: one["watermark"] for one in client.get("/pipeline")["streams"]}
+        for one in files:
+            if (text := known.get(one.stream)) is None:
+                continue
+            watermark_us = parse_time(text)
+            if late := sum(event.time_us < watermark_us for event in one.events):
+                told.notice(
+                    f"{late} of {len(one.events)} events of {one.path.name} are older than {text}, the time to which "
+                    f"the stream {one.stream} has come: unless it has them, they are late (docs: event time)"
+                )
+
+
+def _sources(file: Path, events: Sequence[Event], *, keeps: bool) -> list[str]:
     """The source of each event: one for all files; where its id is made up from its place there, that of its file."""
     if keeps:
         run = uuid4().hex

@@ -9,8 +9,10 @@ from typer.main import get_command
 from api import create_app
 from api.testing import serving
 from house import ROOT
+from service import AlertSink
 from service.cli.app import COMMANDS, build_app, listing
-from service.testing import settings_for
+from service.testing import settings_for, stats_row
+from streams import EventBatch, key_hash, shard_of
 
 pytestmark = pytest.mark.redis
 
@@ -315,6 +317,47 @@ def test_a_file_that_is_replayed_again_is_dropped_and_said(ask, told, tmp_path):
     assert "--duplicates keep sends them again" in ask("replay", "own.jsonl", "--stream", "orders")[2]
     assert [sent("own.jsonl", "--duplicates", "keep") for _ in range(2)] == [(1, 0), (1, 0)]
     assert [sent("monday.csv"), sent("tuesday.csv"), sent("monday.csv")] == [(2, 0), (2, 0), (0, 2)]
+
+
+def test_files_of_several_streams_are_replayed_by_time(ask, told, tmp_path, stores):
+    for name, seconds in (("orders", range(0, 40, 4)), ("payments", range(2, 22, 2))):
+        told("streams", "add", name)
+        lines = [f'{{"id": "{second}", "type": "A", "time": {second * 1_000_000}, "key": "k"}}' for second in seconds]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
+    both = [part for name in ("orders", "payments") for part in ("--events", f"{name}={name}.jsonl")]
+    sent = {"accepted": 10, "rejected": 0, "duplicates": 0}
+    assert told("replay", *both, "--batch-size", "3") == [{"stream": name, **sent} for name in ("orders", "payments")]
+    shard = shard_of(key_hash("k"), stores.log.shards())
+    entries = [entry for entry in stores.log.read_range(shard) if entry.kind == "events"]
+    starts = [(one.stream, EventBatch.from_bytes(one.body).time_us[0] // 1_000_000) for one in entries]
+    assert starts == [
+        ("orders", 0), ("payments", 2), ("payments", 8), ("orders", 12), ("payments", 14), ("payments", 20),
+        ("orders", 24), ("orders", 36),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("a.jsonl",),
+        ("--stream", "orders"),
+        ("a.jsonl", "--stream", "orders", "--events", "orders=a.jsonl"),
+        ("--events", "a.jsonl"),
+        ("--events", "orders=a.jsonl", "--events", "orders=b.jsonl"),
+    ],
+)
+def test_which_file_goes_to_which_stream_has_to_be_clear(ask, arguments):
+    assert ask("replay", *arguments)[0] == 2
+
+
+def test_a_file_that_comes_too_late_is_named_before_it_is_sent(ask, told, tmp_path, stores, clock):
+    told("streams", "add", "orders", "--lateness", "5")
+    (tmp_path / "old.jsonl").write_text(
+        '{"id": "e", "type": "A", "time": 1000000, "key": "k"}\n{"id": "f", "type": "A", "time": 9000000, "key": "k"}'
+    )
+    AlertSink(stores, clock)([stats_row(0, "1-0", after="0-0", streams={"orders": {"watermark_us": 9_000_000}})], 1)
+    _, _, err = ask("replay", "old.jsonl", "--stream", "orders")
+    assert "notice: 1 of 2 events of old.jsonl are older than 1970-01-01T00:00:09Z" in err
 
 
 def test_every_command_is_in_one_panel_of_the_overall_help():
