@@ -200,7 +200,8 @@ def test_every_body_has_an_example(http):
             assert "example" in content or schema.get("examples")
 
 
-def test_examples_of_the_description_are_accepted(orders):
+def test_examples_of_the_description_are_accepted(orders, clock):
+    clock.forward(86_400)
     document = orders.get("/openapi.json").json()
     constraints = document["paths"]["/v1/constraints"]["post"]["requestBody"]["content"]
     assert orders.post("/v1/constraints", json=constraints["application/json"]["example"]).status_code == 201
