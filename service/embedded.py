@@ -4,6 +4,10 @@ It listens on loopback only, and appends every write to a file that is synced be
 every second, a server that is killed while a sync is under way loses writes that it has answered: it puts off even
 handing them to the system.) It outlives the process that started it: after a crash the next ``start`` finds it and goes
 on with it. Its port is kept over restarts, so that clients find it again.
+
+Two servers would destroy the append-only file. Each server inherits a lock on its folder and holds it until its last
+process ends, and its port is on record before it is launched; so a starter that dies, or cannot write, leaves no server
+that the next one does not find.
 """
 
 from __future__ import annotations
@@ -18,9 +22,10 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import IO
 
 from service.errors import EmbeddedServerFailed, NoServerBinary
 from service.stores import connect, is_answering, server_folder
@@ -29,15 +34,14 @@ _NAMES = ("redis-server", "valkey-server")
 _HOST = "127.0.0.1"
 _FORMAT = 1
 _POLL_S = 0.02
-_GRACE_S = 2.0  # from the start of a server to its first answer
 
 
 @dataclass(frozen=True, slots=True)
 class ServerRecord:
-    """What is written down about a running server."""
+    """What is written down about a server: before it is launched its port, after that its process as well."""
 
     port: int
-    pid: int
+    pid: int = 0
 
 
 def find_server() -> Path:
@@ -97,12 +101,14 @@ class EmbeddedServer:
             NoServerBinary: No server runs for this folder and there is no binary to start one.
             EmbeddedServerFailed: It does not come up; the message says where its log is.
         """
-        self._folder.mkdir(parents=True, exist_ok=True)
-        with self._lock():
-            known = self._read_record()
-            if known is not None and self._is_ours(known):
-                return _url(known.port)
-            return self._launch(known)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            with self._lock():
+                return self._running_or_launched()
+        except OSError as error:
+            raise EmbeddedServerFailed(
+                f"the private Redis server of {self._folder} cannot be started: {error.strerror or error}"
+            ) from error
 
     def stop(self, *, even_found: bool = False) -> None:
         """Stop the server if this object started it; its data stays.
@@ -115,12 +121,23 @@ class EmbeddedServer:
             process.terminate()  # it syncs its file and leaves
             process.wait()
         elif even_found and (known := self._read_record()) is not None and self._is_ours(known):
-            os.kill(known.pid, signal.SIGTERM)
-            while _is_listening(known.port):
+            with connect(_url(known.port), retries=0) as client:
+                os.kill(int(client.info("server")["process_id"]), signal.SIGTERM)
+            while _is_listening(known.port) or self._is_held():
                 time.sleep(_POLL_S)
         else:
             return
         self.record_file.unlink(missing_ok=True)
+
+    @property
+    def exit_status(self) -> int | None:
+        """How the server that this object started has ended; None: it runs, or another process started it."""
+        return None if self._process is None else self._process.poll()
+
+    @property
+    def log_file(self) -> Path:
+        """Where the server writes its log."""
+        return self._folder / "server.log"
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
@@ -128,6 +145,23 @@ class EmbeddedServer:
         with (self._folder / "start.lock").open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
+
+    def _claim(self) -> IO[bytes] | None:
+        """The lock that a server of this folder inherits; None while one holds it."""
+        file = (self._folder / "server.lock").open("ab")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            return None
+        return file
+
+    def _is_held(self) -> bool:
+        """Whether a server of this folder is alive, whatever it is doing."""
+        lock = self._claim()
+        if lock is not None:
+            lock.close()
+        return lock is None
 
     def _read_record(self) -> ServerRecord | None:
         try:
@@ -140,12 +174,12 @@ class EmbeddedServer:
 
     def _is_ours(self, known: ServerRecord) -> bool:
         """Whether the server that was written down runs for this folder; waits while it loads its data."""
-        begun = time.monotonic()
-        while _is_listening(known.port) or (self._is_alive(known.pid) and time.monotonic() < begun + _GRACE_S):
+        deadline = time.monotonic() + self._timeout_s
+        while _is_listening(known.port):
             with connect(_url(known.port), retries=0) as client:
                 if is_answering(client):
                     return server_folder(client) == str(self._folder)
-            if time.monotonic() > begun + self._timeout_s:
+            if time.monotonic() > deadline:
                 # Two servers on one append-only file would destroy it.
                 raise EmbeddedServerFailed(
                     f"a process listens on port {known.port} but does not answer for {self._timeout_s:g} s; if it is "
@@ -154,22 +188,29 @@ class EmbeddedServer:
             time.sleep(_POLL_S)
         return False
 
-    def _is_alive(self, pid: int) -> bool:
-        if self._process is not None and self._process.pid == pid:
-            return self._process.poll() is None
-        try:
-            os.kill(pid, 0)
-        except (ProcessLookupError, PermissionError):
-            return False
-        return True
+    def _running_or_launched(self) -> str:
+        """URL of the server of this folder, launched once no other is alive."""
+        deadline = time.monotonic() + self._timeout_s
+        while True:
+            known = self._read_record()
+            if known is not None and self._is_ours(known):
+                return _url(known.port)
+            lock = self._claim()
+            if lock is not None:
+                with lock:
+                    return self._launch(known, lock)
+            if time.monotonic() > deadline:
+                raise EmbeddedServerFailed(
+                    f"a Redis server of {self._folder} is alive but does not answer on the port that "
+                    f"{self.record_file} names; end that process (fuser {self._folder / 'server.lock'} shows it)"
+                )
+            time.sleep(_POLL_S)  # it begins to listen, or is about to end
 
-    def _launch(self, known: ServerRecord | None) -> str:
-        if self._process is not None:  # it would have answered
-            self._process.kill()
-            self._process.wait()
+    def _launch(self, known: ServerRecord | None, lock: IO[bytes]) -> str:
+        if self._process is not None:
+            self._process.wait()  # it has freed the lock
         binary = find_server()
         port = known.port if known is not None and _is_free(known.port) else _free_port()
-        log_file = self._folder / "server.log"
         options = {
             "bind": _HOST,
             "port": str(port),
@@ -178,20 +219,22 @@ class EmbeddedServer:
             "appendfsync": "always",
             "save": "",
             "daemonize": "no",
-            "logfile": str(log_file),
+            "logfile": str(self.log_file),
         }
         arguments = [part for name, value in options.items() for part in (f"--{name}", value)]
+        self._write_record(ServerRecord(port))
         # In a session of its own: the owner decides when it stops, not the terminal's interrupt.
-        process = subprocess.Popen(
+        self._process = subprocess.Popen(
             [str(binary), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
+            pass_fds=(lock.fileno(),),
         )
-        self._write_record(ServerRecord(port, process.pid))
-        self._await_answer(process, port, log_file)
-        self._process = process
+        with suppress(OSError):  # the port alone is enough to find it
+            self._write_record(ServerRecord(port, self._process.pid))
+        self._await_answer(self._process, port)
         return _url(port)
 
     def _write_record(self, record: ServerRecord) -> None:
@@ -199,19 +242,19 @@ class EmbeddedServer:
         draft.write_text(json.dumps({"format": _FORMAT, **asdict(record)}))
         draft.replace(self.record_file)
 
-    def _await_answer(self, process: subprocess.Popen[bytes], port: int, log_file: Path) -> None:
+    def _await_answer(self, process: subprocess.Popen[bytes], port: int) -> None:
         deadline = time.monotonic() + self._timeout_s
         with connect(_url(port), retries=0) as client:
             while not is_answering(client):
                 if process.poll() is not None:
                     raise EmbeddedServerFailed(
-                        f"the private Redis server ended with status {process.returncode}; see {log_file}"
+                        f"the private Redis server ended with status {process.returncode}; see {self.log_file}"
                     )
                 if time.monotonic() > deadline:
                     process.kill()
                     process.wait()
                     raise EmbeddedServerFailed(
-                        f"the private Redis server did not answer within {self._timeout_s:g} s; see {log_file}"
+                        f"the private Redis server did not answer within {self._timeout_s:g} s; see {self.log_file}"
                     )
                 time.sleep(_POLL_S)
 

@@ -6,9 +6,8 @@ import signal
 import socket
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import partial
-from pathlib import Path
 from threading import Event
 from typing import Annotated
 
@@ -27,7 +26,7 @@ from service.doctor import at_risk
 from service.errors import PortInUse, StoreUnavailable
 from service.observing.logs import configure_logs
 from service.observing.tracing import require_tracer
-from service.processes.supervisor import Supervisor, describe_death
+from service.processes.supervisor import Death, Supervisor
 from service.settings import PREFIX, Settings, load_settings
 from service.stores import KeyStore, connect, server_facts
 from streams import SystemClock
@@ -82,16 +81,19 @@ def serve(
     stop = Event()
     for sign in (signal.SIGINT, signal.SIGTERM):
         signal.signal(sign, lambda *_: stop.set())
-    supervisor.start()
-    tell_risks(supervisor.redis_url)
-    try:
-        out = Console(stderr=True, soft_wrap=True, highlight=False)
-        tell_first_key(settings, supervisor.redis_url, out)
-    except StoreUnavailable as error:
-        told.print(f"[yellow]warning[/yellow]: cannot find out whether an API key exists: {escape(error.message)}")
-    folder = str(settings.data_dir.resolve())
-    tell("starting", f"starting; data and logs in {escape(folder)}", data_dir=folder)
-    with ForestallClient(address, secret, patience_s=0.0) as client, _waiting(tell, is_json=is_json) as waiting:
+    with ExitStack() as ends:
+        ends.callback(supervisor.stop)
+        supervisor.start()
+        tell_risks(supervisor.redis_url)
+        try:
+            out = Console(stderr=True, soft_wrap=True, highlight=False)
+            tell_first_key(settings, supervisor.redis_url, out)
+        except StoreUnavailable as error:
+            told.print(f"[yellow]warning[/yellow]: cannot find out whether an API key exists: {escape(error.message)}")
+        folder = str(settings.data_dir.resolve())
+        tell("starting", f"starting; data and logs in {escape(folder)}", data_dir=folder)
+        client = ends.enter_context(ForestallClient(address, secret, patience_s=0.0))
+        waiting = ends.enter_context(_waiting(tell, is_json=is_json))
         supervisor.on_death = partial(_tell_death, tell, waiting.clear)
         supervisor.run(stop, each_round=_Announcer(address, client, tell, waiting).look)
     tell("stopped", "stopped")
@@ -131,18 +133,30 @@ def tell_first_key(settings: Settings, redis_url: str, out: Console) -> None:
         out.print(f"[green]first API key[/green], with all rights, shown only once: {token}")
         return
     file = settings.data_dir / _KEY_FILE
-    file.unlink(missing_ok=True)
-    file.touch(mode=0o600)
-    file.write_text(f"{token}\n", encoding="ascii")
+    try:
+        file.unlink(missing_ok=True)
+        file.touch(mode=0o600)
+        file.write_text(f"{token}\n", encoding="ascii")
+    except OSError as error:  # without it nobody could make another
+        out.print(f"first API key, with all rights, as {escape(str(file))} cannot be written ({error}): {token}")
+        return
     out.print(
         f"first API key, with all rights: in {escape(str(file.resolve()))}; take it from there and delete the file"
     )
 
 
-def _tell_death(tell: Tell, clear: Callable[[], None], name: str, status: int, pause_s: float, log_file: Path) -> None:
-    sentence = f"[yellow]{escape(describe_death(name, status, pause_s, log_file))}[/yellow]"
+def _tell_death(tell: Tell, clear: Callable[[], None], death: Death) -> None:
     clear()
-    tell("process-died", sentence, name=name, status=status, restart_in_s=pause_s, log=str(log_file))
+    fields = {"reason": death.reason} if death.reason else {}
+    tell(
+        "process-died",
+        f"[yellow]{escape(death.sentence)}[/yellow]",
+        name=death.name,
+        status=death.status,
+        restart_in_s=death.pause_s,
+        log=str(death.log_file),
+        **fields,
+    )
 
 
 def _require_free(host: str, port: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated, Any, Protocol, TypeAlias
 
 import orjson
@@ -29,13 +30,17 @@ class Tell(Protocol):
 
 
 def telling(*, is_json: bool) -> Tell:
-    """A function that prints a sentence on standard error, or one JSON object a line on standard output, unbuffered."""
+    """A function that prints a sentence on standard error, or one JSON object a line on standard output, unbuffered.
+
+    What cannot be written, as the disk is full, is lost.
+    """
     clock = SystemClock()
 
     def tell(event: str, sentence: str, **fields: Any) -> None:
-        if is_json:
-            typer.echo(orjson.dumps({"event": event, "at": format_time(clock.now_us()), **fields}).decode())
-        else:
-            told.print(sentence)
+        with suppress(OSError):
+            if is_json:
+                typer.echo(orjson.dumps({"event": event, "at": format_time(clock.now_us()), **fields}).decode())
+            else:
+                told.print(sentence)
 
     return tell

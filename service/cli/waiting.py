@@ -6,14 +6,11 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any
+from contextlib import contextmanager, suppress
+from typing import IO, Any
 
 from service.cli.inputs import Bar
 from streams.compiling import CompileProgress
-
-if TYPE_CHECKING:
-    pass
 
 LINES_REST_S = 2.0
 """Seconds between two lines where there is no terminal; callers say something about once a second."""
@@ -54,7 +51,7 @@ def waiting_on(stream: IO[str] | None = None) -> Iterator[Waiting]:
     """Waiting that is shown on a stream (default: standard error) until the block ends."""
     out = stream or sys.stderr
     if not out.isatty():
-        yield Waiting(lambda text: print(text, file=out, flush=True), LINES_REST_S)
+        yield Waiting(lambda text: _print_line(text, out), LINES_REST_S)
         return
     has_line = False
 
@@ -71,8 +68,14 @@ def waiting_on(stream: IO[str] | None = None) -> Iterator[Waiting]:
         write("")
 
 
+def _print_line(text: str, out: IO[str]) -> None:
+    """Print a line; lost where it cannot be written, as the disk is full."""
+    with suppress(OSError):
+        print(text, file=out, flush=True)
+
+
 def waiting_in(bar: Bar, task: Any, *, is_shown: bool) -> Waiting:
     """Waiting that is shown in place of a bar's title; as lines on standard error where the bar is not shown."""
     if is_shown:
         return Waiting(lambda text: bar.update(task, description=text), 0.0)
-    return Waiting(lambda text: print(text, file=sys.stderr, flush=True), LINES_REST_S)  # noqa: T201
+    return Waiting(lambda text: _print_line(text, sys.stderr), LINES_REST_S)

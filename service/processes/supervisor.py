@@ -1,12 +1,14 @@
 """The whole service under one command: Redis if need be, the API, the pipeline, the deliverer.
 
-A process that dies is started again, with growing pauses while it keeps dying. None is told what the others do: they
-meet in Redis only, so that each may be killed at any moment.
+A process that dies, the private Redis server included, is started again, with growing pauses while it keeps dying or
+cannot be started. Processes do not talk to each other; they share state through Redis only, so that each may be killed
+at any moment.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -19,6 +21,7 @@ from typing import IO
 import structlog
 
 from service.embedded import EmbeddedServer
+from service.errors import DataFolderUnusable, EmbeddedServerFailed, NoServerBinary
 from service.processes.data_folder import take_folder
 from service.settings import PREFIX, Settings
 
@@ -33,19 +36,65 @@ _FIRST_PAUSE_S = 0.2
 _LONGEST_PAUSE_S = 10.0
 _STEADY_S = 30.0
 _SERVER_CHECK_S = 1.0
+_SERVER = "redis"
 
 log = structlog.get_logger(__name__)
 
 
-def describe_death(name: str, status: int, pause_s: float, log_file: Path) -> str:
-    """A sentence for people: what ended, when it starts again, and the last line of its log."""
-    lines = [line for line in log_file.read_text(errors="replace").splitlines() if line.strip()]
-    last = lines[-1][:300] if lines else "nothing was logged"
-    return f"{name} ended (status {status}), it starts again in {pause_s:g} s; {log_file} ends with: {last}"
+_FULL_BYTES = 1_000_000  # less free space than that is a full disk
 
 
-def _log_death(name: str, status: int, pause_s: float, log_file: Path) -> None:
-    log.warning("process-ended", name=name, status=status, again_in_s=pause_s, log=str(log_file))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Death:
+    """A process that ended, or could not be started.
+
+    Attributes:
+        name: Of the process.
+        pause_s: When it is started again.
+        log_file: Its log.
+        status: How it ended; None: unknown, or it could not be started.
+        reason: Why it could not be started; empty: it ended.
+    """
+
+    name: str
+    pause_s: float
+    log_file: Path
+    status: int | None = None
+    reason: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """What ended, when it starts again, and the last line of its log, for people."""
+        status = "" if self.status is None else f" (status {self.status})"
+        end = f"cannot be started ({self.reason})" if self.reason else f"ended{status}"
+        return f"{self.name} {end}, it starts again in {self.pause_s:g} s; {self._full_disk}{self._last_line}"
+
+    @property
+    def _last_line(self) -> str:
+        try:
+            lines = [line for line in self.log_file.read_text(errors="replace").splitlines() if line.strip()]
+        except OSError:
+            lines = []
+        return f"{self.log_file} ends with: {lines[-1][:300] if lines else 'nothing was logged'}"
+
+    @property
+    def _full_disk(self) -> str:
+        try:
+            free = shutil.disk_usage(self.log_file.parent).free
+        except OSError:
+            return ""
+        return f"the disk is full ({free:,} bytes are free); " if free < _FULL_BYTES else ""
+
+
+def _log_death(death: Death) -> None:
+    log.warning(
+        "process-ended",
+        name=death.name,
+        status=death.status,
+        reason=death.reason or None,
+        again_in_s=death.pause_s,
+        log=str(death.log_file),
+    )
 
 
 @dataclass(slots=True)
@@ -57,6 +106,15 @@ class _Child:
     due_at: float = 0.0
     pause_s: float = _FIRST_PAUSE_S
     starts: int = 0
+    is_up: bool = True
+
+    def failed(self, name: str, now: float, *, status: int | None = None, reason: str = "") -> Death:
+        """Put off the next start; what happened, for people."""
+        was_steady = not reason and now - self.started_at > _STEADY_S
+        self.pause_s = _FIRST_PAUSE_S if was_steady else min(2 * self.pause_s, _LONGEST_PAUSE_S)
+        self.due_at = now + self.pause_s
+        self.process = None
+        return Death(name=name, pause_s=self.pause_s, log_file=self.log_file, status=status, reason=reason)
 
 
 @dataclass(slots=True)
@@ -68,17 +126,17 @@ class Supervisor:
         overrides: Environment variables that the processes get besides, such as ``FORESTALL_API_PORT``.
         children: Modules to run, by name.
         now: Seconds on a clock that only goes forward.
-        on_death: Told the name, the status, the pause before the next start in seconds and the log file.
+        on_death: Called with each process that ended or could not be started.
     """
 
     settings: Settings
     overrides: Mapping[str, str] = field(default_factory=dict)
     children: Mapping[str, str] = field(default_factory=lambda: dict(CHILDREN))
     now: Callable[[], float] = time.monotonic
-    on_death: Callable[[str, int, float, Path], None] = _log_death
+    on_death: Callable[[Death], None] = _log_death
     _running: dict[str, _Child] = field(default_factory=dict)
     _server: EmbeddedServer | None = None
-    _server_due_at: float = 0.0
+    _server_child: _Child | None = None
     _redis_url: str = ""
     _lock: IO[str] | None = None
 
@@ -109,10 +167,14 @@ class Supervisor:
             NoServerBinary, EmbeddedServerFailed: There is no Redis to be had.
         """
         self._lock = take_folder(self.settings.data_dir)
-        self.log_folder.mkdir(exist_ok=True)
+        try:
+            self.log_folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise DataFolderUnusable(f"{self.log_folder} cannot be made: {error.strerror or error}") from error
         if self.settings.redis_url is None:
             self._server = EmbeddedServer(self.settings.data_dir)
             self._redis_url = self._server.start()
+            self._server_child = _Child("", self._server.log_file, started_at=self.now())
         else:
             self._redis_url = self.settings.redis_url.get_secret_value()
         self._running = {
@@ -123,14 +185,28 @@ class Supervisor:
     def tend(self) -> None:
         """Start what is not running and due; call it often."""
         now = self.now()
-        if self._server is not None and now >= self._server_due_at:
-            self._redis_url = self._server.start()
-            self._server_due_at = now + _SERVER_CHECK_S
+        if self._server is not None and self._server_child is not None and now >= self._server_child.due_at:
+            self._tend_server(self._server, self._server_child, now)
         for name, child in self._running.items():
             if child.process is not None and (status := child.process.poll()) is not None:
-                self._note_death(name, child, status, now)
+                self.on_death(child.failed(name, now, status=status))
             if child.process is None and now >= child.due_at:
-                self._launch(child, now)
+                self._launch(name, child, now)
+
+    def _tend_server(self, server: EmbeddedServer, child: _Child, now: float) -> None:
+        """Start the private server again once its pause is over."""
+        try:
+            if child.is_up and server.running_url() is None:
+                child.is_up = False
+                self.on_death(child.failed(_SERVER, now, status=server.exit_status))
+                return
+            if not child.is_up:
+                self._redis_url = server.start()
+                child.is_up, child.started_at = True, now
+            child.due_at = now + _SERVER_CHECK_S
+        except (EmbeddedServerFailed, NoServerBinary) as error:
+            child.is_up = False
+            self.on_death(child.failed(_SERVER, now, reason=error.message))
 
     def run(self, stop: Event, *, each_round: Callable[[], None] = lambda: None, interval_s: float = 0.2) -> None:
         """Tend until ``stop`` is set, then stop everything."""
@@ -166,25 +242,22 @@ class Supervisor:
             self._lock.close()
             self._lock = None
 
-    def _launch(self, child: _Child, now: float) -> None:
+    def _launch(self, name: str, child: _Child, now: float) -> None:
         # house: allow environment: the children inherit this process's environment
         environment = {**os.environ, **self.overrides}
         environment[f"{PREFIX}REDIS_URL"] = self._redis_url
         environment[f"{PREFIX}PARENT_PID"] = str(os.getpid())
-        with child.log_file.open("ab") as log_file:
-            child.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", child.module],
-                stdin=subprocess.DEVNULL,
-                stdout=log_file,
-                stderr=log_file,
-                env=environment,
-            )
+        try:
+            with child.log_file.open("ab") as log_file:
+                child.process = subprocess.Popen(
+                    [sys.executable, "-P", "-m", child.module],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log_file,
+                    stderr=log_file,
+                    env=environment,
+                )
+        except OSError as error:
+            self.on_death(child.failed(name, now, reason=error.strerror or str(error)))
+            return
         child.started_at = now
         child.starts += 1
-
-    def _note_death(self, name: str, child: _Child, status: int, now: float) -> None:
-        was_steady = now - child.started_at > _STEADY_S
-        child.pause_s = _FIRST_PAUSE_S if was_steady else min(2 * child.pause_s, _LONGEST_PAUSE_S)
-        child.due_at = now + child.pause_s
-        child.process = None
-        self.on_death(name, status, child.pause_s, child.log_file)

@@ -12,7 +12,7 @@ from threading import Event, Thread
 
 from service.client import ForestallClient, await_ready
 from service.errors import ServiceNotReady
-from service.processes.supervisor import Supervisor, describe_death
+from service.processes.supervisor import Supervisor
 from service.settings import PREFIX, Settings
 
 _READY_S = 300.0  # without progress
@@ -71,7 +71,7 @@ def running(
     supervisor = Supervisor(
         settings,
         {PREFIX + name: value for name, value in variables.items()},
-        on_death=lambda *death: say(describe_death(*death)),
+        on_death=lambda death: say(death.sentence),
     )
     say("starting Redis, the API, Spark and the deliverer")
     supervisor.start()

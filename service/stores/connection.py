@@ -21,6 +21,7 @@ _BACKOFF_BASE_S = 0.05
 _BACKOFF_CAP_S = 0.5
 _UNAVAILABLE = (redis.ConnectionError, redis.TimeoutError, BusyLoadingError, ReadOnlyError)
 _FULL = "OOM command not allowed"  # servers before Redis 7 say it inside of another error, when a script hits it
+_UNWRITTEN = "MISCONF"  # the server cannot write its files, and takes no writes until it can
 
 
 class Client(redis.Redis):
@@ -37,6 +38,11 @@ class Client(redis.Redis):
                 f"Redis rejects the command {str(args[0])!r} now ({error}); try again in a moment"
             ) from error
         except ResponseError as error:
+            if _UNWRITTEN in str(error):
+                raise StoreUnavailable(
+                    f"Redis rejects the command {str(args[0])!r}, as it cannot write its files ({error}); free space "
+                    "on its disk"
+                ) from error
             if not isinstance(error, OutOfMemoryError) and _FULL not in str(error):
                 raise
             raise StoreFull(

@@ -99,6 +99,41 @@ def test_a_damaged_record_is_passed_over(server, record):
         assert client.ping()
 
 
+def test_a_server_that_is_on_no_record_is_not_doubled(server, tmp_path):
+    """Its starter died, or could not write; whatever happened, a second one would destroy the file of the first."""
+    server.start()
+    pid = pid_of(server)
+    server.record_file.unlink()
+    with pytest.raises(EmbeddedServerFailed, match=r"is alive but does not answer on the port.*server\.lock"):
+        EmbeddedServer(tmp_path, start_timeout_s=0.2).start()
+    os.kill(pid, signal.SIGKILL)
+    heir = EmbeddedServer(tmp_path)
+    with connect(heir.start()) as client:
+        assert client.ping()
+    heir.stop()
+
+
+def test_nothing_is_launched_that_cannot_be_put_on_record(server):
+    draft = server.record_file.with_suffix(".draft")
+    draft.mkdir(parents=True)
+    with pytest.raises(EmbeddedServerFailed, match="cannot be started: Is a directory"):
+        server.start()
+    assert not (server.record_file.parent / "server.log").exists()
+    draft.rmdir()
+    with connect(server.start()) as client:
+        assert client.ping()
+
+
+def test_the_record_before_the_launch_is_enough_to_find_and_stop_a_server(server, tmp_path):
+    url = server.start()
+    record = json.loads(server.record_file.read_text())
+    server.record_file.write_text(json.dumps({**record, "pid": 0}))
+    heir = EmbeddedServer(tmp_path)
+    assert heir.start() == url
+    heir.stop(even_found=True)
+    assert server.exit_status == 0
+
+
 def test_a_server_that_does_not_come_up_says_where_its_log_is(server):
     server.record_file.parent.mkdir(parents=True)
     (server.record_file.parent / "appendonlydir").write_text("in the way")

@@ -1,6 +1,7 @@
 """Processes are started, started again when they die, stopped together, and do not outlive their supervisor."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -15,7 +16,7 @@ from structlog.testing import capture_logs
 from service import Settings
 from service.cli import main
 from service.errors import DataFolderUnusable
-from service.processes.supervisor import Supervisor, describe_death
+from service.processes.supervisor import Death, Supervisor
 from service.testing import settings_for
 
 URL = "redis://127.0.0.1:1/0"  # nobody connects to it here
@@ -130,7 +131,7 @@ def test_a_child_that_keeps_dying_is_started_with_growing_pauses(supervisor):
 def test_a_death_is_told_with_the_last_line_of_the_log(supervisor):
     told = []
     supervisor.children = {"bad": "failing"}
-    supervisor.on_death = lambda *death: told.append(describe_death(*death))
+    supervisor.on_death = lambda death: told.append(death.sentence)
     supervisor.start()
     (supervisor.log_folder / "bad.log").write_text("first\nthe reason\n\n")
     until(lambda: supervisor.pid("bad") is None)
@@ -172,7 +173,7 @@ from threading import Event
 from service import Settings
 from service.cli import main
 from service.errors import DataFolderUnusable
-from service.processes.supervisor import Supervisor, describe_death
+from service.processes.supervisor import Supervisor
 from service.testing import settings_for
 supervisor = Supervisor(
     settings_for({URL!r}, data_dir=Path({str(tmp_path / "other")!r})),
@@ -213,7 +214,7 @@ def test_a_private_redis_that_outlived_its_supervisor_is_taken_over_and_stopped(
     code = f"""
 from pathlib import Path
 from service import Settings
-from service.processes.supervisor import Supervisor, describe_death
+from service.processes.supervisor import Supervisor
 supervisor = Supervisor(Settings(data_dir=Path({str(tmp_path)!r}), redis_url=None), {{}}, {{}})
 supervisor.start()
 print(supervisor.redis_url, flush=True)
@@ -231,6 +232,93 @@ input()
     heir.stop()
     with socket.socket() as probe:
         assert probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+NO_SPACE = """
+import os, resource, sys
+from pathlib import Path
+from service import Settings
+from service.processes.supervisor import Supervisor
+from service.stores import connect
+folder = Path(sys.argv[1])
+clock, deaths = [1_000.0], []
+supervisor = Supervisor(
+    Settings(data_dir=folder, redis_url=None), {}, {"lasting": "lasting"}, now=lambda: clock[0], on_death=deaths.append
+)
+
+def tend(rounds):
+    for _ in range(rounds):
+        clock[0] += 11.0
+        supervisor.tend()
+
+os.environ["PYTHONPATH"], os.environ["COLOUR"] = sys.argv[2], "blue"
+supervisor.start()
+pid = supervisor._server._process.pid
+with connect(supervisor.redis_url, retries=0) as client:
+    client.set("kept", "yes")
+    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, most))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, most))  # from here on no file of this process grows
+    try:
+        client.set("lost", "yes")
+    except Exception as error:
+        print(type(error).__name__)
+supervisor._server._process.wait()
+tend(4)
+print(*(death.name for death in deaths), bool(deaths[-1].reason))
+resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+tend(2)
+with connect(supervisor.redis_url, retries=0) as client:
+    print(client.get("kept"), client.get("lost"))
+servers = [
+    file.parent.name
+    for file in Path("/proc").glob("[0-9]*/cwd")
+    if os.path.lexists(file) and os.access(file, os.R_OK) and os.readlink(file) == str(folder / "redis")
+]
+print(servers == [str(supervisor._server._process.pid)], supervisor.pid("lasting") is not None)
+supervisor.stop()
+"""
+
+
+def test_a_disk_without_room_ends_no_supervisor_and_leaves_one_server(supervisor, tmp_path):
+    """No file may grow for a while, which is what a full disk does to a process."""
+    ran = subprocess.run(
+        [sys.executable, "-P", "-c", NO_SPACE, str(tmp_path / "full"), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert ran.stdout.splitlines() == [
+        "StoreUnavailable",
+        "redis redis redis redis True",
+        "b'yes' None",
+        "True True",
+    ], ran.stderr
+
+
+def test_a_child_whose_log_cannot_be_opened_is_started_later(supervisor):
+    deaths = []
+    supervisor.on_death = deaths.append
+    supervisor.log_folder.mkdir(parents=True)
+    (supervisor.log_folder / "first.log").mkdir()
+    supervisor.start()
+    assert [(death.name, death.status, death.reason) for death in deaths] == [("first", None, "Is a directory")]
+    assert "first cannot be started (Is a directory), it starts again in 0.4 s; " in deaths[0].sentence
+    (supervisor.log_folder / "first.log").rmdir()
+    supervisor.now = lambda: time.monotonic() + 60
+    supervisor.tend()
+    assert supervisor.pid("first") is not None
+
+
+def test_a_full_disk_is_named(tmp_path, monkeypatch):
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=4_096))
+    death = Death(name="redis", pause_s=2.0, log_file=tmp_path / "none.log", status=1)
+    assert death.sentence == (
+        f"redis ended (status 1), it starts again in 2 s; the disk is full (4,096 bytes are free); {death.log_file} "
+        "ends with: nothing was logged"
+    )
 
 
 def test_serve_refuses_a_port_that_is_taken(monkeypatch, capsys, tmp_path):

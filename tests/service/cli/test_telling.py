@@ -13,6 +13,7 @@ from service.cli.telling import telling
 from service.cli.waiting import Waiting
 from service.client import ForestallClient
 from service.intake.feeds import FeedProgress
+from service.processes.supervisor import Death
 from service.testing import answering
 
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
@@ -42,7 +43,7 @@ def test_what_happens_to_a_service_is_told(capsys, tmp_path, is_json):
         for _ in range(2):
             announcer.look()
     assert said_to_wait == []
-    _tell_death(tell, lambda: None, "pipeline", -9, 2.0, log_file)
+    _tell_death(tell, lambda: None, Death(name="pipeline", status=-9, pause_s=2.0, log_file=log_file))
     said = capsys.readouterr()
     if not is_json:
         assert said.out == ""

@@ -54,6 +54,15 @@ def test_a_full_server_is_an_outage_that_says_what_to_do(client, stores):
         client.config_set("maxmemory", "0")
 
 
+def test_a_server_that_cannot_write_its_files_is_an_outage(client, monkeypatch):
+    def fail(*_, **__):
+        raise ResponseError("MISCONF Errors writing to the AOF file: No space left on device")
+
+    monkeypatch.setattr("redis.Redis.execute_command", fail)
+    with pytest.raises(StoreUnavailable, match=r"cannot write its files.*free space on its disk"):
+        client.set("x", "y")
+
+
 def test_a_full_server_of_an_earlier_version_is_told_by_its_words(client, monkeypatch):
     def fail(*_, **__):
         raise ResponseError(
