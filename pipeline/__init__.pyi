@@ -20,10 +20,12 @@ from .errors import (
 from .held_shards import HeldOptions
 from .history import History, history_files
 from .job import JobOptions, LogQuery, Sink, run_pipeline, start_empty, start_query
+from .loading import load_states
 from .progress import BatchProgress, BatchReport
 from .resharding import divide_states, forget_states
+from .snapshots import missing_snapshots
 from .sources import EventLogOptions, log_ends
-from .spark.cluster import ClusterOptions, await_machines, is_local
+from .spark.cluster import ClusterOptions, await_machines, is_local, require_master
 from .spark.java import check_java
 from .spark.pulse import Heartbeat
 from .spark.running_query import RunningQuery
@@ -73,7 +75,10 @@ __all__ = [
     "forget_states",
     "history_files",
     "is_local",
+    "load_states",
     "log_ends",
+    "missing_snapshots",
+    "require_master",
     "run_backtest",
     "run_chain",
     "run_pipeline",

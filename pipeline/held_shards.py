@@ -30,11 +30,18 @@ from pathlib import Path
 
 import structlog
 
-from pipeline.errors import LogDamaged
 from pipeline.measures import Spent, stats_row
 from pipeline.quarantine import Quarantine
-from pipeline.snapshots import FolderSnapshots, SnapshotIndex, open_snapshots
-from pipeline.sources.log_reading import START, connect, counts, read_entries
+from pipeline.snapshots import FolderSnapshots, SnapshotIndex, missing_snapshot, open_snapshots
+from pipeline.sources.log_reading import (
+    START,
+    beginnings,
+    connect,
+    counts,
+    last_position,
+    read_entries,
+    written_up_to,
+)
 from pipeline.sources.options import EventLogOptions
 from pipeline.spilled import SpilledStates
 from shards import KINDS, Kind, RowBlock, SavedStateError, ShardState, StoredEntry
@@ -129,6 +136,25 @@ class HeldShards:
         self._begun.discard(shard)
         spent = Spent(load_s=loaded - begun, match_s=matched - loaded, keep_s=time.perf_counter() - matched)
         return [*rows, stats_row(self._held[shard].state, after, entries, spent, size)]
+
+    def load(self, shard: int) -> None:
+        """Find the state that a shard has where its results end, as its next micro-batch will.
+
+        Raises:
+            LogDamaged: The state cannot be had, as snapshots or entries are gone.
+        """
+        written = written_up_to(self._server, self._options, shard)
+        position = max(written, beginnings(self._server, self._options)[shard], key=position_order)
+        if last_position(self._server, log_key(shard), position) != position:
+            return  # the query refuses that with its reason
+        try:
+            self._held_at(shard, position)
+        except StateLost as error:
+            log.warning("file-of-state-gone", shard=shard, after=position, reason=error.message)
+            self._held.pop(shard, None)
+            self._incomplete.add(shard)
+            self._held_at(shard, position)
+            self._incomplete.discard(shard)
 
     def state_at(self, shard: int, position: str) -> ShardState:
         """The state of a shard at a position; it is not kept.
@@ -243,12 +269,7 @@ class HeldShards:
         position = saved or START
         body = None if saved is None else self._snapshots.read(shard, position)
         if body is None:
-            raise LogDamaged(
-                f"the snapshot of shard {shard} at {position} is gone, and the log before it may have been trimmed; "
-                "put the folder of snapshots back, or begin with an empty Redis and data folder",
-                shard=shard,
-                position=position,
-            )
+            raise missing_snapshot(self._index, self._options.snapshots, shard, position)
         try:
             return _Held(self._loaded(shard, body, is_verified=True), size_bytes=len(body))
         except StateLost as error:
@@ -309,7 +330,7 @@ class HeldShards:
             self._spilled.keep(shard, held.state.position, names, is_durable=is_saved)
             if is_saved:
                 self._snapshots.write(shard, held.state.position, body)
-                self._index.enter(shard, held.state.position, len(body))
+                self._index.enter(shard, held.state.position, len(body), self._options.snapshots)
                 held.unsaved_bytes = 0
             self._hand_over(shard, after, held, body)
             if names or self._spilled.has_files(shard):

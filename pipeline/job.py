@@ -17,7 +17,7 @@ from pipeline.errors import QueryFailed
 from pipeline.held_shards import HeldOptions
 from pipeline.progress import BatchMeter, BatchReport
 from pipeline.sources import EventLogOptions, EventLogSource
-from pipeline.spark.account import summary_of
+from pipeline.spark.account import again_if_lost, summary_of
 from pipeline.spark.pulse import Heartbeat, Pulse
 from pipeline.spark.running_query import RunningQuery
 from pipeline.step import from_table, ignore_shards, match_shards
@@ -47,6 +47,11 @@ class JobOptions:
     kinds: tuple[Kind, ...] = KINDS
     trigger_interval_s: float = 0.0
     is_bounded: bool = False
+
+    @property
+    def held(self) -> HeldOptions:
+        """Where the states of shards are found and left."""
+        return HeldOptions(log=self.log, handover=self.handover, kinds=self.kinds)
 
 
 class LogQuery(RunningQuery[OutputRow]):
@@ -111,8 +116,9 @@ def _start(
     heartbeat: Heartbeat,
 ) -> LogQuery:
     session.dataSource.register(EventLogSource)
-    entries = session.readStream.format(EventLogSource.name()).options(**options.log.to_mapping()).load()
+    reader = session.readStream.format(EventLogSource.name()).options(**options.log.to_mapping())
+    entries = again_if_lost(reader.load)
     query = LogQuery(session, meter, Pulse(heartbeat, meter.committed))
-    frame = step(entries, HeldOptions(log=options.log, handover=options.handover, kinds=options.kinds))
+    frame = step(entries, options.held)
     query.start(frame, options.checkpoint, interval_s=options.trigger_interval_s, is_bounded=options.is_bounded)
     return query

@@ -44,7 +44,7 @@ def divide_states(options: HeldOptions, shards: int) -> Iterator[OutputRow]:
                 body = part.dump()
                 spilled.take_over(part.shard, before, int(name), part.position, part.files)
                 store.write(part.shard, part.position, body)
-                index.enter(part.shard, part.position, len(body))
+                index.enter(part.shard, part.position, len(body), new.snapshots)
                 yield from stats_row(part, part.position, [], Spent(load_s=0.0, match_s=0.0, keep_s=0.0), len(body))
     finally:
         server.close()

@@ -128,12 +128,12 @@ def from_table(table: pa.Table) -> list[OutputRow]:
 
 
 def _mapped(entries: DataFrame, step: Step) -> DataFrame:
-    with _own_workers(entries):
+    with own_workers(entries):
         return entries.mapInArrow(step, OUTPUT_DDL)
 
 
 @contextmanager
-def _own_workers(frame: DataFrame) -> Iterator[None]:
+def own_workers(frame: DataFrame) -> Iterator[None]:
     """Have Spark keep Python workers for this step alone, so that they meet the shards that they hold more often.
 
     Spark pools its Python workers by their environment; without this, workers that read and workers that match change

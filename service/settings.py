@@ -234,7 +234,7 @@ class BatchLimits(BaseModel):
 
 
 class SparkSettings(BaseModel):
-    """How the driver and the machines of a cluster connect; unused where the master is local.
+    """How Spark is set up. All but ``conf`` say how the driver and the machines of a cluster connect.
 
     Attributes:
         python: Interpreter on every machine, including the driver's; empty: the path of the driver's own.
@@ -243,7 +243,8 @@ class SparkSettings(BaseModel):
         worker_folder: Folder on each machine that no other user can write: compiled kernels, and states in handover
             between processes.
         patience_s: How long to wait for the first machine.
-        conf: Further Spark settings, as a JSON object; they take precedence.
+        conf: Further Spark settings, as a JSON object, such as ``{"spark.driver.memory": "4g"}``; they take precedence,
+            on a cluster and where the master is local.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -40,6 +40,10 @@ class FolderSnapshots:
         except FileNotFoundError:
             return None
 
+    def has(self, shard: int, position: str) -> bool:
+        """Whether the bytes are there."""
+        return self._path(shard, position).is_file()
+
     def remove(self, shard: int, position: str) -> None:
         """Forget the bytes, if they are there."""
         self._path(shard, position).unlink(missing_ok=True)

@@ -26,6 +26,10 @@ class RedisSnapshots:
         """The bytes, if they are there."""
         return cast("bytes | None", self._server.get(self._key(shard, position)))
 
+    def has(self, shard: int, position: str) -> bool:
+        """Whether the bytes are there."""
+        return bool(self._server.exists(self._key(shard, position)))
+
     def remove(self, shard: int, position: str) -> None:
         """Forget the bytes, if they are there."""
         self._server.delete(self._key(shard, position))

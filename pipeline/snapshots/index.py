@@ -23,9 +23,14 @@ class SnapshotIndex:
         self._server = server
         self._generation = generation
 
-    def enter(self, shard: int, position: str, size: int) -> None:
-        """Say that a snapshot of so many bytes is there."""
-        self._server.hset(self._key(shard), position, str(size))
+    def enter(self, shard: int, position: str, size: int, place: str = "") -> None:
+        """Say that a snapshot of so many bytes is at a place, as an option names it."""
+        self._server.hset(self._key(shard), position, f"{size} {place}".rstrip())
+
+    def place(self, shard: int, position: str) -> str:
+        """Where a snapshot was written; empty where an earlier release wrote it."""
+        found = cast("bytes | None", self._server.hget(self._key(shard), position))
+        return "" if found is None else found.decode().partition(" ")[2]
 
     def remove(self, shard: int, position: str) -> None:
         """Say that it will go."""

@@ -23,7 +23,17 @@ from pyspark.sql.types import StructType
 
 from pipeline.errors import LogDamaged, SourceOptionError
 from pipeline.snapshots import SnapshotIndex, open_snapshots
-from pipeline.sources.log_reading import START, Page, connect, counts, last_position, read_pages, text_of, unreachable
+from pipeline.sources.log_reading import (
+    Page,
+    beginnings,
+    connect,
+    counts,
+    last_position,
+    read_pages,
+    text_of,
+    unreachable,
+    written_up_to,
+)
 from pipeline.sources.options import EventLogOptions
 from streams import LAYOUT_KEY, log_key, position_order, read_script
 
@@ -79,15 +89,8 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, str]:
         """Where the shards begin: where their logs do, or where they were when the log was divided into these."""
-        shards = range(self._options.shards)
-        if not self._options.generation:
-            return dict.fromkeys(map(str, shards), START)
-        try:
-            found = self._connection().hmget(LAYOUT_KEY, [f"start:{shard}" for shard in shards])
-        except (redis.ConnectionError, redis.TimeoutError) as error:
-            raise unreachable(error) from error
-        starts = cast("list[bytes | None]", found)
-        return {str(shard): START if start is None else start.decode() for shard, start in enumerate(starts)}
+        found = beginnings(self._connection(), self._options)
+        return {str(shard): position for shard, position in found.items()}
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxRows(self._options.max_entries * self._options.shards)
@@ -104,7 +107,10 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._check_shards(start)
         if not self._has_looked:
             self._check_beginnings(start)
-            self._written = {str(shard): self._written_up_to(shard) for shard in range(self._options.shards)}
+            self._written = {
+                str(shard): written_up_to(self._connection(), self._options, shard)
+                for shard in range(self._options.shards)
+            }
             self._has_looked = True
         entries = 0
         if isinstance(limit, ReadMaxRows):
@@ -220,15 +226,9 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         last = last_position(self._connection(), self._keys[shard], position)
         if last != position:
             raise self._ahead(shard, position, f"the log has entries up to {last}")
-        written = self._written_up_to(shard) if self._options.results else position
+        written = written_up_to(self._connection(), self._options, shard) if self._options.results else position
         if position_order(written) < position_order(position):
             raise self._ahead(shard, position, f"results are written up to {written}")
-
-    def _written_up_to(self, shard: int) -> str:
-        """The place of a shard's log up to which results are written, also under a checkpoint that is gone."""
-        results = self._options.results
-        noted = self._connection().hget(results, f"position:{shard}") if results else None
-        return START if noted is None else cast("bytes", noted).decode()
 
     def _ahead(self, shard: int, position: str, known: str) -> LogDamaged:
         return LogDamaged(

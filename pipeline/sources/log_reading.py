@@ -12,7 +12,7 @@ from redis.retry import Retry
 from pipeline.errors import LogDamaged, LogUnreachable
 from pipeline.sources.options import EventLogOptions
 from shards import StoredEntry
-from streams import log_key, position_order
+from streams import LAYOUT_KEY, log_key, position_order
 
 START = "0-0"
 
@@ -105,6 +105,24 @@ def last_position(server: redis.Redis, key: str, position: str) -> str:
             return START
         raise
     return found[0][0].decode()
+
+
+def beginnings(server: redis.Redis, options: EventLogOptions) -> dict[int, str]:
+    """Where the log of each shard begins: where it was when the log was divided into these, or at its start."""
+    if not options.generation:
+        return dict.fromkeys(range(options.shards), START)
+    try:
+        found = server.hmget(LAYOUT_KEY, [f"start:{shard}" for shard in range(options.shards)])
+    except (redis.ConnectionError, redis.TimeoutError) as error:
+        raise unreachable(error) from error
+    starts = cast("list[bytes | None]", found)
+    return {shard: START if start is None else start.decode() for shard, start in enumerate(starts)}
+
+
+def written_up_to(server: redis.Redis, options: EventLogOptions, shard: int) -> str:
+    """The place of a shard's log up to which results are written, also under a checkpoint that is gone."""
+    noted = server.hget(options.results, f"position:{shard}") if options.results else None
+    return START if noted is None else cast("bytes", noted).decode()
 
 
 def counts(server: redis.Redis, key: str) -> tuple[int, int]:

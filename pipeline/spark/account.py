@@ -2,11 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
+from pyspark.errors import PySparkException
+
 _OWN_ERRORS = "pipeline.errors."
+_OF_SOURCE = ("PythonStreamingSourceRunner", "PythonPlannerRunner")
+_TRIES = 3
+_Answer = TypeVar("_Answer")
+_GONE = ("java.io.EOFException", "java.net.SocketException")
+
+
+def lost_source(error: Exception) -> bool:
+    """Whether a Python process in which Spark plans micro-batches died, rather than report an error."""
+    stacks = str(getattr(error, "_stackTrace", ""))  # of the exception and its causes in the JVM
+    return any(name in stacks for name in _OF_SOURCE) and any(name in stacks for name in _GONE)
+
+
+def again_if_lost(call: Callable[[], _Answer]) -> _Answer:
+    """The answer to a call, made again if the Python process in which Spark plans it died."""
+    for _ in range(_TRIES - 1):
+        try:
+            return call()
+        except PySparkException as error:
+            if not lost_source(error):
+                raise
+    return call()
 
 
 def summary_of(error: Exception) -> str:
     """What happened, without the stacks: the last line that names an error of this project, or else the last line."""
+    if lost_source(error):
+        return "the Python process in which Spark plans micro-batches died, or was killed as memory is short"
     told = str(error).split("JVM stacktrace:")[0].split("=== Streaming Query ===")[0]
     lines = [line.strip() for line in told.splitlines() if line.strip() and not line[0].isspace()]
     own = [line for line in lines if line.startswith(_OWN_ERRORS)]

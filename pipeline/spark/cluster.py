@@ -7,6 +7,7 @@ not: they are compiled for a machine, and are expected in its Python.
 from __future__ import annotations
 
 import re
+import socket
 import sys
 import tempfile
 import time
@@ -25,6 +26,8 @@ from pipeline.spark.packages import pack
 NEEDED = tuple("defusedxml lark lazy-loader numba numpy orjson pyarrow pyspark pyyaml redis structlog".split())
 
 _LOCAL = re.compile(r"local(\[[^]]*\])?")
+_STANDALONE = "spark://"
+_CONNECT_S = 5.0
 _POLL_S = 0.1
 _LOOKS_PER_CORE = 4  # tasks are dealt out as cores get free: more than one each reaches every machine
 
@@ -42,7 +45,6 @@ class ClusterOptions:
         worker_folder: On each machine: compiled kernels, and states on their way from one process to the next.
         patience_s: How long the first machine may take to come.
         steady_s: No further machine is waited for when none came for so long.
-        settings: More settings of Spark, such as ``spark.executor.memory``; they win over all others.
     """
 
     python: str = ""
@@ -51,7 +53,6 @@ class ClusterOptions:
     worker_folder: Path = field(default_factory=lambda: Path(tempfile.gettempdir()) / "forestall")
     patience_s: float = 120.0
     steady_s: float = 2.0
-    settings: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def interpreter(self) -> str:
@@ -89,6 +90,29 @@ def cluster_settings(options: ClusterOptions, folder: Path) -> dict[str, str]:
     if options.bind_address:
         settings["spark.driver.bindAddress"] = options.bind_address
     return settings
+
+
+def require_master(master: str) -> None:
+    """Check that a standalone master can be reached, before Spark tries for a minute; nothing for other masters.
+
+    Raises:
+        ClusterUnready: None of the addresses of ``spark://HOST:PORT,HOST:PORT`` takes a connection.
+    """
+    if not master.startswith(_STANDALONE):
+        return
+    refusals: list[str] = []
+    for address in master.removeprefix(_STANDALONE).split(","):
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), _CONNECT_S).close()
+        except (OSError, ValueError, OverflowError) as error:
+            refusals.append(f"{address}: {getattr(error, 'strerror', None) or error}")
+        else:
+            return
+    raise ClusterUnready(
+        f"no Spark master at {master} ({'; '.join(refusals)}); start one there, or correct FORESTALL_SPARK_MASTER",
+        master=master,
+    )
 
 
 @contextmanager

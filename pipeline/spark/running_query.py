@@ -10,10 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
+import structlog
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from pipeline.spark.account import lost_source
 from pipeline.spark.pulse import Pulse
 
 if TYPE_CHECKING:
@@ -24,6 +26,10 @@ _Row = TypeVar("_Row")
 
 # Slept in Python, not in a call to the JVM: a signal that interrupts such a call leaves its answer to the next one.
 _POLL_S = 0.2
+_MOST_RESTARTS = 3  # of a query whose source died, within this time; then the whole process is started again
+_RESTARTS_WITHIN_S = 60.0
+
+log = structlog.get_logger(__name__)
 
 
 class RunningQuery(ABC, Generic[_Row]):
@@ -51,6 +57,8 @@ class RunningQuery(ABC, Generic[_Row]):
         self._sink = sink
         self._pulse = pulse
         self._query: StreamingQuery | None = None
+        self._begin: Callable[[], StreamingQuery] | None = None
+        self._restarts: list[float] = []
         self._is_stop_requested = False
         self.sink_error: Exception | None = None
 
@@ -89,8 +97,9 @@ class RunningQuery(ABC, Generic[_Row]):
         if self._pulse is not None:
             self._session.streams.addListener(self._pulse)
         writer = frame.writeStream.outputMode("append").option("checkpointLocation", str(checkpoint))
+        self._begin = writer.trigger(**trigger).foreachBatch(self._store).start
         with self._failures():
-            self._query = writer.trigger(**trigger).foreachBatch(self._store).start()
+            self._query = self._begin()
 
     def wait(self, timeout_s: float | None = None, look: Callable[[], None] = lambda: None) -> bool:
         """Wait for the end, by itself or by ``request_stop``; whether it came within the time.
@@ -108,9 +117,7 @@ class RunningQuery(ABC, Generic[_Row]):
                 self.stop()
                 return True
             with self._failures():
-                if not self._started().isActive:
-                    self._unlisten()
-                    self._started().awaitTermination()
+                if not self._started().isActive and not self._is_begun_again():
                     return True
             look()
             time.sleep(_POLL_S)
@@ -155,6 +162,25 @@ class RunningQuery(ABC, Generic[_Row]):
         except Exception as error:
             self.sink_error = error
             raise
+
+    def _is_begun_again(self) -> bool:
+        """Whether only a Python process of the source had died, as where memory is short; the query runs again then."""
+        try:
+            self._started().awaitTermination()
+        except PySparkException as error:
+            now = time.monotonic()
+            self._restarts = [at for at in self._restarts if now < at + _RESTARTS_WITHIN_S]
+            is_hopeless = self._begin is None or len(self._restarts) == _MOST_RESTARTS
+            if is_hopeless or self.sink_error is not None or not lost_source(error):
+                self._unlisten()
+                raise
+        else:
+            self._unlisten()
+            return False
+        self._restarts.append(now)
+        log.warning("source-process-died", restarts=len(self._restarts))
+        self._query = self._begin()
+        return True
 
     def _started(self) -> StreamingQuery:
         if self._query is None:

@@ -7,7 +7,7 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +16,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from pipeline.spark.cluster import ClusterOptions, cluster_settings, is_local, starting_on
+from pipeline.spark.cluster import ClusterOptions, cluster_settings, is_local, require_master, starting_on
 from pipeline.spark.java import archive_options, find_java
 
 _ROCKSDB_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -54,6 +54,7 @@ class SessionOptions:
             cluster.
         writes_archive: Whether Spark's Java process may take some seconds at its end to write its classes for the next.
         cluster: How driver and machines meet where the master is not local.
+        settings: More settings of Spark, such as ``spark.driver.memory``; they win over all others.
         task_attempts: How often a task is begun before the job fails, such as when its Python process was killed; on a
             cluster, and where ``master`` says so itself, Spark's own settings count.
     """
@@ -62,6 +63,7 @@ class SessionOptions:
     master: str = "local[*]"
     writes_archive: bool = False
     cluster: ClusterOptions = field(default_factory=ClusterOptions)
+    settings: Mapping[str, str] = field(default_factory=dict)
     task_attempts: int = 1
 
 
@@ -94,6 +96,7 @@ def build_context(options: SessionOptions) -> SparkContext:
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["PYSPARK_PYTHON"] = sys.executable if is_local(options.master) else options.cluster.interpreter
     settings = {"spark.app.name": "forestall", "spark.master": _master_of(options)} | _settings(options, folder, java)
+    require_master(options.master)
     with _own_interrupts(), starting_on(options.master):
         return SparkContext.getOrCreate(SparkConf().setAll(list(settings.items())))
 
@@ -177,5 +180,7 @@ def _settings(options: SessionOptions, folder: Path, java: str) -> dict[str, str
     settings |= {f"spark.executorEnv.{name}": value for name, value in _worker_environment(options).items()}
     if is_local(options.master):
         here = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-        return settings | here | {"spark.python.daemon.module": "pipeline.spark.daemon"}
-    return settings | cluster_settings(options.cluster, folder) | dict(options.cluster.settings)
+        settings |= here | {"spark.python.daemon.module": "pipeline.spark.daemon"}
+    else:
+        settings |= cluster_settings(options.cluster, folder)
+    return settings | dict(options.settings)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -47,11 +47,13 @@ class SparkUse:
         master: Where it runs.
         data_folder: Where it keeps scratch files; None: a folder that is removed afterwards.
         is_last: Whether this process ends afterwards, which is a second faster.
+        settings: More settings of Spark.
     """
 
     master: str = "local[*]"
     data_folder: Path | None = None
     is_last: bool = False
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def shards(self) -> int:
@@ -134,6 +136,7 @@ def _with_spark(use: SparkUse, exercises: Sequence[str], report: Reports, work: 
             data_folder=use.data_folder or Path(scratch),
             master=use.master,
             writes_archive=True,
+            settings=use.settings,
         )
         with (
             compiling_beside(exercises, report.compiling),

@@ -64,7 +64,9 @@ class BacktestRun:
     def _result(self, backtest: Backtest, scratch: Path) -> BacktestResult:
         question = Question.from_document(backtest.question)
         history = self._history(backtest, question.declaration, scratch)
-        use = SparkUse(master=self.settings.spark_master, data_folder=self.settings.data_dir)
+        use = SparkUse(
+            master=self.settings.spark_master, data_folder=self.settings.data_dir, settings=self.settings.spark.conf
+        )
         options = BacktestOptions(shards=use.shards, limit=self.settings.limits.backtest_alerts_kept)
         return run_job(history, plan_of(question), use, options, Reports(progress=_Teller(self.stores, backtest.id)))
 

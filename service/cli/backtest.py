@@ -58,6 +58,7 @@ from service.cli.project_backtest import ProjectBacktest
 from service.cli.waiting import waiting_in
 from service.errors import FileUnreadable
 from service.registering.reports import joined_with
+from service.settings import load_settings
 from service.trials.matching import WorkflowUse
 from streams import KeyForm, StreamDeclaration
 
@@ -207,7 +208,7 @@ def _question(
 
 def _result(history: History, question: Question, cores: int | None, limit: int, output: Path | None) -> BacktestResult:
     _require_empty(output)
-    spark = SparkUse(master=f"local[{cores or '*'}]", is_last=True)
+    spark = SparkUse(master=f"local[{cores or '*'}]", is_last=True, settings=load_settings().spark.conf)
     options = with_output(BacktestOptions(shards=spark.shards, limit=limit), output)
     with progress_bar("backtest") as (progress, task):
         report = Reports(

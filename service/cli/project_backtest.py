@@ -15,6 +15,7 @@ from service.cli.waiting import waiting_in
 from service.errors import FileUnreadable
 from service.projects import LocalProject, read_project
 from service.projects.errors import ProjectRefused
+from service.settings import load_settings
 from shards import ChainPlan
 from shards.kinds.joins import merged_stream
 
@@ -57,7 +58,7 @@ class ProjectBacktest:
         print_results(found, project.derived(), numbers, stats, is_json=self.is_json)
 
     def _result(self, inputs: Sequence[ChainInput], project: LocalProject) -> ChainResult:
-        spark = SparkUse(master=f"local[{self.cores or '*'}]", is_last=True)
+        spark = SparkUse(master=f"local[{self.cores or '*'}]", is_last=True, settings=load_settings().spark.conf)
         options = with_output(BacktestOptions(shards=spark.shards, limit=self.limit), self.output)
         with progress_bar("backtest") as (progress, task):
             report = Reports(

@@ -12,6 +12,7 @@ from service.doctor.kernels import look_at_kernels
 from service.doctor.machine import look_at_folder, look_at_java, look_at_packages, look_at_python
 from service.doctor.running import look_at_port
 from service.doctor.server import look_at_clock, look_at_server
+from service.doctor.states import look_at_master, look_at_states
 from service.embedded import EmbeddedServer, find_server
 from service.errors import (
     BackupRefused,
@@ -54,6 +55,7 @@ def examine(clock: Clock, *, deep: bool = False) -> Iterator[Finding]:
     yield ok("settings", "all are valid")
     yield from look_at_tracing(settings.tracing)
     yield from look_at_folder(settings.data_dir)
+    yield look_at_master(settings)
     yield from look_at_redis(settings, clock)
     yield from look_at_port(settings)
 
@@ -74,7 +76,7 @@ def look_at_tracing(settings: TracingSettings) -> Iterator[Finding]:
 def look_at_redis(settings: Settings, clock: Clock) -> Iterator[Finding]:
     """The server that the settings name, or the private one: how it is if it runs, else whether it could."""
     if settings.redis_url is not None:
-        yield from _look_at_url(settings.redis_url.get_secret_value(), clock)
+        yield from _look_at_url(settings.redis_url.get_secret_value(), clock, settings)
         return
     try:
         url = EmbeddedServer(settings.data_dir).running_url()
@@ -89,7 +91,7 @@ def look_at_redis(settings: Settings, clock: Clock) -> Iterator[Finding]:
     if url is None:
         yield ok("redis", f"the private server does not run; {binary} will be started")
     else:
-        yield from _look_at_url(url, clock)
+        yield from _look_at_url(url, clock, settings)
 
 
 def look_at_store(client: Client, migrations: Sequence[Migration] = MIGRATIONS) -> Finding:
@@ -122,11 +124,12 @@ def look_at_spark() -> Finding:
     return ok("spark", f"Spark {version} starts, and so does a Python process of its own")
 
 
-def _look_at_url(url: str, clock: Clock) -> Iterator[Finding]:
+def _look_at_url(url: str, clock: Clock, settings: Settings) -> Iterator[Finding]:
     try:
         with connect(url, retries=0) as client:
             yield from look_at_server(server_facts(client))
             yield look_at_clock(client, clock)
             yield look_at_store(client)
+            yield from look_at_states(client, settings)
     except StoreUnavailable as error:
         yield problem("redis", f"it does not answer: {error.message}", "start it, or correct FORESTALL_REDIS_URL")

@@ -16,8 +16,11 @@ def missing_parts(stores: Stores, settings: Settings, clock: Clock) -> list[str]
         return ["Redis does not answer"]
     last_us = stores.heartbeat.last_us()
     if last_us is None:
-        return [f"waiting for the pipeline: {stores.heartbeat.is_doing() or 'its process has not started yet'}"]
+        failure = stores.heartbeat.failure()
+        doing = stores.heartbeat.is_doing() or "its process has not started yet"
+        return [f"waiting for the pipeline: {doing}{f'; it ended before: {failure}' if failure else ''}"]
     silent_s = (clock.now_us() - last_us) / _SECOND_US
     if silent_s > settings.heartbeat_stale_s:
-        return [f"the pipeline has not reported for {silent_s:.0f} s"]
+        doing = stores.heartbeat.is_doing()
+        return [f"the pipeline has not reported for {silent_s:.0f} s{f': {doing}' if doing else ''}"]
     return []

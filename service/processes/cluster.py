@@ -36,8 +36,8 @@ def session_options(settings: Settings) -> SessionOptions:
             bind_address=spark.bind_address,
             worker_folder=spark.worker_folder,
             patience_s=spark.patience_s,
-            settings=spark.conf,
         ),
+        settings=spark.conf,
     )
 
 

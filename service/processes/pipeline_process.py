@@ -23,6 +23,7 @@ from pipeline import (
     compiling_beside,
     end_session,
     is_local,
+    load_states,
     start_query,
     warm_up,
 )
@@ -37,7 +38,7 @@ from service.processes.timekeeper import Timekeeper
 from service.runtime import Stores, open_stores
 from service.settings import Settings
 from service.stores import server_facts
-from streams import SystemClock
+from streams import ForestallError, SystemClock
 
 if TYPE_CHECKING:
     from service.observing.spans import Spans
@@ -50,7 +51,12 @@ def main() -> int:
 
 def _run(settings: Settings) -> None:
     with spans_of(settings.tracing, "pipeline") as spans, open_stores(settings) as stores:
-        _match(settings, stores, spans)
+        try:
+            _match(settings, stores, spans)
+        except ForestallError as error:
+            with suppress(StoreUnavailable):
+                stores.heartbeat.failed(error.message)
+            raise
 
 
 def _match(settings: Settings, stores: Stores, spans: Spans | None = None) -> None:
@@ -63,25 +69,28 @@ def _match(settings: Settings, stores: Stores, spans: Spans | None = None) -> No
         where = session_options(settings)
         report = StartReport(stores.heartbeat)
         needed = PIPELINE_EXERCISES if is_local(where.master) else ()  # the machines of a cluster compile their own
-        with report.repeating():
-            with compiling_beside(needed, report.compiling):
-                report.begin("starting Spark")
-                with signals_held():  # Spark's Java process would stay behind
-                    session = build_session(where)
-                    ends.callback(end_session, session)
-                tasks = await_machines(session, where.cluster)
-            report.begin("loading kernels" if needed else "compiling kernels on the machines of the cluster")
-            warm_up(session)
+        ends.enter_context(report.repeating())
+        with compiling_beside(needed, report.compiling):
+            report.begin("starting Spark")
+            with signals_held():  # Spark's Java process would stay behind
+                session = build_session(where)
+                ends.callback(end_session, session)
+            tasks = await_machines(session, where.cluster)
+        report.begin("loading kernels" if needed else "compiling kernels on the machines of the cluster")
+        warm_up(session)
         layout = stores.log.layout.read()
         stores.log.layout.require_settled()
         forget_former(settings, layout, stores.url)
         options = job_options(settings, layout, stores.url, tasks)
+        report.begin("loading the states of the shards")
+        load_states(session, options.held)
+        report.begin("matching the events that wait")
         stores.pipeline_status.begin(clock.now_us())
         query = start_query(
             session,
             options,
             AlertSink(stores, clock, spans),
-            lambda: stores.heartbeat.beat(clock.now_us()),
+            lambda: report.beat(clock.now_us()),
             lambda progress: _keep(stores, progress),
         )
         for number in (signal.SIGTERM, signal.SIGINT):  # until here a signal ends the process at once

@@ -1,8 +1,9 @@
-"""What the pipeline says of itself before its query runs: what it is busy with, and how far that is."""
+"""What the pipeline reports of itself: its sign of life, and what it is busy with while there is none."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -12,11 +13,12 @@ from service.stores import Heartbeat
 from streams.compiling import CompileProgress
 
 _SAID_EVERY_S = 1.0
+_LONG_S = 3.0  # without a sign of life
 
 
 @dataclass(slots=True)
 class StartReport:
-    """What a starting pipeline is busy with.
+    """What a pipeline is busy with while it starts, and while a micro-batch takes long.
 
     Attributes:
         heartbeat: Where it says so.
@@ -25,6 +27,7 @@ class StartReport:
     heartbeat: Heartbeat
     _phase: str = "starting"
     _compiling: CompileProgress | None = None
+    _beaten: float | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def begin(self, phase: str) -> None:
@@ -42,6 +45,14 @@ class StartReport:
         with self._lock:
             self._compiling = None if progress.is_complete else progress
             self._say()
+
+    def beat(self, now_us: int) -> None:
+        """The query runs, and no micro-batch is under way: the sign of life."""
+        self.heartbeat.beat(now_us)
+        with self._lock:
+            is_first, self._beaten = self._beaten is None, time.monotonic()
+        if is_first:
+            self.heartbeat.recovered()
 
     @contextmanager
     def repeating(self) -> Iterator[None]:
@@ -62,5 +73,11 @@ class StartReport:
             thread.join()
 
     def _say(self) -> None:
+        doing = self._phase if self._compiling is None else self._compiling.text
+        if self._beaten is not None:
+            silent_s = time.monotonic() - self._beaten
+            if silent_s < _LONG_S:
+                return
+            doing = f"a micro-batch has been running for {silent_s:.0f} s"
         with suppress(StoreUnavailable):  # a report that is lost is followed by another
-            self.heartbeat.starting(self._phase if self._compiling is None else self._compiling.text)
+            self.heartbeat.busy(doing)

@@ -8,6 +8,7 @@ from service.stores.connection import PREFIX, Client
 
 HEARTBEAT_KEY = PREFIX + "pipeline:heartbeat"
 STARTING_KEY = PREFIX + "pipeline:starting"
+FAILURE_KEY = PREFIX + "pipeline:failure"
 
 _STARTING_S = 30
 
@@ -26,8 +27,8 @@ class Heartbeat:
         """The pipeline begins anew: earlier signs count no more."""
         self._client.delete(HEARTBEAT_KEY, STARTING_KEY)
 
-    def starting(self, doing: str) -> None:
-        """The pipeline starts, and is busy with something; forgotten unless it says so again within half a minute.
+    def busy(self, doing: str) -> None:
+        """The pipeline starts, or a micro-batch takes long; forgotten unless repeated within half a minute.
 
         Args:
             doing: In words, such as "starting Spark".
@@ -35,8 +36,21 @@ class Heartbeat:
         self._client.set(STARTING_KEY, doing.encode(), ex=_STARTING_S)
 
     def is_doing(self) -> str | None:
-        """What the pipeline is busy with while it starts; None: nothing, or it has not said so."""
+        """What the pipeline is busy with while it does not beat; None: unknown."""
         value = cast("bytes | None", self._client.get(STARTING_KEY))
+        return None if value is None else value.decode()
+
+    def failed(self, reason: str) -> None:
+        """Remember why the pipeline ended, until it is well again."""
+        self._client.set(FAILURE_KEY, reason.encode())
+
+    def recovered(self) -> None:
+        """Forget why the pipeline ended, and what it was busy with."""
+        self._client.delete(FAILURE_KEY, STARTING_KEY)
+
+    def failure(self) -> str | None:
+        """Why the pipeline ended last; None: it has been well since."""
+        value = cast("bytes | None", self._client.get(FAILURE_KEY))
         return None if value is None else value.decode()
 
     def last_us(self) -> int | None:

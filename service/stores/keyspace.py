@@ -13,12 +13,13 @@ from redis.exceptions import RedisError
 
 from service.errors import StoreUnavailable
 from service.stores.connection import PREFIX, Client
-from service.stores.heartbeat import HEARTBEAT_KEY, STARTING_KEY
+from service.stores.heartbeat import FAILURE_KEY, HEARTBEAT_KEY, STARTING_KEY
 
 RESTORING_KEY = PREFIX + "restoring"
 
 _ENTRIES, _MEMBERS = 100, 500  # of one part: log entries hold the events of a request
-_PASSING = frozenset(key.encode() for key in (HEARTBEAT_KEY, STARTING_KEY, RESTORING_KEY))  # true of one moment only
+_OF_A_MOMENT = (FAILURE_KEY, HEARTBEAT_KEY, STARTING_KEY, RESTORING_KEY)
+_PASSING = frozenset(key.encode() for key in _OF_A_MOMENT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,9 +42,10 @@ def main():
     cluster = ClusterOptions(
         driver_host="127.0.0.1",
         worker_folder=Path(worker_folder),
-        settings={"spark.executor.memory": "512m"},
     )
-    session = build_session(SessionOptions(data_folder=Path(folder), master=master, cluster=cluster))
+    memory = {"spark.executor.memory": "512m"}
+    where = SessionOptions(data_folder=Path(folder), master=master, cluster=cluster, settings=memory)
+    session = build_session(where)
     try:
         tasks = await_machines(session, cluster)
         log = EventLogOptions(

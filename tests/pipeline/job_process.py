@@ -37,6 +37,8 @@ class DyingSink:
         self.store(rows[half:])
         if is_last and self.manner == "jvm":
             os.kill(self.jvm, signal.SIGKILL)
+        if is_last and self.manner == "source":
+            self.kill_source()
         if rows and self.manner == "workers":
             threading.Thread(target=self.kill_workers, daemon=True).start()
 
@@ -51,6 +53,21 @@ class DyingSink:
         with suppress(ProcessLookupError):
             os.kill(fresh.pop(), signal.SIGKILL)
             self.client.incr("killed")
+
+    def kill_first(self):
+        """Kill the first Python process that Spark starts a task or a plan in."""
+        while not (workers := self.workers()):
+            time.sleep(0.002)
+        with suppress(ProcessLookupError):
+            os.kill(workers.pop(), signal.SIGKILL)
+            self.client.incr("killed")
+
+    def kill_source(self):
+        """Kill the process that plans micro-batches, as the kernel does where memory is short."""
+        for child in children_of(self.jvm):
+            if b"python_streaming_source_runner" in Path(f"/proc/{child}/cmdline").read_bytes():
+                os.kill(child, signal.SIGKILL)
+                self.client.incr("killed")
 
     def workers(self):
         return {worker for daemon in children_of(self.jvm) for worker in children_of(daemon)}
@@ -77,6 +94,8 @@ def main():
     session = build_session(SessionOptions(data_folder=Path(folder), master="local[2]", task_attempts=4))
     sink = DyingSink(redis.Redis.from_url(url), session, manner, int(batches))
     log = EventLogOptions(redis_url=url, shards=int(shards), max_entries=4, wait_ms=20)
+    if manner == "starting":
+        threading.Thread(target=sink.kill_first, daemon=True).start()
     try:
         run_pipeline(session, JobOptions(log=log, checkpoint=Path(folder, "checkpoint"), is_bounded=True), sink)
     except QueryFailed as error:

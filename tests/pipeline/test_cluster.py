@@ -15,7 +15,15 @@ import pytest
 from py4j.protocol import Py4JError
 
 from pipeline.errors import ClusterUnready
-from pipeline.spark.cluster import NEEDED, ClusterOptions, cluster_settings, faults_of, is_local, starting_on
+from pipeline.spark.cluster import (
+    NEEDED,
+    ClusterOptions,
+    cluster_settings,
+    faults_of,
+    is_local,
+    require_master,
+    starting_on,
+)
 from shards.inline import run_inline
 from shards.testing import Step, event, log_of
 from streams import ConstraintsOn, PatternOn, StreamDeclaration, StreamOn
@@ -196,6 +204,19 @@ def test_a_master_that_does_not_answer_is_named():
         raise Py4JError
     with pytest.raises(Py4JError), starting_on("local[2]"):
         raise Py4JError
+
+
+def test_a_standalone_master_that_is_dead_is_named_at_once():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        master = f"spark://127.0.0.1:{probe.getsockname()[1]},nowhere.invalid:7077,nonsense"
+        with pytest.raises(
+            ClusterUnready, match=r"no Spark master at spark://127.*refused.*correct FORESTALL_SPARK_MA"
+        ):
+            require_master(master)
+        probe.listen()
+        require_master(master)
+    require_master("local[2]")
 
 
 def test_machines_get_the_packages_and_the_place_of_kernels(tmp_path):

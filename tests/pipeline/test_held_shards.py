@@ -135,8 +135,50 @@ def test_a_damaged_hand_over_is_passed_over(log, options):
 
 def test_a_snapshot_that_is_gone_is_told_of(server, log, options):
     server.client.hset("forestall:snapshots:0", log[3].position, "100")
-    with pytest.raises(LogDamaged, match=r"the snapshot of shard 0 at 1-4 is gone.*put the folder of snapshots back"):
+    with pytest.raises(LogDamaged, match=r"the snapshot of shard 0 at 1-4 is not in .*put the snapshots back"):
         advance(HeldShards(replace(options, handover=None)), log, 6, 8)
+
+
+def elsewhere(options, place):
+    """A service with other settings, on another day."""
+    return HeldShards(replace(options, log=replace(options.log, snapshots=str(place), snapshot_bytes=1), handover=None))
+
+
+def test_snapshots_of_a_cluster_are_read_by_a_service_with_a_folder(server, log, options, tmp_path):
+    rows = advance(elsewhere(options, "redis"), log, 0, 6)
+    assert server.client.hvals("forestall:snapshots:0")[0].endswith(b" redis")
+    server.client.xtrim(log_key(0), minid=log[5].position, approximate=False)
+    rows += advance(elsewhere(options, tmp_path / "snapshots"), log, 6, ENTRIES)
+    assert told(rows) == expected()
+
+
+def test_a_service_that_looks_elsewhere_for_snapshots_names_the_setting(server, log, options, tmp_path):
+    rows = advance(elsewhere(options, tmp_path / "here"), log, 0, 6)
+    with pytest.raises(LogDamaged, match=r"set FORESTALL_SNAPSHOTS=.*/here .*FORESTALL_SPARK_MASTER.*nothing is lost"):
+        advance(elsewhere(options, "redis"), log, 6, 8)
+    (tmp_path / "here").rename(tmp_path / "there")
+    rows += advance(elsewhere(options, tmp_path / "there"), log, 6, ENTRIES)
+    assert told(rows) == expected()
+
+
+def test_a_state_is_found_before_the_first_entry_comes(server, log, options, tmp_path):
+    written = replace(options, log=replace(options.log, results="matched", snapshot_bytes=1), handover=None)
+    HeldShards(written).load(0)
+    rows = advance(HeldShards(written), log, 0, 6)
+    server.client.hset("matched", "position:0", log[5].position)
+    held = HeldShards(written)
+    held.load(0)
+    server.client.delete("forestall:snapshots:0")
+    server.client.xtrim(log_key(0), minid=log[5].position, approximate=False)
+    assert told(rows + advance(held, log, 6, ENTRIES)) == expected()
+
+
+def test_a_state_that_cannot_be_had_is_known_before_the_first_entry_comes(server, log, options):
+    written = replace(options, log=replace(options.log, results="matched"), handover=None)
+    server.client.hset("matched", "position:0", log[5].position)
+    server.client.hset("forestall:snapshots:0", log[3].position, "100")
+    with pytest.raises(LogDamaged, match="the snapshot of shard 0 at 1-4 is not in"):
+        HeldShards(written).load(0)
 
 
 class Bug(Exception):

@@ -61,3 +61,14 @@ def test_killed_workers_are_begun_again_without_a_restart(own_server, tmp_path, 
     stored = {row_id.decode() for row_id in own_server.client.hkeys("rows")}
     assert stored == {row.id for row in run_inline(logs)}
     assert int(own_server.client.get("killed") or 0) > 0, only.stderr
+
+
+@pytest.mark.parametrize("manner", ["source", "starting"])
+def test_a_killed_process_of_the_source_is_begun_again_without_a_restart(own_server, tmp_path, kernels, manner):
+    logs = long_log()
+    own_server.append(logs)
+    only = run(own_server, tmp_path, kernels, manner, 2)
+    assert only.returncode == 0, only.stderr
+    stored = {row_id.decode() for row_id in own_server.client.hkeys("rows")}
+    assert stored == {row.id for row in run_inline(logs)}
+    assert int(own_server.client.get("killed") or 0) == 1, only.stderr

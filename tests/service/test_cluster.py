@@ -3,6 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from pipeline import is_local
+from pipeline.spark.session import _settings
 from service.errors import SettingsInvalid
 from service.processes.cluster import handover_folder, session_options, snapshot_bytes, snapshot_place
 from service.settings import load_settings
@@ -48,7 +50,16 @@ def test_how_driver_and_machines_meet_is_set(monkeypatch):
     assert options.master == MASTER
     assert (options.cluster.driver_host, options.cluster.bind_address) == ("pipeline", "0.0.0.0")
     assert options.cluster.interpreter == "/opt/forestall/bin/python"
-    assert options.cluster.settings == {"spark.executor.memory": "4g"}
+    assert options.settings == {"spark.executor.memory": "4g"}
+
+
+def test_settings_of_spark_hold_where_it_is_local(monkeypatch, local):
+    monkeypatch.setenv("FORESTALL_SPARK__CONF", '{"spark.driver.memory": "3g", "spark.ui.enabled": "true"}')
+    options = session_options(load_settings())
+    assert is_local(options.master)
+    given = _settings(options, local, "java")
+    assert (given["spark.driver.memory"], given["spark.ui.enabled"]) == ("3g", "true")
+    assert given["spark.driver.host"] == "127.0.0.1"
 
 
 @pytest.mark.parametrize(("value", "place"), [("redis", "redis"), ("/mnt/shared/snapshots", "/mnt/shared/snapshots")])

@@ -2,6 +2,7 @@ import pytest
 
 from service import Settings, missing_parts, open_stores
 from service.embedded import EmbeddedServer
+from service.processes.start_report import StartReport
 from service.testing import HandClock, settings_for
 
 pytestmark = pytest.mark.redis
@@ -30,9 +31,26 @@ def test_a_server_that_runs_already_is_left_running(tmp_path):
 def test_what_is_missing_is_told(stores, settings):
     clock = HandClock()
     assert missing_parts(stores, settings, clock) == ["waiting for the pipeline: its process has not started yet"]
-    stores.heartbeat.starting("compiling kernels, 12 of 40")
+    stores.heartbeat.busy("compiling kernels, 12 of 40")
     assert missing_parts(stores, settings, clock) == ["waiting for the pipeline: compiling kernels, 12 of 40"]
-    stores.heartbeat.beat(clock.now_us())
+    StartReport(stores.heartbeat).beat(clock.now_us())
     assert missing_parts(stores, settings, clock) == []
     clock.forward(61)
     assert missing_parts(stores, settings, clock) == ["the pipeline has not reported for 61 s"]
+    stores.heartbeat.busy("a micro-batch has been running for 61 s")
+    assert missing_parts(stores, settings, clock) == [
+        "the pipeline has not reported for 61 s: a micro-batch has been running for 61 s"
+    ]
+
+
+def test_why_the_pipeline_ended_is_said_until_it_is_well_again(stores, settings):
+    clock = HandClock()
+    stores.heartbeat.failed("the snapshot of shard 0 is gone")
+    stores.heartbeat.clear()
+    stores.heartbeat.busy("starting Spark")
+    assert missing_parts(stores, settings, clock) == [
+        "waiting for the pipeline: starting Spark; it ended before: the snapshot of shard 0 is gone"
+    ]
+    StartReport(stores.heartbeat).beat(clock.now_us())
+    assert missing_parts(stores, settings, clock) == []
+    assert stores.heartbeat.failure() is None

@@ -35,10 +35,24 @@ def test_it_is_repeated_and_forgotten_when_nobody_repeats_it(stores, client):
 
 def test_a_report_that_is_lost_stops_nothing():
     class Away:
-        def starting(self, doing):
+        def busy(self, doing):
             raise StoreUnavailable("Redis does not answer")
 
     report = StartReport(cast(Heartbeat, Away()))
     report.begin("starting Spark")
     report.compiling(CompileProgress(1, 2))
     assert report._phase == "starting Spark"
+
+
+def test_a_micro_batch_that_takes_long_is_reported(stores, monkeypatch):
+    seconds = [100.0]
+    monkeypatch.setattr("service.processes.start_report.time.monotonic", lambda: seconds[0])
+    report = StartReport(stores.heartbeat)
+    report.begin("matching the events that wait")
+    report.beat(1)
+    stores.heartbeat.clear()
+    report.begin("matching")
+    assert stores.heartbeat.is_doing() is None
+    seconds[0] = 195.0
+    report.begin("matching")
+    assert stores.heartbeat.is_doing() == "a micro-batch has been running for 95 s"

@@ -8,6 +8,7 @@ import orjson
 import pytest
 from structlog.testing import capture_logs
 
+from pipeline.snapshots import RedisSnapshots, SnapshotIndex
 from service import build_stores
 from service.cli import main
 from service.cli.serve import tell_risks
@@ -51,7 +52,7 @@ def test_all_is_well_with_a_sound_server(call, server_url, monkeypatch):
     assert status == 0
     assert [finding["verdict"] for finding in document["findings"] if finding["subject"] != "data folder"] == [
         "ok"
-    ] * 11
+    ] * 13
     status, out = call()
     assert status == 0
     assert "0 problems" in out
@@ -66,7 +67,33 @@ def test_without_a_url_nothing_is_started(tmp_path):
 
 def test_a_private_server_that_runs_is_looked_at(tmp_path):
     with private_server(tmp_path / "data"):
-        assert [finding.subject for finding in examine(SystemClock())][-3:] == ["clock", "store", "port"]
+        assert [finding.subject for finding in examine(SystemClock())][-4:] == ["clock", "store", "states", "port"]
+
+
+def test_a_spark_master_that_does_not_answer_is_a_problem(monkeypatch):
+    monkeypatch.setenv("FORESTALL_SPARK_MASTER", "spark://127.0.0.1:1")
+    (finding,) = found("spark master")
+    assert finding.verdict == "problem"
+    assert finding.found.startswith("no Spark master at spark://127.0.0.1:1 (127.0.0.1:1: Connection refused")
+    assert "correct FORESTALL_SPARK_MASTER" in finding.advice
+
+
+def test_states_that_other_settings_keep_elsewhere_are_a_problem(client, server_url, monkeypatch, tmp_path):
+    monkeypatch.setenv("FORESTALL_REDIS_URL", server_url)
+    assert [finding.found for finding in found("states")] == ["there is no event log yet"]
+    shards = build_stores(client, server_url, settings_for(server_url)).log.shards()
+    (finding,) = found("states")
+    assert (finding.verdict, f"of {shards} shards are in {tmp_path / 'data' / 'snapshots'}" in finding.found) == (
+        "ok",
+        True,
+    )
+    SnapshotIndex(client).enter(1, "5-1", 100, "/mnt/states")
+    (finding,) = found("states")
+    assert finding.verdict == "problem"
+    assert finding.found.startswith("the snapshot of shard 1 at 5-1 was written to /mnt/states")
+    assert finding.advice.startswith("set FORESTALL_SNAPSHOTS=/mnt/states")
+    RedisSnapshots(client).write(1, "5-1", b"x")
+    assert [finding.verdict for finding in found("states")] == ["ok"]
 
 
 def test_a_server_that_does_not_answer_is_a_problem(call, monkeypatch):

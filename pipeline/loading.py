@@ -1,0 +1,43 @@
+"""The states of all shards, found before the first micro-batch: a service is ready once it has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from pipeline.errors import QueryFailed
+from pipeline.held_shards import HeldOptions, held_shards
+from pipeline.spark.account import summary_of
+from pipeline.step import own_workers
+
+
+def load_states(session: SparkSession, options: HeldOptions) -> None:
+    """Have the processes that will match find the state of each shard.
+
+    Args:
+        session: From ``build_session``.
+        options: As those of the query that follows.
+
+    Raises:
+        QueryFailed: A state cannot be had; the message says why.
+    """
+    tasks = max(1, min(options.log.tasks, options.log.shards))
+    shards = session.range(0, options.log.shards, numPartitions=tasks)
+    with own_workers(shards):
+        loaded = shards.mapInArrow(partial(_load, options=options), "id LONG")
+    try:
+        loaded.collect()
+    except PySparkException as error:
+        raise QueryFailed(f"the states of the shards cannot be loaded: {summary_of(error)}") from error
+
+
+def _load(batches: Iterable[pa.RecordBatch], options: HeldOptions) -> Iterator[pa.RecordBatch]:
+    held = held_shards(options)
+    for batch in batches:
+        for shard in batch.column(0).to_pylist():
+            held.load(shard)
+        yield batch

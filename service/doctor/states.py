@@ -1,0 +1,37 @@
+"""Where Spark runs, and whether the saved states of the shards are where it looks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pipeline import ClusterUnready, missing_snapshots, require_master
+from service.doctor.findings import Finding, ok, problem
+from service.processes.cluster import snapshot_place
+from service.settings import Settings
+from service.stores import Client, EventLog
+from streams import LAYOUT_KEY
+
+
+def look_at_master(settings: Settings) -> Finding:
+    """Whether a standalone master of Spark can be reached; nothing is checked of other masters."""
+    try:
+        require_master(settings.spark_master)
+    except ClusterUnready as error:
+        found, _, advice = error.message.partition("; start")
+        return problem("spark master", found, f"start{advice}")
+    return ok("spark master", settings.spark_master)
+
+
+def look_at_states(client: Client, settings: Settings) -> Iterator[Finding]:
+    """Whether the newest saved state of each shard is where the settings have it."""
+    if not client.exists(LAYOUT_KEY):
+        yield ok("states", "there is no event log yet")
+        return
+    layout = EventLog(client, settings.shards).layout.read()
+    place = snapshot_place(settings)
+    missing = list(missing_snapshots(client, place, layout.shards, layout.generation))
+    for error in missing:
+        found, _, advice = error.message.partition("; ")
+        yield problem("states", found, advice)
+    if not missing:
+        yield ok("states", f"the saved states of {layout.shards} shards are in {place}, as far as there are any")
