@@ -164,17 +164,33 @@ class ForestallClient:
                 raise
         return cast("dict[str, Any]", answer)
 
-    def pages(self, path: str, **parameters: str | int) -> Iterator[dict[str, Any]]:
-        """All items of a paged list; from behind a cursor on where ``after`` is given."""
+    def pages(
+        self, path: str, on_gap: Callable[[str], None] = lambda _: None, **parameters: str | int
+    ) -> Iterator[dict[str, Any]]:
+        """All items of a paged list; from behind a cursor on where ``after`` is given.
+
+        Args:
+            path: Of the list.
+            on_gap: Called where items before a page are no longer kept, with the time from which on they are.
+            parameters: Of the query.
+        """
         cursor: dict[str, str | int] = {}
         while True:
             page = self.get(path, **{"limit": 1_000, **parameters, **cursor})
+            if page.get("trimmed_until"):
+                on_gap(page["trimmed_until"])
             yield from page["items"]
             if not page.get("next"):
                 return
             cursor = {"after": page["next"]}
 
-    def follow(self, path: str, after: str | None = None, **parameters: str | int) -> Iterator[dict[str, Any]]:
+    def follow(
+        self,
+        path: str,
+        after: str | None = None,
+        on_gap: Callable[[str], None] = lambda _: None,
+        **parameters: str | int,
+    ) -> Iterator[dict[str, Any]]:
         """What comes by server-sent events, each as the JSON that it holds; for ever.
 
         When the connection ends, another one goes on behind the last event.
@@ -182,6 +198,7 @@ class ForestallClient:
         Args:
             path: Of the stream of events.
             after: Id of the event to begin behind; None: what comes from now on.
+            on_gap: Called where some are no longer kept, with the time from which on they are.
             parameters: Of the query.
 
         Raises:
@@ -193,7 +210,9 @@ class ForestallClient:
             with closing(answer), suppress(httpx.TransportError):
                 for event in EventSource(answer).iter_sse():
                     after = event.id or after
-                    if event.data:
+                    if event.event == "gap":
+                        on_gap(orjson.loads(event.data)["trimmed_until"])
+                    elif event.data:
                         yield orjson.loads(event.data)
             time.sleep(_RECONNECT_S)
 

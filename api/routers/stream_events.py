@@ -14,6 +14,8 @@ from api.schemas.streams import StreamEventList
 from api.services import Served
 from api.stopping import stop_sign
 from service import EventFilter
+from service.delivery.live import Gap
+from streams import format_time
 
 router = APIRouter(prefix="/streams/{name}/events", tags=["streams"])
 
@@ -67,6 +69,8 @@ def list_events(
 ) -> StreamEventList:
     """Events that the log holds, in the order in which they came. Without `after`, the newest.
 
+    Of derived streams the newest `FORESTALL_LIMITS__RECENT_KEPT` events of all of them together are kept.
+
     A cursor stays valid for ever, so a poller misses nothing that the log still holds; `trimmed_until` says where it
     holds no more. Each page examines a bounded part of the log, which holds all streams: it may have few events or
     none, and `next` says whether there is more.
@@ -89,9 +93,14 @@ async def follow_events(
     """Each event as one server-sent event `event`, in the form of the list, soon after it was accepted, without end.
 
     The `id` is the cursor behind it: a client that reconnects with it as `Last-Event-ID`, as browsers do automatically,
-    resumes exactly there. Without one only new events are sent. The first message has only an `id`.
+    resumes exactly there. Without one only new events are sent. The first message has only an `id`. Where events behind
+    the cursor are no longer kept, a server-sent event `gap` comes first: `{"trimmed_until": TIME}`.
     A comment is sent every 15 seconds when there are no events. The answer ends when the service stops.
     """
     yield ServerSentEvent(id=after, retry=RETRY_MS)
     async for cursor, event in services.live.follow_events(wanted, after, is_stopping):
-        yield ServerSentEvent(id=cursor, event="event", raw_data=orjson.dumps(event).decode())
+        if isinstance(event, Gap):
+            gap = {"trimmed_until": format_time(event.trimmed_us)}
+            yield ServerSentEvent(id=cursor, event="gap", raw_data=orjson.dumps(gap).decode())
+        else:
+            yield ServerSentEvent(id=cursor, event="event", raw_data=orjson.dumps(event).decode())

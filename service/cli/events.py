@@ -40,9 +40,9 @@ def list_events(
     with calling(url, api_key) as client:
         page = client.get(at, limit=min(limit, 1_000), **chosen, **given(after=after))
         if page["trimmed_until"] is not None:
-            told.notice(f"the log holds nothing that came before {page['trimmed_until']}: events may be missing")
+            _note_gap(page["trimmed_until"])
         shown = page["items"][:limit]
-        rest = client.pages(at, after=page["next"], **chosen) if page["next"] else iter(())
+        rest = client.pages(at, _note_gap, after=page["next"], **chosen) if page["next"] else iter(())
         for event in islice((*shown, *islice(rest, limit - len(shown))), limit):
             _show(event, is_json=is_json)
 
@@ -63,8 +63,12 @@ def tail_events(
     """Show events as they come, until interrupted; reconnects where it stopped when the service is back."""
     chosen = given(key=key, type=type_)
     with calling(url, api_key, _PATIENCE_S) as client:
-        for event in islice(client.follow(f"/streams/{part(stream)}/events/live", after, **chosen), limit):
+        for event in islice(client.follow(f"/streams/{part(stream)}/events/live", after, _note_gap, **chosen), limit):
             _show(event, is_json=is_json)
+
+
+def _note_gap(trimmed_until: str) -> None:
+    told.notice(f"no event that came before {trimmed_until} is kept: events may be missing")
 
 
 def _show(event: Mapping[str, Any], *, is_json: bool) -> None:

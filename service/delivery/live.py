@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from service.errors import StoreUnavailable, TooManyListeners
 from service.stores import AlertFilter, AlertStore, EventFilter, EventPages
@@ -42,8 +43,21 @@ class LivePage(Protocol):
         ...
 
 
-Pages: TypeAlias = Callable[[str, int], LivePage]
+_Page = TypeVar("_Page", bound=LivePage)
+
+Pages: TypeAlias = Callable[[str, int], _Page]
 """The page behind a cursor, with at most so many items."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Events that a listener missed, as they were removed before it came to them.
+
+    Attributes:
+        trimmed_us: The oldest that is kept came at this time.
+    """
+
+    trimmed_us: int
 
 
 class LiveAlerts:
@@ -88,7 +102,7 @@ class LiveAlerts:
         finally:
             self._listeners -= 1
 
-    def follow(
+    async def follow(
         self, wanted: AlertFilter, after: str, is_over: Callable[[], bool]
     ) -> AsyncIterator[tuple[str, dict[str, Any]]]:
         """Cursor and alert of all that are behind a cursor, and of each one that comes.
@@ -100,24 +114,33 @@ class LiveAlerts:
             after: The cursor.
             is_over: Asked before each look; ends it.
         """
-        return self._follow(lambda cursor, limit: self._alerts.page(wanted, after=cursor, limit=limit), after, is_over)
+        pages = self._pages(lambda cursor, limit: self._alerts.page(wanted, after=cursor, limit=limit), after, is_over)
+        async for _, page in pages:
+            for one in zip(page.cursors, page.items, strict=True):
+                yield one
 
-    def follow_events(
+    async def follow_events(
         self, wanted: EventFilter, after: str, is_over: Callable[[], bool]
-    ) -> AsyncIterator[tuple[str, dict[str, Any]]]:
-        """As ``follow``, for events of a stream."""
-        return self._follow(lambda cursor, limit: self._events(wanted, cursor, limit), after, is_over)
+    ) -> AsyncIterator[tuple[str, dict[str, Any] | Gap]]:
+        """As ``follow``, for events of a stream; with a gap where some were removed, and the cursor before it."""
+        shown_us = None
+        async for begin, page in self._pages(lambda cursor, limit: self._events(wanted, cursor, limit), after, is_over):
+            if page.trimmed_us is not None and page.trimmed_us != shown_us:
+                shown_us = page.trimmed_us
+                yield begin, Gap(shown_us)
+            for one in zip(page.cursors, page.items, strict=True):
+                yield one
 
-    async def _follow(
-        self, pages: Pages, after: str, is_over: Callable[[], bool]
-    ) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+    async def _pages(
+        self, pages: Pages[_Page], after: str, is_over: Callable[[], bool]
+    ) -> AsyncIterator[tuple[str, _Page]]:
+        """Each page with the cursor behind which it begins."""
         while not is_over():
             try:
                 page = await asyncio.to_thread(pages, after, _PAGE_ITEMS)
             except StoreUnavailable:
                 return
-            for cursor, item in zip(page.cursors, page.items, strict=True):
-                yield cursor, item
+            yield after, page
             after = page.after
             if not page.has_more:
                 await asyncio.sleep(self._poll_s)

@@ -12,6 +12,7 @@ from service.stores.log.layout import LayoutStore
 from service.stores.records import decode
 from service.stores.results.recent import list_key
 from shards import DERIVED
+from streams import position_order
 
 _BEGINNING = "0"
 _FIRST = "0-0"
@@ -44,15 +45,16 @@ class DerivedEventPages:
         items: list[dict[str, Any]] = []
         cursors: list[str] = []
         begin = place = after if after != _BEGINNING else _FIRST
-        oldest_us = self._oldest_us() if self._is_trimmed() else None
-        trimmed_us = oldest_us if oldest_us is not None and _milliseconds(begin) * 1_000 < oldest_us else None
+        has_more = False
         for examined, (place, record) in enumerate(self._behind(begin), start=1):
             if _is_wanted(place, record, wanted):
                 items.append(_event(record))
                 cursors.append(place)
             if len(items) == limit or examined == _EXAMINED:
-                return EventPage(items=items, cursors=cursors, after=place, has_more=True, trimmed_us=trimmed_us)
-        return EventPage(items=items, cursors=cursors, after=place, trimmed_us=trimmed_us)
+                has_more = True
+                break
+        trimmed_us = self._trimmed_us(begin)  # after reading: what was trimmed meanwhile counts
+        return EventPage(items=items, cursors=cursors, after=place, has_more=has_more, trimmed_us=trimmed_us)
 
     def _newest(self, wanted: EventFilter, limit: int) -> EventPage:
         """The newest events."""
@@ -67,17 +69,14 @@ class DerivedEventPages:
         found.reverse()
         return EventPage(items=[one for _, one in found], cursors=[place for place, _ in found], after=end or _FIRST)
 
-    def _is_trimmed(self) -> bool:
-        """Whether the list has had more than it has."""
-        if not self._client.exists(self._key):
-            return False
-        told = cast("Mapping[str, Any]", self._client.xinfo_stream(self._key))
-        return int(told["entries-added"]) > int(told["length"])
-
-    def _oldest_us(self) -> int | None:
-        """When the oldest that is kept came."""
+    def _trimmed_us(self, begin: str) -> int | None:
+        """When the oldest event that is kept came, if the list had more and begins behind a place; else None."""
         first = cast("list[tuple[bytes, Any]]", self._client.xrange(self._key, count=1))
-        return _milliseconds(first[0][0].decode()) * 1_000 if first else None
+        if not first or position_order(begin) >= position_order(oldest := first[0][0].decode()):
+            return None
+        facts = cast("Mapping[str, Any]", self._client.xinfo_stream(self._key))
+        is_trimmed = int(facts["entries-added"]) > int(facts["length"])
+        return _milliseconds(oldest) * 1_000 if is_trimmed else None
 
     def _behind(self, place: str) -> Iterator[tuple[str, dict[str, Any]]]:
         while found := cast(

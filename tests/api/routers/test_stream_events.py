@@ -3,6 +3,8 @@
 import pytest
 from httpx_sse import connect_sse
 
+from streams import log_key
+
 pytestmark = pytest.mark.redis
 
 
@@ -74,6 +76,21 @@ def test_events_come_with_their_cursors(orders):
     assert events[0].json() == orders.get("/v1/streams/orders/events?after=0").json()["items"][0]
     _, event = taken(orders, 2, "?after=0", **{"Last-Event-ID": events[0].id})
     assert event.json()["id"] == "e2"
+
+
+def test_a_listener_that_falls_behind_is_sent_the_gap(orders, stores):
+    post(orders, 1)
+    (first,) = taken(orders, 1)
+    post(orders, 2)
+    post(orders, 3)
+    for shard in range(stores.log.shards()):
+        stores.client.xtrim(log_key(shard), maxlen=1, approximate=False)
+    start, gap, event = taken(orders, 3, **{"Last-Event-ID": first.id})
+    assert (start.event, gap.event, event.event) == ("message", "gap", "event")
+    assert gap.json() == {
+        "trimmed_until": orders.get(f"/v1/streams/orders/events?after={first.id}").json()["trimmed_until"]
+    }
+    assert event.json()["id"] == "e3"
 
 
 def test_what_comes_while_somebody_listens_is_sent(orders):

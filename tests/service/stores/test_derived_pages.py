@@ -5,6 +5,7 @@ import pytest
 
 from service.errors import InvalidCursor
 from service.stores import EventFilter
+from service.stores.log.derived_pages import DerivedEventPages
 from service.testing import sink_row
 from streams import StreamDeclaration
 
@@ -73,4 +74,37 @@ def test_a_page_says_where_older_events_are_gone(pages, stores, monkeypatch):
     stores.client.xtrim("forestall:derived-events", maxlen=1, approximate=False)
     page = pages(EventFilter(stream="late"), "0", 9)
     assert ids(page) == ["d2"]
+    assert page.trimmed_us is not None
+
+
+def test_a_reader_that_falls_behind_learns_that_events_of_its_millisecond_are_gone(pages, stores):
+    """All events of a micro-batch may have one millisecond; their list keeps the newest of all derived streams."""
+    key, wanted = "forestall:derived-events", EventFilter(stream="late")
+    derive(stores, 1, 2, 3, 4)
+    places = [place.decode() for place, _ in stores.client.xrange(key)]
+    records = [fields for _, fields in stores.client.xrange(key)]
+    stores.client.delete(key)
+    for number, fields in enumerate(records, start=1):
+        stores.client.xadd(key, fields, id=f"7-{number}")
+    assert len(places) == 4
+    first = pages(wanted, "0", 1)
+    assert (ids(first), first.trimmed_us) == (["d1"], None)
+    stores.client.xtrim(key, maxlen=1, approximate=False)
+    behind = pages(wanted, first.after, 9)
+    assert (ids(behind), behind.trimmed_us) == (["d4"], 7_000)
+    assert pages(wanted, behind.after, 9).trimmed_us is None
+
+
+def test_what_is_trimmed_while_a_page_is_read_is_known(pages, stores, monkeypatch):
+    derive(stores, 1, 2, 3)
+    first = pages(EventFilter(stream="late"), "0", 1)
+    read = DerivedEventPages._behind
+
+    def trimmed_first(self, place):
+        stores.client.xtrim("forestall:derived-events", maxlen=1, approximate=False)
+        return read(self, place)
+
+    monkeypatch.setattr(DerivedEventPages, "_behind", trimmed_first)
+    page = pages(EventFilter(stream="late"), first.after, 9)
+    assert ids(page) == ["d3"]
     assert page.trimmed_us is not None
