@@ -105,6 +105,7 @@ class HandReceiver:
         url: Where webhooks go.
         usual_status: What it answers with.
         statuses: What it answers with first, one after the other; redirects lead to itself.
+        retry_after: Header ``Retry-After`` of answers that are no success; empty: none.
         received: Header fields, their names in small letters, and body of each request.
         paths: Where each was posted to.
         arrived: Held while one is kept, and told of it.
@@ -113,6 +114,7 @@ class HandReceiver:
     url: str = ""
     usual_status: int = 200
     statuses: list[int] = field(default_factory=list)
+    retry_after: str = ""
     received: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
     arrived: Condition = field(default_factory=Condition)
@@ -158,6 +160,8 @@ def receiving() -> Iterator[HandReceiver]:
             self.send_response(status)
             if 300 <= status < 400:
                 self.send_header("location", receiver.url)
+            if status >= 400 and receiver.retry_after:
+                self.send_header("Retry-After", receiver.retry_after)
             self.send_header("content-length", "0")
             self.end_headers()
 

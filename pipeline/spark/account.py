@@ -11,7 +11,7 @@ _OWN_ERRORS = "pipeline.errors."
 _OF_SOURCE = ("PythonStreamingSourceRunner", "PythonPlannerRunner")
 _TRIES = 3
 _Answer = TypeVar("_Answer")
-_GONE = ("java.io.EOFException", "java.net.SocketException")
+_GONE = ("java.io.EOFException", "java.net.SocketException", "java.net.SocketTimeoutException")
 
 
 def lost_source(error: Exception) -> bool:

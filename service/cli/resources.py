@@ -72,6 +72,7 @@ class Resource:
         listed: What its list is, with its order, in words.
         table: How its list is shown.
         detailed: What people are shown of one.
+        identified: The id, by which the API knows one, of what a user has named.
     """
 
     path: str
@@ -79,6 +80,11 @@ class Resource:
     listed: str
     table: Table
     detailed: Shaping = _as_it_is
+    identified: Callable[[ForestallClient, str], str] = lambda _, name: name
+
+    def path_of(self, client: ForestallClient, name: str) -> str:
+        """The path of one, by its id or name."""
+        return f"{self.path}/{part(self.identified(client, name))}"
 
 
 def add_list(app: typer.Typer, resource: Resource) -> None:
@@ -129,7 +135,7 @@ def add_show(app: typer.Typer, resource: Resource, what: str) -> None:
     @app.command("show", help=f"Show {what}.")
     def show_one(name: str = named, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
         with calling(url, api_key) as client:
-            found = client.get(f"{resource.path}/{part(name)}")
+            found = client.get(resource.path_of(client, name))
         show(found if is_json else resource.detailed(found), is_json=is_json)
 
 
@@ -147,7 +153,7 @@ def add_delete(app: typer.Typer, resource: Resource, what: str, verb: str = "del
     @app.command(verb, help=what)
     def delete_one(name: str = named, url: Url = None, api_key: ApiKeyOption = None) -> None:
         with calling(url, api_key) as client:
-            client.delete(f"{resource.path}/{part(name)}")
+            client.delete(resource.path_of(client, name))
         told.print(printable(f"the {resource.one} {name} is {verb}d"), markup=False)
 
 

@@ -14,7 +14,7 @@ from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, print
 from service.cli.inputs import read_json, read_text, told
 from service.cli.patterns import Severity
 from service.cli.resources import AtMost, Resource, Table, add_delete, add_list_of_stream, add_show
-from service.client import part
+from service.client import ForestallClient, part
 from service.stores import USUAL_KINDS
 from shards import RESULT_KINDS
 
@@ -24,13 +24,22 @@ webhooks = typer.Typer(help="Webhooks of the running service.", no_args_is_help=
 _KINDS = [kind.delivered_as for kind in RESULT_KINDS.values() if kind.delivered_as]
 _KINDS_HELP = f"{', '.join(_KINDS)} (default: {', '.join(USUAL_KINDS)}). Repeatable."
 
-WebhookId = Annotated[str, typer.Argument(help="Id of the webhook, as 'forestall webhooks list' shows it.")]
+WebhookId = Annotated[str, typer.Argument(help="Id or name of the webhook, as 'forestall webhooks list' shows it.")]
+
+
+def _id_of(client: ForestallClient, name: str) -> str:
+    """The id of a webhook that is given by its id or name."""
+    listed = client.get("/webhooks")["items"]
+    named = [webhook["id"] for webhook in listed if webhook["name"] == name]
+    return name if not named or any(webhook["id"] == name for webhook in listed) else str(named[0])
+
 
 _WEBHOOKS = Resource(
     path="/webhooks",
     one="webhook",
     listed="the webhooks, the oldest first",
-    table=Table(("id", "url", "stream", "pattern", "kinds", "enabled", "description")),
+    table=Table(("id", "name", "url", "stream", "pattern", "kinds", "enabled", "description")),
+    identified=_id_of,
 )
 _ATTEMPTS = Table(("at", "delivery", "kind", "item", "attempt", "verdict", "status", "error"))
 
@@ -56,6 +65,7 @@ def add_webhook(
         list[str] | None,
         typer.Option(metavar="KIND", callback=_known_kinds, help=_KINDS_HELP),
     ] = None,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="Name of the webhook, no two alike.")] = None,
     description: Annotated[str | None, typer.Option(help="Description for people.")] = None,
     header: Annotated[
         list[str] | None, typer.Option(metavar="'NAME: VALUE'", help="Header to send along, 'NAME: VALUE'. Repeatable.")
@@ -73,6 +83,7 @@ def add_webhook(
     """Send new alerts to a URL. Prints the signing secret, which is shown only once."""
     body = given(
         url=target,
+        name=name,
         stream=stream,
         pattern=pattern,
         min_severity=min_severity,
@@ -98,14 +109,16 @@ def rotate(
 ) -> None:
     """Rotate the signing secret and print the new one, which is shown only once."""
     with calling(url, api_key) as client:
-        _tell_secret(client.post(f"/webhooks/{part(webhook)}/rotate-secret", given(grace_s=grace)), is_json=is_json)
+        _tell_secret(
+            client.post(f"{_WEBHOOKS.path_of(client, webhook)}/rotate-secret", given(grace_s=grace)), is_json=is_json
+        )
 
 
 @webhooks.command("test")
 def send_test(webhook: WebhookId, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
     """Send one signed test message at once. Exit status 1: the receiver did not accept it."""
     with calling(url, api_key) as client:
-        found = client.post(f"/webhooks/{part(webhook)}/test", None)
+        found = client.post(f"{_WEBHOOKS.path_of(client, webhook)}/test", None)
     if is_json:
         typer.echo(orjson.dumps(found).decode())
     elif found["delivered"]:
@@ -125,7 +138,7 @@ def deliveries(
 ) -> None:
     """List the latest delivery attempts, the newest first."""
     with calling(url, api_key) as client:
-        _ATTEMPTS.show_pages(client, f"/webhooks/{part(webhook)}/deliveries", limit, is_json=is_json)
+        _ATTEMPTS.show_pages(client, f"{_WEBHOOKS.path_of(client, webhook)}/deliveries", limit, is_json=is_json)
 
 
 @webhooks.command()
@@ -142,8 +155,8 @@ def redeliver(
     """Queue one delivery again, or all that were abandoned since a time."""
     if (delivery is None) == (since is None):
         raise typer.BadParameter("give the id of a delivery, or --since and a time")
-    path = f"/webhooks/{part(webhook)}"
     with calling(url, api_key) as client:
+        path = _WEBHOOKS.path_of(client, webhook)
         if delivery is not None:
             queued = client.post(f"{path}/deliveries/{part(delivery)}/redeliver", None)["queued"]
         else:
@@ -176,7 +189,7 @@ add_delete(webhooks, _WEBHOOKS, "Delete a webhook with its queued deliveries.")
 
 def _switch(webhook: str, url: str | None, api_key: str | None, *, enabled: bool) -> None:
     with calling(url, api_key) as client:
-        client.patch(f"/webhooks/{part(webhook)}", {"enabled": enabled})
+        client.patch(_WEBHOOKS.path_of(client, webhook), {"enabled": enabled})
     told.print(f"the webhook {escape(webhook)} is {'enabled' if enabled else 'disabled'}")
 
 

@@ -12,6 +12,7 @@ import binascii
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 
 import httpcore
 import orjson
@@ -27,6 +28,7 @@ SECRET_PREFIX = "whsec_"
 
 _SECRET_BYTES = (24, 64)
 _LONGEST_ERROR = 300
+_MOST_DIGITS = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +62,13 @@ class Reply:
         status: HTTP status, if there was an answer.
         error: Why the attempt failed; None when the receiver took the alert.
         duration_ms: How long it took.
+        retry_after_s: The pause that the receiver asked for, where it did not take the alert; not bounded.
     """
 
     status: int | None
     error: str | None
     duration_ms: int = 0
+    retry_after_s: float | None = None
 
 
 async def send(outbound: Outbound, message: Message, *, timeout_s: float) -> Reply:
@@ -72,17 +76,19 @@ async def send(outbound: Outbound, message: Message, *, timeout_s: float) -> Rep
     loop = asyncio.get_running_loop()
     began_s = loop.time()
     status: int | None = None
+    retry_after_s: float | None = None
     try:
         async with asyncio.timeout(timeout_s):
-            status = await _post(outbound, message, timeout_s)
+            status, retry_after = await _post(outbound, message, timeout_s)
         error = _fault(status)
+        retry_after_s = None if error is None else pause_asked_for(retry_after, message.sent_us)
     except TimeoutError:
         error = f"no answer within {timeout_s:g} s"
     except WebhookRefused as refused:
         error = refused.message
     except _FAILURES as failure:
         error = f"{type(failure).__name__}: {failure}"[:_LONGEST_ERROR]
-    return Reply(status, error, round((loop.time() - began_s) * 1000))
+    return Reply(status, error, round((loop.time() - began_s) * 1000), retry_after_s)
 
 
 def signed_headers(message: Message) -> dict[str, str]:
@@ -150,8 +156,21 @@ _FAILURES = (
 )
 
 
-async def _post(outbound: Outbound, message: Message, timeout_s: float) -> int:
-    """The status of the answer, whose body is not read."""
+def pause_asked_for(retry_after: str, now_us: int) -> float | None:
+    """Seconds that a header ``Retry-After`` asks for, as a number of them or as a date; None where it has neither."""
+    text = retry_after.strip()
+    if text.isascii() and text.isdigit():
+        return float(text[:_MOST_DIGITS])
+    try:
+        until = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    until = until if until.tzinfo else until.replace(tzinfo=UTC)
+    return max(0.0, until.timestamp() - now_us / 1_000_000)
+
+
+async def _post(outbound: Outbound, message: Message, timeout_s: float) -> tuple[int, str]:
+    """The status of the answer, whose body is not read, and its ``Retry-After``."""
     target = parse_target(message.url)
     headers = {
         "user-agent": "forestall",
@@ -165,8 +184,8 @@ async def _post(outbound: Outbound, message: Message, timeout_s: float) -> int:
         "POST", url, headers=list(headers.items()), content=message.body, extensions={"timeout": limits}
     )
     async with request as response:
-        status: int = response.status
-    return status
+        headers_of_answer = {name.lower(): value for name, value in response.headers}
+        return int(response.status), headers_of_answer.get(b"retry-after", b"").decode("latin-1")
 
 
 def _fault(status: int) -> str | None:

@@ -213,8 +213,12 @@ class Deliverer:
         attempts = delivery.attempts + 1
         if attempts >= self._settings.attempts and reply.status != _GONE:  # who is gone may be enabled again
             return replace(ended, verdict="dead")
-        next_us = now_us + round(pause_s(self._settings, attempts, self._jitter) * _SECOND_US)
-        return replace(ended, verdict="retry", next_us=next_us)
+        pause = pause_s(self._settings, attempts, self._jitter)
+        asked_s = reply.retry_after_s
+        if asked_s is None:
+            return replace(ended, verdict="retry", next_us=now_us + round(pause * _SECOND_US))
+        rest_us = now_us + round(min(asked_s, self._settings.max_delay_s) * _SECOND_US)
+        return replace(ended, verdict="retry", next_us=rest_us, rest_us=rest_us)
 
 
 def _begun(spans: Spans, delivery: Delivery, parent: str, webhook: RegisteredWebhook) -> OpenSpan:

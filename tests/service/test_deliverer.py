@@ -14,6 +14,7 @@ from standardwebhooks import Webhook
 from standardwebhooks.webhooks import WebhookVerificationError
 
 from service import WebhookDraft, WebhookLibrary, build_stores
+from service.delivery.attempts import pause_asked_for
 from service.delivery.deliverer import Deliverer, pause_s
 from service.settings import WebhookSettings
 from service.stores import connect
@@ -96,6 +97,47 @@ def test_a_failed_attempt_is_repeated_with_the_same_id(stores, clock, register, 
     assert len({body for _, body in receiver.received}) == 1
     stats = stores.webhooks.stats(webhook.id)
     assert (stats.delivered, stats.failed_attempts, stats.dead) == (1, 2, 0)
+
+
+def test_a_receiver_that_asks_for_a_pause_gets_nothing_before_its_end(stores, clock, register, receiver):
+    webhook = register(receiver.url)
+    receiver.statuses, receiver.retry_after = [429], "120"
+    worker = deliverer(stores, clock, attempts=12)
+    write_alerts(stores, 1)
+    assert asyncio.run(worker.deliver_due()) == 1
+    stores.alerts.append([sink_row(kind="alert", stream="s", id="b", body=b'{"id":"b"}')], stores.webhooks.all(), 0)
+    began_us = clock.time_us
+    clock.forward(119)
+    assert asyncio.run(worker.deliver_due()) == 0
+    assert stores.deliveries.circuit(webhook.id).until_us == began_us + 120_000_000
+    clock.forward(1)
+    assert asyncio.run(worker.deliver_due()) == 2
+    assert sorted(receiver.ids()) == ["a0", "a0", "b"]
+    assert stores.deliveries.circuit(webhook.id).until_us is None
+
+
+@pytest.mark.parametrize(
+    ("text", "pause"),
+    [
+        ("120", 120.0),
+        ("Thu, 01 Jan 1970 00:01:10 GMT", 60.0),
+        ("Thu, 01 Jan 1970 00:00:05 GMT", 0.0),
+        ("9" * 400, float("9" * 12)),
+        *((text, None) for text in ("", "-5", "soon", "1.5", "Thu, 01 Jan", "\u0661")),
+    ],
+)
+def test_a_pause_is_a_number_of_seconds_or_a_date(text, pause):
+    assert pause_asked_for(text, 10_000_000) == pause
+
+
+def test_a_pause_that_is_asked_for_is_bounded(stores, clock, register, receiver):
+    register(receiver.url)
+    receiver.statuses, receiver.retry_after = [503], "999999999"
+    write_alerts(stores, 1)
+    worker = deliverer(stores, clock, max_delay_s=600)
+    assert asyncio.run(worker.deliver_due()) == 1
+    clock.forward(600)
+    assert asyncio.run(worker.deliver_due()) == 1
 
 
 def test_redirects_are_not_followed(stores, clock, register, receiver):

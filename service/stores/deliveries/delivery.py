@@ -70,6 +70,7 @@ class Outcome:
         error: Why it failed.
         next_us: When the next attempt is due, for ``retry``.
         duration_ms: How long it took.
+        rest_us: Before this the receiver wants nothing more.
     """
 
     verdict: Verdict
@@ -78,6 +79,7 @@ class Outcome:
     error: str | None = None
     next_us: int | None = None
     duration_ms: int = 0
+    rest_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,7 +62,8 @@ class Circuit:
     Attributes:
         failures: Failed attempts since then.
         since_us: When the first of them ended; None: there are none.
-        until_us: No attempt is made before this, where the circuit is open; None where it is closed.
+        until_us: No attempt is made before this, where the circuit is open or the receiver asked for a pause
+            (``Retry-After``); None elsewhere.
     """
 
     failures: int = 0
@@ -153,6 +154,7 @@ class DeliveryStore:
             circuit_failures=rules.circuit_failures,
             circuit_pause_us=rules.circuit_pause_us,
             body="" if outcome.verdict == "retry" else delivery.body or "",
+            rest_us=outcome.rest_us or 0,
         )
         return bool(is_counted)
 
@@ -186,6 +188,8 @@ class DeliveryStore:
         fields = {name.decode(): int(value) for name, value in raw.items()}
         if fields.get("failures", 0) < self._rules.circuit_failures:
             fields.pop("until_us", None)  # the setting was another one when it was opened
+        if (rest_us := fields.pop("rest_us", None)) is not None:
+            fields["until_us"] = max(rest_us, fields.get("until_us", 0))
         return Circuit(**fields)
 
     def waiting(self, webhook_id: str) -> int:

@@ -133,7 +133,7 @@ def test_webhooks_are_added_switched_and_deleted(ask, told, tmp_path):
     (tmp_path / "slack.json").write_text('{"text": "{{pattern}}"}')
     status, out, err = ask(
         "webhooks", "add", "https://8.8.8.8/alerts", "--kind", "alert", "--header", "x-team: one",
-        "--template", "slack.json", "--min-severity", "high",
+        "--template", "slack.json", "--min-severity", "high", "--name", "desk",
     )  # fmt: skip
     assert status == 0
     assert out.startswith("whsec_")
@@ -143,12 +143,16 @@ def test_webhooks_are_added_switched_and_deleted(ask, told, tmp_path):
     assert "'timeout' is not one of alert, deviation" in err
     (hook,) = told("webhooks", "list")
     assert (hook["header_names"], hook["template"], hook["kinds"]) == (["x-team"], {"text": "{{pattern}}"}, ["alert"])
-    assert ask("webhooks", "disable", hook["id"])[0] == 0
+    assert "desk" in ask("webhooks", "list")[1]
+    assert told("webhooks", "show", "desk")[0]["id"] == hook["id"]
+    assert ask("webhooks", "show", "other")[0] != 0
+    assert ask("webhooks", "disable", "desk")[0] == 0
     assert told("webhooks", "show", hook["id"])[0]["enabled"] is False
     assert told("webhooks", "deliveries", hook["id"]) == []
     assert ask("webhooks", "redeliver", hook["id"], "--since", "2026-01-01T00:00:00Z")[1] == "0 queued\n"
     assert ask("webhooks", "rotate", hook["id"], "--grace", "60")[1].startswith("whsec_")
-    assert ask("webhooks", "delete", hook["id"])[0] == 0
+    assert told("webhooks", "deliveries", "desk") == []
+    assert ask("webhooks", "delete", "desk")[0] == 0
     assert told("webhooks", "list") == []
 
 

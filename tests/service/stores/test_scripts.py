@@ -516,14 +516,23 @@ def test_deliveries_claim_gives_up_what_too_many_wait_before(run, client):
     assert client.hget("stats:w", "dead") == b"2"
 
 
-def settle(run, verdict, lease_us=55, now_us=10):
+def settle(run, verdict, lease_us=55, now_us=10, rest_us=0, failures=1):
     keys = {"waiting": "waiting:w", "sending": "sending:w", "stats": "stats", "circuit": "circuit:w", "log": "log"}
     keys |= {"records": "records", "webhooks": "webhooks", "turns": "turns"}
     keys |= {"given_up": "given_up", "given_up_records": "given_up_records"}
     given = {"id": "w:1", "lease_us": lease_us, "verdict": verdict, "next_us": 99, "record": "r2", "webhook": "w"}
     given |= {"status": 503, "reason": "busy", "now_us": now_us, "entry": "e", "log_kept": 10, "given_up_kept": 10}
-    rules = {"per_target": 2, "circuit_failures": 1, "circuit_pause_us": 100}
-    return run("deliveries/settle", **keys, **given, **rules, body="b")
+    rules = {"per_target": 2, "circuit_failures": failures, "circuit_pause_us": 100}
+    return run("deliveries/settle", **keys, **given, **rules, body="b", rest_us=rest_us)
+
+
+def test_a_receiver_rests_as_long_as_it_asks_for(run, client):
+    queue(client, "w:1")
+    claim(run, 5)
+    assert settle(run, "retry", rest_us=150, failures=9) == 1
+    assert client.zscore("turns", "w") == 150
+    assert claim(run, 149) == []
+    assert claim(run, 150) == [[b"w:1", b"r2"]]
 
 
 def test_deliveries_settle(run, client):

@@ -1,9 +1,10 @@
 --! uses: turns
 --! keys: waiting, sending, records, webhooks, stats, circuit, log, given_up, given_up_records, turns
 --! args: id, lease_us, verdict, next_us, record, webhook, status, reason, now_us, entry, log_kept, given_up_kept
---! args: per_target, circuit_failures, circuit_pause_us, body
+--! args: per_target, circuit_failures, circuit_pause_us, body, rest_us
 -- Records how an attempt ended: ``verdict`` is delivered, retry, dead or dropped; ``entry`` and ``body`` are
--- appended to the log of the webhook. Returns 1; 0: the lease had run out.
+-- appended to the log of the webhook. Before ``rest_us`` (0: any time) nothing more is sent to it. Returns 1; 0: the
+-- lease had run out.
 local now = tonumber(now_us)
 local lease = redis.call('ZSCORE', sending, id)
 if verdict == 'delivered' then
@@ -38,6 +39,7 @@ if verdict ~= 'dropped' and redis.call('HEXISTS', webhooks, webhook) == 1 then
   else
     redis.call('HINCRBY', stats, 'failed_attempts', 1)
     redis.call('HSETNX', circuit, 'since_us', now_us)
+    if rest_us ~= '0' then redis.call('HSET', circuit, 'rest_us', rest_us) end
     if redis.call('HINCRBY', circuit, 'failures', 1) >= tonumber(circuit_failures) then
       redis.call('HSET', circuit, 'until_us', string.format('%.0f', now + tonumber(circuit_pause_us)))
     end

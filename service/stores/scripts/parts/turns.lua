@@ -1,11 +1,12 @@
--- room_of(...): how many attempts may begin at a webhook now, and from when on; an open circuit has room for one.
+-- room_of(...): how many attempts may begin at a webhook now, and from when on; an open circuit has room for one,
+-- and a receiver that asked for a pause (``rest_us``) gets nothing before its end.
 -- next_turn(...): when the webhook is due to be served again; nil: never.
 -- set_turn(turns, webhook, turn): notes that.
 local function room_of(waiting, sending, circuit, cap, threshold)
-  local state = redis.call('HMGET', circuit, 'failures', 'until_us')
+  local state = redis.call('HMGET', circuit, 'failures', 'until_us', 'rest_us')
   local is_open = tonumber(state[1] or '0') >= tonumber(threshold)
   local room = (is_open and 1 or tonumber(cap)) - redis.call('ZCARD', sending)
-  return room, is_open and tonumber(state[2] or '0') or 0
+  return room, math.max(is_open and tonumber(state[2] or '0') or 0, tonumber(state[3] or '0'))
 end
 local function next_turn(waiting, sending, circuit, cap, threshold)
   local room, opens_us = room_of(waiting, sending, circuit, cap, threshold)
