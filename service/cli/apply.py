@@ -14,7 +14,7 @@ from rich.markup import escape
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, printable
 from service.cli.inputs import read_event_batch, told
 from service.cli.run import files_of, reading_of
-from service.cli.waiting import waiting_on
+from service.cli.waiting import waiting_on, working
 from service.projects import (
     EVENTS,
     Change,
@@ -104,7 +104,9 @@ def _compare(comparison: Comparison, against: list[str], *, is_json: bool) -> No
         needed = {*project.exercises(), *comparison.before.exercises()}
         compile_kernels([*sorted(needed), JSON_LINES], waiting.compiling)
     events = {name: read_event_batch(path, reading_of(project.stream(name))) for name, path in files.items()}
-    for one in comparison.differences(events):
+    with working(f"matching {sum(map(len, events.values())):,} events before and after the changes"):
+        found = list(comparison.differences(events))
+    for one in found:
         if is_json:
             first = {"added": one.added[:_FIRST], "lost": one.lost[:_FIRST]}
             numbers = {"added": len(one.added), "lost": len(one.lost), "same": one.same}

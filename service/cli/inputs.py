@@ -12,11 +12,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import orjson
 import typer
 
+from service.cli.waiting import Bar, working
 from service.errors import FileUnreadable, PatternNameTaken
 from streams import Event, EventBatch, KeyForm, key_names
 
@@ -58,14 +59,6 @@ class _Told:
 told = _Told()
 
 
-class Bar(Protocol):
-    """Shows how far something is; a bar of rich is one."""
-
-    def update(self, task: Any, /, *, description: str | None = None, completed: float | None = None) -> None:
-        """Show a title, or a share, from 0 to 1; None: as before."""
-        ...
-
-
 class _NoBar:
     """Shows nothing."""
 
@@ -87,9 +80,10 @@ class Times(StrEnum):
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[tuple[Bar, Any]]:
-    """A bar on standard error that vanishes when done; nothing where standard error is not a terminal."""
+    """A bar on standard error that vanishes when done; lines now and then where standard error is not a terminal."""
     if not sys.stderr.isatty():
-        yield _NoBar(), None
+        with working(what):
+            yield _NoBar(), None
         return
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import (  # noqa: PLC0415

@@ -13,7 +13,7 @@ import typer
 
 from service.cli.calling import printable
 from service.cli.inputs import read_event_batch
-from service.cli.waiting import waiting_on
+from service.cli.waiting import waiting_on, working
 from service.projects import (
     EVENTS,
     LISTS,
@@ -72,8 +72,9 @@ def run(
     with waiting_on() as waiting:
         compile_kernels([*project.exercises(), JSON_LINES], waiting.compiling)
     batches = {name: read_event_batch(path, reading_of(project.stream(name))) for name, path in files.items()}
-    ran = project.fed(batches, promises=promises)
-    found = ran.results(is_open=is_open)
+    with working(f"matching {sum(map(len, batches.values())):,} events"):
+        ran = project.fed(batches, promises=promises)
+        found = ran.results(is_open=is_open)
     numbers = {name: len(some) for name, some in found.items()}
     stats: dict[str, Any] = {"events": sum(map(len, batches.values()))}
     if ran.measured:

@@ -7,15 +7,23 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import IO, Any
+from threading import Event, Thread
+from typing import IO, Any, Protocol
 
-from service.cli.inputs import Bar
 from streams.compiling import CompileProgress
 
 LINES_REST_S = 2.0
 """Seconds between two lines where there is no terminal; callers say something about once a second."""
 
 _NEW_LINE = "\r\x1b[2K"  # to the line's beginning, and clear it
+
+
+class Bar(Protocol):
+    """Shows how far something is; a bar of rich is one."""
+
+    def update(self, task: Any, /, *, description: str | None = None, completed: float | None = None) -> None:
+        """Show a title, or a share, from 0 to 1; None: as before."""
+        ...
 
 
 class Waiting:
@@ -66,6 +74,30 @@ def waiting_on(stream: IO[str] | None = None) -> Iterator[Waiting]:
         yield Waiting(write, 0.0, lambda: write(""))
     finally:
         write("")
+
+
+@contextmanager
+def working(what: str, stream: IO[str] | None = None) -> Iterator[None]:
+    """Name the work of a block now and then, from its third second on.
+
+    Args:
+        what: In words, such as "matching 1,000 events".
+        stream: Where to; standard error unless given.
+    """
+    over = Event()
+    with waiting_on(stream) as waiting:
+
+        def say() -> None:
+            while not over.wait(LINES_REST_S):
+                waiting(what)
+
+        thread = Thread(target=say, name="working", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
 
 
 def _print_line(text: str, out: IO[str]) -> None:

@@ -1,9 +1,12 @@
 import io
+import threading
+import time
 
 from rich.console import Console
 from rich.progress import Progress
 
-from service.cli.waiting import LINES_REST_S, Waiting, waiting_in, waiting_on
+from service.cli.inputs import progress_bar
+from service.cli.waiting import LINES_REST_S, Waiting, waiting_in, waiting_on, working
 from streams.compiling import CompileProgress
 
 
@@ -73,3 +76,28 @@ def test_beside_a_bar_it_takes_the_place_of_the_title(capsys):
         assert progress.tasks[0].description == "starting Spark (0 s)"
     waiting_in(progress, task, is_shown=False)("starting Redis")
     assert capsys.readouterr().err == "starting Redis (0 s)\n"
+
+
+def test_work_that_takes_long_is_named_in_a_log(monkeypatch):
+    monkeypatch.setattr("service.cli.waiting.LINES_REST_S", 0.01)
+    out, named = io.StringIO(), threading.Event()
+    monkeypatch.setattr(out, "flush", named.set)
+    with working("matching 7 events", out):
+        assert named.wait(30)
+    assert set(out.getvalue().splitlines()) == {"matching 7 events (0 s)"}
+
+
+def test_work_that_is_done_at_once_is_not_named():
+    out = io.StringIO()
+    with working("matching 7 events", out):
+        pass
+    assert out.getvalue() == ""
+
+
+def test_reading_a_file_is_named_in_a_log(monkeypatch, capsys):
+    monkeypatch.setattr("service.cli.waiting.LINES_REST_S", 0.01)
+    with progress_bar("reading events.jsonl"):
+        deadline = time.monotonic() + 30
+        while not (said := capsys.readouterr().err):
+            assert time.monotonic() < deadline
+    assert said.startswith("reading events.jsonl (0 s)\n")
