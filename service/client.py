@@ -133,8 +133,10 @@ class ForestallClient:
         """What the service lacks to be ready, in words; one try. None: nothing."""
         try:
             answer = self._http.get("/ready")
+        except httpx.ConnectError:
+            return "starting the API"
         except httpx.TransportError as error:
-            return f"waiting for the API: {self._url} does not answer yet ({str(error) or type(error).__name__})"
+            return f"waiting for the API: {self._url} does not answer ({str(error) or type(error).__name__})"
         return None if answer.status_code == httpx.codes.OK else _detail(answer)
 
     def send_events(

@@ -60,8 +60,8 @@ class PunctuationModel(WireModel):
     by: str | None = Field(
         None,
         min_length=1,
-        description="Of which key the range is, as joins name it: a further key, or the path of another attribute "
-        "(default: the correlation key).",
+        description="Which key the range refers to, as named in the join: a further key, or the path of another "
+        "attribute (default: the correlation key).",
     )
     time: Moment | None = Field(
         None,

@@ -25,7 +25,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "reshard": "Increase the number of shards of a stopped service.",
         "backup": "Back up a stopped service: Redis, checkpoint and saved states, in one file.",
         "restore": "Restore a backup; the whole file is checked before anything is changed.",
-        "apply": "Make the running service equal to a project: a folder of documents.",
+        "apply": "Make the running service match a project, a folder of documents.",
         "run": "Match all patterns of a project in event files, without Spark, Redis or HTTP.",
         "test": "Run the tests of a project: documents of the kind test. Exit status 1: one fails.",
         "export": "Write what the running service has as a project: applying it changes nothing.",

@@ -1,4 +1,4 @@
-"""``forestall apply``: make the running service equal to a project."""
+"""``forestall apply``: make the running service match a project."""
 
 from __future__ import annotations
 

@@ -36,6 +36,8 @@ Columns: TypeAlias = Sequence[tuple[str, str]]
 """Of a list: headings, and the members that stand below them."""
 
 _PATIENCE_S = 5.0
+_OF_NAMES = frozenset(("streams", "keys", "key", "inputs", "types", "counts"))  # members whose members are names
+_WRITTEN = frozenset(("data", "template", "schema", "document", "headers", "return", "mapping"))
 _NOTHING = "-"
 _UNBROKEN = 100_000  # terminals break lines themselves
 
@@ -82,10 +84,12 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
-def _spoken(document: Mapping[str, Any]) -> dict[str, Any]:
-    """A document with members as people write them."""
+def _spoken(document: Mapping[str, Any], *, are_names: bool = False) -> dict[str, Any]:
+    """A document with members as people write them; what users have named, and what they have written, stays."""
     return {
-        name.replace("_", " "): _spoken(value) if isinstance(value, Mapping) else value
+        name if are_names else name.replace("_", " "): _spoken(value, are_names=not are_names and name in _OF_NAMES)
+        if isinstance(value, Mapping) and (are_names or name not in _WRITTEN)
+        else value
         for name, value in document.items()
     }
 

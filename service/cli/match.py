@@ -118,8 +118,8 @@ FurtherKeys = Annotated[
     typer.Option(
         "--further-key",
         metavar="NAME[:TYPE]=PATH",
-        help="Further correlation key, such as customer=data.customer: patterns with WHERE [customer] are matched over "
-        "all events of a customer. Repeatable.",
+        help="Further correlation key, such as customer=data.customer: patterns with WHERE \\[customer] are matched "
+        "over all events of a customer. Repeatable.",
     ),
 ]
 IdleTimeout = Annotated[

@@ -28,7 +28,7 @@ MoreKeys = Annotated[
     typer.Option(metavar="NAME[:TYPE]=PATH", help="A further correlation key, perhaps by event type. Repeatable."),
 ]
 Name = Annotated[str, typer.Argument(help="Name of the stream.")]
-Description = Annotated[str | None, typer.Option(metavar="TEXT", help="What the stream is, for people.")]
+Description = Annotated[str | None, typer.Option(metavar="TEXT", help="Description, shown in lists.")]
 
 Ahead = Annotated[
     str | None,
@@ -40,6 +40,7 @@ Ahead = Annotated[
 
 _SECONDS = "SECONDS|none"
 _NONE = "none"
+_QUIET_HELP = "After this many seconds without events, let event time follow the clock."
 _AUTO = "auto[:MEMBER=NUMBER,...]"
 
 
@@ -110,7 +111,7 @@ def add_stream(
     ] = None,
     quiet_after: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", help="Source idleness: seconds without events after which time passes anyway."),
+        typer.Option(metavar="SECONDS", help=_QUIET_HELP),
     ] = None,
     max_ahead: Ahead = None,
     derived: Annotated[bool | None, typer.Option("--derived", help="Patterns with INTO make its events.")] = None,
@@ -156,7 +157,7 @@ def change_stream(
     ] = None,
     quiet_after: Annotated[
         str | None,
-        typer.Option(metavar=_SECONDS, help="Source idleness: seconds without events after which time passes anyway."),
+        typer.Option(metavar=_SECONDS, help=_QUIET_HELP),
     ] = None,
     max_ahead: Ahead = None,
     end: Annotated[
@@ -199,7 +200,9 @@ def punctuate_stream(
     ] = None,
     by: Annotated[
         str | None,
-        typer.Option(metavar="KEY", help="Of which key the range is, as joins name it (default: the correlation key)."),
+        typer.Option(
+            metavar="KEY", help="Which key the range refers to, as named in the join (default: the correlation key)."
+        ),
     ] = None,
     time: Annotated[
         str | None,

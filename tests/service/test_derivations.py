@@ -127,7 +127,7 @@ def test_a_derived_stream_is_not_deleted_while_something_feeds_it(stores, regist
     registration.register_pattern("orders", text("late", "hints"))
     library = StreamLibrary(stores, registration.constraint_sets, clock)
     for is_cascading in (False, True):
-        with pytest.raises(StreamInUse, match="the pattern late; remove that first, as it is on another stream"):
+        with pytest.raises(StreamInUse, match="delete the pattern late first; events of this stream come from there"):
             library.remove("hints", is_cascading=is_cascading)
     registration.delete_pattern("late")
     assert library.remove("hints") == []

@@ -223,7 +223,7 @@ def _require_unused(stream: str, uses: Sequence[StreamUse]) -> None:
     """
     found = [use for use in uses if use.is_in_the_way]
     if found:
-        raise _in_use(stream, found, "remove that first, or let an admin key remove all of it with ?cascade=true")
+        raise _in_use(stream, found, ", or let an admin key remove all of it with ?cascade=true")
 
 
 def _require_unfed(stream: str, uses: Sequence[StreamUse]) -> None:
@@ -234,14 +234,14 @@ def _require_unfed(stream: str, uses: Sequence[StreamUse]) -> None:
     """
     found = [use for use in uses if use.is_in_the_way and use.feeds]
     if found:
-        raise _in_use(stream, found, "remove that first, as it is on another stream")
+        raise _in_use(stream, found, "; events of this stream come from there")
 
 
-def _in_use(stream: str, found: Sequence[StreamUse], advice: str) -> StreamInUse:
+def _in_use(stream: str, found: Sequence[StreamUse], more_advice: str) -> StreamInUse:
     listed = ", ".join(f"the {use.kind} {use.name}" for use in found[:_SHOWN])
     more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     return StreamInUse(
-        f"the stream {stream!r} is in use: {listed}{more}; {advice}",
+        f"the stream {stream!r} is in use: delete {listed}{more} first{more_advice}",
         stream=stream,
         uses=[{"kind": use.kind, "name": use.name, "state": use.state} for use in found],
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import typer
+from rich.text import Text
 from typer.core import TyperOption
 
 from service.cli.app import COMMANDS, build_app
@@ -30,6 +31,17 @@ def test_options_show_what_their_value_means_and_no_type_of_python(name: str) ->
     assert shown
     typed = {where: text for where, text in shown.items() if text.startswith("<") and CHOICES not in text}
     assert typed == {}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_nothing_in_a_help_text_is_taken_for_markup(name: str) -> None:
+    """``[customer]`` would vanish; ``\\[customer]`` is shown."""
+    command = typer.main.get_command(build_app([name]))
+    for path, option in (
+        (path, option) for path, _, option in options_of(vars(command)["commands"][name], name) if option.help
+    ):
+        text = option.help.replace("\\[", "[")
+        assert Text.from_markup(option.help).plain == text, (path, option.opts[0])
 
 
 def test_a_flag_shows_nothing_and_a_path_a_file(call) -> None:

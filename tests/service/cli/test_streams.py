@@ -99,7 +99,7 @@ def test_a_stream_is_deleted_after_asking(call, service, at, answer):
     assert out.splitlines()[:2] == ["kind     name  state", "pattern  p     active"]
     status, _, err = call("streams", "rm", "s", "--yes", *at)
     assert status == 2
-    assert "the stream 's' is in use: the pattern p" in err
+    assert "the stream 's' is in use: delete the pattern p first, or" in err
     answer("y\n")
     status, _, err = call("streams", "rm", "s", "--cascade", *at)
     assert (status, service.get("/streams")["items"]) == (0, [])
