@@ -25,7 +25,7 @@ from .progress import BatchProgress, BatchReport
 from .resharding import divide_states, forget_states
 from .snapshots import missing_snapshots
 from .sources import EventLogOptions, log_ends
-from .spark.cluster import ClusterOptions, await_machines, is_local, require_master
+from .spark.cluster import ClusterOptions, ExecutorWatch, await_machines, is_local, require_master
 from .spark.java import check_java
 from .spark.pulse import Heartbeat
 from .spark.running_query import RunningQuery
@@ -45,6 +45,7 @@ __all__ = [
     "ClusterOptions",
     "ClusterUnready",
     "EventLogOptions",
+    "ExecutorWatch",
     "FeedDamaged",
     "FeedFolderMissing",
     "Heartbeat",

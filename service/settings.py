@@ -334,6 +334,8 @@ class Settings(BaseSettings):
         stop_timeout_s: How long processes may take to finish their work when the service stops; then they are killed,
             and unfinished work is done after the next start.
         log_level: Lowest level that is logged: DEBUG, INFO, WARNING or ERROR, in any case.
+        log_file_bytes: Bytes after which ``forestall serve`` begins the log file of a process anew; the two before are
+            kept.
         parent_pid: Set by ``forestall serve`` for its processes: they end when this process does.
     """
 
@@ -366,6 +368,7 @@ class Settings(BaseSettings):
     backtest_dir: Path | None = None
     stop_timeout_s: Seconds = 30.0
     log_level: str = "INFO"
+    log_file_bytes: Annotated[int, Field(ge=10_000)] = 20_000_000
     parent_pid: Count | None = None
 
     @property

@@ -86,6 +86,13 @@ class StreamStateModel(WireModel):
         )
 
 
+class ExecutorsModel(WireModel):
+    """The executors of a cluster."""
+
+    running: int
+    missing: list[str] = Field(description="The machine of each that ran since the pipeline started and runs no more.")
+
+
 class PipelineModel(WireModel):
     """The state of the pipeline."""
 
@@ -98,6 +105,7 @@ class PipelineModel(WireModel):
     shards: int = Field(description="Shards that have told of themselves.")
     state_bytes: int | None = Field(description="Bytes of their saved states.")
     streams: list[StreamStateModel]
+    executors: ExecutorsModel | None = Field(None, description="Null where Spark is local.")
 
     @classmethod
     def from_domain(cls, seen: PipelineOverview, limits: Limits) -> Self:
@@ -120,6 +128,9 @@ class PipelineModel(WireModel):
             shards=seen.shards,
             state_bytes=seen.state_bytes,
             streams=[StreamStateModel.from_domain(stream) for stream in seen.streams],
+            executors=None
+            if seen.executors is None
+            else ExecutorsModel(running=seen.executors.running, missing=list(seen.executors.missing)),
         )
 
 

@@ -11,6 +11,7 @@ import socket
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -149,7 +150,7 @@ def await_machines(session: SparkSession, options: ClusterOptions) -> int:
         return cores(session)
     started, steady_since, came = time.monotonic(), time.monotonic(), 0
     while not came or time.monotonic() - steady_since < options.steady_s:
-        now = _executors(session)
+        now = len(_executors(session))
         if now != came:
             came, steady_since = now, time.monotonic()
         if not came and time.monotonic() - started > options.patience_s:
@@ -164,13 +165,37 @@ def await_machines(session: SparkSession, options: ClusterOptions) -> int:
     return cores(session)
 
 
-def _executors(session: SparkSession) -> int:
-    """How many executors are there."""
+class ExecutorWatch:
+    """Which executors of a cluster run, and on which machines some are missing that ran before.
+
+    Args:
+        session: From ``build_session``.
+    """
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+        self._most: Counter[str] = Counter()  # by machine, at the same time
+
+    def look(self) -> tuple[int, list[str]]:
+        """Their number, and the machine of each that is missing.
+
+        Raises:
+            ClusterUnready: Spark does not answer.
+        """
+        now = Counter(_executors(self._session))
+        self._most |= now
+        return now.total(), sorted((self._most - now).elements())
+
+
+def _executors(session: SparkSession) -> list[str]:
+    """The machine of each executor."""
     try:
-        java = session.sparkContext._jsc  # the only way: Spark's Python interface does not tell
-        return int(java.sc().getExecutorMemoryStatus().size()) - 1  # the driver is one of them
-    except Py4JError as error:
+        java = session.sparkContext._jsc.sc()  # the only way: Spark's Python interface does not tell
+        places = str(java.getExecutorMemoryStatus().keySet().mkString(" ")).split()
+        places.remove(str(java.env().blockManager().blockManagerId().hostPort()))  # of the driver
+    except (Py4JError, OSError) as error:
         raise _given_up(session.sparkContext.master or "") from error
+    return [place.rpartition(":")[0] for place in places]
 
 
 def _given_up(master: str) -> ClusterUnready:

@@ -103,6 +103,10 @@ def _read(client: ForestallClient, over_s: float) -> dict[str, Any]:
         "matched_per_second": None if rate is None else rate["events"],
         "alerts": first,
     }
+    if (executors := pipeline.get("executors")) is not None:
+        found["executors"] = executors["running"]
+        if executors["missing"]:
+            found["missing_executors"] = executors["missing"]
     if over_s:
         time.sleep(over_s)
         found["alerts_per_minute"] = round((_alerts(client) - first) * _MINUTE_S / over_s, 1)

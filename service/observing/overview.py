@@ -8,7 +8,7 @@ from typing import Any
 
 from service.backlog import Backlog, Volume
 from service.runtime import Stores
-from service.stores import RegisteredPattern, ShardReport
+from service.stores import ExecutorReport, RegisteredPattern, ShardReport
 from streams import Clock
 
 _SECOND_US = 1_000_000
@@ -55,6 +55,7 @@ class PipelineOverview:
         shards: Shards that have told of themselves.
         state_bytes: Bytes of their saved states; None when none told.
         streams: By name.
+        executors: Of a cluster; None where Spark is local, or the pipeline does not run.
     """
 
     running_since_us: int | None
@@ -67,6 +68,7 @@ class PipelineOverview:
     shards: int
     state_bytes: int | None
     streams: Sequence[StreamOverview]
+    executors: ExecutorReport | None = None
 
 
 def pipeline_overview(stores: Stores, clock: Clock) -> PipelineOverview:
@@ -91,6 +93,7 @@ def pipeline_overview(stores: Stores, clock: Clock) -> PipelineOverview:
         shards=len(reports),
         state_bytes=_total([report.state_bytes for report in reports]),
         streams=[replace(one, is_derived=one.name in derived) for one in _streams(reports, clock.now_us())],
+        executors=status.executors(),
     )
 
 

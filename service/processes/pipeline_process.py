@@ -9,7 +9,8 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ import structlog
 from pipeline import (
     PIPELINE_EXERCISES,
     BatchProgress,
+    ClusterUnready,
+    ExecutorWatch,
     await_machines,
     build_session,
     compiling_beside,
@@ -37,11 +40,13 @@ from service.processes.start_report import StartReport
 from service.processes.timekeeper import Timekeeper
 from service.runtime import Stores, open_stores
 from service.settings import Settings
-from service.stores import server_facts
+from service.stores import ExecutorReport, server_facts
 from streams import ForestallError, SystemClock
 
 if TYPE_CHECKING:
     from service.observing.spans import Spans
+
+_EXECUTORS_EVERY_S = 5.0
 
 
 def main() -> int:
@@ -97,7 +102,22 @@ def _match(settings: Settings, stores: Stores, spans: Spans | None = None) -> No
             signal.signal(number, lambda *_: query.request_stop())
         ends.enter_context(_keeping_time(stores))
         structlog.get_logger(__name__).info("pipeline-started", shards=options.log.shards, tasks=tasks)
-        query.wait()
+        query.wait(look=_executor_reports(ExecutorWatch(session), stores, is_needed=not is_local(where.master)))
+
+
+def _executor_reports(watch: ExecutorWatch, stores: Stores, *, is_needed: bool) -> Callable[[], None]:
+    """What reports the executors of a cluster every few seconds; called more often."""
+    due = [0.0]
+
+    def look() -> None:
+        if not is_needed or time.monotonic() < due[0]:
+            return
+        due[0] = time.monotonic() + _EXECUTORS_EVERY_S
+        with suppress(ClusterUnready, StoreUnavailable):  # the query says so itself
+            running, missing = watch.look()
+            stores.pipeline_status.keep_executors(ExecutorReport(running=running, missing=tuple(missing)))
+
+    return look
 
 
 def warn_of_risks(stores: Stores) -> None:

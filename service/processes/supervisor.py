@@ -23,6 +23,7 @@ import structlog
 from service.embedded import EmbeddedServer
 from service.errors import DataFolderUnusable, EmbeddedServerFailed, NoServerBinary
 from service.processes.data_folder import take_folder
+from service.processes.log_files import rotate
 from service.settings import PREFIX, Settings
 
 CHILDREN: Mapping[str, str] = {
@@ -37,6 +38,7 @@ _LONGEST_PAUSE_S = 10.0
 _STEADY_S = 30.0
 _SERVER_CHECK_S = 1.0
 _SERVER = "redis"
+_ROTATED_EVERY_S = 10.0
 
 log = structlog.get_logger(__name__)
 
@@ -137,6 +139,7 @@ class Supervisor:
     _running: dict[str, _Child] = field(default_factory=dict)
     _server: EmbeddedServer | None = None
     _server_child: _Child | None = None
+    _rotates_at: float = 0.0
     _redis_url: str = ""
     _lock: IO[str] | None = None
 
@@ -192,6 +195,16 @@ class Supervisor:
                 self.on_death(child.failed(name, now, status=status))
             if child.process is None and now >= child.due_at:
                 self._launch(name, child, now)
+        self._rotate(now)
+
+    def _rotate(self, now: float) -> None:
+        """Begin log files anew that are too large; looked at now and then."""
+        if now < self._rotates_at:
+            return
+        self._rotates_at = now + _ROTATED_EVERY_S
+        children = [*self._running.values(), *([] if self._server_child is None else [self._server_child])]
+        for child in children:
+            rotate(child.log_file, self.settings.log_file_bytes)
 
     def _tend_server(self, server: EmbeddedServer, child: _Child, now: float) -> None:
         """Start the private server again once its pause is over."""

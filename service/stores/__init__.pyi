@@ -27,7 +27,7 @@ from .log.event_log import EventLog, LogLimits, Receipt, Submission
 from .log.event_pages import EventFilter, EventPage, EventPages, LogEventPages
 from .log.feeds import FeedMark, FeedStep, FeedStore
 from .log.layout import Layout, LayoutStore
-from .log.pipeline_status import PipelineStatus, ShardReport, StreamReport
+from .log.pipeline_status import ExecutorReport, PipelineStatus, ShardReport, StreamReport
 from .log.stream_times import StreamTimes, StreamTimesStore
 from .log.tail import LogTail
 from .questions import QuestionStore
@@ -110,6 +110,7 @@ __all__ = [
     "EventPages",
     "EventType",
     "EventTypeStore",
+    "ExecutorReport",
     "FeedMark",
     "FeedStep",
     "FeedStore",

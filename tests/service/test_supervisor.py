@@ -311,6 +311,18 @@ def test_a_child_whose_log_cannot_be_opened_is_started_later(supervisor):
     assert supervisor.pid("first") is not None
 
 
+def test_logs_of_processes_are_rotated(supervisor):
+    supervisor.settings = settings_for(URL, data_dir=supervisor.settings.data_dir, log_file_bytes=10_000)
+    supervisor.start()
+    log = supervisor.log_folder / "first.log"
+    until(lambda: log.exists() and log.read_text())
+    with log.open("a") as more:
+        more.write("x" * 10_000)
+    supervisor.now = lambda: time.monotonic() + 60
+    supervisor.tend()
+    assert (log.stat().st_size, log.with_name("first.log.1").stat().st_size > 10_000) == (0, True)
+
+
 def test_a_full_disk_is_named(tmp_path, monkeypatch):
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=4_096))

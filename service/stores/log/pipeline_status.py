@@ -23,6 +23,9 @@ SHARDS_KEY = PREFIX + "pipeline:shards"
 TOTALS_KEY = PREFIX + "pipeline:totals"
 LATEST_KEY = PREFIX + "pipeline:latest"
 STARTED_KEY = PREFIX + "pipeline:started"
+EXECUTORS_KEY = PREFIX + "pipeline:executors"
+
+_EXECUTORS_S = 60
 
 
 _LATE = "late_"
@@ -67,6 +70,19 @@ class ShardReport:
     streams: Mapping[str, StreamReport]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorReport:
+    """The executors of a cluster.
+
+    Attributes:
+        running: Their number.
+        missing: The machine of each that ran since the pipeline started and runs no more.
+    """
+
+    running: int
+    missing: tuple[str, ...]
+
+
 class PipelineStatus:
     """What the pipeline told of itself."""
 
@@ -105,6 +121,18 @@ class PipelineStatus:
         """When the pipeline started last, microseconds UTC; None when it never did."""
         found = cast("bytes | None", self._client.get(STARTED_KEY))
         return None if found is None else int(found)
+
+    def keep_executors(self, report: ExecutorReport) -> None:
+        """Keep which executors run; forgotten unless repeated within a minute."""
+        self._client.set(EXECUTORS_KEY, encode(running=report.running, missing=report.missing), ex=_EXECUTORS_S)
+
+    def executors(self) -> ExecutorReport | None:
+        """Which executors run; None where Spark is local, or the pipeline does not run."""
+        found = cast("bytes | None", self._client.get(EXECUTORS_KEY))
+        if found is None:
+            return None
+        record = decode(found, "the executors of the pipeline")
+        return ExecutorReport(running=record["running"], missing=tuple(record["missing"]))
 
     def keep(self, progress: Mapping[str, Any]) -> None:
         """Keep how a micro-batch went, and add its times to the totals.

@@ -41,6 +41,7 @@ def test_at_first_nothing_is_known_and_nothing_made_up(http):
         "shards": 0,
         "state_bytes": None,
         "streams": [],
+        "executors": None,
     }
 
 

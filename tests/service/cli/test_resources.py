@@ -11,6 +11,7 @@ from api.testing import serving
 from house import ROOT
 from service import AlertSink
 from service.cli.app import COMMANDS, build_app, listing
+from service.stores import ExecutorReport
 from service.testing import settings_for, stats_row
 from streams import EventBatch, key_hash, shard_of
 
@@ -171,6 +172,12 @@ def test_the_status_says_what_is_missing(ask):
     assert "ready: false" in out
     assert "waiting for the pipeline: its process has not started yet" in out
     assert orjson.loads(ask("status", "--over", "0", "--json")[1])["waiting_events"] == 0
+
+
+def test_the_status_names_missing_executors(ask, stores):
+    stores.pipeline_status.keep_executors(ExecutorReport(running=2, missing=("worker-3",)))
+    out = ask("status", "--over", "0")[1]
+    assert "executors: 2\nmissing executors:\n- worker-3\n" in out
 
 
 def test_endings_are_lists(told):

@@ -1,6 +1,6 @@
 import pytest
 
-from service.stores import ShardReport, StreamReport
+from service.stores import ExecutorReport, ShardReport, StreamReport
 from service.testing import stats_row
 
 pytestmark = pytest.mark.redis
@@ -54,3 +54,11 @@ def test_the_last_start_is_kept(stores, clock):
     clock.forward(5)
     stores.pipeline_status.begin(clock.now_us())
     assert stores.pipeline_status.started_us() == clock.now_us()
+
+
+def test_executors_are_known_while_they_are_reported(stores, client):
+    assert stores.pipeline_status.executors() is None
+    report = ExecutorReport(running=2, missing=("worker-3",))
+    stores.pipeline_status.keep_executors(report)
+    assert stores.pipeline_status.executors() == report
+    assert 0 < client.ttl("forestall:pipeline:executors") <= 60
