@@ -6,7 +6,7 @@ from .backlog import Backlog, Volume
 from .backtests import BacktestDraft, BacktestLibrary, PatternChoice, Pruning
 from .delivery.attempts import Reply
 from .delivery.library import Redelivery, WebhookDraft, WebhookHealth, WebhookLibrary
-from .delivery.live import LiveAlerts
+from .delivery.live import Gap, LiveAlerts
 from .delivery.sink import AlertSink
 from .embedded import EmbeddedServer, find_server
 from .errors import (
@@ -183,6 +183,7 @@ __all__ = [
     "EventShape",
     "EventType",
     "Follower",
+    "Gap",
     "IdempotencyKeyReused",
     "Intake",
     "IntakeReport",

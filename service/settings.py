@@ -334,7 +334,7 @@ class Settings(BaseSettings):
         stop_timeout_s: How long processes may take to finish their work when the service stops; then they are killed,
             and unfinished work is done after the next start.
         log_level: Lowest level that is logged: DEBUG, INFO, WARNING or ERROR, in any case.
-        log_file_bytes: Bytes after which ``forestall serve`` begins the log file of a process anew; the two before are
+        log_file_bytes: Bytes after which ``forestall serve`` rotates the log file of a process; the two before are
             kept.
         parent_pid: Set by ``forestall serve`` for its processes: they end when this process does.
     """
@@ -376,6 +376,15 @@ class Settings(BaseSettings):
         """Whether snapshots of shards are in Redis, so that there is no folder that every machine reaches."""
         is_local = self.spark_master.partition("[")[0] == "local"
         return self.snapshots == "redis" or (self.snapshots is None and not is_local)
+
+    @property
+    def snapshot_place(self) -> str:
+        """Where snapshots of shards are kept: ``redis``, or a folder."""
+        return (
+            "redis"
+            if self.keeps_states_in_redis
+            else str(Path(self.snapshots or self.data_dir / "snapshots").resolve())
+        )
 
     @field_validator("redis_url")
     @classmethod

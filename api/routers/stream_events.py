@@ -13,8 +13,7 @@ from api.routers.live import RETRY_MS, seated
 from api.schemas.streams import StreamEventList
 from api.services import Served
 from api.stopping import stop_sign
-from service import EventFilter
-from service.delivery.live import Gap
+from service import EventFilter, Gap
 from streams import format_time
 
 router = APIRouter(prefix="/streams/{name}/events", tags=["streams"])

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from pipeline import ClusterUnready, missing_snapshots, require_master
 from service.doctor.findings import Finding, ok, problem
-from service.processes.cluster import snapshot_place
 from service.settings import Settings
 from service.stores import Client, EventLog
 from streams import LAYOUT_KEY
@@ -28,7 +27,7 @@ def look_at_states(client: Client, settings: Settings) -> Iterator[Finding]:
         yield ok("states", "there is no event log yet")
         return
     layout = EventLog(client, settings.shards).layout.read()
-    place = snapshot_place(settings)
+    place = settings.snapshot_place
     missing = list(missing_snapshots(client, place, layout.shards, layout.generation))
     for error in missing:
         found, _, advice = error.message.partition("; ")

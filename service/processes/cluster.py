@@ -58,7 +58,7 @@ def job_options(settings: Settings, layout: Layout, url: str, tasks: int) -> Job
             max_bytes=settings.batch.max_bytes,
             retain_entries=settings.log_retention_entries,
             tasks=tasks,
-            snapshots=snapshot_place(settings),
+            snapshots=settings.snapshot_place,
             snapshot_bytes=snapshot_bytes(settings),
             generation=layout.generation,
             results=MATCHED_KEY,
@@ -78,13 +78,6 @@ def forget_former(settings: Settings, layout: Layout, url: str) -> None:
         for folder in (options.checkpoint, options.handover):
             if folder is not None:
                 shutil.rmtree(folder, ignore_errors=True)
-
-
-def snapshot_place(settings: Settings) -> str:
-    """Where snapshots are kept: ``redis``, or a folder."""
-    if settings.keeps_states_in_redis:
-        return _IN_REDIS
-    return str(Path(settings.snapshots or settings.data_dir / "snapshots").resolve())
 
 
 def snapshot_bytes(settings: Settings) -> int:

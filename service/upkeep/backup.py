@@ -15,7 +15,6 @@ from pathlib import Path, PurePosixPath
 import orjson
 
 from service.errors import BackupDamaged, BackupRefused
-from service.processes.cluster import snapshot_place
 from service.runtime import Stores
 from service.settings import Settings
 from service.stores import KeyPart, Keyspace
@@ -178,7 +177,7 @@ def _place_of_states(settings: Settings) -> str:
 
 
 def _snapshot_folder(settings: Settings) -> Path | None:
-    place = snapshot_place(settings)
+    place = settings.snapshot_place
     return None if place == "redis" else Path(place)
 
 

@@ -17,7 +17,6 @@ from service import AlertSink, build_stores
 from service.cli.app import build_app
 from service.cli.joins import joins
 from service.client import ForestallClient
-from service.processes.cluster import snapshot_place
 from service.processes.timekeeper import Timekeeper
 from service.projects import apply_plan, export_project, plan_project, read_project
 from service.registering.operators import OperatorLibrary
@@ -286,7 +285,7 @@ def test_a_bounded_memory_needs_a_folder(http, stores):
 def test_where_states_are_kept(settings, changes, is_in_redis):
     changed = settings.model_copy(update={"spark_master": "local[2]", **changes})
     assert changed.keeps_states_in_redis is is_in_redis
-    assert (snapshot_place(changed) == "redis") is is_in_redis
+    assert (changed.snapshot_place == "redis") is is_in_redis
 
 
 def test_circles_are_refused_and_streams_in_use_stay(http):

@@ -6,7 +6,7 @@ import pytest
 from pipeline import is_local
 from pipeline.spark.session import _settings
 from service.errors import SettingsInvalid
-from service.processes.cluster import handover_folder, session_options, snapshot_bytes, snapshot_place
+from service.processes.cluster import handover_folder, session_options, snapshot_bytes
 from service.settings import load_settings
 
 MASTER = "spark://spark-master:7077"
@@ -27,7 +27,7 @@ def on_cluster(monkeypatch, local):
 def test_a_local_master_keeps_everything_below_the_data_folder(local):
     settings = load_settings()
     assert session_options(settings).master == f"local[{max(1, (os.cpu_count() or 1) // 2)}]"
-    assert snapshot_place(settings) == str(local / "snapshots")
+    assert settings.snapshot_place == str(local / "snapshots")
     assert handover_folder(settings, "log") == local / "handover" / "log"
 
 
@@ -35,7 +35,7 @@ def test_a_local_master_keeps_everything_below_the_data_folder(local):
 def test_a_cluster_keeps_snapshots_in_redis_and_saves_more_often(monkeypatch):
     monkeypatch.setenv("FORESTALL_SPARK__WORKER_FOLDER", "/scratch/forestall")
     settings = load_settings()
-    assert snapshot_place(settings) == "redis"
+    assert settings.snapshot_place == "redis"
     assert handover_folder(settings, "log") == Path("/scratch/forestall/handover/log")
     assert snapshot_bytes(settings) < snapshot_bytes(settings.model_copy(update={"spark_master": "local[2]"}))
 
@@ -65,7 +65,7 @@ def test_settings_of_spark_hold_where_it_is_local(monkeypatch, local):
 @pytest.mark.parametrize(("value", "place"), [("redis", "redis"), ("/mnt/shared/snapshots", "/mnt/shared/snapshots")])
 def test_the_place_of_snapshots_can_be_chosen(monkeypatch, local, value, place):
     monkeypatch.setenv("FORESTALL_SNAPSHOTS", value)
-    assert snapshot_place(load_settings()) == place
+    assert load_settings().snapshot_place == place
 
 
 @pytest.mark.usefixtures("local")
