@@ -76,6 +76,7 @@ class Matcher:
         self._draining: dict[str, Draining] = {}
         self._lanes: dict[tuple[Path, ...], Lane] = {_STREAM_KEY: Lane(self._options)}
         self._is_stale = True
+        self._are_counts_stale = False  # something was taken away since the tables were compiled
         self._is_midway = False
 
     def set_end_events(self, end_events: Iterable[str]) -> None:
@@ -156,6 +157,7 @@ class Matcher:
             self._drain(replaced)
         self._patterns[pattern.name] = pattern
         self._is_stale = True
+        self._are_counts_stale |= replaced is not None
         return pattern.query
 
     def remove_pattern(self, name: str) -> None:
@@ -169,7 +171,7 @@ class Matcher:
             raise UnknownPattern(f"no pattern {name!r} is registered here; registered: {known}", name=name)
         del self._patterns[name]
         self._draining.pop(name, None)
-        self._is_stale = True
+        self._is_stale = self._are_counts_stale = True
 
     def set_guard(self, version: int, guard: Guard) -> None:
         """Let traces that begin from here on follow a guard; open traces keep theirs.
@@ -189,8 +191,9 @@ class Matcher:
 
     @property
     def stats(self) -> MatcherStats:
-        """Counts so far; events are counted once, whatever keys patterns use."""
-        self._compile()
+        """Counts so far; events are counted once, whatever keys patterns use; new patterns wait to be compiled."""
+        if self._are_counts_stale:
+            self._compile()
         main, *others = (lane.stats() for lane in self._lanes.values())
         for other in others:
             main = main.with_other_keys(other)
@@ -406,7 +409,7 @@ class Matcher:
         self._arrange_lanes()
         for keys, patterns in self._patterns_by_lane().items():
             self._lanes[keys].configure(patterns)
-        self._is_stale = False
+        self._is_stale = self._are_counts_stale = False
 
     def _arrange_lanes(self) -> None:
         """A lane for each set of keys in use, and always the stream's own."""
@@ -443,7 +446,7 @@ class Matcher:
         for name, one in list(self._draining.items()):
             if one.is_done(time_us):
                 del self._draining[name]
-                self._is_stale = True
+                self._is_stale = self._are_counts_stale = True
 
     def _check_whole(self) -> None:
         if self._is_midway:

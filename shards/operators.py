@@ -169,8 +169,12 @@ class Host(Protocol):
         ...
 
 
+# What only some hosts do. These protocols do not extend ``Host``: ``isinstance`` evaluates the properties of a protocol
+# before Python 3.12, and those of a host may cost as much as its operators.
+
+
 @runtime_checkable
-class ChangingHost(Host, Protocol):
+class ChangingHost(Protocol):
     """A host whose operators may go on as another version."""
 
     def started(self) -> Output:
@@ -179,7 +183,7 @@ class ChangingHost(Host, Protocol):
 
 
 @runtime_checkable
-class AnsweringHost(Host, Protocol):
+class AnsweringHost(Protocol):
     """A host that answers questions about its state."""
 
     def answer(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -195,7 +199,7 @@ class AnsweringHost(Host, Protocol):
 
 
 @runtime_checkable
-class FinishingHost(Host, Protocol):
+class FinishingHost(Protocol):
     """A host to which it matters that many keys are finished."""
 
     def finish_keys(self, promise: Punctuation) -> Output:
@@ -204,7 +208,7 @@ class FinishingHost(Host, Protocol):
 
 
 @runtime_checkable
-class FollowingHost(Host, Protocol):
+class FollowingHost(Protocol):
     """A host that has followed the traces of a stream from its declaration on."""
 
     @property
@@ -218,7 +222,7 @@ class FollowingHost(Host, Protocol):
 
 
 @runtime_checkable
-class LearningHost(Host, Protocol):
+class LearningHost(Protocol):
     """A host that begins later than the stream, and has to know what was before."""
 
     def learn(self, followed: ConstraintsOn | None, open_keys: Callable[[], NDArray[np.uint64]]) -> None:
@@ -232,7 +236,7 @@ class LearningHost(Host, Protocol):
 
 
 @runtime_checkable
-class SpillingHost(Host, Protocol):
+class SpillingHost(Protocol):
     """A host a part of whose state is in files, which what ``dump`` gives names."""
 
     @property
@@ -250,7 +254,7 @@ class SpillingHost(Host, Protocol):
 
 
 @runtime_checkable
-class ObservingHost(Host, Protocol):
+class ObservingHost(Protocol):
     """A host that observes something which shards cannot decide by themselves (``shards.deciding``)."""
 
     def observed(self) -> Iterator[Observation]:
@@ -259,7 +263,7 @@ class ObservingHost(Host, Protocol):
 
 
 @runtime_checkable
-class DecidedHost(Host, Protocol):
+class DecidedHost(Protocol):
     """A host for whose operators it is decided which keys are finished."""
 
     def close_keys(self, record: KeysClosed) -> EventBatch:

@@ -367,3 +367,20 @@ def test_what_ends_a_pattern_is_found_once_for_each_state_of_its_stream(registra
     registration.register_pattern("orders", PATTERN + " WITHIN 1 h")
     registration.pattern("p")
     assert len(looked) == 3
+
+
+def test_what_a_registration_reads_does_not_grow_with_the_number_of_patterns(registration, client):
+    def traffic():
+        stats = client.info("stats")
+        return stats["total_commands_processed"], stats["total_net_output_bytes"]
+
+    def spent(number):
+        before = traffic()
+        registration.register_pattern("orders", f"PATTERN p{number:02} EVENT SEQ(A a [x = {number:02}], B b)")
+        return tuple(after - start for after, start in zip(traffic(), before, strict=True))
+
+    commands, size_bytes = spent(0)
+    for number in range(1, 40):
+        some, more_bytes = spent(number)
+        assert some <= commands
+        assert more_bytes < size_bytes + 100
