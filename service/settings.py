@@ -194,6 +194,8 @@ class WorkSettings(BaseModel):
 class PatternWorkSettings(BaseModel):
     """How much work a pattern may cost, counted in the partial matches that events meet and never in seconds.
 
+    What conditions between steps read counts too: 64 bytes of a text as one partial match.
+
     The log records the values with each pattern that is registered, activated or resumed, so that every replay gives
     up the same patterns; changed values apply from then on.
 
@@ -204,6 +206,8 @@ class PatternWorkSettings(BaseModel):
         traces: Transactions of one shard in which a pattern may be given up; with one more it is suspended.
         forgiven_after: Events of the stream in the shard after which a transaction in which a pattern was given up is
             no longer counted.
+        in_all: Partial matches that events may meet in all transactions of one shard, beyond `per_event` for each event
+            of the stream; with more the pattern is suspended.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -212,6 +216,7 @@ class PatternWorkSettings(BaseModel):
     per_trace: Annotated[int, Field(ge=1, le=MOST_WORK)] = USUAL_BUDGET.per_trace
     traces: Annotated[int, Field(ge=0, le=MOST_TRACES)] = USUAL_BUDGET.traces
     forgiven_after: Annotated[int, Field(ge=1, le=MOST_EVENTS)] = USUAL_BUDGET.forgiven_after
+    in_all: Annotated[int, Field(ge=1, le=MOST_WORK)] = USUAL_BUDGET.in_all
 
     @property
     def budget(self) -> WorkBudget:

@@ -13,18 +13,23 @@ MOST_EVENTS = 1_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkBudget:
-    """The two budgets of a pattern.
+    """The three budgets of a pattern.
+
+    Work is 1 for each partial match that an event meets. What conditions between steps read of one counts as well: 64
+    bytes of texts, 16 bound events that are passed over, or 4 events of an aggregate are 1.
 
     The usual values are a part of the log's format: a pattern whose record names no budget has them, so a release that
     changes them has to write the old ones down.
 
     Attributes:
-        per_event: Partial matches of the pattern that each event of a trace may meet without counting, at least 0.
-        per_trace: Partial matches that the events of a trace may meet beyond that, at least 1; with more the pattern is
-            given up in the trace.
+        per_event: Work that each event of a trace may cost without counting, at least 0.
+        per_trace: Work that the events of a trace may cost beyond that, at least 1; with more the pattern is given up
+            in the trace.
         traces: Traces in which the pattern may be given up, at least 0; with one more it is suspended.
         forgiven_after: A trace in which it was given up counts no longer after so many events of its stream in the
             shard, at least 1.
+        in_all: Work that the pattern may cost in all traces of a shard, beyond ``per_event`` for each event of its
+            stream, at least 1; with more it is suspended. Older records do not have it, and mean the usual value.
 
     Raises:
         ValueError: A number is out of its range.
@@ -34,6 +39,7 @@ class WorkBudget:
     per_trace: int = 10_000_000
     traces: int = 10
     forgiven_after: int = 1_000_000
+    in_all: int = 20_000_000
 
     def __post_init__(self) -> None:
         ranges = {
@@ -41,6 +47,7 @@ class WorkBudget:
             "per_trace": (1, MOST_WORK),
             "traces": (0, MOST_TRACES),
             "forgiven_after": (1, MOST_EVENTS),
+            "in_all": (1, MOST_WORK),
         }
         for name, (least, most) in ranges.items():
             if not least <= getattr(self, name) <= most:

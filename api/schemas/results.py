@@ -148,7 +148,13 @@ SUSPENSION_EXAMPLE: dict[str, Any] = {
     "event_type": "Quote",
     "time": "2026-01-01T09:45:00Z",
     "shard": 3,
-    "budget": {"per_event": 1_000, "per_trace": 10_000_000, "traces": 10, "forgiven_after": 1_000_000},
+    "budget": {
+        "per_event": 1_000,
+        "per_trace": 10_000_000,
+        "traces": 10,
+        "forgiven_after": 1_000_000,
+        "in_all": 20_000_000,
+    },
     "reason": "the pattern 'rising' (version 1) is suspended: its events met more partial matches than its budget "
     "allows in more than 10 traces",
     "severity": "high",
@@ -156,7 +162,7 @@ SUSPENSION_EXAMPLE: dict[str, Any] = {
 
 
 class WorkBudgetModel(WireModel):
-    """How much work a pattern may cost, counted in partial matches that events meet."""
+    """How much work a pattern may cost, in partial matches that events meet, and in what conditions read."""
 
     per_event: int = Field(description="Partial matches that each event of a transaction may meet without counting.")
     per_trace: int = Field(
@@ -166,10 +172,15 @@ class WorkBudgetModel(WireModel):
     forgiven_after: int = Field(
         description="Events of the stream in the shard after which one of them is no longer counted."
     )
+    in_all: int | None = Field(
+        None,
+        description="Partial matches that events may meet in all transactions of one shard beyond `per_event` for each "
+        "event of the stream; beyond, it is suspended. Null in suspensions that an older release has stored.",
+    )
 
 
 class SuspensionModel(ResultModel):
-    """A pattern is no longer matched, as it was given up in too many transactions."""
+    """A pattern is no longer matched, as it was given up in too many transactions or cost too much in all of them."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [SUSPENSION_EXAMPLE]})
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from nfa.conditions.likeness import ANY_TEXT, like_tokens
 from nfa.conditions.predicates import BatchColumns, Leaf, leaf_of
 from nfa.conditions.texts import DROPPED, TextPool
-from nfa.conditions.values import ANY_TEXT, FLOAT, TEXT, classified, like_tokens
+from nfa.conditions.values import FLOAT, TEXT, classified
 from nfa.kernels import conditions as kernel
 from nfa.kernels.conditions import NIL, WIDTH, Stack
 from nfa.syntax import (
@@ -212,8 +213,9 @@ class ConditionCompiler:
                 return max(depth, 2)
             case Like():
                 tokens = _like_bytes(expression.pattern)
+                words = [*tokens, *_links_of(tokens)]
                 self._append(kernel.LIKE, len(tokens))
-                self._words += [*tokens, *[0] * (-len(tokens) % WIDTH)]
+                self._words += [*words, *[0] * (-len(words) % WIDTH)]
         return depth
 
     def _write_pair(
@@ -313,10 +315,10 @@ def new_stack(depth: int, nodes: int) -> Stack:
     """Room for programs.
 
     Args:
-        depth: ``ConditionCompiler.depth``.
+        depth: ``ConditionCompiler.depth``; one more place counts what conditions read.
         nodes: Length of the longest chain, such as the number of nodes there are.
     """
-    values = np.zeros(depth, np.int64)
+    values = np.zeros(depth + 1, np.int64)
     return Stack(
         kinds=np.zeros(depth, np.uint8),
         values=values,
@@ -379,6 +381,37 @@ def _like_bytes(pattern: str) -> list[int]:
         else:
             tokens += character.encode("utf-8", "surrogatepass")
     return tokens
+
+
+def _links_of(tokens: Sequence[int]) -> list[int]:
+    """For each token of a LIKE, and for its end: where to continue where the text has another byte there.
+
+    Within a segment of bytes that is the token that D. Knuth, J. Morris and V. Pratt (1977) give, and ``NIL`` at its
+    beginning: the text moves on by a byte. ``kernel.AGAIN``: the segment has ``_``, and is tried one character later.
+    """
+    links: list[int] = []
+    borders = [*(place for place, token in enumerate(tokens) if token == kernel.ANY_TEXT), len(tokens)]
+    first = 0
+    for border in borders:
+        segment = tokens[first:border]
+        if kernel.ANY_CHARACTER in segment:
+            links += [kernel.AGAIN] * (border - first + 1)
+        else:
+            links += [NIL if size == 0 else first + known for size, known in enumerate(_borders_of(segment))]
+        first = border + 1
+    return links
+
+
+def _borders_of(segment: Sequence[int]) -> list[int]:
+    """For each number of first tokens the length of their longest proper prefix that is also a suffix."""
+    known = [0] * (len(segment) + 1)
+    size = 0
+    for place in range(1, len(segment)):
+        while size and segment[place] != segment[size]:
+            size = known[size]
+        size += int(segment[place] == segment[size])
+        known[place + 1] = size
+    return known
 
 
 def _signed(atoms: int) -> int:

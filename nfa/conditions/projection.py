@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any, Protocol, TypeGuard
 
+from nfa.conditions.likeness import like_test
 from nfa.conditions.predicates import read_path
-from nfa.conditions.values import BOOLEAN, CALCULATE, COMPARE, NULL, classified, like_regex
+from nfa.conditions.values import BOOLEAN, CALCULATE, COMPARE, NULL, classified
 from nfa.syntax import (
     AGGREGATES,
     OF_EVENT,
@@ -111,7 +112,7 @@ def _changed(expression: IsNull | Not | Like, operand: Scalar) -> bool | None:
         case Like():
             if not isinstance(operand, str):
                 return None
-            return like_regex(expression.pattern).fullmatch(operand) is not None
+            return like_test(expression.pattern)(operand)
 
 
 def _called(call: Call, bindings: Bound) -> Scalar:

@@ -7,7 +7,6 @@ finite and a missing attribute are null. Logic is three-valued, as in SQL. Seman
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -18,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from nfa.conditions.likeness import like_test
 from nfa.syntax import ArithmeticOperator, ComparisonOperator
 
 NULL, BOOLEAN, INTEGER, FLOAT, TEXT = range(5)
@@ -36,9 +36,6 @@ CALCULATE: Mapping[ArithmeticOperator, Callable[[Any, Any], Any]] = {
     "*": operator.mul,
     "/": operator.truediv,
 }
-
-# Tokens of LIKE besides characters.
-ANY_CHARACTER, ANY_TEXT = "_", "%"
 
 _INT64 = range(-(2**63), 2**63)
 
@@ -253,42 +250,11 @@ def first_known(operands: Sequence[Values]) -> Values:
 
 def likened(operand: Values, pattern: str) -> Values:
     """``LIKE``: whether each text is as the pattern says; null for what is not a text."""
-    resembles = like_regex(pattern).fullmatch
+    resembles = like_test(pattern)
     is_text = np.equal(operand.kinds, TEXT)
     is_true = np.zeros(len(operand), np.bool_)
-    is_true[is_text] = [resembles(text) is not None for text in operand.texts[is_text]]
+    is_true[is_text] = [resembles(text) for text in operand.texts[is_text]]
     return Values.of_truth(is_true, ~is_text)
-
-
-def like_tokens(pattern: str) -> list[tuple[str, bool]]:
-    """A LIKE pattern as characters, each with whether it is ``ANY_CHARACTER`` or ``ANY_TEXT`` rather than itself.
-
-    A backslash makes the next character stand for itself; a last backslash stands for itself.
-    """
-    tokens: list[tuple[str, bool]] = []
-    characters = iter(pattern)
-    for character in characters:
-        if character == "\\":
-            tokens.append((next(characters, character), False))
-        else:
-            tokens.append((character, character in (ANY_CHARACTER, ANY_TEXT)))
-    return tokens
-
-
-def like_regex(pattern: str) -> re.Pattern[str]:
-    """A LIKE pattern as a regular expression for ``fullmatch``, without backtracking past a ``%``."""
-    pieces = [""]
-    for character, is_wild in like_tokens(pattern):
-        if is_wild and character == ANY_TEXT:
-            pieces.append("")
-        else:
-            pieces[-1] += "." if is_wild else re.escape(character)
-    first, *others = pieces
-    if not others:
-        return re.compile(first, re.DOTALL)
-    *middle, last = others
-    # What follows a wildcard may as well be found at its earliest place: the next wildcard takes up the slack.
-    return re.compile(first + "".join(f"(?>.*?{piece})" for piece in middle) + ".*" + last, re.DOTALL)
 
 
 def _of_floats(floats: NDArray[np.float64], is_known: NDArray[np.bool_]) -> Values:

@@ -55,7 +55,7 @@ NOT = 8
 IS_NULL = 9
 NEGATE = 10
 IN = 11  # number of constants that follow
-LIKE = 12  # number of tokens, which follow, in whole instructions
+LIKE = 12  # number of tokens, which follow with one link more than they are, in whole instructions
 # Operators on the two topmost values.
 COMPARE = 13  # sign
 CALCULATE = 14  # sign
@@ -66,11 +66,17 @@ EQUAL, UNEQUAL, LESS, AT_MOST, GREATER, AT_LEAST = range(6)
 PLUS, MINUS, TIMES, OVER = range(4)
 COUNT, SUM, AVG, MIN, MAX, FIRST, LAST = range(7)
 
-# Tokens of LIKE besides bytes.
+# Tokens of LIKE besides bytes, and a link that is no token: the text is compared again from its next character on.
 ANY_CHARACTER = 256
 ANY_TEXT = 257
+AGAIN = -2
 
 INCOMPARABLE = 2  # beside -1, 0 and 1
+
+# What a condition reads is counted in the last of ``Stack.values``: in bytes of texts, and in as much for other things.
+WORK = -1
+NODE_WORK = 4  # of a node that is walked over
+EVENT_WORK = 16  # of an event of an aggregate
 
 
 class Bindings(NamedTuple):
@@ -91,8 +97,8 @@ class Stack(NamedTuple):
     """Room to work in; ``nfa.conditions.bytecode.new_stack`` makes it."""
 
     kinds: Kinds  # (depth,)
-    values: Words  # (depth,)
-    floats: Floats  # (depth,) the same memory as values
+    values: Words  # (depth + 1,); the last one counts, and nothing resets it
+    floats: Floats  # (depth + 1,) the same memory as values
     chain: NDArray[np.int32]  # (longest chain,) events of an aggregate
 
 
@@ -139,13 +145,17 @@ def evaluate_condition(
         body = place + WIDTH
         place = body
         if operation == ALIAS:
-            event = newest(parents, events, atoms, steps, begins, head, code[body - 3], code[body - 2], own_begins)
+            event = newest(
+                parents, events, atoms, steps, begins, values, head, code[body - 3], code[body - 2], own_begins
+            )
         elif operation == PREVIOUS:
-            event = newest(parents, events, atoms, steps, begins, head, code[body - 4], np.int64(NIL), own_begins)
+            event = newest(
+                parents, events, atoms, steps, begins, values, head, code[body - 4], np.int64(NIL), own_begins
+            )
             place += WIDTH * code[body - 3]
         elif operation == AGGREGATE:
             place += WIDTH * code[body - 1]
-            size = gather(parents, events, atoms, chain, head, code[body - 3])
+            size = gather(parents, events, atoms, chain, values, head, code[body - 3])
             aggregate(
                 code, body, chain, size, event, kinds, values, floats, top, event_kinds, event_values, offsets, data
             )
@@ -166,6 +176,7 @@ def newest(
     node_atom: NDArray[np.int32],
     node_step: NDArray[np.int32],
     step_begins: NDArray[np.uint64],
+    values: Words,
     head: Int,
     atoms: Int,
     repetition: Int,
@@ -179,6 +190,7 @@ def newest(
         return np.int64(NIL)
     node = np.int64(head)
     while node != NIL:
+        values[WORK] += NODE_WORK
         if (atoms >> np.int64(node_atom[node])) & 1:
             return np.int64(node_event[node])
         if step_begins[node_step[node]] & own_bit != np.uint64(0):
@@ -193,6 +205,7 @@ def gather(
     node_event: NDArray[np.int32],
     node_atom: NDArray[np.int32],
     chain: NDArray[np.int32],
+    values: Words,
     head: Int,
     atoms: Int,
 ) -> Int:
@@ -200,6 +213,7 @@ def gather(
     size = np.int64(0)
     node = np.int64(head)
     while node != NIL:
+        values[WORK] += NODE_WORK
         if (atoms >> np.int64(node_atom[node])) & 1:
             chain[size] = node_event[node]
             size += 1
@@ -238,6 +252,7 @@ def aggregate(
     while place > stop:
         event = np.int64(at_hand) if place < 0 else np.int64(chain[place])
         place -= 1
+        values[WORK] += EVENT_WORK
         run_on_event(code, body, end, event, kinds, values, floats, top + 1, event_kinds, event_values, offsets, data)
         if function in (FIRST, LAST):
             copy(kinds, values, top + 1, top)
@@ -342,10 +357,10 @@ def operate(
         following += WIDTH * code[place + 1]
         search(code, place, kinds, values, floats, top, offsets, data)
     elif operation == LIKE:
-        following += (code[place + 1] + WIDTH - 1) // WIDTH * WIDTH
+        following += (2 * code[place + 1] + WIDTH) // WIDTH * WIDTH
         if kinds[top] == TEXT:
             text = values[top]
-            is_like = resembles(code, place + WIDTH, code[place + 1], data, offsets[text], offsets[text + 1])
+            is_like = resembles(code, place + WIDTH, code[place + 1], values, data, offsets[text], offsets[text + 1])
             put_truth(kinds, values, top, TRUE if is_like else FALSE)
         else:
             kinds[top] = NULL
@@ -439,7 +454,7 @@ def ordering(kinds: Kinds, values: Words, floats: Floats, left: Int, right: Int,
         if kinds[left] != kinds[right] or kinds[left] == NULL:
             return np.int64(INCOMPARABLE)
         if kinds[left] == TEXT:
-            return np.int64(text_ordering(values[left], values[right], offsets, data))
+            return np.int64(text_ordering(values, values[left], values[right], offsets, data))
     elif kinds[right] != INTEGER and kinds[right] != FLOAT:
         return np.int64(INCOMPARABLE)
     elif kinds[left] == FLOAT or kinds[right] == FLOAT:
@@ -449,7 +464,7 @@ def ordering(kinds: Kinds, values: Words, floats: Floats, left: Int, right: Int,
 
 
 @inlined
-def text_ordering(left: Int, right: Int, offsets: Words, data: Bytes) -> Int:
+def text_ordering(values: Words, left: Int, right: Int, offsets: Words, data: Bytes) -> Int:
     """-1, 0 or 1 for two texts by number."""
     if left == right:
         return np.int64(0)
@@ -457,7 +472,9 @@ def text_ordering(left: Int, right: Int, offsets: Words, data: Bytes) -> Int:
     size, other_size = offsets[left + 1] - at, offsets[right + 1] - other
     for index in range(min(size, other_size)):
         if data[at + index] != data[other + index]:
+            values[WORK] += index
             return np.int64(-1) if data[at + index] < data[other + index] else np.int64(1)
+    values[WORK] += min(size, other_size)
     return np.int64(-1) if size < other_size else np.int64(1)
 
 
@@ -501,15 +518,22 @@ def search(
 
 
 @inlined
-def resembles(code: Words, tokens: Int, size: Int, data: Bytes, start: Int, end: Int) -> bool:
-    """Whether a text, ``data[start:end]``, is as the tokens of a LIKE say; time is at most length times tokens."""
+def resembles(code: Words, tokens: Int, size: Int, values: Words, data: Bytes, start: Int, end: Int) -> bool:
+    """Whether a text, ``data[start:end]``, is as the tokens of a LIKE say, which their links follow.
+
+    Time is linear in the text; where a segment with ``_`` is searched for, in the text times the segment.
+    """
     at, token = start, np.int64(0)
     retry, wildcard = start, np.int64(NIL)
+    links = tokens + size
     while at < end:
+        values[WORK] += 1
         wanted = code[tokens + token] if token < size else np.int64(NIL)
         if wanted == ANY_TEXT:
             wildcard, retry = token, at
             token += 1
+            if token == size:
+                return True
         elif wanted == ANY_CHARACTER:
             at = after_character(data, at, end)
             token += 1
@@ -518,9 +542,13 @@ def resembles(code: Words, tokens: Int, size: Int, data: Bytes, start: Int, end:
             token += 1
         elif wildcard == NIL:
             return False
-        else:
+        elif code[links + token] == AGAIN:
             retry = after_character(data, retry, end)
             at, token = retry, wildcard + 1
+        elif code[links + token] == NIL:
+            at += 1
+        else:
+            token = code[links + token]
     while token < size and code[tokens + token] == ANY_TEXT:
         token += 1
     return bool(token == size)

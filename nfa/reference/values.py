@@ -171,10 +171,27 @@ def _all_true(truths: list[Scalar]) -> bool | None:
 def _like(value: Scalar, pattern: str) -> bool | None:
     if not isinstance(value, str):
         return None
-    meanings = {"%": ".*", "_": "."}
     tokens = re.findall(r"\\.|.", pattern, flags=re.DOTALL)
-    expression = "".join(meanings.get(token) or re.escape(token[-1]) for token in tokens)
-    return re.fullmatch(expression, value, flags=re.DOTALL) is not None
+    reached = _past_wildcards({0}, tokens)  # how many tokens may be used up so far
+    for character in value:
+        taken = {
+            place + 1
+            for place in reached
+            if place < len(tokens) and tokens[place] != "%" and tokens[place] in ("_", character)
+        }
+        taken |= {place + 1 for place in reached if tokens[place : place + 1] == ["\\" + character]}
+        taken |= {place for place in reached if tokens[place : place + 1] == ["%"]}
+        reached = _past_wildcards(taken, tokens)
+    return len(tokens) in reached
+
+
+def _past_wildcards(reached: set[int], tokens: list[str]) -> set[int]:
+    """The same with the places after the ``%`` that begin there, as each may take nothing."""
+    found = set(reached)
+    for place, token in enumerate(tokens):
+        if token == "%" and place in found:
+            found.add(place + 1)
+    return found
 
 
 def _arithmetic(sign: str, left: Scalar, right: Scalar) -> float | None:

@@ -15,6 +15,7 @@ from nfa.automata.query import PatternState
 from nfa.conditions.projection import project
 from nfa.guards.protocol import TRACE_END, EventClass, Guard, MonitorState
 from nfa.guards.tables import Interned
+from nfa.kernels.runs.tables import BY_WORK
 from nfa.kernels.traces import NIL
 from nfa.registered import RunningPattern
 from nfa.results.bound_events import BoundColumns, BoundEvents, MatchColumns
@@ -201,9 +202,10 @@ class Overflow:
         time_us: Its time.
         dropped: Matches beyond the limit; where alternatives of an OR bind the same events each counts.
         runs: Partial matches beyond the limit of runs, which were not begun: matches may be missing.
-        work: Above 0: the pattern is given up in this trace until the trace ends, as its events met that many partial
-            matches beyond what each of them may meet.
-        suspends: The pattern was given up in too many traces by that: from here on it meets no event.
+        work: Above 0: the pattern is given up in this trace until the trace ends, as its work was that much beyond what
+            each of the events allows (with ``is_in_all``, in all traces).
+        suspends: The pattern is suspended by that: from here on it meets no event.
+        is_in_all: It is for its work in all traces, and not for the number of traces in which it was given up.
     """
 
     pattern: str
@@ -216,6 +218,7 @@ class Overflow:
     runs: int = 0
     work: int = 0
     suspends: bool = False
+    is_in_all: bool = False
 
 
 _OF_PATTERNS = ("matches", "timeouts", "overflow", "lost_runs", "held", "peak_held", "nodes", "state_bytes")
@@ -293,8 +296,8 @@ class LaneOutput:
         ending_rows: int64 (endings, 6): row, pattern, monitor before and after, state of the pattern's automaton, class
             of the event.
         deviation_rows: int64 (deviations, 4): row, monitor before, class of the event, released events.
-        lost_rows: int64 (losses, 6): row, pattern, matches, runs, work for which the pattern was given up or 0, 1 where
-            that suspends the pattern.
+        lost_rows: int64 (losses, 6): row, pattern, matches, runs, work for which the pattern was given up or 0, why
+            that suspends the pattern or 0.
         monitors: (guard version, state) by monitor number, for the numbers in the rows.
         classes: What guards received of an event, by the class numbers in the rows.
         guards: Guards by version.
@@ -485,9 +488,9 @@ class LaneOutput:
     def values_of_overflows(self) -> Iterator[Overflow]:
         """Where something was lost; several of one event and pattern add up."""
         events = self._events_at(self.lost_rows[:, 0])
-        for (_, number, dropped, runs, work, suspends), event in zip(self.lost_rows.tolist(), events, strict=True):
-            pattern = self.patterns[number]
-            lost = {"dropped": dropped, "runs": runs, "work": work, "suspends": bool(suspends)}
+        for (_, number, dropped, runs, work, cause), event in zip(self.lost_rows.tolist(), events, strict=True):
+            pattern, is_in_all = self.patterns[number], cause == BY_WORK
+            lost = {"dropped": dropped, "runs": runs, "work": work, "suspends": cause > 0, "is_in_all": is_in_all}
             yield Overflow(pattern=pattern.name, version=pattern.version, **event, **lost)
 
     def values_of_deviations(self) -> Iterator[Deviation]:

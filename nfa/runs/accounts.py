@@ -1,4 +1,4 @@
-"""How often patterns were given up in traces, and which of them are suspended for it."""
+"""How much work patterns have cost, how often they were given up in traces, and which are suspended for either."""
 
 from __future__ import annotations
 
@@ -22,12 +22,17 @@ class Account:
     Attributes:
         owed: At the event ``since``.
         since: Sequence number of the event at which it was given up last.
-        is_suspended: Whether it was given up once too often: it meets no event any more.
+        is_suspended: Whether it was given up once too often, or its work in all traces was too much: it meets no event
+            any more.
+        work: Its work in all traces that the events of the stream had not paid off at the event ``worked_at``.
+        worked_at: Sequence number of that event.
     """
 
     owed: int = 0
     since: int = 0
     is_suspended: bool = False
+    work: int = 0
+    worked_at: int = 0
 
     def charge(self, sequence: int, budget: WorkBudget) -> bool:
         """The pattern is given up in one more trace; returns whether it is suspended by that.
@@ -43,22 +48,26 @@ class Account:
 
 
 def saved(accounts: Sequence[Account]) -> dict[str, NDArray[np.int64]]:
-    """Accounts by pattern number as one array of three numbers each."""
-    rows = [(one.owed, one.since, one.is_suspended) for one in accounts]
+    """Accounts by pattern number as one array of five numbers each."""
+    rows = [(one.owed, one.since, one.is_suspended, one.work, one.worked_at) for one in accounts]
     return {"run_accounts": np.array(rows, np.int64).reshape(-1)}
 
 
 def restored(numbers: NDArray[np.int64] | None, patterns: int, sequences: int) -> list[Account]:
     """The accounts of so many patterns that ``saved`` gave; None: the state was saved before there were any.
 
+    Those that were saved before work in all traces was counted have three numbers each.
+
     Raises:
         StateFormatError: They are of another number of patterns, or no such accounts.
     """
     if numbers is None:
         return [Account() for _ in range(patterns)]
-    if numbers.dtype != np.int64 or numbers.shape != (3 * patterns,):
+    if numbers.dtype != np.int64 or numbers.shape not in ((3 * patterns,), (5 * patterns,)):
         raise StateFormatError("saved state: run_accounts is not of the patterns that run")
-    rows = numbers.reshape(-1, 3)
-    if np.any(rows < 0) or np.any(rows[:, 1] > sequences) or np.any(rows[:, 2] > 1):
+    rows = np.zeros((patterns, 5), np.int64)
+    if patterns:
+        rows[:, : len(numbers) // patterns] = numbers.reshape(patterns, -1)
+    if np.any(rows < 0) or np.any(rows[:, [1, 4]] > sequences) or np.any(rows[:, 2] > 1):
         raise StateFormatError("saved state: run_accounts owes less than nothing, or since an event that never came")
-    return [Account(owed, since, bool(is_suspended)) for owed, since, is_suspended in rows.tolist()]
+    return [Account(owed, since, bool(suspended), *worked) for owed, since, suspended, *worked in rows.tolist()]

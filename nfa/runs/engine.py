@@ -16,7 +16,7 @@ from nfa.conditions.values import TEXT
 from nfa.kernels.conditions import Bindings
 from nfa.kernels.runs import rows as kernel
 from nfa.kernels.runs import tables
-from nfa.kernels.runs.tables import LATEST, NIL, Conditions, Ended, Limits, RunBatch
+from nfa.kernels.runs.tables import BY_TRACES, BY_WORK, LATEST, NIL, Conditions, Ended, Limits, RunBatch
 from nfa.runs import accounts, viewing
 from nfa.runs import saving as run_saving
 from nfa.runs import state as run_state
@@ -143,6 +143,7 @@ class RunEngine:
             heard: Which events patterns listen to; None: to all of their types.
         """
         sources = [pattern.source for pattern in patterns]
+        self._note_work()
         self._accounts = [Account() if source == NIL else self._accounts[source] for source in sources]
         self._budgets = tuple(pattern.budget for pattern in patterns)
         old, self._heard = self._compiled, heard or RunListening()
@@ -219,6 +220,7 @@ class RunEngine:
             traces: New trace number by old one, as ``TraceTable.dump_arrays`` gives.
         """
         self._forget_texts()
+        self._note_work()
         unpark_all(self._state)
         arrays = run_saving.saved(self._state, self._compiled, self._texts, self._last_times, traces)
         return {**arrays, **accounts.saved(self._accounts)}
@@ -357,11 +359,17 @@ class RunEngine:
                 close_pair(self._state, pair)
 
     def _charge(self, sequence: int) -> int | None:
-        """A pair was given up at an event; the number of its pattern, if that was once too often."""
+        """A pair was given up at an event; the number of its pattern, if that suspends it."""
         pattern = int(self._state.pair_pattern[self._state.counters[tables.STOP_PAIR]])
-        if not self._accounts[pattern].charge(sequence, self._budgets[pattern]):
+        self._note_work()
+        account, budget = self._accounts[pattern], self._budgets[pattern]
+        is_once_too_often = account.charge(sequence, budget)
+        if account.work > budget.in_all:
+            account.is_suspended = True
+        if not account.is_suspended:
             return None
-        self._ended.lost[self._ended.filled[1] - 1, 5] = 1  # the kernel wrote that row last
+        cause = BY_TRACES if is_once_too_often else BY_WORK
+        self._ended.lost[self._ended.filled[1] - 1, 5] = cause  # the kernel wrote that row last
         return pattern
 
     def _suspend(self, pattern: int, times_us: NDArray[np.int64], collected: Collected) -> None:
@@ -384,8 +392,18 @@ class RunEngine:
         """Let the kernel know how much work each pattern may cost, and which are suspended."""
         program = self._compiled.program
         program.work[:] = [budget.per_trace for budget in self._budgets]
+        program.work_in_all[:] = [budget.in_all for budget in self._budgets]
         program.allowance[:] = [budget.per_event for budget in self._budgets]
         program.is_suspended[:] = [account.is_suspended for account in self._accounts]
+        program.worked[:] = [account.work for account in self._accounts]
+        program.worked_at[:] = [account.worked_at for account in self._accounts]
+
+    def _note_work(self) -> None:
+        """Take over what the kernel has counted of each pattern in all traces."""
+        program = self._compiled.program
+        counted = zip(program.worked.tolist(), program.worked_at.tolist(), strict=True)
+        for account, (work, worked_at) in zip(self._accounts, counted, strict=True):
+            account.work, account.worked_at = work, worked_at
 
     def _make_room(self) -> None:
         needed = int(self._state.counters[tables.NEEDED]) + 1

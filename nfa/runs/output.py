@@ -52,7 +52,7 @@ class RunOutput:
         timeouts: Maximal partial matches that WITHIN ended; ``detected_us`` is when.
         endings: int64 (endings, 5): row, pattern, monitor before, monitor after, state.
         lost: int64 (losses, 6): row, pattern, matches beyond the limit, runs beyond the limit, work for which the
-            pattern was given up in the trace or 0, 1 where that suspends the pattern.
+            pattern was given up in the trace or 0, why that suspends the pattern or 0.
     """
 
     matches: FoundRuns

@@ -232,7 +232,9 @@ _BITS = frozenset(
     "rule_atoms key_atoms until watch_slot slot leads resets leaves finish_slots begins goes_on inside opens_spans"
     " in_spans".split()
 )
-_TIMES = frozenset({"most", "work", "allowance", "within", "span_within", "watch_within", "trail_within", "limit"})
+_TIMES = frozenset(
+    "most work work_in_all allowance worked worked_at within span_within watch_within trail_within limit".split()
+)
 _FLAGS = frozenset("is_simultaneous is_suspended accepts parks watch_strict has_nots is_measured is_greedy".split())
 
 
@@ -261,8 +263,10 @@ class _Writer:
         self.parked.append([])
         rows["within"].append(LATEST if pattern.within_us is None else pattern.within_us)
         rows["work"].append(USUAL_BUDGET.per_trace)  # the engine knows the pattern's own, and whether it is suspended
+        rows["work_in_all"].append(USUAL_BUDGET.in_all)
         rows["allowance"].append(USUAL_BUDGET.per_event)
-        rows["is_suspended"].append(False)
+        for written in ("is_suspended", "worked", "worked_at"):
+            rows[written].append(0)
         is_ranked = is_ordered(automaton, is_simultaneous=self.is_simultaneous)
         rows["flags"].append(ORDERED * is_ranked + TIMEOUTS * pattern.timeouts)
         self._add_rule(automaton)

@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 from numba import njit
 
 from nfa.conditions.bytecode import ColumnTable, ConditionCompiler, ConditionScope, event_columns, new_stack
+from nfa.conditions.likeness import like_test
 from nfa.conditions.projection import value_in_match
 from nfa.conditions.texts import TextPool
 from nfa.conditions.values import BOOLEAN, FLOAT, INTEGER, NULL, TEXT
 from nfa.kernels import conditions as kernel
 from nfa.kernels.conditions import NIL, Bindings, evaluate_condition
+from nfa.reference.values import _like
 from nfa.syntax import (
     AGGREGATES,
     OF_EVENT,
@@ -149,6 +151,14 @@ class Program:
 
     def result(self, run, index=0):
         """What the kernel returns, and the value that it leaves."""
+        truth, stack = self._evaluated(run, index)
+        return truth, self._decoded(stack)
+
+    def work(self, run):
+        """What the condition has read."""
+        return int(self._evaluated(run, 0)[1].values[kernel.WORK])
+
+    def _evaluated(self, run, index):
         rows = np.array(run.bound, np.int32).reshape(-1, 3)
         bindings = Bindings(
             node_parent=np.arange(-1, len(rows) - 1, dtype=np.int32),
@@ -166,7 +176,7 @@ class Program:
         at_hand = NIL if run.at_hand is None else run.at_hand
         program = self.compiler.code, condition.start, condition.end
         truth = evaluate(*program, bindings, stack, len(rows) - 1, at_hand, np.uint64(run.own_begins))
-        return truth, self._decoded(stack)
+        return truth, stack
 
     def _decoded(self, stack):
         word = int(stack.values[0])
@@ -282,6 +292,22 @@ def test_aggregates_mean_the_same(name, values, at_hand, is_own):
 @given(st.text("abä\U0001f600\n", max_size=8), st.text("ab%%_\\ä\U0001f600", max_size=6))
 def test_like_means_the_same(text, pattern):
     agree(Like(V, pattern), simple_run([], text), scope_of("o"))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text("ab", max_size=40), st.text("aaabb%_", max_size=12))
+def test_like_of_texts_that_repeat_themselves_means_the_same(text, pattern):
+    agree(Like(V, pattern), simple_run([], text), scope_of("o"))
+    assert like_test(pattern)(text) is (_like(text, pattern) is True)
+
+
+@pytest.mark.parametrize("pattern", ["%a%a%a%b", "%aaab%", "a%aab", "%" + "a" * 50 + "b%", "%a%" * 20 + "b", "%ab_%"])
+def test_the_steps_of_like_are_linear_in_the_text(pattern):
+    def steps(size: int) -> int:
+        program = Program([Like(V, pattern)], scope_of("o"), simple_run([], "a" * size).events)
+        return program.work(simple_run([], "a" * size))
+
+    assert steps(4_000) <= 2 * 4_000 + len(pattern)
 
 
 VALUES: list[Any] = [None, False, True, -1, 0, 1, 2**53, 2**53 + 1, -(2**63), 2**63 - 1]

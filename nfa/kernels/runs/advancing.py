@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from nfa.kernels.conditions import NULL
+from nfa.kernels.conditions import NULL, WORK
 from nfa.kernels.runs.arena import free_run, new_run, release_node
 from nfa.kernels.runs.gaps import (
     close_gaps,
+    count_conditions,
     first_behind,
     holds,
     is_after,
@@ -36,6 +37,7 @@ from nfa.kernels.runs.tables import (
     AFTER,
     BEFORE,
     BUDGET,
+    CEILING,
     CORRECTION,
     DECIDED,
     EARLIEST,
@@ -253,7 +255,10 @@ def note_modes(p: RunProgram, s: RunState, run: Int) -> None:
 @routine
 def advance(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, run: Int, limit: Int) -> bool:
     """Let an active run take the event at hand in every way, and let it pass; False: the run has no future."""
+    if s.now[STEPS] > s.now[CEILING]:
+        return True
     s.now[STEPS] += 1
+    before = c.stack.values[WORK]
     state, bits = s.run_state[run], s.run_bits
     first, last = p.step_from[state], p.step_from[state + 1]
     forced, is_taken = NOTHING, False
@@ -270,6 +275,7 @@ def advance(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found
                 bind(p, s, x, c, found, run, step, s.run_lead[run], forced, limit)
     note_modes(p, s, run)
     close_gaps(p, s, x, c, run, ~NOTHING, ~NOTHING)
+    count_conditions(s, c, before)
     if not p.is_simultaneous[0]:
         for column in range(0, VETO, 2):
             bits[run, column] |= bits[run, column + 1]
@@ -327,7 +333,12 @@ def meet_waiting(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: 
         is_later = s.run_bits_order[run] < s.now[ORDER] and s.run_bits[run, MODE + 1] != NOTHING
         settle(s, run)
         if not is_decided(s, run, s.now[TIME], is_later):
-            return wait(p, s, x, c, run)
+            if s.now[STEPS] > s.now[CEILING]:
+                return True
+            before = c.stack.values[WORK]
+            is_kept = wait(p, s, x, c, run)
+            count_conditions(s, c, before)
+            return is_kept
         if not decide(p, s, found, run):
             return False
     return meet_told(p, s, x, c, found, run)
@@ -431,7 +442,7 @@ def is_startable(p: RunProgram, s: RunState, x: RunBatch, pattern: Int, pair: In
 @routine
 def begin_runs(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, pair: Int, limit: Int) -> None:
     """Let the event at hand begin matches."""
-    pattern = s.now[PATTERN]
+    pattern, before = s.now[PATTERN], c.stack.values[WORK]
     state = p.state_from[pattern]
     for step in range(p.step_from[state], p.step_from[state + 1]):
         if not x.taken[p.symbol[step], s.now[ROW]]:
@@ -443,6 +454,7 @@ def begin_runs(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Fo
         lead = newest_lead(p, s, x, pair, step)
         if lead == EARLIEST or (p.within[pattern] != LATEST and lead < s.now[TIME]):
             bind(p, s, x, c, found, np.int32(NIL), step, lead, NOTHING, limit)
+    count_conditions(s, c, before)
 
 
 @routine
@@ -474,13 +486,15 @@ def process_parked(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found
             value = value_of(s, event, column)
         home = home_of(pair, state, value)
         run = s.buckets[home & mask]
-        while run != NIL:
+        while run != NIL and s.now[STEPS] <= s.now[CEILING]:
             following = s.bucket_next[run]
             if s.run_hash[run] == home and s.run_pair[run] == pair and s.run_state[run] == state:
                 if within != LATEST and s.now[TIME] - s.run_start[run] >= within:
                     drop(s, run)
                 else:
                     s.now[STEPS] += 1
+                    before = c.stack.values[WORK]
                     if holds(c, p.condition[step], s.run_node[run], s.now[EVENT], p.begins[step]):
                         bind(p, s, x, c, found, run, step, s.run_lead[run], NOTHING, limit)
+                    count_conditions(s, c, before)
             run = following

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nfa.kernels.conditions import TRUE, evaluate_condition
+from nfa.kernels.conditions import TRUE, WORK, evaluate_condition
 from nfa.kernels.runs.tables import (
     ANY,
     EVENT,
@@ -18,6 +18,7 @@ from nfa.kernels.runs.tables import (
     PASSED,
     PATTERN,
     ROW,
+    STEPS,
     TIME,
     UNTIL,
     VETO,
@@ -29,6 +30,8 @@ from nfa.kernels.runs.tables import (
 )
 from streams.kernels.compiling import routine
 
+READ_FOR_ONE = 64  # what a condition reads (``conditions.WORK``) for the work of meeting one run
+
 
 @routine
 def holds(c: Conditions, condition: Int, head: Int, event: Int, begins: np.uint64) -> bool:
@@ -38,6 +41,12 @@ def holds(c: Conditions, condition: Int, head: Int, event: Int, begins: np.uint6
     start, end = c.starts[condition], c.ends[condition]
     newest, at_hand = np.int64(head), np.int64(event)  # one compiled signature, whoever asks
     return bool(evaluate_condition(c.code, start, end, c.bindings, c.stack, newest, at_hand, begins) == TRUE)
+
+
+@routine
+def count_conditions(s: RunState, c: Conditions, before: Int) -> None:
+    """Add what conditions have read since the counter stood at ``before`` to the work of the event at hand."""
+    s.now[STEPS] += (c.stack.values[WORK] - before) // READ_FOR_ONE
 
 
 @routine

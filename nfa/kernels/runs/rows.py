@@ -9,6 +9,7 @@ from nfa.kernels.runs.advancing import begin_runs, is_startable, note_leads, pro
 from nfa.kernels.runs.arena import (
     close_pair,
     find_pair,
+    free_run,
     give_up_pair,
     open_pair,
     place_event,
@@ -25,6 +26,7 @@ from nfa.kernels.runs.tables import (
     BUDGET,
     BY_TRACE_END,
     BY_WINDOW,
+    CEILING,
     CLOSE,
     DECIDED,
     DONE,
@@ -190,11 +192,42 @@ def look_after_parked(p: RunProgram, s: RunState, pair: Int, limits: Limits) -> 
 
 
 @routine
-def count_work(p: RunProgram, s: RunState, pair: Int) -> Int:
-    """Add the runs that met the event at hand to the pair's work, less what an event allows; beyond the limit the pair
-    is given up.
+def ceiling(p: RunProgram, s: RunState, x: RunBatch, pattern: Int) -> Int:
+    """How much more work in all traces a pattern may cost, after what the events of the stream so far allow."""
+    allowance, work = p.allowance[pattern], p.worked[pattern]
+    events = x.sequences[s.now[ROW]] - p.worked_at[pattern]
+    if allowance > 0 and events > work // allowance:
+        return np.int64(p.work_in_all[pattern])
+    return np.int64(p.work_in_all[pattern] - work + events * allowance)
 
-    Only runs that time has not decided or ended are counted, so the count depends on the trace's events alone.
+
+@routine
+def forget_found(s: RunState, found: Found, filled: Int) -> None:
+    """Drop the matches that the event at hand has completed: not every run has met it, so they are not all of them."""
+    kept = np.int64(filled)
+    for place in range(filled, s.counters[FILLED]):
+        node = found.node[place]
+        if found.what[place] == MATCH and s.node_event[node] == s.now[EVENT]:
+            release_node(s, node)
+            continue
+        found.node[kept], found.pattern[kept], found.row[kept] = node, found.pattern[place], found.row[place]
+        found.trace[kept], found.detected[kept] = found.trace[place], found.detected[place]
+        found.how[kept], found.what[kept] = found.how[place], found.what[place]
+        kept += 1
+    s.counters[FILLED] = kept
+    while s.now[READY] != NIL:
+        run = np.int32(s.now[READY])
+        s.now[READY] = s.run_next[run]
+        free_run(s, run)
+    s.now[UNTOLD], s.now[LOST] = 0, 0
+
+
+@routine
+def count_work(p: RunProgram, s: RunState, x: RunBatch, pair: Int) -> Int:
+    """Add the work of the event at hand to that of the pair, less what an event allows, and to that of all pairs of the
+    pattern; beyond either limit the pair is given up.
+
+    Only runs that time has not decided or ended are counted, so the counts depend on the events alone.
 
     Returns:
         The work for which it was given up, or 0.
@@ -202,7 +235,12 @@ def count_work(p: RunProgram, s: RunState, pair: Int) -> Int:
     pattern = s.pair_pattern[pair]
     work = max(s.pair_work[pair] + s.now[STEPS] - p.allowance[pattern], np.int64(0))
     s.pair_work[pair] = work
-    if work <= p.work[pattern]:
+    if s.now[STEPS] > 0:
+        p.worked[pattern] = p.work_in_all[pattern] - s.now[CEILING] + s.now[STEPS]
+        p.worked_at[pattern] = x.sequences[s.now[ROW]]
+    if s.now[STEPS] > s.now[CEILING]:
+        p.worked[pattern] = work = p.work_in_all[pattern] + 1  # how much more it is depends on which run came first
+    elif work <= p.work[pattern]:
         return np.int64(0)
     give_up_pair(s, pair)
     return np.int64(work)
@@ -232,19 +270,22 @@ def run_pair(
     s.now[UNTOLD] = 0
     s.now[LOST], s.now[STEPS] = 0, 0
     s.now[BUDGET] = limits.runs - s.pair_count[pair]
+    s.now[CEILING] = ceiling(p, s, x, pattern)
     filled = s.counters[FILLED]
     process_parked(p, s, x, c, found, pair, limits.matches)
     process_pair(p, s, x, c, found, pair, limits.matches)
-    if can_begin:
+    if can_begin and s.now[STEPS] <= s.now[CEILING]:
         begin_runs(p, s, x, c, found, pair, limits.matches)
     note_leads(p, s, x, c, pair)
     take_fresh(p, s, pair)
+    if s.now[STEPS] > s.now[CEILING]:
+        forget_found(s, found, filled)
     tell_ready(p, s, found, pair, limits.matches)
     note_told(s, pair, filled)
     s.event_references[s.now[EVENT]] -= 1
     if s.event_references[s.now[EVENT]] == 0:
         release_event(s, np.int32(s.now[EVENT]))
-    given_up = count_work(p, s, pair)
+    given_up = count_work(p, s, x, pair)
     if s.now[UNTOLD] > 0 or s.now[LOST] > 0 or given_up > 0:
         place = ended.filled[1]
         ended.lost[place, 0], ended.lost[place, 1] = s.now[ROW], pattern

@@ -44,6 +44,9 @@ WAS_PART, WAS_MATCH, LIVES = range(3)
 # Found.what: a match; one that was told, and the row's event contradicts it; a partial match that WITHIN ended.
 MATCH, CORRECTION, TIMEOUT = np.arange(3)
 
+# Why a pattern is suspended (column of Ended.lost): given up in too many traces; too much work in all of them.
+BY_TRACES, BY_WORK = 1, 2
+
 # Pattern flags.
 ORDERED = 1  # matches of one detection time are ranked before they are told
 TIMEOUTS = 2
@@ -59,10 +62,12 @@ PEAK_EVENTS, FILLED, LISTENER, STOP_PAIR, NEEDED, KILLED, MARK, RELEASED = range
 N_COUNTERS = 16
 
 # Indices of RunState.now: the event at hand.
+# STEPS is its work for the pair at hand; with more than CEILING the pattern is suspended, whatever the other runs cost.
 ROW, EVENT, TIME, ORDER, TRACE, PATTERN, BEFORE, AFTER, FRESH, WRITTEN, UNTOLD, LOST, BUDGET, READY, HEARD, STEPS = (
     range(16)
 )
-N_NOW = 16
+CEILING = 16
+N_NOW = 17
 
 
 class RunProgram(NamedTuple):
@@ -82,8 +87,11 @@ class RunProgram(NamedTuple):
     rule: NDArray[np.int32]  # by pattern: after-match rule
     rule_atoms: NDArray[np.uint64]  # by pattern: atoms of the alias to which it skips, as bits
     most: NDArray[np.int64]  # by pattern: LIMIT; LATEST: none
-    work: NDArray[np.int64]  # by pattern: runs that a pair may meet beyond what its events allow
-    allowance: NDArray[np.int64]  # by pattern: runs that each event may meet without counting
+    work: NDArray[np.int64]  # by pattern: work of a pair beyond what its events allow
+    work_in_all: NDArray[np.int64]  # by pattern: work of all its pairs beyond what the events of the stream allow
+    allowance: NDArray[np.int64]  # by pattern: work that each event allows
+    worked: NDArray[np.int64]  # by pattern, written: work of all pairs that was not paid off at the event worked_at
+    worked_at: NDArray[np.int64]  # by pattern, written: its sequence number
     is_suspended: NDArray[np.bool_]  # by pattern: it meets no event
     alias_from: NDArray[np.int32]  # by pattern, then by positive atom
     alias_rank: NDArray[np.int32]  # place of the atom's alias among those of its pattern, by name
@@ -189,7 +197,7 @@ class RunState(NamedTuple):
     pair_due: NDArray[np.int64]  # nothing has to be done before
     pair_finished: NDArray[np.bool_]  # once per key: nothing more to find
     pair_told: NDArray[np.int8]  # whether a match was told, where a guard lets that save the rest
-    pair_work: NDArray[np.int64]  # runs met beyond what events allow, not paid off yet; LATEST: given up for its work
+    pair_work: NDArray[np.int64]  # work beyond what events allow, not paid off yet; LATEST: given up for its work
     pair_leads: NDArray[np.int64]  # (pairs, leads, 2): newest time of each, and newest before that time
     pair_slots: NDArray[np.int32]  # hash index
     buckets: NDArray[np.int32]  # first parked run by hash
@@ -250,7 +258,7 @@ class Limits(NamedTuple):
 
 class Ended(NamedTuple):
     """Pairs that a guard ended (visit, pattern, monitor before, after, state), and what was lost (visit, pattern,
-    matches, runs, work for which the pair was given up, whether that suspends the pattern); ``filled`` counts both.
+    matches, runs, work for which the pair was given up, why that suspends the pattern or 0); ``filled`` counts both.
     """
 
     rows: NDArray[np.int64]

@@ -196,11 +196,12 @@ class PatternResults:
                 f"{overflow.runs:,} partial matches of {what} were beyond what a trace may hold, so that alerts may "
                 f"be missing; {advice}"
             )
-        if overflow.work:
+        if overflow.work and not overflow.is_in_all:
             yield WorkLimitReached(
-                f"{what} was given up: its events met {overflow.work:,} partial matches beyond the "
-                f"{budget.per_event:,} that each may meet, and the limit is {budget.per_trace:,}; it is not matched "
-                f"in this trace until the trace ends; everything else continues. {_FEWER}"
+                f"{what} was given up: its events met {overflow.work:,} partial matches (or as much work of "
+                f"conditions) beyond the {budget.per_event:,} that each may meet, and the limit is "
+                f"{budget.per_trace:,}; it is not matched in this trace until the trace ends; everything else "
+                f"continues. {_FEWER}"
             )
 
     def _loss(self, origin: Origin, overflow: Overflow, error: ShardError) -> Single:
@@ -235,9 +236,8 @@ class PatternResults:
             "time": format_time(overflow.time_us),
             "shard": origin.shard,
             "budget": budget.to_json(),
-            "reason": f"the pattern {overflow.pattern!r} (version {overflow.version}) is suspended: it was given up in "
-            f"more than {budget.traces:,} {'trace' if budget.traces == 1 else 'traces'} of one shard (each counts for "
-            f"{budget.forgiven_after:,} events of the stream), the last time {_place_of(overflow)}; it matches nothing "
+            "reason": f"the pattern {overflow.pattern!r} (version {overflow.version}) is suspended: "
+            f"{_why_suspended(overflow, budget)}, the last time {_place_of(overflow)}; it matches nothing "
             f"until another version is registered or it is resumed. {_FEWER}",
         }
         return SUSPENSION, identity, body
@@ -253,7 +253,7 @@ def _summed(overflows: Iterable[Overflow]) -> list[Overflow]:
     """One per trace, event and pattern, in the order of their first."""
     found: dict[Overflow, Overflow] = {}
     for overflow in overflows:
-        place = replace(overflow, dropped=0, runs=0, work=0, suspends=False)
+        place = replace(overflow, dropped=0, runs=0, work=0, suspends=False, is_in_all=False)
         known = found.get(place, place)
         found[place] = replace(
             place,
@@ -261,8 +261,23 @@ def _summed(overflows: Iterable[Overflow]) -> list[Overflow]:
             runs=known.runs + overflow.runs,
             work=known.work + overflow.work,
             suspends=known.suspends or overflow.suspends,
+            is_in_all=known.is_in_all or overflow.is_in_all,
         )
     return list(found.values())
+
+
+def _why_suspended(overflow: Overflow, budget: WorkBudget) -> str:
+    if overflow.is_in_all:
+        return (
+            f"in all traces of one shard its events met {overflow.work:,} partial matches (or as much work of "
+            f"conditions) beyond the {budget.per_event:,} that each event of the stream allows, and the limit is "
+            f"{budget.in_all:,}"
+        )
+    traces = "trace" if budget.traces == 1 else "traces"
+    return (
+        f"it was given up in more than {budget.traces:,} {traces} of one shard (each counts for "
+        f"{budget.forgiven_after:,} events of the stream)"
+    )
 
 
 def _place_of(overflow: Overflow) -> str:

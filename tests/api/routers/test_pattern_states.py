@@ -68,7 +68,13 @@ SUSPENSION = {
     "event_type": "A",
     "time": "2026-01-01T00:00:00Z",
     "shard": 0,
-    "budget": {"per_event": 1_000, "per_trace": 10_000_000, "traces": 10, "forgiven_after": 1_000_000},
+    "budget": {
+        "per_event": 1_000,
+        "per_trace": 10_000_000,
+        "traces": 10,
+        "forgiven_after": 1_000_000,
+        "in_all": 20_000_000,
+    },
     "reason": "the pattern 'p' (version 1) is suspended: ...",
 }
 

@@ -187,7 +187,13 @@ def test_endings_are_lists(told):
 def test_a_suspended_pattern_says_why_and_is_resumed(ask, told, stores):
     told("streams", "add", "orders")
     told("patterns", "add", PATTERN, "--stream", "orders")
-    budget = {"per_event": 1_000, "per_trace": 10_000_000, "traces": 10, "forgiven_after": 1_000_000}
+    budget = {
+        "per_event": 1_000,
+        "per_trace": 10_000_000,
+        "traces": 10,
+        "forgiven_after": 1_000_000,
+        "in_all": 20_000_000,
+    }
     said = {"pattern": "lost", "version": 1, "key": "k", "event": "e", "event_type": "A", "shard": 0, "budget": budget}
     said |= {"id": "s", "stream": "orders", "time": "2026-01-01T00:00:00Z", "reason": "the trace 'k' cost too much"}
     assert stores.registry.suspend(said)

@@ -1,0 +1,93 @@
+"""LIKE: the tokens of a pattern, and the test of a text in time that is linear in its length.
+
+``%`` cuts a pattern into segments. The first and the last stand at the ends of the text, the others are searched for
+one after the other, each at its earliest place: the next ``%`` takes up the slack, so no place is tried again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+# Tokens besides characters.
+ANY_CHARACTER, ANY_TEXT = "_", "%"
+
+_ABSENT = -1
+_Search: TypeAlias = Callable[[str, int], int]
+_Token: TypeAlias = tuple[str, bool]
+
+
+def like_tokens(pattern: str) -> list[_Token]:
+    """A LIKE pattern as characters, each with whether it is ``ANY_CHARACTER`` or ``ANY_TEXT`` rather than itself.
+
+    A backslash makes the next character stand for itself; a last backslash stands for itself.
+    """
+    tokens: list[_Token] = []
+    characters = iter(pattern)
+    for character in characters:
+        if character == "\\":
+            tokens.append((next(characters, character), False))
+        else:
+            tokens.append((character, character in (ANY_CHARACTER, ANY_TEXT)))
+    return tokens
+
+
+def like_test(pattern: str) -> Callable[[str], bool]:
+    """A function that tests whether a text is as a LIKE pattern says."""
+    first, *others = _segments(pattern)
+    if not others:
+        return lambda text: len(text) == len(first) and _is_at(first, text, 0)
+    *middle, last = others
+    searches = [(len(segment), _search(segment)) for segment in middle if segment]
+
+    def test(text: str) -> bool:
+        at, end = len(first), len(text) - len(last)
+        if at > end or not _is_at(first, text, 0) or not _is_at(last, text, end):
+            return False
+        for size, search in searches:
+            place = search(text, at)
+            if place == _ABSENT:
+                return False
+            at = place + size
+        return at <= end
+
+    return test
+
+
+def _segments(pattern: str) -> list[list[_Token]]:
+    """The tokens between the ``%`` of a pattern."""
+    segments: list[list[_Token]] = [[]]
+    for token in like_tokens(pattern):
+        if token == (ANY_TEXT, True):
+            segments.append([])
+        else:
+            segments[-1].append(token)
+    return segments
+
+
+def _is_at(segment: Sequence[_Token], text: str, place: int) -> bool:
+    return all(is_wild or text[place + offset] == character for offset, (character, is_wild) in enumerate(segment))
+
+
+def _search(segment: Sequence[_Token]) -> _Search:
+    """Finds the earliest place of a segment at or after another; ``_ABSENT``: there is none."""
+    if not any(is_wild for _, is_wild in segment):
+        literal = "".join(character for character, _ in segment)
+        return lambda text, at: text.find(literal, at)
+    # Shift-And (R. Baeza-Yates, G. Gonnet, 1992): bit n says whether the newest n + 1 characters are as the segment.
+    anything = sum(1 << place for place, (_, is_wild) in enumerate(segment) if is_wild)
+    masks: dict[str, int] = {}
+    for place, (character, is_wild) in enumerate(segment):
+        if not is_wild:
+            masks[character] = masks.get(character, anything) | 1 << place
+    found = 1 << (len(segment) - 1)
+
+    def search(text: str, at: int) -> int:
+        reached = 0
+        for place in range(at, len(text)):
+            reached = (reached << 1 | 1) & masks.get(text[place], anything)
+            if reached & found:
+                return place + 1 - len(segment)
+        return _ABSENT
+
+    return search
