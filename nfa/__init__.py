@@ -10,6 +10,7 @@ from nfa.automata.guard_view import GuardView
 from nfa.automata.iterations import MAX_REASONED, is_coarse
 from nfa.automata.query import Absence, PatternState, Query, Term
 from nfa.automata.query_building import build_query
+from nfa.comparability import incomparable
 from nfa.errors import KeyMismatch, PatternError, PatternRefused, StateFormatError, UnknownPattern
 from nfa.exercises import MATCHER_FEATURES, matcher_features, matching_exercise, play
 from nfa.guards.protocol import (
@@ -189,6 +190,7 @@ __all__ = [
     "describe_node",
     "describe_pattern",
     "has_key",
+    "incomparable",
     "is_coarse",
     "match_order",
     "matcher_features",

@@ -33,7 +33,7 @@ class Notice:
 
     Attributes:
         code: ``unbounded-repetition``, ``unbounded-work``, ``no-within``, ``no-trace-end``, ``where-of-one-step``,
-            ``constant-key``, ``unknown-type`` or ``unknown-attribute``.
+            ``constant-key``, ``unknown-type``, ``unknown-attribute`` or ``incomparable``.
         message: What may go wrong and what would be better.
         position: Where in the text.
     """

@@ -9,7 +9,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nfa import Notice, Pattern, PatternRefused, attributes_by_types, unknown_types
+from nfa import Notice, Pattern, PatternRefused, attributes_by_types, incomparable, unknown_types
 from streams import EventBatch, StreamDeclaration, did_you_mean, listed
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _LOOKED_AT = 1_000
 
 
 def strangers(patterns: Sequence[Pattern], events: EventBatch) -> Iterator[tuple[Pattern, Notice]]:
-    """Event types and attributes that patterns name and no event has, each once per pattern.
+    """Event types and attributes that patterns name and no event has, and comparisons of values of different kinds.
 
     An attribute counts as had where any event of the types of its step has a member of that name, at any depth.
     """
@@ -45,6 +45,8 @@ def strangers(patterns: Sequence[Pattern], events: EventBatch) -> Iterator[tuple
                     attribute.position,
                 ),
             )
+        for notice in incomparable(pattern, events):
+            yield pattern, notice
 
 
 def require_declared(pattern: Pattern, declaration: StreamDeclaration) -> None:

@@ -1,0 +1,150 @@
+"""Comparisons that are null for events as they are, as one side is a text and the other a number or a boolean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.conditions.predicates import BatchColumns
+from nfa.conditions.values import BOOLEAN, FLOAT, INTEGER, NULL, TEXT, classified
+from nfa.language.description import describe_expression
+from nfa.language.scope import all_atoms_of
+from nfa.language.stream_checks import Notice
+from nfa.syntax import Atom, Attribute, Comparison, Expression, InList, Literal, Pattern, operands_of
+from streams import EventBatch, listed
+
+_READ = 100_000  # events of the types of a step, from the first on
+_WORDS = {TEXT: "a text", BOOLEAN: "a boolean", INTEGER: "a number"}
+
+_Kinds: TypeAlias = NDArray[np.uint8]
+
+
+def incomparable(pattern: Pattern, events: EventBatch) -> Iterator[Notice]:
+    """Comparisons of attributes with constants, or with each other, that are null by the kinds of the events' values.
+
+    Args:
+        pattern: A checked pattern.
+        events: The events; of each step's types the first 100,000 are read.
+    """
+    atoms = [atom for atom, _ in all_atoms_of(pattern.event)]
+    reading = _Reading(events, {atom.alias: atom for atom in reversed(atoms)}, {})
+    conditions: list[tuple[Expression | None, Atom | None]] = [(atom.condition, atom) for atom in atoms]
+    seen: set[tuple[Expression, tuple[str, ...]]] = set()
+    for condition, own in [*conditions, (pattern.where, None)]:
+        for one in () if condition is None else _comparisons(condition):
+            place = one, () if own is None else own.types
+            if place not in seen:
+                seen.add(place)
+                yield from reading.with_constants(one, own) if _constants(one) else reading.of_attributes(one, own)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """The kinds of the values of attributes, read where they are first compared."""
+
+    events: EventBatch
+    steps: Mapping[str, Atom]
+    known: dict[tuple[tuple[str, ...], tuple[str, ...]], _Kinds]
+
+    def with_constants(self, comparison: Comparison | InList, own: Atom | None) -> Iterator[Notice]:
+        """A comparison of an attribute with constants, where the kind of some values is that of none of them."""
+        constants, attribute = _constants(comparison), _attribute(comparison)
+        wanted = {_kind_of(one) for one in constants}
+        if attribute is None or NULL in wanted:
+            return
+        kinds = self._kinds(attribute, own)
+        others = kinds[~np.isin(kinds, list(wanted))]
+        if not len(others):
+            return
+        kind = int(np.bincount(others).argmax())
+        count, told = int((others == kind).sum()), _told(constants)
+        what = f"{told[0]} is {_WORDS[_kind_of(constants[0])]}" if len(told) == 1 else f"none of {', '.join(told)} is"
+        yield Notice(
+            "incomparable",
+            f"{describe_expression(attribute)} is {_WORDS[kind]} in {count:,} of {len(kinds):,} events "
+            f"{self._whose(attribute, own)}, and {what}: comparing them is null, so the condition is not met there; "
+            f"{_advice(kind, constants[0])}",
+            attribute.position,
+        )
+
+    def of_attributes(self, comparison: Comparison | InList, own: Atom | None) -> Iterator[Notice]:
+        """A comparison of two attributes whose values are never of one kind."""
+        if isinstance(comparison, InList):
+            return
+        left, right = comparison.left, comparison.right
+        if not isinstance(left, Attribute) or not isinstance(right, Attribute):
+            return
+        one, other = self._kinds(left, own), self._kinds(right, own)
+        if not len(one) or not len(other) or len(np.intersect1d(one, other)):
+            return
+        yield Notice(
+            "incomparable",
+            f"{describe_expression(left)} is {_WORDS[int(one[0])]} in all {len(one):,} events {self._whose(left, own)} "
+            f"that have it, and {describe_expression(right)} {_WORDS[int(other[0])]} in all {len(other):,} "
+            f"{self._whose(right, own)}: comparing them is always null; send both as values of one kind",
+            left.position,
+        )
+
+    def _types(self, attribute: Attribute, own: Atom | None) -> tuple[str, ...]:
+        step = own if attribute.of is None else self.steps.get(attribute.of)
+        return () if step is None or step.is_any_type else tuple(sorted(set(step.types)))
+
+    def _whose(self, attribute: Attribute, own: Atom | None) -> str:
+        types = self._types(attribute, own)
+        return f"of the type {listed(types)}" if types else "here"
+
+    def _kinds(self, attribute: Attribute, own: Atom | None) -> _Kinds:
+        """The kinds of the values that are not null; floats are ``INTEGER``, as every number compares with another."""
+        types = self._types(attribute, own)
+        place = attribute.path, types
+        if place not in self.known:
+            names = list(self.events.type_names)
+            wanted = [code for code, name in enumerate(names) if not types or name in types]
+            rows = np.flatnonzero(np.isin(self.events.type_codes, wanted))[:_READ]
+            part = self.events.take(rows)
+            kinds = BatchColumns(part).read(np.arange(len(part)), [attribute.path])[attribute.path].kinds
+            kinds = np.where(kinds == FLOAT, INTEGER, kinds).astype(np.uint8)
+            self.known[place] = kinds[kinds != NULL]
+        return self.known[place]
+
+
+def _comparisons(expression: Expression) -> Iterator[Comparison | InList]:
+    if isinstance(expression, Comparison | InList):
+        yield expression
+    for operand in operands_of(expression):
+        yield from _comparisons(operand)
+
+
+def _constants(comparison: Comparison | InList) -> list[Literal]:
+    if isinstance(comparison, InList):
+        return list(comparison.values)
+    return [side for side in (comparison.left, comparison.right) if isinstance(side, Literal)]
+
+
+def _attribute(comparison: Comparison | InList) -> Attribute | None:
+    sides = [comparison.operand] if isinstance(comparison, InList) else [comparison.left, comparison.right]
+    return next((side for side in sides if isinstance(side, Attribute) and side.path), None)
+
+
+def _kind_of(literal: Literal) -> int:
+    kind = int(classified(literal.value)[0])
+    return INTEGER if kind == FLOAT else kind
+
+
+def _told(constants: list[Literal]) -> list[str]:
+    return [describe_expression(one) for one in constants[:4]] + ["…"] * (len(constants) > 4)
+
+
+def _advice(kind: int, constant: Literal) -> str:
+    """What makes them comparable: the constant in the kind of the values, or the values in that of the constant."""
+    wanted = _kind_of(constant)
+    if kind == TEXT:
+        text = str(constant.value).lower() if wanted == BOOLEAN else str(constant.value)
+        return f"write '{text}' to compare texts, or send {_WORDS[wanted]}"
+    if wanted == TEXT and kind == INTEGER:
+        return f"write {constant.value} without quotes to compare numbers, or send a text"
+    return f"compare it with {_WORDS[kind]}, or send {_WORDS[wanted]}"
