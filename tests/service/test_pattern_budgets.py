@@ -19,7 +19,7 @@ pytestmark = pytest.mark.redis
 
 RISING = "PATTERN rising EVENT SEQ(A{3} a [v > coalesce(prev(v), -1)], B b)"
 BESIDE = "PATTERN beside EVENT SEQ(A a [v = 7], B b)"
-SMALL = {"per_event": 10, "per_trace": 500, "traces": 1, "forgiven_after": 100_000}
+SMALL = {"per_event": 10, "per_trace": 500, "traces": 1, "forgiven_after": 100_000, "in_all": 20_000_000}
 
 
 class Service:
@@ -127,6 +127,27 @@ def test_a_pattern_that_is_given_up_too_often_is_suspended_everywhere_and_resume
     service.match(is_restarted=True)
     assert service.alerts() == {"beside": 16, "rising": 8}
     assert service.stores.registry.pattern("rising").state == "active"
+
+
+def test_a_pattern_that_costs_a_little_in_each_of_many_transactions_is_suspended_with_that_reason(
+    client, server_url, clock
+):
+    service = Service(client, server_url, clock, **{**SMALL, "per_trace": 10_000, "in_all": 3_000})
+    service.registration.register_pattern("orders", RISING)
+    service.registration.register_pattern("orders", BESIDE)
+    for first in range(0, 40, 8):
+        for key in range(8):
+            service.send(f"k{key}", "A" * 8, first=first)
+    service.match(is_restarted=True)
+    assert service.letters("work-limit") == []
+    assert service.letters("run-limit") == []
+    said = service.stores.registry.pattern("rising").suspension or {}
+    assert "in all traces of one shard its events met 3,001 partial matches" in said["reason"]
+    assert said["budget"]["in_all"] == 3_000
+    for key in range(8):
+        service.send(f"k{key}", "B", first=90)
+    service.match(is_restarted=True)
+    assert service.alerts() == {"beside": 8}
 
 
 def test_a_state_that_is_divided_into_more_shards_keeps_what_its_patterns_owe(client, server_url, clock):
