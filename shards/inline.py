@@ -130,10 +130,11 @@ class InlineShards:
     def finish(self) -> list[RowBlock]:
         """What follows from the end of a finite input, stream by stream, each behind those that feed it.
 
-        All shards see the newest time of each stream before, as they do in a service.
+        All shards see the newest time of each posted stream before, as they do in a service. The time of a derived
+        stream follows from what feeds it: events that still wait there for older ones are older than its newest event.
         """
         rows = self.settle()
-        for stream in sorted(self._newest_us):
+        for stream in sorted(self._newest_us.keys() - self.states[0].feeds.sources.keys()):
             self.say(stream, _tick(self._newest_us[stream]))
         rows += self.settle()
         for stream in self.states[0].streams:
