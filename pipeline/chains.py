@@ -26,6 +26,7 @@ from streams import AttributePath, Event, EventBatch, EventFileError
 from streams.readers import ReaderOptions, read_batch
 
 _PORTION_ROWS = 65_536
+_FILE_BITS = 40  # of the numbers of events: their rows in a file; above them the number of the file
 _FACTS, _COUNTS, _HANDED_ON = "facts", "counts", "handed on"
 
 
@@ -148,6 +149,7 @@ def _reading(shards: int) -> Callable[[tuple[int, ChainInput]], Iterator[_Dealt]
             batch, error = read_batch(one.file, one.options), ""
         except EventFileError as refused:
             batch, error = EventBatch.from_events([]), refused.message
+        batch = batch.numbered(number << _FILE_BITS)
         yield _Place(0, "", "", number, 0), orjson.dumps({"events": len(batch), "error": error})
         yield from _portions(batch, shards, one.stream, "", 0)
         for route, path in one.routes.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -151,7 +152,7 @@ class DerivedPlace(Place):
 
     def _in_order(self, events: EventBatch) -> EventBatch:
         """Events by time and id; at each time retractions come behind the others, as they are of what came before."""
-        found = events.take(events.order_by_time())
+        found = replace(events.take(events.order_by_time()), arrivals=None)
         takes_back = np.array([name.endswith(_RETRACTED) for name in found.type_names], np.bool_)
         if self._is_merged or not takes_back.any():
             return found

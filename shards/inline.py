@@ -52,6 +52,7 @@ class InlineShards:
         self._waiting: list[deque[StoredEntry | EventsEntry]] = [deque() for _ in range(shards)]
         self._appended = [0] * shards
         self._newest_us: dict[str, int] = {}
+        self._fed: Counter[str] = Counter()
         self._promised: dict[str, int] = {}
         self._deciders = Deciders()
         self.decided: Counter[str] = Counter()
@@ -72,6 +73,9 @@ class InlineShards:
             batch: In the order in which they are to be seen.
             route: Name of the further key that they are keyed by; empty for the correlation key.
         """
+        if not route and stream not in self.states[0].feeds.sources:
+            batch = batch.numbered(self._fed[stream])
+            self._fed[stream] += len(batch)
         if len(batch):
             self._newest_us[stream] = max(int(batch.time_us.max()), self._newest_us.get(stream, NEVER_US))
         parts = {0: batch} if len(self.states) == 1 else batch.split_by_shard(len(self.states))

@@ -7,7 +7,7 @@ version; unknown versions are refused.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, cast
 
@@ -24,6 +24,8 @@ from streams.hashing import key_hash, key_of, shard_of
 from streams.keys import AttributePath, Path, place_for
 
 FORMAT_VERSION = 1
+ARRIVALS_VERSION = 2
+"""Of batches that say in which order their events came."""
 
 ENDED = ""
 """Type of a row that is no event: no more events of its key come, so its trace ends there. No event has an empty type.
@@ -44,7 +46,11 @@ SCHEMA = pa.schema(
     metadata={_VERSION_KEY: str(FORMAT_VERSION).encode()},
 )
 
-_BEGINNING = SCHEMA.serialize().to_pybytes()  # of the wire form: the message that tells the schema
+_ARRIVAL = pa.field("arrival", pa.int64(), nullable=False)
+_WITH_ARRIVALS = SCHEMA.append(_ARRIVAL).with_metadata({_VERSION_KEY: str(ARRIVALS_VERSION).encode()})
+_BEGINNINGS = tuple(  # of the wire forms: the message that tells the schema
+    schema.serialize().to_pybytes() for schema in (SCHEMA, _WITH_ARRIVALS)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +62,12 @@ class EventBatch:
             attributes as one JSON object per row).
         attributes: Attribute columns decoded beforehand, by path such as ``("price",)``: Arrow arrays of bool, int64,
             float64 or string, one value per row. Where a path is missing here it is read from ``data``.
+        arrivals: Numbers that rise in the order in which the events of the stream came; None: it is not known.
     """
 
     columns: pa.RecordBatch
     attributes: Mapping[tuple[str, ...], pa.Array] = field(default_factory=dict)
+    arrivals: NDArray[np.int64] | None = field(default=None, compare=False)
 
     def __len__(self) -> int:
         return cast(int, self.columns.num_rows)
@@ -173,13 +181,25 @@ class EventBatch:
         """Rows ``offset`` to ``offset + length`` without a copy."""
         size = len(self) - offset if length is None else length
         attributes = {path: column.slice(offset, size) for path, column in self.attributes.items()}
-        return EventBatch(self.columns.slice(offset, size), attributes)
+        arrivals = None if self.arrivals is None else self.arrivals[offset : offset + size]
+        return EventBatch(self.columns.slice(offset, size), attributes, arrivals)
 
     def take(self, rows: NDArray[np.integer[Any]]) -> EventBatch:
         """Some rows, in the order in which they are named."""
         places = column_of(rows)
         attributes = {path: column.take(places) for path, column in self.attributes.items()}
-        return EventBatch(self.columns.take(places), attributes)
+        return EventBatch(self.columns.take(places), attributes, self._arrivals_at(rows))
+
+    def numbered(self, first: int) -> EventBatch:
+        """The same events, which came in the order of the rows.
+
+        Args:
+            first: Number of the first; those of later batches of the stream are larger.
+        """
+        return replace(self, arrivals=np.arange(first, first + len(self), dtype=np.int64))
+
+    def _arrivals_at(self, rows: NDArray[np.integer[Any]]) -> NDArray[np.int64] | None:
+        return None if self.arrivals is None else self.arrivals[rows]
 
     def order_by_time(self) -> NDArray[np.intp]:
         """The rows by time, those of one time by id."""
@@ -200,7 +220,8 @@ class EventBatch:
     def joined(cls, batches: Sequence[EventBatch]) -> EventBatch:
         """The rows of several batches, one batch after the other; each type is once in the dictionary.
 
-        Where only some of them have a decoded attribute, it is null in the rows of the others.
+        Where only some of them have a decoded attribute, it is null in the rows of the others; where only some know in
+        which order their events came, the others came before.
         """
         if len(batches) == 1:
             return batches[0]
@@ -213,27 +234,25 @@ class EventBatch:
             )
             for path, kind in kinds.items()
         }
-        return cls(columns[0], attributes) if columns else cls(_no_rows())
+        return cls(columns[0], attributes, _joined_arrivals(batches)) if columns else cls(_no_rows())
 
     def with_times(self, times_us: NDArray[np.int64]) -> EventBatch:
         """The rows at other times."""
         times = time_column(times_us)
         arrays = [times if name == "time" else self.columns.column(name) for name in SCHEMA.names]
-        return EventBatch(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA), self.attributes)
+        return replace(self, columns=pa.RecordBatch.from_arrays(arrays, schema=SCHEMA))
 
     def split_by_shard(self, shards: int) -> dict[int, EventBatch]:
         """The part of each shard that gets one, by shard; rows keep their order, decoded attributes are left behind."""
         homes = shard_of(self.key_hashes, shards)
-        return {
-            int(shard): EventBatch(self.columns.take(column_of(np.flatnonzero(homes == shard))))
-            for shard in np.unique(homes)
-        }
+        bare = replace(self, attributes={})
+        return {int(shard): bare.take(np.flatnonzero(homes == shard)) for shard in np.unique(homes)}
 
     def keyed_by(self, path: AttributePath) -> EventBatch:
         """The rows that have a non-empty text or an integer at a path of their attributes, which becomes their key.
 
-        Rows keep their order, decoded attributes are left behind. Of a path by event type each row has that
-        of its type, if there is one.
+        Rows keep their order; decoded attributes and the numbers by which events came are left behind. Of a path by
+        event type each row has that of its type, if there is one.
         """
         places = [place_for(path, name) for name in self.type_names]
         keys = [
@@ -253,9 +272,12 @@ class EventBatch:
 
     def to_bytes(self) -> bytes:
         """Wire form: one Arrow IPC stream."""
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, SCHEMA) as writer:
-            writer.write_batch(self.columns)
+        sink, columns = pa.BufferOutputStream(), self.columns
+        if self.arrivals is not None:
+            arrays = [*columns.columns, column_of(self.arrivals)]
+            columns = pa.RecordBatch.from_arrays(arrays, schema=_WITH_ARRIVALS)
+        with pa.ipc.new_stream(sink, SCHEMA if self.arrivals is None else _WITH_ARRIVALS) as writer:
+            writer.write_batch(columns)
         return cast(bytes, sink.getvalue().to_pybytes())
 
     @classmethod
@@ -268,13 +290,36 @@ class EventBatch:
         """
         try:
             with pa.ipc.open_stream(body) as reader:
-                if not body.startswith(_BEGINNING):  # most do, and comparing schemas takes longer than reading
+                if not body.startswith(_BEGINNINGS):  # most do, and comparing schemas takes longer than reading
                     _check_schema(reader.schema)
                 table = reader.read_all()
         except (pa.ArrowInvalid, OSError, EOFError) as error:
             raise BatchFormatError(f"{len(body)} bytes are not an Arrow batch: {error}") from error
         batches = table.combine_chunks().to_batches()
-        return cls(batches[0] if batches else _no_rows())
+        columns = batches[0] if batches else _no_rows()
+        if len(columns.schema) == len(SCHEMA):
+            return cls(columns)
+        return cls(pa.RecordBatch.from_arrays(columns.columns[:-1], schema=SCHEMA), arrivals=_read_arrivals(columns))
+
+
+def _read_arrivals(columns: pa.RecordBatch) -> NDArray[np.int64]:
+    found = columns.column(_ARRIVAL.name)
+    try:
+        found.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise BatchFormatError(f"a batch holds invalid values: {error}") from error
+    numbers = cast("NDArray[np.int64]", numbers_of(found.fill_null(-1)))
+    if (numbers < 0).any():
+        raise BatchFormatError("a batch has nulls or numbers below 0 in the column 'arrival'")
+    return numbers
+
+
+def _joined_arrivals(batches: Sequence[EventBatch]) -> NDArray[np.int64] | None:
+    if all(batch.arrivals is None for batch in batches):
+        return None
+    return np.concatenate(
+        [np.zeros(len(batch), np.int64) if batch.arrivals is None else batch.arrivals for batch in batches]
+    )
 
 
 def hashes_of(keys: pa.Array) -> NDArray[np.uint64]:
@@ -291,11 +336,15 @@ def _no_rows() -> pa.RecordBatch:
 
 def _check_schema(schema: pa.Schema) -> None:
     version = (schema.metadata or {}).get(_VERSION_KEY)
-    if version != str(FORMAT_VERSION).encode():
+    known = {one.metadata[_VERSION_KEY]: one for one in (SCHEMA, _WITH_ARRIVALS)}
+    if version not in known:
         found: Any = None if version is None else version.decode(errors="replace")
-        raise BatchFormatError(f"batch format {found!r} is unknown; this release reads {FORMAT_VERSION}", found=found)
-    if not schema.equals(SCHEMA):
-        raise BatchFormatError(f"a batch has columns {schema.names} of other types than {SCHEMA.names}")
+        raise BatchFormatError(
+            f"batch format {found!r} is unknown; this release reads {FORMAT_VERSION} and {ARRIVALS_VERSION}",
+            found=found,
+        )
+    if not schema.equals(known[version]):
+        raise BatchFormatError(f"a batch has columns {schema.names} of other types than {known[version].names}")
 
 
 def _key_at(attributes: object, path: Path) -> str | None:

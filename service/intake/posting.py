@@ -12,6 +12,7 @@ from typing import Any, Literal
 import orjson
 
 from service.errors import BatchTooLarge, IdempotencyKeyReused, InvalidIdempotencyKey, StreamDerived
+from service.intake.arrivals import Arrivals
 from service.intake.event_schemas import EventSchema, StepBudget
 from service.intake.identities import without_repetitions
 from service.settings import Limits
@@ -162,6 +163,7 @@ class Intake:
         self._clock = clock
         self._context = context
         self._schemas: dict[str, _Schemas] = {}
+        self._arrivals = Arrivals(clock)
 
     def ingest(
         self,
@@ -196,7 +198,7 @@ class Intake:
         rules = _Rules(shape, self._checks(stream, use), self._clock.now_us())
         found, rejected = _sorted_out(objects, declaration, rules)
         batch, ids = _once_each(found, rejected, objects, declaration, part)
-        repeated = len(found) - len(batch)
+        batch, repeated = self._arrivals.number(batch), len(found) - len(batch)
         what = _Letters(stream, uuid.uuid4().hex, shape)
         submission = Submission(
             stream=stream,

@@ -1,3 +1,4 @@
+import numpy as np
 import orjson
 import pytest
 
@@ -208,3 +209,13 @@ def test_a_dead_letter_from_the_future_is_taken_once_its_stream_allows_it(intake
     assert intake.ingest("orders", [plain(1, time="2026-01-01T07:00:00Z")]).accepted == 0
     clock.forward(3_600)
     assert intake.ingest("orders", [plain(1, time="2026-01-01T07:00:00Z")]).accepted == 1
+
+
+def test_events_of_one_time_keep_the_order_in_which_they_came(intake, stores, clock):
+    intake.ingest("orders", [plain(n, data={"id": f"k{n % 5}"}) for n in (3, 1, 7)])
+    clock.forward(-5)
+    intake.ingest("orders", [plain(n, data={"id": f"k{n % 5}"}) for n in (0, 8)])
+    entries = [entry for shard in range(3) for entry in stores.log.read_range(shard) if entry.kind == "events"]
+    batch = EventBatch.joined([EventBatch.from_bytes(entry.body) for entry in entries])
+    ordered = [batch.to_events()[row].id for row in np.argsort(batch.arrivals)]
+    assert ordered == ["e3", "e1", "e7", "e0", "e8"]

@@ -105,3 +105,28 @@ def test_the_order_of_time_is_by_time_and_id(some):
         [Event(id=one, type="T", time_us=time_us, key=f"k{place}") for place, (time_us, one) in enumerate(some)]
     )
     assert batch.order_by_time().tolist() == sorted(range(len(some)), key=lambda place: some[place])
+
+
+def test_the_order_in_which_events_came_stays_with_them() -> None:
+    batch = EventBatch.from_events([Event(id=f"e{n}", type="A", time_us=n % 2, key=f"k{n}", data={}) for n in range(9)])
+    numbered = batch.numbered(5)
+    parts = [EventBatch.from_bytes(part.to_bytes()) for part in numbered.split_by_shard(3).values()]
+    found = EventBatch.joined([part.slice(1).take(np.arange(len(part) - 1)[::-1]) for part in parts])
+    assert found.arrivals is not None
+    assert found.arrivals.tolist() == [5 + int(event.id[1:]) for event in found.to_events()]
+    assert EventBatch.from_bytes(batch.to_bytes()).arrivals is None
+    mixed = EventBatch.joined([batch.slice(0, 1), numbered.slice(1, 1)])
+    assert mixed.arrivals is not None
+    assert mixed.arrivals.tolist() == [0, 6]
+
+
+def test_a_batch_of_the_second_format_is_read() -> None:
+    batch = EventBatch.from_bytes((Path(__file__).parent / "golden" / "batch-v2.arrow").read_bytes())
+    assert batch.to_events() == GOLDEN
+    assert batch.arrivals is not None
+    assert batch.arrivals.tolist() == [7, 8, 9][: len(GOLDEN)]
+
+
+def test_numbers_below_zero_are_refused() -> None:
+    with pytest.raises(BatchFormatError, match="below 0"):
+        EventBatch.from_bytes(EventBatch.from_events(GOLDEN).numbered(-1).to_bytes())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -404,7 +404,7 @@ class JoinInputHost:
             rows, refused = self._watched(name, chosen, ~np.isin(marks, (_CLOSING, _RETRACTING)))
             chosen, sources = chosen.take(rows), sources.take(column_of(rows))
             marks, is_closing = marks[rows], is_closing[rows]
-        places = np.zeros(len(chosen), np.uint64)
+        places = _places(chosen, marks)
         if is_here:
             places = self.counts[name] + 1 + np.arange(len(chosen), dtype=np.uint64)
             self.counts[name] += len(chosen)
@@ -485,10 +485,18 @@ def _keyed_by(path: Sequence[str], batch: EventBatch) -> tuple[EventBatch, NDArr
     keys = [key_of(value_at(one, path)) for one in found]
     rows = np.array([row for row, key in enumerate(keys) if key is not None], np.intp)
     taken = columns.take(column_of(rows))
-    return EventBatch.of_columns(
+    keyed = EventBatch.of_columns(
         taken.column("id"),
         taken.column("type"),
         batch.time_us[rows],
         texts_of([key for key in keys if key is not None]),
         pieces_of([orjson.dumps(found[row]) for row in rows.tolist()], pa.binary()),
-    ), rows
+    )
+    return replace(keyed, arrivals=None if batch.arrivals is None else batch.arrivals[rows]), rows
+
+
+def _places(batch: EventBatch, marks: NDArray[np.int8]) -> NDArray[np.uint64]:
+    """The places of events that change shards: as they came; of those of a derived stream, retractions come last."""
+    if batch.arrivals is not None:
+        return batch.arrivals.astype(np.uint64)
+    return (marks == _RETRACTING).astype(np.uint64)

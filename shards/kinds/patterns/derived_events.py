@@ -6,7 +6,7 @@ Events leave in the order in which their matches were decided, event by event: i
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -74,19 +74,17 @@ class DerivedEvents:
 
     Args:
         lanes: What was found.
-        times_us: Of the events of the batch.
+        batch: The events.
         stream: The stream's name.
         newest_us: How far time had come before; None where no event had come.
     """
 
-    def __init__(
-        self, lanes: Sequence[LaneOutput], times_us: NDArray[np.int64], stream: str, newest_us: int | None
-    ) -> None:
-        self._stream = stream
+    def __init__(self, lanes: Sequence[LaneOutput], batch: EventBatch, stream: str, newest_us: int | None) -> None:
+        self._stream, times_us = stream, batch.time_us
         passed = np.maximum.accumulate(times_us) if len(times_us) else times_us
         self._passed_us = passed if newest_us is None else np.maximum(passed, newest_us)
         found = [one for lane in lanes for one in (*self._matches(lane), *self._corrections(lane))]
-        self._all = _Events.of(found) if found else None
+        self._all = _Events.of(found, batch.arrivals, self._passed_us) if found else None
 
     def batches(self) -> Iterator[tuple[str, EventBatch]]:
         """The events with the keys of their traces, by derived stream."""
@@ -161,7 +159,11 @@ class DerivedEvents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Events:
-    """All events in their order, and what cannot be one; the members are as those of ``_Found``."""
+    """All events in their order, and what cannot be one; the members are as those of ``_Found``.
+
+    Attributes:
+        arrivals: Of each the number of the event that decided it, 0 where time did; None: they are not known.
+    """
 
     patterns: Sequence[RunningPattern]
     pattern: NDArray[np.intp]
@@ -172,10 +174,17 @@ class _Events:
     data: pa.Array
     is_retraction: NDArray[np.bool_]
     is_good: NDArray[np.bool_]
+    arrivals: NDArray[np.int64] | None = None
 
     @classmethod
-    def of(cls, found: Sequence[_Found]) -> _Events:
-        """Those of all lanes."""
+    def of(cls, found: Sequence[_Found], arrivals: NDArray[np.int64] | None, passed_us: NDArray[np.int64]) -> _Events:
+        """Those of all lanes.
+
+        Args:
+            found: What was found.
+            arrivals: Of the events of the batch.
+            passed_us: How far time has come with each of them.
+        """
         firsts = np.cumsum([0, *(len(one.patterns) for one in found)])
         patterns = [pattern for one in found for pattern in one.patterns]
         pattern = np.concatenate([one.pattern + first for one, first in zip(found, firsts, strict=False)])
@@ -188,7 +197,11 @@ class _Events:
         own = texts_of([key or "" for key in keys]) if has_key.any() else sources
         if has_key.any() and not has_key.all():
             own = pa.compute.if_else(column_of(has_key), own, sources)
-        order = _order(np.concatenate([one.places for one in found]), times_us, patterns, pattern, ids)
+        places = np.concatenate([one.places for one in found])
+        order = _order(places, times_us, patterns, pattern, ids)
+        if arrivals is not None:
+            by_event = (places[:, 1] == 1) & (np.append(passed_us, 0)[places[:, 0]] == times_us)
+            arrivals = np.where(by_event, np.append(arrivals, 0)[places[:, 0]], 0)
         taken = column_of(order)
         return cls(
             patterns=patterns,
@@ -200,6 +213,7 @@ class _Events:
             data=pieces_of([piece for one in found for piece in one.data], pa.binary()).take(taken),
             is_retraction=np.repeat([one.is_retraction for one in found], [len(one.pattern) for one in found])[order],
             is_good=is_good[order],
+            arrivals=None if arrivals is None else arrivals[order],
         )
 
     def chosen(self, keep: NDArray[np.bool_]) -> _Events:
@@ -218,6 +232,7 @@ class _Events:
             data=self.data.take(taken),
             is_retraction=self.is_retraction[rows],
             is_good=self.is_good[rows],
+            arrivals=None if self.arrivals is None else self.arrivals[rows],
         )
 
     def batches(self) -> Iterator[tuple[str, EventBatch]]:
@@ -228,7 +243,7 @@ class _Events:
             part = self.chosen(is_there[self.pattern] & self.is_good)
             if len(part.pattern):
                 columns = part.ids, part.types().dictionary_encode(), part.times_us, part.keys, part.data
-                yield stream, EventBatch.of_columns(*columns)
+                yield stream, replace(EventBatch.of_columns(*columns), arrivals=part.arrivals)
 
     def types(self) -> pa.Array:
         """Of each event."""

@@ -18,7 +18,7 @@ from shards.operators import KeyChoice, Origin, Result, SavedHost
 from streams import ConstraintsOn, ControlRecordError, Definition, EventBatch, Start, StreamDeclaration, WorkBudget
 
 _MATCHER = "matcher"
-_NO_TIMES = np.zeros(0, np.int64)
+_NO_EVENTS = EventBatch.from_events([])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,15 +163,15 @@ class PatternHost:
             ControlRecordError: The version was taken by another document, or an older one comes after a newer one.
         """
         known = self._versions.get(record.version)
+        if record.version < (newest := max(self._versions, default=0)):  # older ones are known while traces follow them
+            raise ControlRecordError(
+                f"constraints-on record: version {record.version} of stream {self._declaration.name!r} comes after "
+                f"version {newest}; versions ascend"
+            )
         if known is not None and known.document != record.document:
             raise ControlRecordError(
                 f"constraints-on record: version {record.version} of stream {self._declaration.name!r} "
                 "is another document"
-            )
-        if known is None and record.version < (newest := max(self._versions, default=0)):
-            raise ControlRecordError(
-                f"constraints-on record: version {record.version} of stream {self._declaration.name!r} comes after "
-                f"version {newest}; versions ascend"
             )
         rules = rules_of(record.document, self._declaration.ties)
         self._matcher.set_guard(record.version, rules.monitor)
@@ -181,7 +181,7 @@ class PatternHost:
     def process(self, batch: EventBatch) -> PatternOutput:
         """Match events."""
         newest_us = self._matcher.newest_us
-        return self._output(self._matcher.process(batch), batch.time_us, newest_us)
+        return self._output(self._matcher.process(batch), batch, newest_us)
 
     def advance_time(self, watermark_us: int) -> PatternOutput:
         """Decide what the watermark decides."""
@@ -243,7 +243,7 @@ class PatternHost:
         return cls(declaration, route, Matcher.load(saved.sections[_MATCHER], monitors), versions)
 
     def _output(
-        self, found: MatchOutput, times_us: NDArray[np.int64] = _NO_TIMES, newest_us: int | None = None
+        self, found: MatchOutput, batch: EventBatch = _NO_EVENTS, newest_us: int | None = None
     ) -> PatternOutput:
         results_of = PatternResults(
             stream=self._declaration.name,
@@ -254,7 +254,7 @@ class PatternHost:
         if not self._derives:
             return PatternOutput(found, results_of)
         alerts, derived = _parted(found)
-        events = DerivedEvents(derived, times_us, self._declaration.name, newest_us)
+        events = DerivedEvents(derived, batch, self._declaration.name, newest_us)
         return PatternOutput(found, results_of, alerts, events)
 
 
