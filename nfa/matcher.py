@@ -256,7 +256,7 @@ class Matcher:
                 output = lane.process(batch)
                 found.append(replace(output, first_row=done) if done else output)
             else:
-                found.append(replace(lane.process_finer(batch, keys), first_row=done))
+                found += [replace(output, first_row=done) for output in lane.process_finer(batch, keys)]
         self._is_midway = False
         return self._told(found)
 

@@ -122,13 +122,24 @@ class InlineShards:
     def pause(self) -> list[RowBlock]:
         """What follows when no event has come for a while: time goes on a little in the streams that feed others.
 
-        Each is ticked just beyond its newest time; one that has had no event holds back what is derived from it.
+        Each is ticked just beyond its newest time, and again where what is derived from it has just that time; a stream
+        that has had no event holds back what is derived from it. Streams with operators on further keys are ticked to
+        their own newest times.
         """
         rows = self.settle()
         feeds = self.states[0].feeds
         sources = {source for found in feeds.sources.values() for source in found} - feeds.sources.keys()
-        for source in sorted(sources & self._newest_us.keys()):
-            self.say(source, _tick(self._newest_us[source] + 1))
+        for stream in sorted({stream for state in self.states for stream in state.routed} - sources):
+            if stream in self._newest_us:
+                self.say(stream, _tick(self._newest_us[stream]))
+        ticked = {source: self._newest_us[source] for source in sources if source in self._newest_us}
+        while ticked:
+            for source in sorted(ticked):
+                ticked[source] += 1
+                self.say(source, _tick(ticked[source]))
+            rows += self.settle()
+            waiting = {self._newest_us[stream] for stream in feeds.logged if stream in self._newest_us}
+            ticked = {source: time_us for source, time_us in ticked.items() if time_us in waiting}
         return rows + self.settle()
 
     def finish(self) -> list[RowBlock]:

@@ -181,6 +181,11 @@ class ShardState:
         return self._derivation.promises()
 
     @property
+    def routed(self) -> frozenset[str]:
+        """The streams with operators on further keys."""
+        return frozenset(stream for stream, route in self._places if route)
+
+    @property
     def streams(self) -> tuple[str, ...]:
         """The streams that are declared, each derived one behind those that feed it."""
         names = dict.fromkeys(stream for stream, _ in self._places)

@@ -199,8 +199,11 @@ class Lane:
         )
         self._run_numbers = tuple(numbers)
 
-    def process_finer(self, batch: EventBatch, keys: Sequence[Path]) -> LaneOutput:
-        """Match the rows of a batch in which no key of the lane is null; where a trace ends, all finer ones do."""
+    def process_finer(self, batch: EventBatch, keys: Sequence[Path]) -> list[LaneOutput]:
+        """Match the rows of a batch in which no key of the lane is null; where a trace ends, all finer ones do.
+
+        Time passes with all rows.
+        """
         finer, homes, rows = rows_with_keys(batch, keys)
         self._note_finer(homes, finer.key_hashes)
         if (is_ended := batch.is_ended).any():
@@ -210,7 +213,13 @@ class Lane:
             rows = np.concatenate([rows, ended.rows])
             order = np.argsort(rows, kind="stable")
             finer, rows = finer.take(order), rows[order]
-        return replace(self.process(finer), rows=rows)
+        is_end = finer.is_ended
+        if self._state.idle is not None:
+            ended = self._idle_finer(self._state.idle, batch, finer, rows)
+            finer, is_end = with_ends(finer, ended) if len(ended) else (finer, is_end)
+        found = replace(self._advance(finer, is_end), rows=rows)
+        until_us = int(batch.time_us.max(initial=self.newest_us))
+        return [found] if until_us == self.newest_us else [found, *self.pass_time(until_us)]
 
     def process(self, batch: EventBatch) -> LaneOutput:
         """Match one batch, whose hashed keys are those of the lane; rows are taken in their order."""
@@ -270,6 +279,19 @@ class Lane:
         state.counts, state.shared.counts, state.sequence = counts, matched, sequence
         if not has_counts:
             state.forget_counts()
+
+    def _idle_finer(
+        self, idle: IdleTraces, batch: EventBatch, finer: EventBatch, rows: NDArray[np.intp]
+    ) -> EndedTraces:
+        """The finer traces that are idle for too long before some rows, as time passes with all rows of the batch."""
+        others = np.setdiff1d(np.arange(len(batch)), rows)  # they end the trace of a key that none has
+        order = np.argsort(np.concatenate([rows, others]), kind="stable")
+        keys = np.concatenate([finer.key_hashes, np.zeros(len(others), np.uint64)])[order]
+        times_us = np.concatenate([finer.time_us, batch.time_us[others]])[order]
+        is_last = np.concatenate([self._is_end_event(finer), np.ones(len(others), np.bool_)])[order]
+        ended = idle.advance(keys, times_us, is_last, self.newest_us)
+        before = np.cumsum(np.concatenate([[False], order < len(rows)]))
+        return replace(ended, rows=before[ended.rows])
 
     def _is_end_event(self, batch: EventBatch) -> NDArray[np.bool_]:
         ends = np.array([name in self.options.end_events or name == ENDED for name in [*batch.type_names, ""]])

@@ -20,6 +20,7 @@ import structlog
 
 from service.errors import LogResharding, RecordFormatError, StoreUnavailable
 from service.stores import EventLog, Registry, StreamTimes, StreamTimesStore
+from shards import Feed, Feeds
 from streams import LATEST_US, StreamDeclaration, Tick
 
 PERIOD_S = 1.0
@@ -50,7 +51,9 @@ class TimedStores(Protocol):
 
 
 class Timekeeper:
-    """Appends ticks for streams that feed derived ones or declare ``lateness``, ``idle_timeout`` or ``quiet_after``."""
+    """Appends ticks for streams that feed derived ones, have patterns on further keys, or declare ``lateness``,
+    ``idle_timeout`` or ``quiet_after``.
+    """
 
     def __init__(self, stores: TimedStores) -> None:
         self._stores = stores
@@ -68,8 +71,10 @@ class Timekeeper:
     def look(self) -> Mapping[str, Tick]:
         """Append the ticks that are due now; returns them by stream."""
         streams = self._stores.registry.streams()
-        feeding = self._feeding(streams)
-        declared = [one for one in streams if needs_ticks(one, is_feeding=one.name in feeding)]
+        roots = self._roots(streams)
+        feeding = frozenset().union(*roots.values())
+        shared = feeding | self._stores.log.routed()
+        declared = [one for one in streams if needs_ticks(one, is_shared=one.name in shared)]
         if not declared:
             return {}
         now_us, times = self._stores.stream_times.read()
@@ -77,31 +82,40 @@ class Timekeeper:
         empty = [name for name, seen in known.items() if seen.appended_us is None]
         self._empty_since_us = {name: self._empty_since_us.get(name, now_us) for name in empty}
         known |= {name: replace(known[name], appended_us=us) for name, us in self._empty_since_us.items()}
-        found = ((one.name, due_tick(one, known[one.name], now_us, is_feeding=one.name in feeding)) for one in declared)
+        made = {name: [times[one] for one, of in roots.items() if name in of and one in times] for name in feeding}
+        found = ((one.name, due_tick(one, known[one.name], now_us, made=made.get(one.name))) for one in declared)
         due = {name: tick for name, tick in found if tick is not None}
         layout = self._stores.log.layout
         return {name: tick for name, tick in due.items() if self._stores.stream_times.tick(name, tick, layout)}
 
-    def _feeding(self, streams: Sequence[StreamDeclaration]) -> frozenset[str]:
-        """The streams of which derived events are made."""
+    def _roots(self, streams: Sequence[StreamDeclaration]) -> Mapping[str, frozenset[str]]:
+        """Of each derived stream that is fed the posted streams that its events are made from in the end."""
         if not any(stream.derived for stream in streams):
-            return frozenset()
-        return frozenset(one.stream for one in self._stores.registry.feeders())
+            return {}
+        feeders = self._stores.registry.feeders()
+        feeds = Feeds({(one.stream, one.route, one.kind, one.name): (Feed(stream=one.into),) for one in feeders})
+        roots: dict[str, frozenset[str]] = {}
+        for target in feeds.order:
+            roots[target] = frozenset().union(*(roots.get(one, {one}) for one in feeds.sources[target]))
+        return roots
 
 
-def needs_ticks(stream: StreamDeclaration, *, is_feeding: bool = False) -> bool:
+def needs_ticks(stream: StreamDeclaration, *, is_shared: bool = False) -> bool:
     """Whether all shards are to know the time of a stream.
 
     Args:
         stream: Its declaration.
-        is_feeding: Whether derived events are made of its events.
+        is_shared: Whether derived events are made of its events, or operators take them by a further key: events
+            without that key are not seen there.
     """
     if stream.derived:
         return False
-    return is_feeding or any(value is not None for value in (stream.lateness, stream.idle_timeout, stream.quiet_after))
+    return is_shared or any(value is not None for value in (stream.lateness, stream.idle_timeout, stream.quiet_after))
 
 
-def due_tick(stream: StreamDeclaration, times: StreamTimes, now_us: int, *, is_feeding: bool = False) -> Tick | None:
+def due_tick(
+    stream: StreamDeclaration, times: StreamTimes, now_us: int, *, made: Sequence[StreamTimes] | None = None
+) -> Tick | None:
     """What every shard should be told now, if anything.
 
     Without any event, time follows the clock at a distance of ``quiet_after``: how late the first event will be is not
@@ -111,15 +125,14 @@ def due_tick(stream: StreamDeclaration, times: StreamTimes, now_us: int, *, is_f
         stream: Its declaration.
         times: What is known of its time; of a stream without events ``appended_us`` is when that was seen first.
         now_us: The clock by which ``times.appended_us`` was taken.
-        is_feeding: Whether derived events are made of its events.
+        made: Times of the streams that are derived from it through the log; None: its events feed nothing.
     """
     newest_us, ticked_us = times.newest_us, times.ticked_us
     if newest_us is not None and (ticked_us is None or newest_us > ticked_us):
         return Tick(time_us=newest_us, cause="events")
     quiet_us, pause_us = stream.quiet_after_us, now_us - (now_us if times.appended_us is None else times.appended_us)
-    is_passed = is_feeding and stream.lateness is None and pause_us >= _QUIET_US
-    if newest_us is not None and ticked_us == newest_us < LATEST_US and is_passed:
-        return Tick(time_us=newest_us + 1, cause="clock")  # what was derived from its last event is complete
+    if made is not None and stream.lateness is None and ticked_us is not None and _is_resting(times, made, now_us):
+        return Tick(time_us=ticked_us + 1, cause="clock")  # what was derived up to now is complete
     if quiet_us is None or pause_us < quiet_us:
         return None
     time_us = now_us - quiet_us if newest_us is None else min(newest_us + pause_us, now_us, LATEST_US)
@@ -127,3 +140,13 @@ def due_tick(stream: StreamDeclaration, times: StreamTimes, now_us: int, *, is_f
     is_first = newest_us is not None and ticked_us is not None and ticked_us <= newest_us + 1
     is_due = ticked_us is None or time_us >= ticked_us + (1 if is_first else step_us)
     return Tick(time_us=time_us, cause="clock") if is_due else None
+
+
+def _is_resting(times: StreamTimes, made: Sequence[StreamTimes], now_us: int) -> bool:
+    """Whether events of a stream, or of what is derived from it, have just the time to which the stream has come.
+
+    A derived event has that time where an event came late, or a deadline was due then.
+    """
+    waiting = [one for one in (times, *made) if one.newest_us == times.ticked_us]
+    is_quiet = all(one.appended_us is not None and now_us - one.appended_us >= _QUIET_US for one in (times, *waiting))
+    return bool(waiting) and is_quiet and times.newest_us is not None and times.newest_us < LATEST_US

@@ -54,7 +54,7 @@ def test_the_clock_stands_still_for_a_stream_that_does_not_ask_for_it():
     ],
 )
 def test_the_last_event_that_derived_ones_are_made_of_is_passed_after_a_second(declared, known, expected):
-    tick = due_tick(StreamDeclaration(name="orders", **declared), known, 1_001 * SECOND, is_feeding=True)
+    tick = due_tick(StreamDeclaration(name="orders", **declared), known, 1_001 * SECOND, made=[])
     assert (None if tick is None else (tick.time_us, tick.cause)) == expected
 
 
@@ -70,7 +70,7 @@ def test_without_events_time_follows_the_clock_at_a_distance_where_the_stream_as
     assert (None if tick is None else (tick.time_us // SECOND, tick.cause)) == (
         None if expected is None else (expected, "clock")
     )
-    assert due_tick(StreamDeclaration(name="orders"), known, now_s * SECOND, is_feeding=True) is None
+    assert due_tick(StreamDeclaration(name="orders"), known, now_s * SECOND, made=[]) is None
 
 
 def test_a_stream_without_events_is_ticked_by_the_clock_and_then_by_its_events(stores):
@@ -89,10 +89,25 @@ def test_a_stream_without_events_is_ticked_by_the_clock_and_then_by_its_events(s
     assert keeper.look() == {"orders": Tick(time_us=now_us + 60 * SECOND, cause="events")}
 
 
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        (StreamTimes(newest_us=6, appended_us=0, ticked_us=6), 7),  # of an event that came late
+        (StreamTimes(newest_us=6, appended_us=1_000 * SECOND + 1, ticked_us=6), None),
+        (StreamTimes(newest_us=7, appended_us=0, ticked_us=6), None),  # another source holds it back
+        (StreamTimes(newest_us=5, appended_us=0, ticked_us=6), None),
+    ],
+)
+def test_a_derived_event_of_the_time_that_its_source_has_reached_is_passed_after_a_second(made, expected):
+    known = StreamTimes(newest_us=5, appended_us=0, ticked_us=6)
+    tick = due_tick(StreamDeclaration(name="orders"), known, 1_001 * SECOND, made=[made])
+    assert (None if tick is None else tick.time_us) == expected
+
+
 def test_derived_streams_are_told_by_the_sink_only():
     stream = StreamDeclaration(name="hints", derived=True, idle_timeout=1)
-    assert not needs_ticks(stream, is_feeding=True)
-    assert needs_ticks(StreamDeclaration(name="orders"), is_feeding=True)
+    assert not needs_ticks(stream, is_shared=True)
+    assert needs_ticks(StreamDeclaration(name="orders"), is_shared=True)
 
 
 def test_a_stream_without_events_has_no_time(stores):
@@ -174,3 +189,14 @@ def test_an_older_tick_is_not_appended(stores):
     ]
     assert outcomes == [True, True, False, False]
     assert [[tick.time_us for tick in shard] for shard in ticks(stores, "orders")] == [[5, 9]] * 3
+
+
+def test_a_stream_with_a_pattern_on_a_further_key_is_ticked(stores):
+    stores.registry.declare_stream(StreamDeclaration(name="orders", keys={"shop": "data.shop"}))
+    text = "PATTERN p EVENT SEQ(A a, NOT B) WHERE [shop] WITHIN 4 s"
+    batch = EventBatch.from_events([Event(id="e", type="X", time_us=9 * SECOND, key="k", data={})])
+    submission = Submission(stream="orders", batch=batch, dead_letters=(), answer={}, fingerprint="", token="t")
+    stores.log.append_events(submission)
+    assert not Timekeeper(stores).look()
+    stores.registry.put_pattern("orders", PatternDraft(name="p", text=text, route="shop"), 0)
+    assert Timekeeper(stores).look() == {"orders": Tick(time_us=9 * SECOND, cause="events")}

@@ -173,3 +173,49 @@ def test_a_rekeyed_input_keeps_the_order_of_a_derived_stream(shards: int) -> Non
     inline.feed("a", EventBatch.from_events([made(name, 1) for name in names]))
     inline.feed("b", EventBatch.from_events([made("b1", 2)]))
     assert [data for *_, data in pairs_of(inline.finish())] == [orjson.dumps({"m": names[-1]})]
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_what_late_events_derive_is_not_held_back_for_ever(shards: int) -> None:
+    streams = [StreamDeclaration(name=name) for name in "ab"]
+    inline = begun(document_of("data.order", **{"return": {"a": "id(a)", "order": "b.order"}}), streams, shards)
+    failed = StreamDeclaration(name="failed", derived=True)
+    for stream, record in (
+        ("failed", StreamOn(failed)),
+        (NAME, PatternOn(name="f", version=1, text="PATTERN f EVENT _ e RETURN e.a AS a INTO failed KEY a")),
+        ("failed", PatternOn(name="seen", version=1, text="PATTERN seen EVENT f e")),
+    ):
+        inline.say(stream, record)
+    inline.feed("a", EventBatch.from_events([made("a1", 4)]))
+    inline.feed("b", EventBatch.from_events([made("b0", 5, order="z")]))
+    inline.feed("a", EventBatch.from_events([made("a2", 5, order="z2")]))
+    rows = inline.pause()
+    inline.feed("b", EventBatch.from_events([made("b1", 3)]))
+    rows += inline.settle()
+    assert [row for block in rows for row in block if row.kind == "alert"] == []
+    late = inline.pause()
+    assert len([row for block in late for row in block if row.kind == "alert"]) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PATTERN p EVENT SEQ(A a, NOT B) WHERE [shop] WITHIN 4 s",
+        "PATTERN p EVENT SEQ(A a, B* b GREEDY) WHERE [shop] WITHIN 4 s",
+        "PATTERN p EVENT SEQ(A a, B b) WHERE [shop] WITHIN 4 s EMIT TIMEOUTS",
+    ],
+)
+@pytest.mark.parametrize("shards", [1, 3])
+def test_an_event_without_a_further_key_passes_a_deadline(text: str, shards: int) -> None:
+    inline = InlineShards(shards)
+    inline.say("s", StreamOn(StreamDeclaration(name="s", keys={"shop": "data.shop"})))
+    inline.say("s", PatternOn(name="p", version=1, text=text, route="shop"))
+    batch = EventBatch.from_events(
+        [
+            Event(id="a", type="A", time_us=0, key="k", data={"shop": "x"}),
+            Event(id="x", type="X", time_us=9 * SECOND_US, key="l", data={}),
+        ]
+    )
+    inline.feed("s", batch)
+    inline.feed("s", batch.keyed_by(("shop",)), "shop")
+    assert [row.kind for block in inline.pause() for row in block] == ["timeout" if "EMIT" in text else "alert"]

@@ -160,6 +160,11 @@ class EventLog:
         """The Redis key of every shard, in order."""
         return [log_key(shard) for shard in range(self.shards())]
 
+    def routed(self) -> frozenset[str]:
+        """The streams with patterns or other operators on further keys."""
+        found = cast("dict[bytes, bytes]", self._client.hgetall(ROUTES_KEY))
+        return frozenset(stream.decode() for stream, routes in found.items() if routes not in (b"", GONE))
+
     def append_events(self, submission: Submission) -> Receipt:
         """Append a batch and its dead letters, all or nothing, once per idempotency key or step of a feed.
 
