@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Condition, Thread
-from typing import Any
+from typing import Any, cast
 
 import orjson
 from pydantic import SecretStr
@@ -16,6 +16,7 @@ from pydantic import SecretStr
 from service.embedded import EmbeddedServer
 from service.settings import Settings
 from service.stores import Client, ConstraintsDraft, RegisteredConstraints, Registry, connect
+from service.stores.log.lives import STREAMS_KEY
 from shards import RESULT_KINDS, OutputRow
 
 _WEBHOOK_PATH = "/alerts"
@@ -54,6 +55,12 @@ def stats_row(shard: int, position: str, **told: object) -> OutputRow:
     """What a shard tells when it is matched up to ``position``; ``told`` as in ``pipeline.measures``."""
     body = orjson.dumps({"shard": shard, "entries": 1, "bytes": 0, **told})
     return sink_row(kind="stats", stream="", id=f"{shard}-{position}", body=body, position=position, shard=shard)
+
+
+def as_old_as_the_log(client: Client, stream: str) -> None:
+    """Let a declared stream be older than every entry, as tests name small positions."""
+    body = orjson.loads(cast("bytes", client.hget(STREAMS_KEY, stream)))
+    client.hset(STREAMS_KEY, stream, orjson.dumps({**body, "since_ms": 0}))
 
 
 @contextmanager

@@ -101,6 +101,10 @@ class Deciders:
                 found.append((stream, record))
         return found
 
+    def forget(self, stream: str) -> None:
+        """A stream was removed; one that is declared anew under its name has observed nothing."""
+        self._deciders = {key: one for key, one in self._deciders.items() if key[0] != stream}
+
     def state(self, stream: str, name: str) -> Mapping[str, Any] | None:
         """The state of one; None: it has observed nothing."""
         decider = self._deciders.get((stream, name))

@@ -17,7 +17,7 @@ from shards.operators import Kind
 from shards.results import DERIVED
 from shards.rows import OutputRow, RowBlock
 from shards.state import ShardState
-from streams import NEVER_US, ControlRecord, Event, EventBatch, Tick, encode_control
+from streams import NEVER_US, ControlRecord, Event, EventBatch, StreamOff, Tick, encode_control
 
 
 def run_inline(logs: Mapping[int, Iterable[Entry]], states: Mapping[int, ShardState] | None = None) -> list[OutputRow]:
@@ -53,17 +53,31 @@ class InlineShards:
         self._appended = [0] * shards
         self._newest_us: dict[str, int] = {}
         self._fed: Counter[str] = Counter()
+        self._ended: dict[str, list[int]] = {}
         self._promised: dict[str, int] = {}
         self._deciders = Deciders()
         self.decided: Counter[str] = Counter()
 
     def say(self, stream: str, record: ControlRecord) -> None:
         """Append a control record to the log of every shard."""
+        if isinstance(record, StreamOff):
+            self._forget(stream)
         for shard in range(len(self.states)):
             position = self._next(shard)
             self._waiting[shard].append(
                 StoredEntry(position=position, kind=record.KIND.value, stream=stream, body=encode_control(record))
             )
+
+    def _forget(self, stream: str) -> None:
+        """Forget a stream; what shards still derive for it from older entries is of no other one of its name."""
+        self._ended[stream] = list(self._appended)
+        for known in (self._promised, self._newest_us, self._fed):
+            known.pop(stream, None)
+        self._deciders.forget(stream)
+
+    def _is_over(self, stream: str, shard: int, position: str) -> bool:
+        """Whether an entry comes before the last end of a stream."""
+        return stream in self._ended and int(position.partition("-")[2]) <= self._ended[stream][shard]
 
     def feed(self, stream: str, batch: EventBatch, route: str = "") -> None:
         """Append events to the logs of the shards of their keys.
@@ -169,13 +183,17 @@ class InlineShards:
         events: dict[str, list[Event]] = defaultdict(list)
         for row in (row for block in rows if block.found.kind is DERIVED for row in block):
             stream, event, is_rekeyed = derived_event(row)
-            if is_rekeyed:
+            if is_rekeyed and not self._is_over(stream, row.shard, row.position):
                 events[stream].append(event)
         for stream, some in events.items():
             batch = EventBatch.from_events(sorted(some, key=lambda event: (event.time_us, event.id)))
             self.feed(stream, batch)
         for stream in {stream for state in self.states for stream in state.promises()}:
-            promises = [state.promises().get(stream) for state in self.states]
+            there = [not self._is_over(stream, state.shard, state.position) for state in self.states]
+            promises = [
+                state.promises().get(stream) if is_there else None
+                for state, is_there in zip(self.states, there, strict=True)
+            ]
             known = [one for one in promises if one is not None]
             if len(known) == len(promises) and min(known) > self._promised.get(stream, NEVER_US):
                 self._promised[stream] = min(known)

@@ -11,6 +11,7 @@ import structlog
 
 from service.errors import LogResharding, RecordFormatError
 from service.stores import DeciderRecord, DeciderStore, Decision
+from service.stores.log.lives import is_older
 from shards import OutputRow, decider_kind
 from streams import Clock, position_order
 
@@ -89,5 +90,7 @@ class Decisions:
 
 
 def _is_news(row: OutputRow, before: DeciderRecord) -> bool:
+    if is_older(row.position, before.since):
+        return False
     known = before.positions.get(str(row.shard))
     return known is None or position_order(row.position) > position_order(known)

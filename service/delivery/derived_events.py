@@ -40,13 +40,11 @@ class DerivedEvents:
         shards = {row.shard: orjson.loads(row.body) for row in told}
         ends = {row.shard: row.position for row in told}
         for stream, found in _by_stream(rows).items():
-            parts = [
-                DerivedPart(shard=shard, after=shards[shard]["after"], until=ends[shard], events=_ordered(found[shard]))
-                for shard in sorted(found)
-            ]
-            self._store.append(stream, parts)
+            self._store.append(
+                stream, [_part(shard, shards[shard]["after"], ends[shard], found[shard]) for shard in sorted(found)]
+            )
         for stream, promises in _promises(shards).items():
-            self._store.promise(stream, promises)
+            self._store.promise(stream, promises, ends)
 
 
 def _by_stream(rows: Sequence[OutputRow]) -> dict[str, dict[int, list[dict[str, Any]]]]:
@@ -55,20 +53,22 @@ def _by_stream(rows: Sequence[OutputRow]) -> dict[str, dict[int, list[dict[str, 
     for row in rows:
         event = orjson.loads(row.body)
         if event["rekeyed"]:
-            found[event["into"]][row.shard].append(event)
+            found[event["into"]][row.shard].append({**event, "position": row.position})
     return {stream: dict(found[stream]) for stream in sorted(found)}
 
 
-def _ordered(events: Sequence[Mapping[str, Any]]) -> EventBatch:
+def _part(shard: int, after: str, until: str, events: Sequence[Mapping[str, Any]]) -> DerivedPart:
     """The events in the order of time and id, which does not depend on how the range was matched."""
     timed = sorted(((parse_time(event["time"]), event["id"], event) for event in events), key=lambda one: one[:2])
-    return EventBatch.from_columns(
+    batch = EventBatch.from_columns(
         [identity for _, identity, _ in timed],
         [event["type"] for *_, event in timed],
         np.array([time_us for time_us, *_ in timed], np.int64),
         [event["key"] for *_, event in timed],
         [orjson.dumps(event["data"]) for *_, event in timed],
     )
+    positions = [event["position"] for *_, event in timed]
+    return DerivedPart(shard=shard, after=after, until=until, events=batch, positions=positions)
 
 
 def _promises(shards: Mapping[int, Mapping[str, Any]]) -> dict[str, dict[int, int | None]]:

@@ -57,7 +57,7 @@ class Timekeeper:
 
     def __init__(self, stores: TimedStores) -> None:
         self._stores = stores
-        self._empty_since_us: dict[str, int] = {}  # when a stream without any event was seen first
+        self._empty_since_us: dict[tuple[str, str], int] = {}  # when a declared stream without events was seen first
         self._log = structlog.get_logger(__name__)
 
     def run(self, stop: threading.Event) -> None:
@@ -70,7 +70,7 @@ class Timekeeper:
 
     def look(self) -> Mapping[str, Tick]:
         """Append the ticks that are due now; returns them by stream."""
-        streams = self._stores.registry.streams()
+        sinces, streams = self._stores.stream_times.sinces(), self._stores.registry.streams()
         roots = self._roots(streams)
         feeding = frozenset().union(*roots.values())
         shared = feeding | self._stores.log.routed()
@@ -79,14 +79,14 @@ class Timekeeper:
             return {}
         now_us, times = self._stores.stream_times.read()
         known = {one.name: times.get(one.name, _UNKNOWN) for one in declared}
-        empty = [name for name, seen in known.items() if seen.appended_us is None]
-        self._empty_since_us = {name: self._empty_since_us.get(name, now_us) for name in empty}
-        known |= {name: replace(known[name], appended_us=us) for name, us in self._empty_since_us.items()}
+        empty = [(name, sinces.get(name, "")) for name, seen in known.items() if seen.appended_us is None]
+        self._empty_since_us = {one: self._empty_since_us.get(one, now_us) for one in empty}
+        known |= {name: replace(known[name], appended_us=us) for (name, _), us in self._empty_since_us.items()}
         made = {name: [times[one] for one, of in roots.items() if name in of and one in times] for name in feeding}
         found = ((one.name, due_tick(one, known[one.name], now_us, made=made.get(one.name))) for one in declared)
-        due = {name: tick for name, tick in found if tick is not None}
-        layout = self._stores.log.layout
-        return {name: tick for name, tick in due.items() if self._stores.stream_times.tick(name, tick, layout)}
+        due = {name: one for name, one in found if one is not None}
+        tick, layout = self._stores.stream_times.tick, self._stores.log.layout
+        return {name: one for name, one in due.items() if tick(name, one, layout, since=sinces.get(name, ""))}
 
     def _roots(self, streams: Sequence[StreamDeclaration]) -> Mapping[str, frozenset[str]]:
         """Of each derived stream that is fed the posted streams that its events are made from in the end."""

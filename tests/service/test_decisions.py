@@ -19,7 +19,7 @@ from service.registering.constraint_sets import ConstraintSets
 from service.registering.operators import OperatorLibrary
 from service.registering.stream_library import StreamLibrary
 from service.stores.log.deciders import DECIDERS_KEY
-from service.testing import settings_for, stats_row
+from service.testing import as_old_as_the_log, settings_for, stats_row
 from service.upkeep.resharding import match_to_end, reshard
 from shards import LATENESS, WAIT, Observation, ShardState
 from streams import (
@@ -269,6 +269,7 @@ def row(shard, position, lag_s, bound_s=4, number=0):
 
 @pytest.fixture
 def decisions(orders, clock):
+    as_old_as_the_log(orders.client, "orders")
     return Decisions(orders.deciders, clock)
 
 

@@ -4,7 +4,7 @@ import structlog
 
 from service import AlertSink, WebhookDraft, WebhookLibrary
 from service.stores import PatternDraft, RegisteredWebhook
-from service.testing import sink_row, stats_row
+from service.testing import as_old_as_the_log, sink_row, stats_row
 from streams import EventBatch, PatternOn, StreamDeclaration, decode_control
 
 pytestmark = pytest.mark.redis
@@ -239,6 +239,7 @@ DERIVED_BATCH = [
 
 def test_derived_events_are_listed_delivered_and_appended_once_and_time_follows(stores, settings, clock):
     stores.registry.declare_stream(StreamDeclaration(name="hints", derived=True))
+    as_old_as_the_log(stores.client, "hints")
     WebhookLibrary(stores, settings, clock).register(WebhookDraft(url="http://127.0.0.1:1/", kinds=("derived",)))
     sink = AlertSink(stores, clock)
     for _ in range(2):
@@ -255,6 +256,7 @@ def test_derived_events_are_listed_delivered_and_appended_once_and_time_follows(
 @pytest.mark.parametrize("step", ["results", "events", "promises", "stats"])
 def test_a_sink_that_fails_anywhere_is_repeated_without_harm(stores, clock, monkeypatch, step):
     stores.registry.declare_stream(StreamDeclaration(name="hints", derived=True))
+    as_old_as_the_log(stores.client, "hints")
     places = {
         "results": (stores.results["derived"], "append"),
         "events": (stores.derived, "append"),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, cast
 
 from service.stores.connection import PREFIX, Client, register
 from service.stores.log.layout import LayoutStore
+from service.stores.log.lives import STREAMS_KEY, since_of
 from service.stores.log.routes import ROUTES_KEY
 from service.stores.records import decode, encode
 from streams import LAYOUT_KEY, ControlRecord, encode_control, log_key
@@ -40,6 +41,7 @@ class DeciderRecord:
         total: The number of its decisions.
         decisions: The newest of them, oldest first.
         stored: As it is stored; empty: it is new.
+        since: When its stream was declared; empty: it is not.
     """
 
     state: Mapping[str, Any] | None = None
@@ -47,6 +49,7 @@ class DeciderRecord:
     total: int = 0
     decisions: Sequence[Decision] = ()
     stored: bytes = b""
+    since: str = ""
 
     def after(self, state: Mapping[str, Any], positions: Mapping[str, str], decided: Decision | None) -> DeciderRecord:
         """The record when it has observed more.
@@ -90,13 +93,15 @@ class DeciderStore:
             RecordFormatError: It is damaged, or a newer release has written it.
             StoreUnavailable: Redis does not answer.
         """
+        since = since_of(self._client, stream)
         stored = cast("bytes | None", self._client.hget(DECIDERS_KEY, _field(stream, name)))
-        return DeciderRecord() if stored is None else _read(stored, stream, name)
+        return replace(DeciderRecord() if stored is None else _read(stored, stream, name), since=since)
 
     def unread(self, stream: str, name: str) -> DeciderRecord:
         """A new record in the place of one that cannot be read."""
+        since = since_of(self._client, stream)
         stored = cast("bytes | None", self._client.hget(DECIDERS_KEY, _field(stream, name)))
-        return DeciderRecord(stored=stored or b"")
+        return DeciderRecord(stored=stored or b"", since=since)
 
     def totals(self, name: str) -> dict[str, int]:
         """The number of decisions of the deciders of a name, by stream."""
@@ -128,11 +133,13 @@ class DeciderStore:
                 deciders=DECIDERS_KEY,
                 layout=LAYOUT_KEY,
                 routes=ROUTES_KEY,
+                streams=STREAMS_KEY,
                 shards=[log_key(shard) for shard in range(shards)],
                 field=_field(stream, name),
                 before=before.stored,
                 after=body,
                 stream=stream,
+                since=before.since,
                 kind="" if record is None else record.KIND.value,
                 body=b"" if record is None else encode_control(record),
                 shard_count=shards,

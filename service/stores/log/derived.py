@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, TypeAlias, cast
 
+import numpy as np
 import orjson
 
 from service.stores.connection import Client, register
 from service.stores.log.backlog import APPENDED_KEY, MATCHED_KEY
 from service.stores.log.layout import DERIVED_MARKS_KEY, DERIVED_PROMISES_KEY, LayoutStore
+from service.stores.log.lives import STREAMS_KEY, is_older, since_of
 from service.stores.log.stream_times import STREAM_TIMES_KEY, StreamTimesStore
 from streams import LAYOUT_KEY, EventBatch, Tick, log_key, position_order
 
@@ -33,12 +36,14 @@ class DerivedPart:
         after: Position behind which the shard's range in the micro-batch begins.
         until: Position with which it ends.
         events: In the order of time and id.
+        positions: Of each event the place in the shard's log that brought it; empty: all are of the stream as it is.
     """
 
     shard: int
     after: str
     until: str
     events: EventBatch
+    positions: Sequence[str] = ()
 
 
 class DerivedEventStore:
@@ -59,7 +64,8 @@ class DerivedEventStore:
     def append(self, stream: str, parts: Sequence[DerivedPart]) -> int:
         """Append what is not in the log yet; what an earlier try has appended is passed over.
 
-        So is what is known to be matched: a new checkpoint reads the log again, in other ranges.
+        So is what is known to be matched: a new checkpoint reads the log again, in other ranges. Events that were
+        derived before the stream was declared are left out: they are of another stream that had its name.
 
         Args:
             stream: The derived stream.
@@ -73,17 +79,20 @@ class DerivedEventStore:
         """
         appended = 0
         parts = self._unwritten(parts)
-        while chunk := self._next_chunk(stream, parts):
-            if self._append_chunk(stream, chunk):
+        while (since := since_of(self._client, stream)) and (chunk := self._next_chunk(stream, parts, since)):
+            if self._append_chunk(stream, since, chunk):
                 appended += sum(len(part.events) for part, _ in chunk)
         return appended
 
-    def promise(self, stream: str, by_shard: Mapping[int, int | None]) -> bool:
+    def promise(
+        self, stream: str, by_shard: Mapping[int, int | None], ends: Mapping[int, str] = MappingProxyType({})
+    ) -> bool:
         """Keep what shards promise to a derived stream, and tick it in every shard if its time has come further.
 
         Args:
             stream: The derived stream.
             by_shard: Microseconds; None where the shard promises nothing yet.
+            ends: How far each shard had read its log; one that had not come to the stream as it is promises nothing.
 
         Returns:
             Whether it has.
@@ -91,19 +100,29 @@ class DerivedEventStore:
         Raises:
             LogResharding: The log is being divided anew.
         """
-        told = {_field(stream, shard): "" if time_us is None else time_us for shard, time_us in by_shard.items()}
+        since = since_of(self._client, stream)
+        told = {
+            _field(stream, shard): f"{'' if time_us is None else time_us}@{since}"
+            for shard, time_us in by_shard.items()
+            if since and not (shard in ends and is_older(ends[shard], since))
+        }
+        if not told:
+            return False
         self._client.hset(DERIVED_PROMISES_KEY, mapping=cast(Any, told))
-        promised = self.promises(stream)
+        promised = self._promises(stream, since)
         known = [time_us for time_us in promised if time_us is not None]
         if len(known) < len(promised):
             return False
         tick = Tick(time_us=min(known), cause="events")
-        return self._times.tick(stream, tick, self._layout, token=self._layout.token)
+        return self._times.tick(stream, tick, self._layout, token=self._layout.token, since=since)
 
     def promises(self, stream: str) -> list[int | None]:
         """What each shard promised to a derived stream last; None where it promises nothing yet."""
+        return self._promises(stream, since_of(self._client, stream))
+
+    def _promises(self, stream: str, since: str) -> list[int | None]:
         found = cast("list[bytes | None]", self._client.hmget(DERIVED_PROMISES_KEY, self._fields(stream)))
-        return [int(time_us) if time_us else None for time_us in found]
+        return [_promised((body or b"").decode(), since) for body in found]
 
     def forget(self, stream: str) -> None:
         """Forget the promises to a stream that is deleted; its marks stay, as places of the log never come again."""
@@ -122,8 +141,11 @@ class DerivedEventStore:
             if noted is None or position_order(noted.decode()) < position_order(part.until)
         ]
 
-    def _next_chunk(self, stream: str, parts: Sequence[DerivedPart]) -> list[tuple[DerivedPart, _Move]]:
-        """The next events to be appended, by shard, with how their mark moves; some at a time."""
+    def _next_chunk(self, stream: str, parts: Sequence[DerivedPart], since: str) -> list[tuple[DerivedPart, _Move]]:
+        """The next events to be appended, by shard, with how their mark moves; some at a time.
+
+        Marks count those that are left out, too.
+        """
         if not parts:
             return []
         fields = [_field(stream, part.shard) for part in parts]
@@ -135,12 +157,14 @@ class DerivedEventStore:
             events = part.events.slice(done, min(room, len(part.events) - done))
             if len(events):
                 move = (_field(stream, part.shard), mark, f"{part.after} {done + len(events)}")
-                chunk.append((replace(part, events=events), move))
                 room -= len(events)
+                if any(is_old := [is_older(one, since) for one in part.positions[done : done + len(events)]]):
+                    events = events.take(np.flatnonzero(~np.array(is_old)))
+                chunk.append((replace(part, events=events), move))
         return chunk
 
-    def _append_chunk(self, stream: str, chunk: Sequence[tuple[DerivedPart, _Move]]) -> bool:
-        """Append one chunk, unless its marks have moved since they were read."""
+    def _append_chunk(self, stream: str, since: str, chunk: Sequence[tuple[DerivedPart, _Move]]) -> bool:
+        """Append one chunk, unless its marks have moved since they were read, or the stream is another one."""
         shards = self._layout.known().shards
         batch = EventBatch.joined([part.events for part, _ in chunk])
         by_shard = batch.split_by_shard(shards)
@@ -149,10 +173,12 @@ class DerivedEventStore:
             appended=APPENDED_KEY,
             times=STREAM_TIMES_KEY,
             layout=LAYOUT_KEY,
+            streams=STREAMS_KEY,
             shards=[log_key(shard) for shard in by_shard],
             moves=orjson.dumps([move for _, move in chunk]),
             stream=stream,
-            newest_us=int(batch.time_us.max()),
+            since=since,
+            newest_us=int(batch.time_us.max()) if len(batch) else b"",
             shard_count=shards,
             token=self._layout.token,
             parts=[value for events in by_shard.values() for value in (events.to_bytes(), len(events))],
@@ -173,3 +199,9 @@ def _done(mark: str, part: DerivedPart) -> int:
 
 def _field(stream: str, shard: int) -> str:
     return f"{shard}:{stream}"
+
+
+def _promised(text: str, since: str) -> int | None:
+    """What a shard promised to a stream that was declared then; older releases did not note when it was."""
+    time_us, _, life = text.partition("@")
+    return int(time_us) if time_us and life in ("", since) else None

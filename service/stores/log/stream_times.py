@@ -7,10 +7,12 @@ from typing import Any, cast
 
 from service.stores.connection import PREFIX, Client, register
 from service.stores.log.layout import LayoutStore
+from service.stores.log.lives import STREAMS_KEY, sinces
 from service.stores.log.routes import ROUTES_KEY
 from streams import LAYOUT_KEY, Tick, encode_control, log_key
 
 STREAM_TIMES_KEY = PREFIX + "stream-times"
+ANY_LIFE = "*"
 
 _NEWEST, _APPENDED, _TICKED = _PARTS = (":newest", ":appended", ":ticked")
 
@@ -39,6 +41,7 @@ class StreamTimesStore:
     """Times by stream."""
 
     def __init__(self, client: Client) -> None:
+        self._client = client
         self._read = register(client, "log/read_times")
         self._tick = register(client, "log/tick")
 
@@ -58,7 +61,11 @@ class StreamTimesStore:
         }
         return int(seconds) * 1_000_000 + int(micros), found
 
-    def tick(self, stream: str, tick: Tick, layout: LayoutStore, *, token: str = "") -> bool:
+    def sinces(self) -> dict[str, str]:
+        """When each stream was declared; to be read before its times."""
+        return sinces(self._client)
+
+    def tick(self, stream: str, tick: Tick, layout: LayoutStore, *, token: str = "", since: str = ANY_LIFE) -> bool:
         """Append a tick to every shard; nothing happens unless it is newer than the last one.
 
         Args:
@@ -66,6 +73,7 @@ class StreamTimesStore:
             tick: What is appended.
             layout: How the log is divided.
             token: Of a caller that holds the log itself.
+            since: When the stream was declared that the tick is of; another of its name is not ticked.
 
         Returns:
             Whether it was.
@@ -79,9 +87,11 @@ class StreamTimesStore:
                 times=STREAM_TIMES_KEY,
                 layout=LAYOUT_KEY,
                 routes=ROUTES_KEY,
+                streams=STREAMS_KEY,
                 shards=[log_key(shard) for shard in range(shards)],
                 stream=stream,
                 time_us=tick.time_us,
+                since=since,
                 kind=Tick.KIND.value,
                 body=encode_control(tick),
                 shard_count=shards,

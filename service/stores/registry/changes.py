@@ -14,10 +14,10 @@ from typing import Any, TypeAlias, cast
 from service.errors import RegistryContended, UnknownStream
 from service.stores.connection import PREFIX, Client, register
 from service.stores.log.event_log import EventLog
+from service.stores.log.lives import STREAMS_KEY
 from service.stores.log.routes import ROUTES_KEY, require_there, users_key
 from streams import LAYOUT_KEY, ControlRecord, encode_control, log_key
 
-STREAMS_KEY = PREFIX + "streams"
 CONSTRAINTS_KEY = PREFIX + "constraints"
 CONSTRAINT_VERSIONS_KEY = PREFIX + "constraint-versions"
 

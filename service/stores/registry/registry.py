@@ -14,11 +14,11 @@ from service.errors import StreamExists, UnknownConstraints, UnknownStream
 from service.stores.conditions import ANY, Condition
 from service.stores.connection import Client
 from service.stores.log.event_log import EventLog
+from service.stores.log.lives import STREAMS_KEY
 from service.stores.records import decode, encode
 from service.stores.registry.changes import (
     CONSTRAINT_VERSIONS_KEY,
     CONSTRAINTS_KEY,
-    STREAMS_KEY,
     Change,
     RecordBook,
     StreamBook,

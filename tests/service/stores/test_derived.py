@@ -7,7 +7,9 @@ import pytest
 
 from service import LogResharding, build_stores
 from service.stores import DerivedPart
+from service.stores.conditions import ANY
 from service.stores.log import derived
+from service.stores.log.lives import STREAMS_KEY
 from service.testing import stats_row
 from streams import LAYOUT_KEY, Event, EventBatch, RecordKind, StreamDeclaration
 
@@ -123,3 +125,40 @@ def test_only_the_process_that_holds_the_log_appends_while_it_is_divided(stores,
     with pytest.raises(LogResharding):
         late.derived.append("late", [part(0, "6-0", 2)])
     assert found(stores) == ["0-1"]
+
+
+def declared_again(stores, client):
+    """The stream is removed and declared again; returns a time of the log after that."""
+    stores.registry.removal.remove("late", ANY, is_cascading=True)
+    stores.registry.declare_stream(StreamDeclaration(name="late", derived=True))
+    return stores.registry.since_ms("late")
+
+
+def test_events_and_promises_of_a_stream_that_was_removed_are_of_no_later_one_of_its_name(stores, client):
+    born = declared_again(stores, client)
+    old, new = f"{born - 1}-0", f"{born + 1}-0"
+    both = replace(part(0, f"{born - 9}-0", 1, 2, 3), until=new, positions=(old, new, old))
+    assert stores.derived.append("late", [both]) == 1
+    assert stores.derived.append("late", [both]) == 0, "marks count what is left out"
+    assert found(stores) == ["0-2"]
+    assert stores.derived.append("late", [replace(part(1, "5-0", 4), until=old, positions=(old,))]) == 0
+    shards = range(stores.log.shards())
+    assert not stores.derived.promise("late", dict.fromkeys(shards, 99), dict.fromkeys(shards, old))
+    assert stores.derived.promises("late") == [None] * len(shards)
+    assert stores.derived.promise("late", dict.fromkeys(shards, 5), dict.fromkeys(shards, new))
+    assert [time for _, time in ticks(stores)] == [5]
+
+
+def test_promises_that_are_kept_while_a_stream_is_declared_again_are_not_believed(stores, client, monkeypatch):
+    shards = range(stores.log.shards())
+    tick = stores.stream_times.tick
+
+    def late(*given, **named):
+        declared_again(stores, client)
+        return tick(*given, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stores.stream_times, "tick", late)
+        client.hset(STREAMS_KEY, "late", client.hget(STREAMS_KEY, "late").replace(b'"since_ms":1', b'"since_ms":'))
+        assert not stores.derived.promise("late", dict.fromkeys(shards, 99))
+    assert (ticks(stores), stores.derived.promises("late")) == ([], [None] * len(shards))

@@ -17,15 +17,24 @@ def run(client):
 
 def test_log_append_derived(run, client):
     def append(before, after, **given):
-        keys = {"marks": "marks", "appended": "appended", "times": "times", "layout": "layout"}
+        keys = {"marks": "marks", "appended": "appended", "times": "times", "layout": "layout", "streams": "streams"}
         usual: dict[str, Any] = {
             "moves": orjson.dumps(
                 [["0:s", before, after], ["3:s", "", "x"]] if not before else [["0:s", before, after]]
             )
         }
-        usual |= {"stream": "s", "newest_us": 5, "shard_count": 2, "token": "", "parts": [b"\x00one", 2, b"two", 3]}
+        usual |= {
+            "stream": "s",
+            "since": "7",
+            "newest_us": 5,
+            "shard_count": 2,
+            "token": "",
+            "parts": [b"\x00one", 2, b"two", 3],
+        }
         return run("log/append_derived", **keys, shards=["log:0", "log:1"], **{**usual, **given})
 
+    assert append("", "1-0 5") == 0
+    client.hset("streams", "s", '{"format":1,"since_ms":7}')
     assert [append("", "1-0 5"), append("", "1-0 5"), append("1-0 4", "1-0 9")] == [1, 0, 0]
     assert client.hgetall("marks") == {b"0:s": b"1-0 5", b"3:s": b"x"}
     ((_, fields),) = client.xrange("log:0")

@@ -13,8 +13,9 @@ from service.errors import (
 )
 from service.stores import PatternDraft, Registry
 from service.stores.connection import PREFIX
+from service.stores.log.lives import STREAMS_KEY
 from service.stores.log.routes import ROUTES_KEY
-from service.stores.registry.changes import CONSTRAINT_VERSIONS_KEY, STREAMS_KEY, RecordBook
+from service.stores.registry.changes import CONSTRAINT_VERSIONS_KEY, RecordBook
 from service.testing import put_constraints
 from streams import FieldMapping, PatternOn, StreamDeclaration, decode_control
 

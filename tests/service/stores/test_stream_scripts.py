@@ -97,9 +97,13 @@ def test_log_append_control(run, client):
 def test_log_decide(run, client):
     def decide(before, after, kind="lateness", shard_count=2):
         given = {"field": "s lateness", "before": before, "after": after, "stream": "s", "kind": kind, "body": "b"}
-        keys = {"deciders": "deciders", "layout": "layout", "routes": "routes", "shards": ["log:0", "log:1"]}
+        given["since"] = "7"
+        keys = {"deciders": "deciders", "layout": "layout", "routes": "routes", "streams": "streams"}
+        keys["shards"] = ["log:0", "log:1"]
         return run("log/decide", **keys, **given, shard_count=shard_count)
 
+    assert decide("", "1") == b"gone", "the stream is not the one that was read"
+    client.hset("streams", "s", '{"since_ms":7}')
     assert [decide("", "1", kind=""), decide("", "2"), decide("1", "2"), decide("1", "2")] == [1, 0, 1, 1]
     assert client.hgetall("deciders") == {b"s lateness": b"2"}
     said = {b"kind": b"lateness", b"stream": b"s", b"body": b"b"}
@@ -114,10 +118,11 @@ def test_log_decide(run, client):
 
 
 def test_log_tick(run, client):
-    def tick(time_us, shard_count=1, token=""):
+    def tick(time_us, shard_count=1, token="", **others):
         given = {"stream": "s", "time_us": time_us, "kind": "tick", "body": "b", "shard_count": shard_count}
         given["token"] = token
-        return run("log/tick", times="times", layout="layout", routes="routes", shards=["log:0"], **given)
+        keys = {"times": "times", "layout": "layout", "routes": "routes", "streams": "streams"}
+        return run("log/tick", **keys, shards=["log:0"], **{"since": "*", **given, **others})
 
     assert [tick(5), tick(5), tick(4), tick(6)] == [1, 0, 0, 1]
     assert client.hgetall("times") == {b"s:ticked": b"6"}
@@ -125,6 +130,8 @@ def test_log_tick(run, client):
     client.hset("routes", "s", "-")
     assert tick(7) == 0
     client.delete("routes")
+    client.hset("streams", "s", '{"since_ms":8,"declaration":{"description":"since_ms"}}')
+    assert [tick(7, since="7"), tick(7, since="")] == [0, 0], "it is of a stream that was removed"
     client.hset("layout", "shards", 1)
     assert tick(7, shard_count=2) == b"moved"
     client.hset("layout", "resharding", "mine")

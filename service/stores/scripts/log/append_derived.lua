@@ -1,12 +1,14 @@
---! uses: counting, timing, fitting
---! keys: marks, appended, times, layout, shards*
---! args: moves, stream, newest_us, shard_count, token, parts*
+--! uses: counting, timing, fitting, living
+--! keys: marks, appended, times, layout, streams, shards*
+--! args: moves, stream, since, newest_us, shard_count, token, parts*
 -- Appends events of a derived stream and moves the marks of the shards that they come from, all or nothing. ``moves``: a
 -- JSON list that has of each mark its field, what it must be ('': there is none) and what it is then. ``token``: of a
 -- caller that holds the log itself ('': none). ``parts`` has of each shard the body and the number of its events. They
--- count in the backlog and are never refused. Returns 1; 0: a mark is elsewhere; or what ``misfit`` says.
+-- count in the backlog and are never refused. ``since``: when the stream was declared. ``newest_us`` '': no events, only the
+-- marks move. Returns 1; 0: a mark is elsewhere, or the stream is another one; or what ``misfit`` says.
 local unfit = misfit(layout, shard_count, token)
 if unfit then return unfit end
+if since ~= since_of(streams, stream) then return 0 end
 local moved = cjson.decode(moves)
 for _, move in ipairs(moved) do
   if (redis.call('HGET', marks, move[1]) or '') ~= move[2] then return 0 end
@@ -17,5 +19,5 @@ for i, shard in ipairs(shards) do
   local upto = counted(appended, string.match(shard, '%d+$'), tonumber(count), #body)
   redis.call('XADD', shard, '*', 'kind', 'events', 'stream', stream, 'body', body, 'upto', upto)
 end
-timed(times, stream, newest_us)
+if newest_us ~= '' then timed(times, stream, newest_us) end
 return 1

@@ -1,15 +1,16 @@
---! uses: fitting, leaving
---! keys: deciders, layout, routes, shards*
---! args: field, before, after, stream, kind, body, shard_count
+--! uses: fitting, leaving, living
+--! keys: deciders, layout, routes, streams, shards*
+--! args: field, before, after, stream, since, kind, body, shard_count
 -- Puts the record of a decider in the place of the one that was read, and appends the control record that it decided on
 -- to every shard (``kind`` '': none). Returns 1, also where the record is there already: the reply was lost, and the
--- script is sent again; 0: another writer came first; 'gone' where the stream was removed; or what ``misfit`` says.
+-- script is sent again; 0: another writer came first; 'gone' where the stream was removed, or is not the one that was
+-- declared at ``since``; or what ``misfit`` says.
 local current = redis.call('HGET', deciders, field) or ''
 if current == after then return 1 end
 if current ~= before then return 0 end
 local unfit = misfit(layout, shard_count)
 if unfit then return unfit end
-if is_gone(routes, stream) then return 'gone' end
+if is_gone(routes, stream) or since ~= since_of(streams, stream) then return 'gone' end
 redis.call('HSET', deciders, field, after)
 if kind ~= '' then
   for _, shard in ipairs(shards) do

@@ -1,10 +1,12 @@
---! uses: fitting, leaving
---! keys: times, layout, routes, shards*
---! args: stream, time_us, kind, body, shard_count, token
--- Appends a tick to every shard, unless the last one of the stream is as new, or the stream was removed (0). Or what
--- ``misfit`` says. ``token``: of a caller that holds the log itself ('': none).
+--! uses: fitting, leaving, living
+--! keys: times, layout, routes, streams, shards*
+--! args: stream, time_us, since, kind, body, shard_count, token
+-- Appends a tick to every shard, unless the last one of the stream is as new, or the stream was removed (0), also if it
+-- was declared again: ``since`` is when it was ('*': any). Or what ``misfit`` says. ``token``: of a caller that holds the
+-- log itself ('': none).
 local known = redis.call('HGET', times, stream .. ':ticked')
 if known and tonumber(known) >= tonumber(time_us) or is_gone(routes, stream) then return 0 end
+if since ~= '*' and since ~= since_of(streams, stream) then return 0 end
 local unfit = misfit(layout, shard_count, token)
 if unfit then return unfit end
 redis.call('HSET', times, stream .. ':ticked', time_us)

@@ -1,0 +1,31 @@
+"""Since when streams are declared: what is older than that is of another stream that had the name."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from service.stores.connection import PREFIX, Client
+from service.stores.records import decode
+
+STREAMS_KEY = PREFIX + "streams"
+
+
+def since_of(client: Client, stream: str) -> str:
+    """When a stream was declared, as the part ``living`` of the scripts reads it; empty: it is not declared."""
+    body = cast("bytes | None", client.hget(STREAMS_KEY, stream))
+    return "" if body is None else _since(body, stream)
+
+
+def sinces(client: Client) -> dict[str, str]:
+    """``since_of`` of every stream."""
+    found = cast("dict[bytes, bytes]", client.hgetall(STREAMS_KEY))
+    return {stream.decode(): _since(body, stream.decode()) for stream, body in found.items()}
+
+
+def is_older(position: str, since: str) -> bool:
+    """Whether an entry of the log is older than a stream."""
+    return int(position.partition("-")[0]) < int(since or 0)
+
+
+def _since(body: bytes, stream: str) -> str:
+    return str(int(decode(body, f"the stream {stream!r}").get("since_ms", 0)))
