@@ -306,6 +306,21 @@ def test_an_older_version_of_constraints_after_a_newer_one_is_refused():
     assert bodies(rows_of(stream(), older, newer, newer), "dead-letter") == []
 
 
+@pytest.mark.parametrize("is_reloaded", [False, True])
+def test_an_older_version_that_comes_again_is_refused_also_where_it_was_known(is_reloaded):
+    older, newer = (
+        ConstraintsOn(name="orders", version=version, document={"constraints": [{"prior": names}]})
+        for version, names in ((1, ["A", "U"]), (2, ["U", "A"]))
+    )
+    (log,) = log_of((stream(), older, newer, older, [event(1, "A")])).values()
+    state = ShardState(0)
+    assert state.apply(log[:3]) == []
+    if is_reloaded:
+        state = ShardState.load(state.dump())
+    (letter,) = bodies(state.apply(log), "dead-letter")
+    assert "version 1 of stream 'orders' comes after version 2" in letter["reason"]
+
+
 @pytest.mark.parametrize("member", ["key", "keys", "ties"])
 def test_what_decides_how_events_are_read_cannot_change(member):
     changes = {"key": "data.x", "keys": {"c": "data.c"}, "ties": "simultaneous"}
