@@ -427,7 +427,7 @@ def divided(inline: InlineShards) -> InlineShards:
     parts = InlineShards(3)
     parts.states[:] = [ShardState.load(part.dump()) for part in inline.states[0].split(1, 3)]
     parts._appended = inline._appended * 3
-    parts._newest_us, parts._promised = inline._newest_us, inline._promised
+    parts._newest_us, parts._promised, parts._fed = inline._newest_us, inline._promised, inline._fed
     return parts
 
 

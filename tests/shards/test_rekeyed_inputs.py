@@ -109,9 +109,9 @@ def histories(draw: st.DrawFn) -> list[tuple[str, Event]]:
         st.lists(
             st.tuples(
                 st.sampled_from("ab"),
-                st.integers(0, 2),
-                st.integers(0, 1),
-                st.sampled_from("kl"),
+                st.sampled_from([0, 0, 1, 2]),
+                st.sampled_from([0, 0, 0, 1]),
+                st.sampled_from("kkkl"),
                 st.sampled_from(["T", "T", "T", "Last"]),
             ),
             max_size=16,
@@ -150,6 +150,26 @@ def test_a_rekeyed_input_finds_what_one_with_the_correlation_key_finds(
     found = pairs_of([*rows, *inline.finish()])
     timeless = "emit" in document  # totals of open keys have the time to which their shard has come
     assert sorted(pair[timeless:] for pair in found) == sorted(pair[timeless:] for pair in expected)
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_events_of_one_time_are_joined_as_they_came(shards: int) -> None:
+    inputs = [
+        {"stream": "a", "key": "data.order", "window": "3 s", "closed_by": {"type": "Last"}},
+        {"stream": "b", "key": "data.order", "window": "3 s"},
+    ]
+    document = {"name": NAME, "inputs": inputs, "return": {"first": "first(a.id)", "last": "last(a.id)"}}
+    inline = begun(
+        {**document, "emit": "on_close", "outer": ["b"]}, [StreamDeclaration(name=name) for name in "ab"], shards
+    )
+    names = ["a5", "a9", "a0", "a7", "a2"]
+    inline.feed("a", EventBatch.from_events([made(name, 1) for name in names[:2]]))
+    last = made("a4", 1, event_type="Last")
+    inline.feed("a", EventBatch.from_events([*(made(name, 1) for name in names[2:]), last, made("a1", 1)]))
+    rows = inline.finish()
+    assert [data for *_, data in pairs_of(rows)] == [b'{"first":"a5","last":"a4"}']
+    (letter,) = [orjson.loads(row.body) for block in rows for row in block if row.kind == "dead-letter"]
+    assert (letter["code"], letter["event_id"]) == ("key-finished", "a1")
 
 
 @pytest.mark.parametrize("shards", [1, 3])

@@ -499,4 +499,5 @@ def _places(batch: EventBatch, marks: NDArray[np.int8]) -> NDArray[np.uint64]:
     """The places of events that change shards: as they came; of those of a derived stream, retractions come last."""
     if batch.arrivals is not None:
         return batch.arrivals.astype(np.uint64)
-    return (marks == _RETRACTING).astype(np.uint64)
+    is_retraction: NDArray[np.bool_] = marks == _RETRACTING
+    return is_retraction.astype(np.uint64)
