@@ -26,5 +26,5 @@ def keeps_rows(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
 
 
 def _fixed(body: JoinBody) -> object:
-    inputs = [(one.alias, one.stream, one.key, frozenset(one.named_types), one.retractions) for one in body.inputs]
+    inputs = [(one.alias, one.stream, one.key, frozenset(one.types), one.retractions) for one in body.inputs]
     return inputs, body.emit, frozenset(body.outer), body.waits

@@ -44,10 +44,9 @@ class JoinInput:
         stream: Its stream.
         key: Path of the join key, as a stream declares keys; None: the stream's correlation key.
         types: Event types that take part; empty: all.
-        named_types: Those of them that ``type`` names.
         window: Which of its events may still join.
         closings: When a key of it is finished.
-        closing_types: Types of which an event finishes its key; they take part.
+        closing_types: Types of which an event finishes its key; one that does not take part does nothing else.
         retractions: What retractions of a derived stream are: they take events out, or are events like others.
         retractions_us: For how long events can be retracted, where its window is not longer.
         waits: Its keys are whole numbers that rise roughly, and are finished by what is measured (``wait: auto``).
@@ -57,7 +56,6 @@ class JoinInput:
     stream: str
     key: str | None
     types: tuple[str, ...]
-    named_types: tuple[str, ...]
     window: Window
     closings: frozenset[Closing]
     closing_types: frozenset[str]
@@ -199,8 +197,7 @@ def _input(value: object, number: int, usual: Window) -> JoinInput:
         alias=alias,
         stream=stream,
         key=_text(value, "key") if "key" in value else None,
-        types=(*names, *sorted(closing_types.difference(names))) if names else (),
-        named_types=names,
+        types=names,
         window=_window(value["window"], f"{place}.window") if "window" in value else usual,
         closings=kinds,
         closing_types=closing_types,

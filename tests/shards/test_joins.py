@@ -5,6 +5,7 @@ from itertools import product
 from typing import Any
 
 import orjson
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -269,3 +270,37 @@ def test_cuts_between_events_that_may_be_late_change_nothing(made, cuts, is_in_o
     steps = [(name, abs(step) if is_in_order else step, key, value) for name, step, key, value in made]
     all_of_them = [(name, replace(event, time_us=event.time_us + 100)) for name, event in fed(steps)]
     assert settled(all_of_them, cuts)[0] == settled(all_of_them, set())[0] == settled(all_of_them, set(range(30)))[0]
+
+
+MARKED = {
+    "name": "marked",
+    "inputs": [
+        {"stream": "orders", "as": "o", "type": "Order", "closed_by": {"type": "End"}},
+        {"stream": "payments", "as": "p", "type": "Part", "window": "1 h", "closed_by": {"type": "Last"}},
+    ],
+    "return": {"order": "id(o)", "payment": "id(p)"},
+}
+
+
+@pytest.mark.parametrize("key", [None, "data.order"])
+@pytest.mark.parametrize("emit", ["each", "on_close"])
+def test_an_event_of_a_closing_type_that_takes_no_part_only_finishes_its_key(key, emit):
+    document: Any = {**MARKED, "emit": emit}
+    if key is not None:
+        document["inputs"] = [{**one, "key": key} for one in MARKED["inputs"]]
+    if emit == "on_close":
+        document["return"] = {"orders": "count(o)", "payments": "count(p)"}
+    kinds = ["Order", "Part", "Last", "Part", "End", "Order"]
+    made = [
+        (
+            "orders" if kind in ("Order", "End") else "payments",
+            Event(id=f"e{place}", type=kind, time_us=place, key="a", data={"order": "a"}),
+        )
+        for place, kind in enumerate(kinds)
+    ]
+    run = started(2, document)
+    rows = pushed(run, made, {1, 3})
+    joined = [orjson.loads(data) for _, data in found(rows, "marked")]
+    bodies = [orjson.loads(row.body) for block in rows for row in block if row.kind == "dead-letter"]
+    assert [one["event_id"] for one in bodies] == ["e3"]  # the second Order begins a key anew
+    assert joined == ([{"order": "e0", "payment": "e1"}] if emit == "each" else [{"orders": 1, "payments": 1}])
