@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from joins import JoinRefused, keeps_rows, read_join
@@ -18,6 +18,7 @@ from streams import Event, EventBatch, OperatorOn, Tick, format_time
 from tests.shards.test_random_joins import (
     FAR_US,
     IDLE,
+    IDLE_US,
     NAME,
     RANGE,
     RETRACTED,
@@ -114,11 +115,15 @@ def read_both(
             return naive, before, left_out
 
 
-def change(inline: InlineShards, document: Mapping[str, Any]) -> None:
-    """Let every shard go on as another version, as the registry says it."""
-    join = KIND.read(document, SEEN.__getitem__)
+def change(inline: InlineShards, document: Mapping[str, Any], *, is_cut: bool = False) -> list[RowBlock]:
+    """Let every shard go on as another version, as the registry says it; ``is_cut``: saved and loaded in between."""
+    join, rows = KIND.read(document, SEEN.__getitem__), list[RowBlock]()
     for one in (join, *KIND.parts(join, SEEN.__getitem__)):
         inline.say(one.inputs[0].stream, OperatorOn(replace(one, version=2), "keep"))
+        if is_cut:
+            rows += inline.settle()
+            reloaded(inline)
+    return rows
 
 
 def reloaded(inline: InlineShards) -> None:
@@ -153,7 +158,7 @@ def run_both(
             if is_rekeyed or 0 in cuts:  # what goes through the log has to have arrived
                 rows += inline.settle()
                 reloaded(inline)
-            change(inline, documents[1])
+            rows += change(inline, documents[1], is_cut=0 in cuts)
             is_changed = True
         fed(inline, stream, event, documents)
         if number in cuts:
@@ -183,7 +188,35 @@ def found_in(rows: Sequence[RowBlock]) -> tuple[list[Said], list[Said]]:
     )
 
 
+TAKES_TURNS: dict[str, Any] = {
+    "name": NAME,
+    "inputs": [
+        {"stream": "payments", "as": "i0", "closed_by": ["end"], "window": "none"},
+        {"stream": "payments", "as": "i1", "closed_by": [], "window": "none"},
+    ],
+    "return": {"r0": "id(i0)", "r1": "id(i1)"},
+    "outer": [],
+    "memory": {"rows": 1, "spill": True},
+}
+"""One input is finished with its traces before the change, and the other one from then on."""
+HAS_TAKEN: dict[str, Any] = {
+    **TAKES_TURNS,
+    "inputs": [
+        {**TAKES_TURNS["inputs"][0], "closed_by": []},
+        {**TAKES_TURNS["inputs"][1], "closed_by": ["unique", "end"]},
+    ],
+    "return": {"now_r0": "id(i0)", "now_r1": "id(i1)"},
+    "type": CHANGED,
+}
+IDLE_EVENTS = [
+    ("payments", Event(id="e07", type="A", time_us=1, key="1", data={"order": "1"})),
+    ("payments", Event(id="e11", type="A", time_us=1 + IDLE_US, key="1", data={"order": "1"})),
+]
+
+
 @settings(max_examples=150, deadline=None)
+@example((TAKES_TURNS, HAS_TAKEN), IDLE_EVENTS, 2, 1, set())
+@example((TAKES_TURNS, HAS_TAKEN), IDLE_EVENTS, 2, 1, {0})
 @given(changes(), events(), st.integers(1, 30), st.sampled_from([1, 3]), st.sets(st.integers(0, 25), max_size=4))
 def test_a_join_that_changes_goes_on_with_what_it_holds(
     documents: tuple[dict[str, Any], dict[str, Any]],

@@ -218,6 +218,8 @@ class JoinInputHost:
         """Hand events on."""
         if not len(batch):
             return MergedOutput(self.declaration.name)
+        if not self._ends_with_traces:
+            self.idle = None
         times_us = batch.time_us if self.newest_us is None else np.maximum(batch.time_us, self.newest_us)
         now_us = np.maximum.accumulate(times_us)
         if self.idle is not None and len(ended := self._ended(self.idle, batch, times_us)):
@@ -324,16 +326,24 @@ class JoinInputHost:
     def _follow_idle(self, arrays: Mapping[str, NDArray[Any]] | None = None) -> None:
         """Know when traces had their newest event, where an input is finished with its trace and traces may be idle.
 
+        The inputs of a join change one after the other. Where the first one no longer needs the traces, the next one
+        may: they are forgotten with the next event.
+
         Args:
             arrays: What was saved of them; None: what is known.
         """
         idle_us = self.declaration.idle_timeout_us
-        ends = any(body["ends"] and body["path"] is None for _, body in self.running.values())
         if arrays is None:
             arrays = {} if self.idle is None else self.idle.dump_arrays()
-        self.idle = None if idle_us is None or not ends else IdleTraces(idle_us)
+        is_known = bool(arrays) or self._ends_with_traces
+        self.idle = IdleTraces(idle_us) if idle_us is not None and is_known else None
         if self.idle is not None and arrays:
             self.idle.load_arrays(arrays)
+
+    @property
+    def _ends_with_traces(self) -> bool:
+        """Whether an input is finished with the traces of the stream."""
+        return any(body["ends"] and body["path"] is None for _, body in self.running.values())
 
     def _ended(self, idle: IdleTraces, batch: EventBatch, times_us: NDArray[np.int64]) -> EndedTraces:
         """The traces that are idle for too long before some events."""
