@@ -11,7 +11,7 @@ from joins.document import JoinBody, JoinInput, read_join
 from joins.errors import JoinError, JoinRefused, JoinStateError
 from joins.exercises import JOIN_EXERCISE
 from joins.explaining import explain
-from joins.figures import FIGURE, figures
+from joins.figures import FIGURE, figures, without_keys
 from joins.items import Cause, Item, ItemColumns, JoinedColumns, Why
 from joins.merging import (
     AGAIN,
@@ -21,6 +21,7 @@ from joins.merging import (
     RANGE,
     RETRACTED,
     REVOCABLE,
+    UNKEYED,
     attributes_of,
     finished_range,
     merged_data,
@@ -46,6 +47,7 @@ __all__ = [
     "RANGE",
     "RETRACTED",
     "REVOCABLE",
+    "UNKEYED",
     "Broken",
     "Cause",
     "Item",
@@ -77,4 +79,5 @@ __all__ = [
     "value_at",
     "waiting_inputs",
     "waiting_sentences",
+    "without_keys",
 ]

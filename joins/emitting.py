@@ -36,7 +36,7 @@ from streams import (
 
 _ID_LENGTH = 32
 _WINDOW, _FINISHED, _END = "window", "finished", "end_of_input"  # what decides that an event is absent
-_TAKEN_BACK = "retracted"  # so does this
+_TAKEN_BACK, _NO_KEY = "retracted", "no_key"  # so do these
 
 
 class MemberEvents:
@@ -176,7 +176,7 @@ class DerivedEvents:
         what: list[Texts] = []
         for alias, some in events.items():
             what += [f'{"," if what else "["}[{json_text(alias)},"', some.ids, '"]']
-        whys = [f'"{word}"' for word in ("", _WINDOW, _END if is_over else _FINISHED, _TAKEN_BACK)]
+        whys = [f'"{word}"' for word in ("", _WINDOW, _END if is_over else _FINISHED, _TAKEN_BACK, _NO_KEY)]
 
         def text(column: Column) -> Texts:
             if column.function == "decided_by" and column.alias not in events and self._is_of_many:

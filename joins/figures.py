@@ -13,6 +13,7 @@ from typing import TypeAlias
 from joins.costs import stay_case
 from joins.costs.observing import StateObserver
 from joins.document import JoinBody
+from joins.unkeyed import COUNT, lone_inputs
 
 FIGURE = ":"
 """Stands in the names of these numbers, between the alias and what they are of, and in no others."""
@@ -47,8 +48,21 @@ def numbers_of(body: JoinBody, observer: StateObserver, stored: list[int]) -> di
 
 
 def figures(body: JoinBody, sums: _Sums) -> list[str]:
-    """A sentence for each input of which enough is known."""
-    return [sentence for number in range(len(body.inputs)) for sentence in _of_input(body, number, sums)]
+    """A sentence for each input of which enough is known, and for each that had events without a usable key."""
+    return [
+        *(sentence for number in range(len(body.inputs)) for sentence in _of_input(body, number, sums)),
+        *without_keys(body, sums),
+    ]
+
+
+def without_keys(body: JoinBody, sums: _Sums) -> list[str]:
+    """A sentence for each input that had events without a usable key."""
+    return [
+        f"{one.alias}: events without a usable key: {sums[name]:,}. A key is a text that is not empty or a whole "
+        f"number, at {one.key}; others join nothing{', and are reported alone' if is_lone else ''}."
+        for one, is_lone in zip(body.inputs, lone_inputs(body).tolist(), strict=True)
+        if sums.get(name := f"{one.alias}{FIGURE}{COUNT}")
+    ]
 
 
 def _of_input(body: JoinBody, number: int, sums: _Sums) -> Iterator[str]:

@@ -38,6 +38,7 @@ class Why(IntEnum):
     BY_WINDOW = tables.BY_WINDOW
     BY_CLOSING = tables.BY_CLOSING
     BY_RETRACTION = 3
+    NO_KEY = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +47,10 @@ class ItemColumns:
 
     Attributes:
         kinds: uint8 ``Item``. ``EVENT``: an event of a key. ``CLOSING``: no more events of the key come on the input.
-            ``PLACE``: an event without a key. ``TIME``: time has come that far. ``REMINDER``: as ``CLOSING``, of a key
-            in a range that was closed before, which may be known.
+            ``PLACE``: an event that joins nothing. ``TIME``: time has come that far. ``REMINDER``: as ``CLOSING``, of
+            a key in a range that was closed before, which may be known.
         inputs: uint8 numbers of inputs; 0 for times.
-        keys: uint64 hashed keys; 0 for places and times.
+        keys: uint64 hashed keys; 0 for times, and for places of events of keys that ranges have finished.
         times_us: int64; one that is older than an item before it counts as that time.
     """
 
@@ -146,6 +147,18 @@ Part: TypeAlias = tuple[NDArray[np.intp], Item, NDArray[np.uint64], NDArray[np.u
 def are_events(items: ItemColumns) -> NDArray[np.bool_]:
     """Which items are events, those included that contradict a range."""
     found: NDArray[np.bool_] = (items.kinds == Item.EVENT) | (items.kinds == Item.PLACE)
+    return found
+
+
+def are_late(items: ItemColumns) -> NDArray[np.bool_]:
+    """Which items are events that contradict a range."""
+    found: NDArray[np.bool_] = (items.kinds == Item.PLACE) & (items.keys == 0)
+    return found
+
+
+def are_unkeyed(items: ItemColumns) -> NDArray[np.bool_]:
+    """Which items are events without a usable key."""
+    found: NDArray[np.bool_] = (items.kinds == Item.PLACE) & (items.keys != 0)
     return found
 
 

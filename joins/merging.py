@@ -45,8 +45,10 @@ RETRACTED = ".retracted"
 """Behind the type of an event that takes another one back, and behind the alias of such an event."""
 REVOCABLE = ".revocable"
 """Behind the alias of an event that may be taken back."""
+UNKEYED = ".unkeyed"
+"""Behind the alias of an event that has no usable key where its input is re-keyed: it has a key of its own."""
 
-MARKS = ("", LAST, CLOSED, RANGE, AGAIN, RETRACTED, REVOCABLE, REVOCABLE + LAST)
+MARKS = ("", LAST, CLOSED, RANGE, AGAIN, RETRACTED, REVOCABLE, REVOCABLE + LAST, UNKEYED)
 """All of them, by number."""
 
 _PLACED = 18  # characters in front of the id

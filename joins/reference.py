@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from joins.items import Item, Why
+from joins.outer.deciding import UNKEYED
 from joins.windows import Window
 
 
@@ -68,6 +69,16 @@ class ReferenceJoin:
         self.windows = windows
         self._settle(Why.BY_WINDOW)
 
+    def take_unkeyed(self, number: int, time_us: int) -> None:
+        """Take in an event without a usable key: it joins nothing, and is reported alone if others may be absent."""
+        self.push(Item.TIME, 0, 0, time_us)
+        sequence = len(self._events)
+        self._take(number, None)
+        if self._may_be_alone(number):
+            alone = (sequence if one == number else UNKEYED for one in range(len(self.windows)))
+            self.results.append((self._now_us, tuple(alone)))
+            self.whys.append(Why.NO_KEY)
+
     def retract(self, sequence: int) -> None:
         """Take an event out that joined, or could have: what contains it is taken back.
 
@@ -90,6 +101,10 @@ class ReferenceJoin:
     def held(self) -> set[int]:
         """Sequence numbers of the events that may still join."""
         return {event.sequence for event in self._taken if self._may_join(event)}
+
+    def _may_be_alone(self, number: int) -> bool:
+        """Whether an event of an input may be a combination alone."""
+        return number in self.outer
 
     def _take(self, number: int, key: int | None) -> None:
         mine = [event for event in self._events if event.number == number]

@@ -17,16 +17,17 @@ from joins.costs.observing import StateObserver
 from joins.document import JoinBody
 from joins.emitting import DerivedEvents
 from joins.errors import JoinStateError
-from joins.figures import numbers_of
+from joins.figures import FIGURE, numbers_of
 from joins.finished_ranges import FinishedRanges
 from joins.held_events import HeldEvents
-from joins.items import Item, ItemColumns, JoinedColumns, are_events, reminders
-from joins.merging import AGAIN, CLOSED, LAST, MARKS, RANGE, RETRACTED, REVOCABLE, original_of
+from joins.items import Item, ItemColumns, JoinedColumns, are_events, are_late, are_unkeyed, reminders
+from joins.merging import AGAIN, CLOSED, LAST, MARKS, RANGE, RETRACTED, REVOCABLE, UNKEYED, original_of
 from joins.outer import decided_by_the_end
 from joins.outputs import Broken, JoinOutput, joined_outputs, with_ends
 from joins.paging import Pager
 from joins.retracting import KnownBeside, Retractions
 from joins.totalling import KeyTotals
+from joins.unkeyed import COUNT, lone_inputs, with_lone
 from joins.waiting import Arrivals
 from joins.windowed import WindowJoin
 from streams import EventBatch, KeyRange, SpilledFiles, texts_of
@@ -65,6 +66,8 @@ class JoinRun:
         self._may_have_ranges = any(one.finishes_ranges for one in body.inputs)
         self._arrivals = Arrivals(len(body.inputs))
         self._broken = 0  # events of keys that their input had finished by ranges
+        self._unkeyed = np.zeros(len(body.inputs), np.int64)  # events without a usable key
+        self._is_lone = lone_inputs(body)
         self._most_over = _FEW
         self._numbers = {
             f"{one.alias}{mark}": (number, mark) for number, one in enumerate(body.inputs) for mark in MARKS
@@ -114,6 +117,8 @@ class JoinRun:
         counts = {**asdict(self._join.stats), "open_totals": len(self._totals.open), **figures}
         counts |= {} if self._retractions is None else self._retractions.ledger.counts()
         counts["violations"] += self._broken
+        for one, unkeyed in zip(self.body.inputs, self._unkeyed.tolist(), strict=True):
+            counts |= {f"{one.alias}{FIGURE}{COUNT}": unkeyed} if unkeyed else {}
         if self.body.waits:
             counts |= self._arrivals.measures(self.body, self._join.stored_by_input)
         if self._pager is not None:
@@ -251,8 +256,10 @@ class JoinRun:
         taken = rows[is_event]
         self._held.add(first + np.arange(len(taken)), batch if len(taken) == len(batch) else batch.take(taken))
         found = self._join.push(items)
+        self._unkeyed += np.bincount(items.inputs[are_unkeyed(items)], minlength=len(self._unkeyed))
+        found = with_lone(found, items, self._is_lone, first, came_us)
         if self._retractions is not None:
-            by_range = np.flatnonzero(items.kinds == Item.PLACE)
+            by_range = np.flatnonzero(are_late(items))
             broken = (np.cumsum(is_event) - 1)[np.concatenate([found.violations, by_range])]
             self._retractions.note_events(batch, taken, first, set(broken.tolist()), came_us)
         return self._output(found, items, first)
@@ -381,6 +388,7 @@ class JoinRun:
             "join": head,
             "newest_keys": [[number, key] for number, key in sorted(self._newest_keys.items())],
             **({"suspended": True} if self.is_suspended else {}),
+            **({"unkeyed": self._unkeyed.tolist()} if self._unkeyed.any() else {}),
         }
         held = self._held.dump(self._beside.needed())
         sections = {f"join/{name}": array for name, array in arrays.items()}
@@ -416,6 +424,7 @@ class JoinRun:
             self._held = HeldEvents.load(_part(sections, "held/"))
             self._newest_keys = dict(head["newest_keys"])
             self.is_suspended = head.get("suspended", False)
+            self._unkeyed = np.array(head.get("unkeyed", self._unkeyed), np.int64)
             self._lost, self._has_said_so = head.get("lost", (None, False))
             if self._pager is not None:
                 self._pager.load(head["spilled"], sections["spilled"])
@@ -441,9 +450,13 @@ class JoinRun:
         """The items of merged events, and of each the row that it is of."""
         known = [self._numbers.get(name, (0, "")) for name in batch.type_names]  # others have no rows here
         inputs = np.array([number for number, _ in known], np.uint8)[batch.type_codes]
-        is_event = np.array([mark != CLOSED for _, mark in known])[batch.type_codes]
+        is_event = np.array([mark not in (CLOSED, UNKEYED) for _, mark in known])[batch.type_codes]
+        is_unkeyed = np.array([mark == UNKEYED for _, mark in known])[batch.type_codes]
         closes = np.array(
-            [mark.endswith((LAST, CLOSED)) or "unique" in self.body.inputs[number].closings for number, mark in known]
+            [
+                mark != UNKEYED and (mark.endswith((LAST, CLOSED)) or "unique" in self.body.inputs[number].closings)
+                for number, mark in known
+            ]
         )
         covered = self._covered(batch)
         is_broken = covered[inputs, np.arange(len(batch))]
@@ -458,6 +471,7 @@ class JoinRun:
             *reminders(covered & ~is_behind, hashes),
             (rows[is_taken], Item.EVENT, hashes[is_taken], inputs[is_taken]),
             (rows[is_broken], Item.PLACE, np.zeros(int(is_broken.sum()), np.uint64), inputs[is_broken]),
+            (rows[is_unkeyed], Item.PLACE, hashes[is_unkeyed], inputs[is_unkeyed]),
             *reminders(covered & is_behind, hashes),
             (rows[is_last], Item.CLOSING, hashes[is_last], inputs[is_last]),
         ]
@@ -495,7 +509,7 @@ class JoinRun:
 
     def _output(self, found: JoinedColumns, items: ItemColumns, first: int, *, is_over: bool = False) -> JoinOutput:
         """What is reported of what the join found; ``is_over``: at the end of the input."""
-        by_range = np.flatnonzero(items.kinds == Item.PLACE)
+        by_range = np.flatnonzero(are_late(items))
         self._broken += len(by_range)
         if len(by_range):
             violations = np.sort(np.concatenate([found.violations, by_range.astype(np.int32)]))

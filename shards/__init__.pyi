@@ -29,6 +29,7 @@ from .operators import (
     ExplainingKind,
     Kind,
     MeasuredKind,
+    NotingKind,
     SpillingKind,
 )
 from .place import Place
@@ -74,6 +75,7 @@ __all__ = [
     "Likeness",
     "MatchLimitReached",
     "MeasuredKind",
+    "NotingKind",
     "Observation",
     "OperatorRefused",
     "OutputRow",

@@ -398,6 +398,26 @@ class ExplainingKind(DocumentKind, Protocol):
 
 
 @runtime_checkable
+class NotingKind(DocumentKind, Protocol):
+    """A kind that knows which members of a document can do nothing."""
+
+    def notices(
+        self,
+        definition: Definition,
+        declared: Callable[[str], StreamDeclaration],
+        has_constraints: Callable[[str], bool],
+    ) -> Sequence[str]:
+        """What is legal and probably not meant, in sentences.
+
+        Args:
+            definition: The operator.
+            declared: The declaration of a stream by its name; may raise.
+            has_constraints: Whether a stream follows a workflow or has constraints.
+        """
+        ...
+
+
+@runtime_checkable
 class MeasuredKind(ExplainingKind, Protocol):
     """A kind with operators for which something is decided by what shards measure (``shards.deciding``)."""
 

@@ -9,12 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAX_SHARDS = 1024
+_EXACT = 2**53
 EVERY_KEY = 0
 """In the place of the hash of a key: of a row that is about many keys, so that each shard has one of its own."""
 
 
 def key_of(value: object) -> str | None:
-    """A text that is not empty, or an integer, as a correlation key; None: it is neither."""
+    """A text that is not empty, or a whole number, as a correlation key; None: it is neither.
+
+    JSON knows one kind of numbers, so ``1.0`` is the key ``1``. Beyond 53 bits a number with a point is no key, as it
+    may be another one than was written.
+    """
+    if isinstance(value, float):
+        value = int(value) if value.is_integer() and abs(value) < _EXACT else None
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     return value if isinstance(value, str) and value else None

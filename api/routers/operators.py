@@ -73,7 +73,7 @@ def _add_register(router: APIRouter, kind: DocumentKind) -> None:
         give_location(response, kind.plural, record.name)
         if not is_new:
             response.status_code = status.HTTP_200_OK
-        return _answer(record, response)
+        return _answer(record, services, response)
 
 
 def _add_reading(router: APIRouter, kind: DocumentKind) -> None:
@@ -94,7 +94,7 @@ def _add_reading(router: APIRouter, kind: DocumentKind) -> None:
     @router.get("/{name:path}", summary=f"Look up a {kind.name}", name=f"get_{kind.name}")
     def get_one(name: str, services: Served, response: Response) -> OperatorModel:
         """The operator as it is."""
-        return _answer(services.operators.get(kind.name, name), response)
+        return _answer(services.operators.get(kind.name, name), services, response)
 
 
 def _add_explanation(router: APIRouter, kind: DocumentKind) -> None:
@@ -124,7 +124,7 @@ def _add_results(router: APIRouter, kind: DocumentKind, result: ResultKind) -> N
 def _add_move(router: APIRouter, kind: DocumentKind, action: Action, meaning: str) -> None:
     def move(name: str, services: Served, response: Response, preconditions: Preconditions) -> OperatorModel:
         record, _ = services.operators.move(kind.name, name, action, preconditions)
-        return _answer(record, response)
+        return _answer(record, services, response)
 
     title = f"{action.capitalize()} a {kind.name}"
     _post(router, f"/{{name:path}}/{action}", move, summary=title, description=meaning, name=f"{action}_{kind.name}")
@@ -146,9 +146,9 @@ def _post(router: APIRouter, path: str, operation: Callable[..., Any], **said: s
     router.post(path, **said)(operation)  # type: ignore[arg-type]
 
 
-def _answer(record: RegisteredOperator, response: Response) -> OperatorModel:
+def _answer(record: RegisteredOperator, services: Served, response: Response) -> OperatorModel:
     give_tag(response, record)
-    return OperatorModel.from_domain(record)
+    return OperatorModel.from_domain(record, services.operators.notices(record))
 
 
 def _described(kind: DocumentKind) -> dict[str, Any]:

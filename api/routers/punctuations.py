@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, status
 
-from api.schemas.punctuations import PunctuationModel
+from api.schemas.punctuations import AnnouncedModel, PunctuationModel
 from api.services import Served
 
 router = APIRouter(prefix="/streams", tags=["streams"])
@@ -15,12 +15,12 @@ router = APIRouter(prefix="/streams", tags=["streams"])
     status_code=status.HTTP_202_ACCEPTED,
     summary="Announce events that will not come any more",
 )
-def punctuate(stream: str, punctuation: PunctuationModel, services: Served) -> PunctuationModel:
+def punctuate(stream: str, punctuation: PunctuationModel, services: Served) -> AnnouncedModel:
     """Promise that no event with an earlier time, none of a transaction, or none of a range of keys comes any more.
 
     The promise is about events behind this position of the log. Results that wait for this are emitted: a NOT, a
     timeout, the end of the transaction, absences and totals of joins. Events that break the promise are treated as late
     ones; those of a key that a range has finished as the join's `late` says.
     """
-    services.announcing.punctuate(stream, punctuation.to_domain())
-    return punctuation
+    warnings = services.announcing.punctuate(stream, punctuation.to_domain())
+    return AnnouncedModel(**punctuation.model_dump(by_alias=True), warnings=list(warnings))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field
@@ -59,9 +60,12 @@ class OperatorModel(WireModel):
     held_since: str = Field(
         description="When it began to hold what it holds: by this version, or by an earlier one that it continues."
     )
+    warnings: list[str] = Field(
+        [], description="Members of its document that can do nothing, in words; lists leave them out."
+    )
 
     @classmethod
-    def from_domain(cls, operator: RegisteredOperator) -> Self:
+    def from_domain(cls, operator: RegisteredOperator, warnings: Sequence[str] = ()) -> Self:
         """The wire form of an operator."""
         return cls(
             kind=operator.kind,
@@ -76,6 +80,7 @@ class OperatorModel(WireModel):
             suspension=None if operator.suspension is None else dict(operator.suspension),
             is_continued=operator.is_continued,
             held_since=format_time(operator.since_us),
+            warnings=list(warnings),
         )
 
 

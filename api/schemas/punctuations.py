@@ -87,3 +87,9 @@ class PunctuationModel(WireModel):
             by=self.by or "",
             time_us=None if self.time is None else parse_time(self.time),
         )
+
+
+class AnnouncedModel(PunctuationModel):
+    """A promise that is in the log."""
+
+    warnings: list[str] = Field([], description="What of it can do nothing, in words.")

@@ -13,7 +13,10 @@ from joins.kernels.tables import FINISHED, NIL
 ENDED = -3
 """In combinations that may lack inputs: absent, and the end of the input has finished the key."""
 
-_WORDS = {NIL: '"window"', FINISHED: '"finished"', ENDED: '"end_of_input"'}
+UNKEYED = -4
+"""Absent from a combination of one event that has no usable key."""
+
+_WORDS = {NIL: '"window"', FINISHED: '"finished"', ENDED: '"end_of_input"', UNKEYED: '"no_key"'}
 
 
 def decided_by_the_end(found: JoinedColumns, closed: NDArray[np.uint64]) -> JoinedColumns:

@@ -77,6 +77,9 @@ class ReferenceOuterJoin(ReferenceJoin):
             if self._is_over(key):
                 self.closed.append(key)
 
+    def _may_be_alone(self, number: int) -> bool:
+        return all(other in self.outer for other in range(len(self.windows)) if other != number)
+
     def _absent(self, combination: _Combination) -> Iterator[int]:
         return (number for number in range(len(self.windows)) if number not in combination.members)
 

@@ -12,7 +12,7 @@ import typer
 from rich.markup import escape
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, printable
-from service.cli.inputs import read_event_batch, told
+from service.cli.inputs import read_event_batch, tell_notices, told
 from service.cli.run import files_of, reading_of
 from service.cli.waiting import waiting_on, working
 from service.projects import (
@@ -20,6 +20,8 @@ from service.projects import (
     Change,
     Comparison,
     Difference,
+    Document,
+    LocalProject,
     Plan,
     apply_plan,
     event_lines,
@@ -27,6 +29,8 @@ from service.projects import (
     plan_project,
     read_project,
 )
+from service.projects.errors import ProjectRefused
+from service.projects.joins import Joins
 from streams.compiling import JSON_LINES, compile_kernels
 
 _FIRST = 5
@@ -57,6 +61,7 @@ def apply(
     documents = read_project(folder)
     with calling(url, api_key) as client:
         found = plan_project(client, documents, folder, is_pruned=prune)
+        tell_notices(_notices(found, documents, folder))
         if plan:
             _show(found, is_json=is_json)
             if against:
@@ -68,6 +73,18 @@ def apply(
     if not is_json:
         _show_kept(found)
     told.print(f"[green]done[/green]: {_counted(len(found.work), 'change')} made; {_same(found)}")
+
+
+def _notices(plan: Plan, documents: Sequence[Document], folder: Path) -> Mapping[str, Sequence[str]]:
+    """By join that is new or changed the members of its document that can do nothing."""
+    joins = {change.name for change in plan.work if isinstance(change.kind, Joins) and change.wanted is not None}
+    if not joins:
+        return {}
+    try:
+        notices = LocalProject.of(documents, folder).notices
+    except ProjectRefused:  # a stream that only the service has; the registration names them then
+        return {}
+    return {name: some for name, some in notices.items() if name in joins}
 
 
 def _show(plan: Plan, *, is_json: bool) -> None:

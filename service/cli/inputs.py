@@ -7,7 +7,7 @@ file.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from enum import StrEnum
@@ -57,6 +57,17 @@ class _Told:
 
 
 told = _Told()
+
+
+def tell_notices(notices: Mapping[str, Sequence[str]]) -> None:
+    """Write notices about operators.
+
+    Args:
+        notices: Sentences by the name of the operator.
+    """
+    for name, sentences in notices.items():
+        for sentence in sentences:
+            told.notice(f"{name}: {sentence}")
 
 
 class _NoBar:

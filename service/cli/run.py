@@ -12,7 +12,7 @@ import orjson
 import typer
 
 from service.cli.calling import printable
-from service.cli.inputs import read_event_batch
+from service.cli.inputs import read_event_batch, tell_notices
 from service.cli.waiting import waiting_on, working
 from service.projects import (
     EVENTS,
@@ -83,6 +83,10 @@ def run(
         stats["waiting"] = {
             name: {alias: asdict(one) for alias, one in inputs.items()} for name, inputs in ran.waiting.items()
         }
+    unkeyed = ran.unkeyed
+    notices = {name: [*project.notices.get(name, ()), *unkeyed.get(name, ())] for name in project.derived()}
+    if any(notices.values()):
+        stats["notices"] = {name: some for name, some in notices.items() if some}
     print_results(found, shown, numbers, stats, is_json=output is RunOutput.JSON)
     if found[SUSPENSIONS]:
         raise JoinSuspended("\n".join(one["reason"] for one in found[SUSPENSIONS]))
@@ -98,7 +102,7 @@ def print_results(
         shown: The derived streams whose events are printed.
         numbers: How much of each list was found.
         stats: The number of events, the ``lateness`` of streams where it was measured, what was measured of joins that
-            are ``waiting``, and more for JSON.
+            are ``waiting``, ``notices`` by join, and more for JSON.
         is_json: As one JSON object; otherwise a line per result and the numbers.
     """
     short = short_ids(found[EVENTS])
@@ -124,6 +128,7 @@ def print_results(
         for alias, one in inputs.items():
             said = f"disorder {one['disorder']}, closing key {one['closing_key']}, {one['late']} late events"
             typer.echo(printable(f"waiting  {name}  {alias}: {said}"))
+    tell_notices(stats.get("notices", {}))
     counted = [f"{numbers[part]} {part}" for part in LISTS]
     counted += [f"{numbers[part]} {name}" for part, name in _FEW.items() if numbers[part]]
     typer.echo(", ".join([f"{stats['events']} events", *counted]))

@@ -218,7 +218,10 @@ def punctuate_stream(
     if not body:
         raise typer.BadParameter("give --before, --key, --from or --to: which events will not come any more.")
     with calling(url, api_key) as client:
-        show(client.post(f"/streams/{part(name)}/punctuations", body), is_json=is_json)
+        answer = client.post(f"/streams/{part(name)}/punctuations", body)
+    for warning in answer.get("warnings", ()) if not is_json else ():
+        told.print(printable(f"warning: {warning}"), markup=False)
+    show({name: value for name, value in answer.items() if name != "warnings" or is_json}, is_json=is_json)
 
 
 @streams.command("rm")

@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 from service.cli.calling import printable
-from service.cli.inputs import told
+from service.cli.inputs import tell_notices, told
 from service.cli.waiting import waiting_on
 from service.errors import FileUnreadable
 from service.projects import (
@@ -43,6 +43,7 @@ def test(
     cases = cases_of(documents, project)
     if not cases:
         raise ProjectRefused.of([f"{folder} has no documents of the kind test"])
+    tell_notices(project.notices)
     with waiting_on() as waiting:
         compile_kernels(project.exercises(), waiting.compiling)
     outcomes: list[Outcome] = []

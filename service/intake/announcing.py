@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from service.errors import PunctuationAhead
 from service.intake.posting import latest_of, most_ahead, require_posted
 from service.runtime import Stores
+from shards.kinds.joins import JoinKind, finishes_range
 from streams import Clock, Punctuation, StreamDeclaration, TraceEnd, format_time
 
 
@@ -22,10 +24,13 @@ class Announcing:
         self._stores = stores
         self._clock = clock
 
-    def punctuate(self, stream: str, punctuation: Punctuation) -> None:
+    def punctuate(self, stream: str, punctuation: Punctuation) -> Sequence[str]:
         """Promise what does not come behind this place of the log, in every shard.
 
         A range without a time is finished at that of the stream's newest event: at the same time in every shard.
+
+        Returns:
+            What of it can do nothing, in sentences.
 
         Raises:
             UnknownStream: The stream is not declared.
@@ -40,6 +45,22 @@ class Announcing:
             known = times.get(stream)
             punctuation = replace(punctuation, time_us=None if known is None else known.newest_us)
         self._stores.announcements.append(stream, punctuation)
+        if punctuation.range is None or self._finishes(declaration, punctuation.by):
+            return ()
+        key = f"the key {punctuation.by!r}" if punctuation.by else "the correlation key"
+        return (
+            f"the range finishes nothing: no active join has an input of the stream {stream!r} with {key} and closed_by "
+            "end or punctuation",
+        )
+
+    def _finishes(self, declaration: StreamDeclaration, by: str) -> bool:
+        """Whether a range of a key of a stream finishes keys in some join."""
+        return any(
+            finishes_range(part.definition(one.version), by, declaration)
+            for one in self._stores.registry.operators(JoinKind.name).all()
+            if one.state == "active"
+            for part in one.parts
+        )
 
     def end_trace(self, stream: str, end: TraceEnd) -> None:
         """End the trace of a key at this place of the log; nothing happens where none is open.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -77,10 +77,12 @@ class LocalProject:
     Attributes:
         streams: By name.
         operators: Joins that are active, and their inputs.
+        notices: By join the members of its document that can do nothing, in words.
     """
 
     streams: Mapping[str, LocalStream]
     operators: Sequence[Definition] = ()
+    notices: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, documents: Sequence[Document], folder: Path) -> LocalProject:
@@ -191,13 +193,21 @@ class _Reading:
                 with _placed(one):
                     pattern = routed(parse_pattern(one.form["text"]), self._declared[stream])
                 patterns[stream].append((pattern, one.form["constraints"] == "on"))
+        operators = list(self._operators())
         return LocalProject(
             streams={
                 name: LocalStream(declaration=declaration, constraint_set=sets[name], patterns=patterns[name])
                 for name, declaration in self._declared.items()
             },
-            operators=list(self._operators()),
+            operators=operators,
+            notices={
+                one.name: some for one in operators if one.kind == JoinKind.name and (some := self._notices(one, sets))
+            },
         )
+
+    def _notices(self, join: Definition, sets: Mapping[str, ConstraintSet]) -> Sequence[str]:
+        """Members of a join's document that can do nothing."""
+        return JoinKind().notices(join, self._declared.__getitem__, lambda stream: bool(sets[stream].parts))
 
     def _operators(self) -> Iterator[Definition]:
         """Joins and their inputs, as a service would register them."""

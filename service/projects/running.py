@@ -237,6 +237,20 @@ class ProjectRun:
             found[one.name] = waiting_inputs(body, own, self._shards.decider_state(stream, WAIT))
         return found
 
+    @property
+    def unkeyed(self) -> dict[str, list[str]]:
+        """By join a sentence for each input that had events without a usable key."""
+        from joins import read_join, without_keys  # noqa: PLC0415 - takes long
+
+        counts = self._shards.states[0].measures()
+        found = {}
+        for one in self._plan.operators:
+            if one.kind == JoinKind.name:
+                own = counts[one.inputs[0].stream].items()
+                sums = {name.removeprefix(f"{one.kind}_"): count or 0 for name, count in own}
+                found[one.name] = without_keys(read_join(one.body), sums)
+        return {name: some for name, some in found.items() if some}
+
     def results(self, *, is_open: bool) -> Results:
         """What was found.
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from constraints import parse_constraints
+from service.errors import UnknownConstraints
 from service.registering.derivations import Derivations
 from service.runtime import Stores
 from service.stores import ANY, Action, Condition, OperatorDraft, OperatorPart, RegisteredOperator, Severity
@@ -19,6 +21,7 @@ from shards import (
     ExplainingKind,
     Kind,
     MeasuredKind,
+    NotingKind,
     OperatorRefused,
     SpillingKind,
 )
@@ -187,6 +190,20 @@ class OperatorLibrary:
             statistics=dict(shown) or None,
             waiting=sum(report.waiting or 0 for report in reports),
         )
+
+    def notices(self, record: RegisteredOperator) -> Sequence[str]:
+        """Members of an operator's document that can do nothing, in sentences."""
+        kind = self._kinds[record.kind]
+        if not isinstance(kind, NotingKind):
+            return ()
+        return kind.notices(record.definition, self._registry.stream, self._has_constraints)
+
+    def _has_constraints(self, stream: str) -> bool:
+        try:
+            document = self._registry.constraints(stream).document
+        except UnknownConstraints:
+            return False
+        return bool(parse_constraints(document).constraint_set.parts)
 
     def remove(self, kind: str, name: str, condition: Condition = ANY) -> None:
         """Delete one; what it found stays.

@@ -304,3 +304,54 @@ def test_an_event_of_a_closing_type_that_takes_no_part_only_finishes_its_key(key
     bodies = [orjson.loads(row.body) for block in rows for row in block if row.kind == "dead-letter"]
     assert [one["event_id"] for one in bodies] == ["e3"]  # the second Order begins a key anew
     assert joined == ([{"order": "e0", "payment": "e1"}] if emit == "each" else [{"orders": 1, "payments": 1}])
+
+
+UNUSUAL = [None, "", 0.5, True, [], 1.0, "b", 2]
+REKEYED = {
+    "name": "rekeyed",
+    "inputs": [
+        {"stream": "orders", "as": "o", "closed_by": "unique", "window": "1 h"},
+        {"stream": "payments", "as": "p", "key": "data.order", "window": "1 h"},
+    ],
+    "outer": ["o"],
+    "return": {"order": "id(o)", "payment": "id(p)", "why": "decided_by(o)"},
+}
+
+
+def unusual_events():
+    """An order 1, and payments by whatever a key may be."""
+    made = [("orders", Event(id="o1", type="O", time_us=1, key="1", data={}))]
+    return made + [
+        ("payments", Event(id=f"p{place}", type="P", time_us=2 + place, key="x", data={"order": key, "v": place}))
+        for place, key in enumerate(UNUSUAL)
+    ]
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_events_without_a_usable_key_are_reported_alone_and_counted(shards):
+    run = started(shards, REKEYED)
+    rows = pushed(run, unusual_events(), {1, 3, 5})
+    pairs = {
+        one["payment"]: (one["order"], one["why"]) for _, data in found(rows, "rekeyed") for one in [orjson.loads(data)]
+    }
+    alone = {f"p{place}": (None, "no_key") for place in range(5)}
+    assert pairs == alone | {"p5": ("o1", None), "p6": (None, "end_of_input"), "p7": (None, "end_of_input")}
+    counted = sum(state.measures()["rekeyed.inputs"].get("join_p:without_key", 0) for state in run.states)
+    assert counted == 5
+
+
+def test_events_without_a_usable_key_have_totals_of_their_own():
+    document: Any = {**REKEYED, "emit": "on_close", "return": {"orders": "count(o)", "sum": "sum(p.v)"}}
+    rows = pushed(started(2, document), unusual_events(), {2})
+    totals = [orjson.loads(data) for _, data in found(rows, "rekeyed")]
+    assert [one for one in totals if one["orders"]] == [{"orders": 1, "sum": 5}]
+    assert sorted(one["sum"] for one in totals if not one["orders"]) == [0, 1, 2, 3, 4, 6, 7]
+
+
+def test_events_without_a_usable_key_join_nothing_where_no_input_may_be_absent():
+    document = {name: value for name, value in REKEYED.items() if name != "outer"} | {"return": {"p": "id(p)"}}
+    run = started(1, document)
+    rows = pushed(run, unusual_events(), {2})
+    assert [orjson.loads(data) for _, data in found(rows, "rekeyed")] == [{"p": "p5"}]
+    saved = ShardState.load(run.states[0].dump())
+    assert saved.measures()["rekeyed.inputs"]["join_p:without_key"] == 5

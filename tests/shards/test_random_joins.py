@@ -29,6 +29,7 @@ from streams import (
     StreamDeclaration,
     StreamOn,
     format_time,
+    key_of,
 )
 
 IDLE, IDLE_US = "idle", 6
@@ -56,6 +57,8 @@ closings = st.lists(
     unique_by=str,
 )
 retractions = st.sampled_from(["take", "take", "1 us", "4 us", "event"])
+unusual_keys = st.sampled_from([None, "", 0.5, True, [], 1.0])
+"""What is no key, and a number with a point, which is one."""
 ranges = st.sampled_from([{"to": 1}, {"to": 2}, {"from": 2}, {"from": 2, "to": 40}, {"from": -5, "to": 29}])
 
 
@@ -116,7 +119,10 @@ def events(draw: st.DrawFn) -> list[tuple[str, Event]]:
             of = alarms[-1 - number % min(4, len(alarms))] if alarms else None
             stream, event_type, key = "alarms", (of.type if of else "A") + RETRACTED, of.key if of else key
             data["retracts"] = of.id if of else "nothing"
-        data |= {} if event_type == RANGE else {"order": key, "other": key}
+        other = draw(unusual_keys) if stream == "parcels" and number % 3 == 0 else key
+        if isinstance(other, float) and other.is_integer():  # the same key as the order's
+            other = key if key == "a" else float(key)
+        data |= {} if event_type == RANGE else {"order": key, "other": other}
         own = f"x{number % 4}" if stream == "parcels" else key
         event = Event(id=f"e{number:02}", type=event_type, time_us=time_us, key=own, data=data)
         if stream == "alarms" and what not in (RANGE, RETRACTED):
@@ -173,6 +179,9 @@ class Naive:
         if event.type == RANGE:
             self.take_range(number, event)
             return
+        if one.key == "data.other" and key_of(event.data["other"]) is None:
+            self.take_unkeyed(number, event)
+            return
         if event.type == IDLE:
             if ends_with_traces(one):
                 self.push(Item.CLOSING, number, self.key_of(event), event.time_us)
@@ -197,6 +206,17 @@ class Naive:
                 self.revocable[number, event.id] = len(self.ids) - 1, key, event.time_us
         if is_last or (is_part and "unique" in one.closings):
             self.push(Item.CLOSING, number, key, event.time_us)
+
+    def take_unkeyed(self, number: int, event: Event) -> None:
+        """An event without a usable key is reported alone, if it may be, under a key of its own."""
+        if self.inputs[number].types and event.type not in self.inputs[number].types:
+            return
+        self.ids.append(event.id)
+        results = len(self.join.results)
+        self.join.take_unkeyed(number, event.time_us)
+        for _, members in self.join.results[results:]:
+            own = self.number_of(f"no key: {number} {event.id}")
+            self.passed_on += [(own, event.time_us, repr(self.named(members))), (own, event.time_us, "")]
 
     def retract(self, number: int, event: Event) -> None:
         """An event is taken back, if it can be, and what was said of it."""
@@ -239,6 +259,8 @@ class Naive:
 
     def is_forgotten(self, number: int, event: Event) -> bool:
         """Whether all inputs have finished the key of an event, and its own not by a range, which is remembered."""
+        if self.inputs[number].key == "data.other" and key_of(event.data["other"]) is None:
+            return False
         key = self.key_of(event)
         is_finished = all((other, key) in self.join._closings for other in range(len(self.inputs)))
         return is_finished and (number, key) not in self.ranged
@@ -306,7 +328,7 @@ class Naive:
 
     def told(self) -> list[tuple[str, list[str | None]]]:
         """Times, ids, and why inputs are absent, of what was found."""
-        words = {Why.BY_CLOSING: "finished", Why.BY_RETRACTION: "retracted"}
+        words = {Why.BY_CLOSING: "finished", Why.BY_RETRACTION: "retracted", Why.NO_KEY: "no_key"}
 
         def decided(member: int, why: Why) -> str | None:
             return None if member >= 0 else "finished" if member == FINISHED else words.get(why, "window")

@@ -17,6 +17,7 @@ from joins import (
     MARKS,
     RETRACTED,
     REVOCABLE,
+    UNKEYED,
     attributes_of,
     finished_range,
     merged_data,
@@ -57,6 +58,7 @@ from streams import (
 _CLOSING = np.int8(MARKS.index(CLOSED))
 _RETRACTING = np.int8(MARKS.index(RETRACTED))
 _REVOCABLE = np.int8(MARKS.index(REVOCABLE))  # behind it the same with the mark of the last event
+_UNKEYED = np.int8(MARKS.index(UNKEYED))
 _NOTHING = np.int8(-1)  # of what does not concern an input
 _IDLE = {"idle_key": np.uint64, "idle_last": np.int64}
 
@@ -408,8 +410,10 @@ class JoinInputHost:
         chosen, is_closing = batch.take(rows[order]), is_closing[order]
         sources, refused = chosen.columns.column("key"), None
         if not is_here:
-            chosen, rows = _keyed_by(body["path"], chosen)
+            is_event = ~np.isin(marks, (_CLOSING, _RETRACTING))
+            chosen, rows, is_unkeyed = _keyed_by(body["path"], chosen, is_event, body["alias"])
             sources, marks, is_closing = sources.take(column_of(rows)), marks[rows], is_closing[rows]
+            marks[is_unkeyed] = _UNKEYED
         if name in self.monitors:
             rows, refused = self._watched(name, chosen, ~np.isin(marks, (_CLOSING, _RETRACTING)))
             chosen, sources = chosen.take(rows), sources.take(column_of(rows))
@@ -488,11 +492,25 @@ def _replaced(pieces: pa.Array, is_other: NDArray[np.bool_], by: bytes) -> pa.Ar
     return pc.if_else(column_of(is_other), pieces_of([by], pieces.type)[0], pieces)
 
 
-def _keyed_by(path: Sequence[str], batch: EventBatch) -> tuple[EventBatch, NDArray[np.intp]]:
-    """The events that have a key at a path, which becomes theirs, and their rows; data as rows of results have them."""
+def _keyed_by(
+    path: Sequence[str], batch: EventBatch, is_event: NDArray[np.bool_], alias: str
+) -> tuple[EventBatch, NDArray[np.intp], NDArray[np.bool_]]:
+    """The rows by the key at a path, which becomes theirs; their places, and which are events without a usable key.
+
+    An event without one gets a key of its own. Data are as rows of results have them.
+
+    Args:
+        path: Of the key.
+        batch: The rows.
+        is_event: Which of them are events of the input; others without a key are dropped.
+        alias: Of the input.
+    """
     columns = batch.columns
     found = [attributes_of(one) for one in columns.column("data").to_pylist()]
     keys = [key_of(value_at(one, path)) for one in found]
+    is_unkeyed = is_event & np.array([key is None for key in keys], np.bool_)
+    for row in np.flatnonzero(is_unkeyed).tolist():
+        keys[row] = f"no key: {alias} {columns.column('id')[row].as_py()}"
     rows = np.array([row for row, key in enumerate(keys) if key is not None], np.intp)
     taken = columns.take(column_of(rows))
     keyed = EventBatch.of_columns(
@@ -502,7 +520,8 @@ def _keyed_by(path: Sequence[str], batch: EventBatch) -> tuple[EventBatch, NDArr
         texts_of([key for key in keys if key is not None]),
         pieces_of([orjson.dumps(found[row]) for row in rows.tolist()], pa.binary()),
     )
-    return replace(keyed, arrivals=None if batch.arrivals is None else batch.arrivals[rows]), rows
+    keyed = replace(keyed, arrivals=None if batch.arrivals is None else batch.arrivals[rows])
+    return keyed, rows, is_unkeyed[rows]
 
 
 def _places(batch: EventBatch, marks: NDArray[np.int8]) -> NDArray[np.uint64]:

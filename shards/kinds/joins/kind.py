@@ -137,6 +137,18 @@ class JoinKind:
 
         return keeps_rows(before, after)
 
+    def notices(
+        self,
+        definition: Definition,
+        declared: Callable[[str], StreamDeclaration],
+        has_constraints: Callable[[str], bool],
+    ) -> Sequence[str]:
+        """Members of a join that can do nothing."""
+        from joins import read_join  # noqa: PLC0415 - takes long
+        from shards.kinds.joins.notices import notices_of  # noqa: PLC0415 - loads the joins
+
+        return list(notices_of(read_join(definition.body), definition.body, declared, has_constraints))
+
     def explain(self, definition: Definition) -> Sequence[str]:
         """Which algorithm runs and why, what is kept of each input and for how long, and what is emitted when."""
         from joins import explain, read_join  # noqa: PLC0415 - takes long

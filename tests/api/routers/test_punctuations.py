@@ -29,7 +29,11 @@ def punctuations(stores):
 def test_every_shard_is_told(orders, stores, body, record):
     answer = orders.post("/v1/streams/orders/punctuations", json=body)
     nothing: dict[str, object] = {"before": None, "key": None, "keys": [], "range": None, "by": None, "time": None}
-    assert (answer.status_code, answer.json()) == (202, nothing | body)
+    announced = answer.json()
+    assert [one.startswith("the range finishes nothing") for one in announced.pop("warnings")] == ["range" in body] * (
+        "range" in body
+    )
+    assert (answer.status_code, announced) == (202, nothing | body)
     assert punctuations(stores) == [[record]] * stores.log.shards()
 
 

@@ -332,3 +332,40 @@ def test_a_run_ends_with_an_error_where_a_join_may_not_be_contradicted(tmp_path,
     assert [(one["stream"], one["event"], one["key"]) for one in found["suspensions"]] == [("payments", "p5", "a")]
     assert status == 2
     assert "is suspended by late: fail: event 'p5' of type 'Part' came" in " ".join(err.split())
+
+
+UNUSUAL = """
+{kind: stream, name: orders}
+---
+{kind: stream, name: payments}
+---
+kind: join
+name: paid
+inputs:
+  - {stream: orders, as: o, closed_by: unique}
+  - {stream: payments, as: p, key: data.order, window: 1 h, closed_by: end}
+outer: [o]
+return: {order: o.id, payment: id(p)}
+"""
+
+
+def test_run_and_test_say_what_can_do_nothing_and_count_events_without_a_key(tmp_path, call):
+    (tmp_path / "p.yaml").write_text(UNUSUAL)
+    (tmp_path / "t.yaml").write_text(
+        "kind: test\nname: t\nstreams: {orders: {a: O1}, payments: {x: P2}}\nexpect: {events: []}\n"
+    )
+    lines = [
+        {"id": f"p{n}", "type": "P", "time": f"2026-01-01T00:00:0{n}Z", "key": "x", "data": {"order": key}}
+        for n, key in enumerate([None, "", "a"])
+    ]
+    (tmp_path / "payments.jsonl").write_bytes(b"\n".join(map(orjson.dumps, lines)))
+    status, out, err = call("run", str(tmp_path), "--events", f"payments={tmp_path / 'payments.jsonl'}")
+    assert status == 0, err
+    assert "notice: paid: return, order: o.id reads the attribute 'id'" in err
+    assert "notice: paid: closed_by: end of the input 'p' finishes no key" in err
+    assert "notice: paid: p: events without a usable key: 2. A key is a text that is not empty or a whole" in err
+    assert out.count("payment=") == 3
+    _, out, _ = call("run", str(tmp_path), "--events", f"payments={tmp_path / 'payments.jsonl'}", "--output", "json")
+    assert len(orjson.loads(out)["stats"]["notices"]["paid"]) == 3
+    _, _, err = call("test", str(tmp_path))
+    assert err.count("notice: paid: ") == 2

@@ -1,0 +1,72 @@
+"""Members of a join that can do nothing: legal, and probably not meant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from joins import JoinBody, JoinInput
+from shards.kinds.joins.sources import source_of
+from streams import StreamDeclaration
+
+_OF_EVENT = ("id", "type", "time")
+
+
+def notices_of(
+    body: JoinBody,
+    document: Mapping[str, Any],
+    declared: Callable[[str], StreamDeclaration],
+    has_constraints: Callable[[str], bool],
+) -> Iterator[str]:
+    """A sentence for each member of a join that can do nothing.
+
+    Args:
+        body: The join.
+        document: Its own members.
+        declared: The declaration of a stream by its name.
+        has_constraints: Whether a stream follows a workflow or has constraints.
+    """
+    for number, one in enumerate(body.inputs):
+        source, path = source_of(one.stream, one.key, declared(one.stream))
+        if path is not None:
+            yield from _of_rekeyed(one, path)
+        if "workflow" in one.closings and not has_constraints(one.stream):
+            yield (
+                f"closed_by: workflow of the input {one.alias!r} finishes keys with the end of transactions only: the "
+                f"stream {one.stream!r} follows no workflow and has no constraints"
+            )
+        if "retractions" in document["inputs"][number]:
+            yield from _of_retractions(one, declared(one.stream), is_keyed=path is not None or bool(source.key))
+    for column in body.columns:
+        if len(column.path) == 1 and column.path[0] in _OF_EVENT:
+            name = column.path[0]
+            yield (
+                f"return, {column.name}: {column.alias}.{name} reads the attribute {name!r} of the event's data; the "
+                f"{name} of the event is {name}({column.alias})"
+            )
+        if "" in column.path:
+            yield f"return, {column.name}: the path {'.'.join(column.path)!r} has an empty name; no attribute has one"
+
+
+def _of_rekeyed(one: JoinInput, path: list[str]) -> Iterator[str]:
+    if "" in path:
+        yield f"key of the input {one.alias!r}: the path {one.key!r} has an empty name, so no event has a key"
+    if "end" in one.closings:
+        yield (
+            f"closed_by: end of the input {one.alias!r} finishes no key with the end of a transaction, as the stream "
+            f"{one.stream!r} does not declare its key {one.key!r}: declare it in 'keys' of the stream, or finish "
+            "ranges of keys"
+        )
+
+
+def _of_retractions(one: JoinInput, declaration: StreamDeclaration, *, is_keyed: bool) -> Iterator[str]:
+    if not declaration.derived:
+        yield (
+            f"retractions of the input {one.alias!r} does nothing: the stream {one.stream!r} takes posted events, and "
+            "only events of derived streams are retracted"
+        )
+    elif is_keyed and one.retractions == "take":
+        yield (
+            f"retractions of the input {one.alias!r} does nothing: it is joined by {one.key}, an attribute that "
+            "retractions do not have"
+        )
