@@ -7,6 +7,7 @@ as over at the first item at which that is known; one look-up for each event.
 """
 
 from joins.changing import keeps_rows
+from joins.conditions import Condition
 from joins.document import JoinBody, JoinInput, read_join
 from joins.errors import JoinError, JoinRefused, JoinStateError
 from joins.exercises import JOIN_EXERCISE
@@ -30,7 +31,7 @@ from joins.merging import (
     merged_types,
 )
 from joins.outputs import Broken, JoinOutput
-from joins.returns import value_at
+from joins.returns import Column, value_at
 from joins.running import JoinRun
 from joins.waiting import WaitingInput, waiting_inputs, waiting_sentences
 from joins.windowed import MOST_INPUTS, JoinStats, WindowJoin
@@ -50,6 +51,8 @@ __all__ = [
     "UNKEYED",
     "Broken",
     "Cause",
+    "Column",
+    "Condition",
     "Item",
     "ItemColumns",
     "JoinBody",

@@ -11,9 +11,9 @@ from joins.document import JoinBody, read_join
 def keeps_rows(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     """Whether one document of a join differs from another in what can change while it runs.
 
-    That is windows, when keys are finished, what happens to events that come later, what is emitted and its type. With
-    other inputs, keys or event types, another ``emit`` or ``outer``, what is held may be what the join would never have
-    held, or lack what it needs.
+    That is windows, when keys are finished, the condition, what happens to events that come later, what is emitted and
+    its type. With other inputs, keys or event types, another ``emit`` or ``outer``, or ``where`` for the first or the
+    last time in a join with ``outer``, what is held may be what the join would never have held, or lack what it needs.
 
     Args:
         before: Its own members, as they are.
@@ -27,4 +27,5 @@ def keeps_rows(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
 
 def _fixed(body: JoinBody) -> object:
     inputs = [(one.alias, one.stream, one.key, frozenset(one.types), one.retractions) for one in body.inputs]
-    return inputs, body.emit, frozenset(body.outer), body.waits
+    knows_joined = body.where is not None and bool(body.reporting)  # by the condition, not by keys
+    return inputs, body.emit, frozenset(body.outer), body.waits, knows_joined

@@ -31,7 +31,7 @@ _UNITS_US = {
     "w": 604_800_000_000,
 }
 _PAIR = 2
-_MEMBERS = ("inputs", "window", "emit", "outer", "return", "type", "late", "memory", "wait")
+_MEMBERS = ("inputs", "window", "emit", "outer", "return", "type", "late", "memory", "wait", "where")
 _MEMBERS_OF_INPUT = ("stream", "as", "type", "key", "closed_by", "window", "retractions")
 
 
@@ -97,6 +97,7 @@ class JoinBody:
         late: What to do with an event of a key that its input has finished.
         memory_rows: At most this many events per shard are kept in memory, and the others on disk; None: all in memory.
         most_rows: Where nothing goes to disk: more events per shard than this are not to be kept; None: any number.
+        where: A condition between the inputs, as text: a combination exists only where it holds.
     """
 
     inputs: tuple[JoinInput, ...]
@@ -107,6 +108,7 @@ class JoinBody:
     late: Late
     memory_rows: int | None = None
     most_rows: int | None = None
+    where: str | None = None
 
     @property
     def waits(self) -> bool:
@@ -163,7 +165,14 @@ def read_join(document: Mapping[str, Any]) -> JoinBody:
         late=cast("Late", _choice(document, "late", get_args(Late))),
         memory_rows=rows if spills else None,
         most_rows=None if spills else rows,
+        where=_text(document, "where") if document.get("where") is not None else None,
     )
+    if body.where is not None and body.optional:
+        raise JoinRefused(
+            "a join of more than two inputs with 'outer' takes no 'where', as that decides which combinations are part "
+            "of no larger one: join two of them first",
+            field="where",
+        )
     for column in body.columns:
         if column.function == "decided_by" and column.alias not in body.outer:
             raise JoinRefused(

@@ -78,6 +78,11 @@ def _kept(body: JoinBody, number: int) -> str:
 
 
 def _emitted(body: JoinBody) -> Iterator[str]:
+    if body.where is not None:
+        yield (
+            f"A combination exists only where {body.where}; combinations of a key in which this does not hold are "
+            "counted as contradicting."
+        )
     if body.emit == "each":
         yield "Each combination is emitted at its last event, once the time of all inputs has passed it."
     else:

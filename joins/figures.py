@@ -13,10 +13,7 @@ from typing import TypeAlias
 from joins.costs import stay_case
 from joins.costs.observing import StateObserver
 from joins.document import JoinBody
-from joins.unkeyed import COUNT, lone_inputs
-
-FIGURE = ":"
-"""Stands in the names of these numbers, between the alias and what they are of, and in no others."""
+from joins.unkeyed import COUNT, FIGURE, lone_inputs
 
 _THOUSANDTHS = 1_000
 _US_TO_MS = 1_000

@@ -55,6 +55,16 @@ _PLACED = 18  # characters in front of the id
 _LAST_PLACE = (1 << 64) - 1
 
 
+def finishes_key(mark: str, *, is_unique: bool) -> bool:
+    """Whether a merged event with a mark finishes its key.
+
+    Args:
+        mark: The mark.
+        is_unique: Whether its input has one event of each key.
+    """
+    return mark != UNKEYED and (is_unique or mark.endswith((LAST, CLOSED)))
+
+
 def merged_id(number: int, place: int, identity: str) -> str:
     """The id of a merged event: events of one time come by input, then by their place in it.
 

@@ -5,7 +5,7 @@ Source: section 6.1 of the specification of punctuation-aware joins (the brute-f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -32,6 +32,7 @@ class ReferenceJoin:
     Attributes:
         windows: Of each input.
         outer: Inputs whose events are reported when they joined nothing and no longer can.
+        holds: Whether the condition holds in a combination, by the sequence numbers of its events.
         results: Reported so far, as (time, sequence numbers).
         whys: Of each what decided it.
         retracted: Places of results that were taken back.
@@ -41,6 +42,7 @@ class ReferenceJoin:
 
     windows: Sequence[Window]
     outer: Sequence[int] = ()
+    holds: Callable[[tuple[int, ...]], bool] = lambda _: True
     results: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
     whys: list[Why] = field(default_factory=list)
     retracted: list[int] = field(default_factory=list)
@@ -140,7 +142,8 @@ class ReferenceJoin:
             else [one for one in self._taken if (one.number, one.key) == (number, event.key) and self._is_inside(one)]
             for number in range(len(self.windows))
         ]
-        yield from (tuple(one.sequence for one in combination) for combination in product(*others))
+        combinations = (tuple(one.sequence for one in combination) for combination in product(*others))
+        yield from filter(self.holds, combinations)
 
     def _is_inside(self, event: ReferenceEvent) -> bool:
         """Whether an event is in its window now, and was until now."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ _COLUMN = re.compile(
     r"(?:(?P<function>[a-z_]+)\s*\(\s*)?(?P<alias>[A-Za-z_]\w*)(?:\.(?P<path>[^\s()]+))?(?P<end>\s*\))?"
 )
 _NUMBERS = frozenset((int, float))
+_MIXED = False  # in the place of a total: null for good, as a value is of another type
 _WITHOUT_PATH = ("count", "id", "type", "time", "decided_by")
 
 
@@ -138,28 +140,49 @@ def _distinct(state: Any, sequence: int, value: Any) -> Any:
 
 
 def _sum(state: Any, sequence: int, value: Any) -> Any:
-    if type(value) not in _NUMBERS:
+    if state is _MIXED or _is_null(value):
         return state
-    return value if state is None else state + value
+    if type(value) not in _NUMBERS:
+        return _MIXED
+    return _finite(value if state is None else state + value)
 
 
 def _least(state: Any, sequence: int, value: Any) -> Any:
-    if type(value) not in _NUMBERS:
-        return state
-    return value if state is None else min(state, value)
+    return _extreme(min, state, value)
 
 
 def _most(state: Any, sequence: int, value: Any) -> Any:
-    if type(value) not in _NUMBERS:
+    return _extreme(max, state, value)
+
+
+def _extreme(choose: Callable[[Any, Any], Any], state: Any, value: Any) -> Any:
+    """The least or the greatest: of numbers, or of texts; of equal ones the oldest."""
+    if state is _MIXED or _is_null(value):
         return state
-    return value if state is None else max(state, value)
+    if type(value) not in _NUMBERS and type(value) is not str:
+        return _MIXED
+    if state is None:
+        return value
+    return choose(state, value) if isinstance(state, str) == isinstance(value, str) else _MIXED
 
 
 def _average(state: Any, sequence: int, value: Any) -> Any:
-    if type(value) not in _NUMBERS:
+    if state is _MIXED or _is_null(value):
         return state
+    if type(value) not in _NUMBERS:
+        return _MIXED
     total, count = state or (0, 0)
-    return [total + value, count + 1]
+    added = _finite(total + value)
+    return _MIXED if added is _MIXED else [added, count + 1]
+
+
+def _is_null(value: Any) -> bool:
+    """Whether a value is skipped; lists and objects are null, as in conditions."""
+    return value is None or isinstance(value, list | dict)
+
+
+def _finite(total: Any) -> Any:
+    return total if math.isfinite(total) else _MIXED
 
 
 _ADDING: Mapping[str, Callable[[Any, int, Any], Any]] = {
@@ -176,7 +199,7 @@ _ADDING: Mapping[str, Callable[[Any, int, Any], Any]] = {
 
 
 def _itself(state: Any) -> Any:
-    return state
+    return None if state is _MIXED else state
 
 
 def _value(state: Any) -> Any:
@@ -188,7 +211,7 @@ def _number(state: Any) -> Any:
 
 
 def _mean(state: Any) -> Any:
-    return None if state is None else state[0] / state[1]
+    return None if state is None or state is _MIXED else state[0] / state[1]
 
 
 _FINALS: Mapping[str, Callable[[Any], Any]] = {

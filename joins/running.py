@@ -13,21 +13,22 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from joins.conditions import Conditional, Conditions, unconditional
 from joins.costs.observing import StateObserver
 from joins.document import JoinBody
 from joins.emitting import DerivedEvents
 from joins.errors import JoinStateError
-from joins.figures import FIGURE, numbers_of
+from joins.figures import numbers_of
 from joins.finished_ranges import FinishedRanges
 from joins.held_events import HeldEvents
-from joins.items import Item, ItemColumns, JoinedColumns, are_events, are_late, are_unkeyed, reminders
-from joins.merging import AGAIN, CLOSED, LAST, MARKS, RANGE, RETRACTED, REVOCABLE, UNKEYED, original_of
+from joins.items import Item, ItemColumns, JoinedColumns, are_events, are_late, reminders
+from joins.merging import AGAIN, CLOSED, MARKS, RANGE, RETRACTED, REVOCABLE, UNKEYED, finishes_key, original_of
 from joins.outer import decided_by_the_end
 from joins.outputs import Broken, JoinOutput, joined_outputs, with_ends
 from joins.paging import Pager
 from joins.retracting import KnownBeside, Retractions
 from joins.totalling import KeyTotals
-from joins.unkeyed import COUNT, lone_inputs, with_lone
+from joins.unkeyed import UnkeyedEvents
 from joins.waiting import Arrivals
 from joins.windowed import WindowJoin
 from streams import EventBatch, KeyRange, SpilledFiles, texts_of
@@ -46,12 +47,26 @@ class JoinRun:
         name: Of the join.
         version: Of the join.
         files: Where its rows go that do not fit into its memory; None: to a scratch folder.
+        conditions: What makes the condition between its inputs of its text.
     """
 
-    def __init__(self, body: JoinBody, name: str, version: int, files: SpilledFiles | None = None) -> None:
+    def __init__(
+        self,
+        body: JoinBody,
+        name: str,
+        version: int,
+        files: SpilledFiles | None = None,
+        conditions: Conditions = unconditional,
+    ) -> None:
         self.body, self.name, self.version = body, name, version
-        self.spilled = files or SpilledFiles()
-        self._join = WindowJoin([one.window for one in body.inputs], outer=body.reporting, optional=body.optional)
+        self.spilled, self.conditions = files or SpilledFiles(), conditions
+        self._where = Conditional.of(body, conditions)
+        self._join = WindowJoin(
+            [one.window for one in body.inputs],
+            outer=body.reporting,
+            optional=body.optional,
+            reports_all=self._where is not None,
+        )
         self._held = HeldEvents.empty()
         self._derived = DerivedEvents(body, name, version)
         self._totals = KeyTotals(body)
@@ -66,8 +81,7 @@ class JoinRun:
         self._may_have_ranges = any(one.finishes_ranges for one in body.inputs)
         self._arrivals = Arrivals(len(body.inputs))
         self._broken = 0  # events of keys that their input had finished by ranges
-        self._unkeyed = np.zeros(len(body.inputs), np.int64)  # events without a usable key
-        self._is_lone = lone_inputs(body)
+        self._unkeyed = UnkeyedEvents(body)
         self._most_over = _FEW
         self._numbers = {
             f"{one.alias}{mark}": (number, mark) for number, one in enumerate(body.inputs) for mark in MARKS
@@ -117,8 +131,8 @@ class JoinRun:
         counts = {**asdict(self._join.stats), "open_totals": len(self._totals.open), **figures}
         counts |= {} if self._retractions is None else self._retractions.ledger.counts()
         counts["violations"] += self._broken
-        for one, unkeyed in zip(self.body.inputs, self._unkeyed.tolist(), strict=True):
-            counts |= {f"{one.alias}{FIGURE}{COUNT}": unkeyed} if unkeyed else {}
+        counts |= self._unkeyed.measures()
+        counts |= {} if self._where is None else self._where.counted(counts)
         if self.body.waits:
             counts |= self._arrivals.measures(self.body, self._join.stored_by_input)
         if self._pager is not None:
@@ -256,8 +270,7 @@ class JoinRun:
         taken = rows[is_event]
         self._held.add(first + np.arange(len(taken)), batch if len(taken) == len(batch) else batch.take(taken))
         found = self._join.push(items)
-        self._unkeyed += np.bincount(items.inputs[are_unkeyed(items)], minlength=len(self._unkeyed))
-        found = with_lone(found, items, self._is_lone, first, came_us)
+        found = self._unkeyed.reported(found, items, first, came_us)
         if self._retractions is not None:
             by_range = np.flatnonzero(are_late(items))
             broken = (np.cumsum(is_event) - 1)[np.concatenate([found.violations, by_range])]
@@ -289,6 +302,7 @@ class JoinRun:
         self._pager = self._pager_of(body)
         self._derived = DerivedEvents(body, self.name, version)
         self._totals.change(body)
+        self._where = Conditional.of(body, self.conditions, self._where)
         if self._retractions is not None:
             self._retractions.change(body, self._derived)
         self._newest_keys = {
@@ -388,7 +402,8 @@ class JoinRun:
             "join": head,
             "newest_keys": [[number, key] for number, key in sorted(self._newest_keys.items())],
             **({"suspended": True} if self.is_suspended else {}),
-            **({"unkeyed": self._unkeyed.tolist()} if self._unkeyed.any() else {}),
+            **({} if self._where is None else {"left_out": self._where.left_out}),
+            **({"unkeyed": self._unkeyed.counts} if self._unkeyed.counts else {}),
         }
         held = self._held.dump(self._beside.needed())
         sections = {f"join/{name}": array for name, array in arrays.items()}
@@ -424,7 +439,9 @@ class JoinRun:
             self._held = HeldEvents.load(_part(sections, "held/"))
             self._newest_keys = dict(head["newest_keys"])
             self.is_suspended = head.get("suspended", False)
-            self._unkeyed = np.array(head.get("unkeyed", self._unkeyed), np.int64)
+            if self._where is not None:
+                self._where.left_out = list(head["left_out"])
+            self._unkeyed = UnkeyedEvents(self.body, head.get("unkeyed"))
             self._lost, self._has_said_so = head.get("lost", (None, False))
             if self._pager is not None:
                 self._pager.load(head["spilled"], sections["spilled"])
@@ -452,12 +469,8 @@ class JoinRun:
         inputs = np.array([number for number, _ in known], np.uint8)[batch.type_codes]
         is_event = np.array([mark not in (CLOSED, UNKEYED) for _, mark in known])[batch.type_codes]
         is_unkeyed = np.array([mark == UNKEYED for _, mark in known])[batch.type_codes]
-        closes = np.array(
-            [
-                mark != UNKEYED and (mark.endswith((LAST, CLOSED)) or "unique" in self.body.inputs[number].closings)
-                for number, mark in known
-            ]
-        )
+        uniques = ["unique" in one.closings for one in self.body.inputs]
+        closes = np.array([finishes_key(mark, is_unique=uniques[number]) for number, mark in known])
         covered = self._covered(batch)
         is_broken = covered[inputs, np.arange(len(batch))]
         is_last = closes[batch.type_codes] & ~is_broken
@@ -528,6 +541,8 @@ class JoinRun:
                 for event, number in zip(events, numbers, strict=True)
             )
         retractions, is_each = self._retractions, self.body.emit == "each"
+        if self._where is not None:
+            found = self._where.kept(found, self._held, retractions)
         if is_each:
             made = self._derived.of_combinations(self._held, found, is_over=is_over)
             places = np.arange(len(found.members))

@@ -15,13 +15,47 @@ from joins.items import Cause, ItemColumns, JoinedColumns, Why, are_events, are_
 from joins.outer import UNKEYED
 
 COUNT = "without_key"
-"""The name of the number of these events, behind the alias of their input."""
+"""The name of the number of these events, and behind the alias of an input that of its own."""
+FIGURE = ":"
+"""Stands in names of numbers between the alias of an input and what they are of, and in no others."""
 
 
 def lone_inputs(body: JoinBody) -> NDArray[np.bool_]:
     """The inputs an event of which may be a combination alone, as all others may be absent."""
     lone = [all(other.alias in body.outer for other in body.inputs if other is not one) for one in body.inputs]
     return np.array(lone, np.bool_)
+
+
+class UnkeyedEvents:
+    """The events without a usable key that a join has had.
+
+    Args:
+        body: Of the join.
+        counts: Of each input the number of them so far; None: there were none.
+    """
+
+    def __init__(self, body: JoinBody, counts: Sequence[int] | None = None) -> None:
+        self._aliases = [one.alias for one in body.inputs]
+        self._is_lone = lone_inputs(body)
+        self._counts = np.array([0] * len(body.inputs) if counts is None else counts, np.int64)
+
+    @property
+    def counts(self) -> list[int]:
+        """Of each input the number of them; empty where there were none."""
+        counts: list[int] = self._counts.tolist() if self._counts.any() else []
+        return counts
+
+    def reported(self, found: JoinedColumns, items: ItemColumns, first: int, now_us: int | None) -> JoinedColumns:
+        """Count those among some items; what the items led to, with those that are reported alone (``with_lone``)."""
+        self._counts += np.bincount(items.inputs[are_unkeyed(items)], minlength=len(self._counts))
+        return with_lone(found, items, self._is_lone, first, now_us)
+
+    def measures(self) -> dict[str, int]:
+        """Their number, and that of each input that had some."""
+        if not self.counts:
+            return {}
+        pairs = zip(self._aliases, self.counts, strict=True)
+        return {COUNT: sum(self.counts), **{f"{alias}{FIGURE}{COUNT}": count for alias, count in pairs if count}}
 
 
 def with_lone(

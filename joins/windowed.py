@@ -106,6 +106,7 @@ class WindowJoin:
         optional: Inputs that combinations may lack: those that are part of no larger one are reported when no event can
             extend them any more (``joins.outer``). Not together with ``outer``.
         most_remembered: Keys that are over and remembered, so that late events of them are dropped and not stored.
+        reports_all: Report events of ``outer`` inputs whether or not they have joined something, as the caller knows.
     """
 
     def __init__(
@@ -115,11 +116,12 @@ class WindowJoin:
         outer: Sequence[int] = (),
         optional: Sequence[int] = (),
         most_remembered: int = 1_000_000,
+        reports_all: bool = False,
     ) -> None:
         if not 2 <= len(windows) <= MOST_INPUTS:
             raise ValueError(f"a join has 2 to {MOST_INPUTS} inputs, not {len(windows)}")
         self._optional = tuple(optional)
-        self._rules = _rules(windows, outer, self._optional, most_remembered)
+        self._rules = _rules(windows, outer, self._optional, most_remembered, reports_all=reports_all)
         self._state = _empty_state(len(windows), has_seen=bool(optional))
         self._found = _room(len(windows), _FIRST_ROOM, _FIRST_ROOM)
 
@@ -202,7 +204,8 @@ class WindowJoin:
         if len(windows) != self.inputs:
             raise ValueError(f"the join has {self.inputs} inputs; their number cannot change")
         outer, most_remembered = np.flatnonzero(self._rules.reports_absent).tolist(), int(self._rules.most_dead[0])
-        rules = _rules(windows, outer, self._optional, most_remembered)
+        reports_all = bool(self._rules.reports_all[0])
+        rules = _rules(windows, outer, self._optional, most_remembered, reports_all=reports_all)
         if not np.array_equal(rules.counts, self._rules.counts):
             raise ValueError("a window of a number of events of an input cannot change")
         self._rules = rules
@@ -391,7 +394,14 @@ class WindowJoin:
             raise JoinStateError(f"a saved join cannot be read: {error}") from error
 
 
-def _rules(windows: Sequence[Window], outer: Sequence[int], optional: Sequence[int], most_remembered: int) -> Rules:
+def _rules(
+    windows: Sequence[Window],
+    outer: Sequence[int],
+    optional: Sequence[int],
+    most_remembered: int,
+    *,
+    reports_all: bool,
+) -> Rules:
     def sizes(kind: str, other: int) -> NDArray[np.int64]:
         return np.array([window.size if window.kind == kind else other for window in windows], np.int64)
 
@@ -405,6 +415,7 @@ def _rules(windows: Sequence[Window], outer: Sequence[int], optional: Sequence[i
         most_dead=np.array([most_remembered], np.int64),
         is_plain=np.array([not outer and all(window.kind in ("time", "none") for window in windows)]),
         required=np.array([sum(1 << number for number in range(len(windows)) if number not in optional)], np.uint64),
+        reports_all=np.array([reports_all]),
     )
 
 

@@ -10,6 +10,7 @@ from nfa.automata.guard_view import GuardView
 from nfa.automata.iterations import MAX_REASONED, is_coarse
 from nfa.automata.query import Absence, PatternState, Query, Term
 from nfa.automata.query_building import build_query
+from nfa.combinations import CombinedCondition, parse_condition
 from nfa.comparability import incomparable
 from nfa.errors import KeyMismatch, PatternError, PatternRefused, StateFormatError, UnknownPattern
 from nfa.exercises import MATCHER_FEATURES, matcher_features, matching_exercise, play
@@ -121,6 +122,7 @@ __all__ = [
     "CaseQuery",
     "CaseState",
     "Column",
+    "CombinedCondition",
     "Comparison",
     "Conjunction",
     "Correction",
@@ -196,6 +198,7 @@ __all__ = [
     "matcher_features",
     "matching_exercise",
     "operands_of",
+    "parse_condition",
     "parse_pattern",
     "parse_patterns",
     "parse_step",

@@ -88,6 +88,7 @@ class Rules(NamedTuple):
     most_dead: NDArray[np.int64]  # (1,) closed keys that are remembered
     is_plain: NDArray[np.bool_]  # (1,) windows of time or none, and no input reports absent ones
     required: NDArray[np.uint64]  # (1,) inputs that combinations may not lack, as bits (kernels/outer.py)
+    reports_all: NDArray[np.bool_]  # (1,) absent events are reported whether or not they have joined something
 
 
 # Records: what is read together lies together.

@@ -184,7 +184,7 @@ def emit_all(
     """Write each combination of the event that comes, and note which events have joined something; there is room."""
     for other in range(lent.lists.shape[1]):
         node = np.int64(lent.lists[cluster, other]["head"])
-        while rules.reports_absent[other] and other != number and node != NIL:
+        while rules.reports_absent[other] and not rules.reports_all[0] and other != number and node != NIL:
             lent.nodes[node]["flags"] |= JOINED
             node = np.int64(lent.nodes[node]["of_key"])
     write_results(borrowed(lent), borrowed(found), cluster, number, time_us, item)
@@ -248,7 +248,7 @@ def take_event(
     is_useless = cluster != NIL and lent.keyed[cluster]["closed"] | bit_of(number) == every_input(lent)
     if is_useless or rules.counts[number] == 0 or rules.of_key[number] == 0:
         counters[ON_THE_FLY] += 1
-        if count == 0 and rules.reports_absent[number]:
+        if (count == 0 or rules.reports_all[0]) and rules.reports_absent[number]:
             why = np.uint8(BY_CLOSING if is_useless else BY_WINDOW)
             event = (number, np.int64(counters[SEQUENCE]))
             report_absent(borrowed(lent), borrowed(found), event, time_us, item, why)
@@ -257,7 +257,8 @@ def take_event(
     if cluster == NIL:
         cluster = add_cluster(borrowed(lent), slot, items.keys[item])
     node = add_node(borrowed(lent), number, time_us, counters[SEQUENCE])
-    link_node(borrowed(lent), node, number, cluster, np.int32(JOINED if count > 0 else 0))
+    is_joined = count > 0 and not rules.reports_all[0]
+    link_node(borrowed(lent), node, number, cluster, np.int32(JOINED if is_joined else 0))
     if 0 < rules.of_key[number] < lent.lists[cluster, number]["live"]:
         oldest = np.int64(lent.lists[cluster, number]["head"])
         expire(borrowed(lent), borrowed(rules), borrowed(found), number, oldest, time_us, item)

@@ -24,7 +24,7 @@ from nfa.syntax import NOWHERE, Pattern, Position
 
 _OPTIONS: Mapping[str, Any] = MappingProxyType(
     {
-        "start": ["start", "atom"],
+        "start": ["start", "atom", "condition"],
         "parser": "lalr",
         "lexer": "contextual",
         "propagate_positions": True,
@@ -59,7 +59,7 @@ def parse_pattern(text: str) -> Pattern:
 
 
 def parse_tree(text: str, start: str = "start") -> Branch:
-    """The tree of a text that a rule of the grammar, ``start`` or ``atom``, derives.
+    """The tree of a text that a rule of the grammar, ``start``, ``atom`` or ``condition``, derives.
 
     Raises:
         PatternRefused: ``syntax`` or ``too-large``.

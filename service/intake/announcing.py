@@ -48,10 +48,8 @@ class Announcing:
         if punctuation.range is None or self._finishes(declaration, punctuation.by):
             return ()
         key = f"the key {punctuation.by!r}" if punctuation.by else "the correlation key"
-        return (
-            f"the range finishes nothing: no active join has an input of the stream {stream!r} with {key} and closed_by "
-            "end or punctuation",
-        )
+        inputs = f"an input of the stream {stream!r} with {key} and closed_by end or punctuation"
+        return (f"the range finishes nothing: no active join has {inputs}",)
 
     def _finishes(self, declaration: StreamDeclaration, by: str) -> bool:
         """Whether a range of a key of a stream finishes keys in some join."""

@@ -161,12 +161,16 @@ TOTALS = {
 
 def totals_of(some: Sequence[Any]) -> dict[str, Any]:
     """What an order and events with these values come to."""
-    numbers = [one for one in some if isinstance(one, int | float) and not isinstance(one, bool)]
+    known = [one for one in some if one is not None and not isinstance(one, list)]
+    is_number = [isinstance(one, int | float) and not isinstance(one, bool) for one in known]
+    are_numbers, are_texts = all(is_number), all(isinstance(one, str) for one in known)
+    numbers = known if are_numbers else []
+    alike = known if are_numbers or are_texts else []
     return {
         "n": len(some),
         "sum": sum(numbers[1:], numbers[0]) if numbers else None,
-        "least": min(numbers, default=None),
-        "most": max(numbers, default=None),
+        "least": min(alike, default=None),
+        "most": max(alike, default=None),
         "mean": sum(numbers) / len(numbers) if numbers else None,
         "first": some[0],
         "last": some[-1],
@@ -177,7 +181,13 @@ def totals_of(some: Sequence[Any]) -> dict[str, Any]:
 
 @settings(deadline=None)
 @given(
-    st.lists(st.one_of(st.none(), st.booleans(), st.integers(-9, 9), st.floats(-9, 9), texts), min_size=1, max_size=6),
+    st.one_of(
+        st.lists(
+            st.one_of(st.none(), st.booleans(), st.integers(-9, 9), st.floats(-9, 9), texts), min_size=1, max_size=6
+        ),
+        st.lists(st.one_of(st.none(), st.just([1]), st.integers(-9, 9), st.floats(-9, 9)), min_size=1, max_size=6),
+        st.lists(st.one_of(st.none(), texts), min_size=1, max_size=6),
+    ),
     st.sets(st.integers(0, 7)),
 )
 def test_totals_over_cuts_and_reloads(some: list[Any], cuts: set[int]) -> None:
@@ -197,6 +207,30 @@ def test_totals_over_cuts_and_reloads(some: list[Any], cuts: set[int]) -> None:
     (event,) = made
     assert event.data == orjson.loads(orjson.dumps(totals_of(some)))
     assert event.time_us == len(some) - 1
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (["b", "a", None], {"least": "a", "most": "b", "sum": None}),
+        ([1, "a"], {"least": None, "most": None, "sum": None}),
+        ([True, 2], {"least": None, "most": None, "sum": None}),
+        ([1, 1.0, None], {"least": 1, "most": 1, "sum": 2.0}),
+        ([1e308, 1e308, 1], {"least": 1, "most": 1e308, "sum": None}),
+    ],
+)
+def test_totals_treat_texts_and_mixed_values_as_patterns_do(values: list[Any], expected: dict[str, Any]) -> None:
+    found = totals_of(values) | {"sum": None} if 1e308 in values else totals_of(values)
+    assert {name: found[name] for name in expected} == expected
+    body = read_join({"inputs": INPUTS, "return": TOTALS, "emit": "on_close"})
+    rows = [merged(0, Event(id="first", type="T", time_us=0, key="k"))]
+    rows += [
+        merged(1, Event(id=f"p{place}", type="T", time_us=place, key="k", data={"v": value}))
+        for place, value in enumerate(values)
+    ]
+    run = JoinRun(body, "totals", 1)
+    made = run.process(EventBatch.from_events(rows)).events.to_events() + run.finish().events.to_events()
+    assert {name: made[-1].data[name] for name in expected} == expected
 
 
 @pytest.mark.parametrize("cuts", [1, 2])

@@ -13,10 +13,14 @@ from hypothesis import strategies as st
 
 from joins import Item, JoinBody, JoinOutput, JoinRefused, JoinRun, merged_id, read_join
 from joins.reference import ReferenceJoin
+from shards.kinds.joins.conditions import condition_of
 from streams import Event, EventBatch
 
 ALIASES = "opq"
 KEYS = 2
+
+
+WHERE = [None, None, "o.v <= p.v"]
 
 
 @st.composite
@@ -41,7 +45,7 @@ def bodies(draw: st.DrawFn) -> dict[str, Any]:
             "last": "last(p.v)",
             "distinct": "distinct(o.v)",
         }
-    found = {"inputs": inputs, "outer": outer, "emit": emit, "return": columns}
+    found = {"inputs": inputs, "outer": outer, "emit": emit, "return": columns, "where": draw(st.sampled_from(WHERE))}
     try:
         read_join(found)
     except JoinRefused:
@@ -86,7 +90,10 @@ class Meaning:
 
     @classmethod
     def of(cls, body: JoinBody) -> Meaning:
-        return cls(body, ReferenceJoin([one.window for one in body.inputs], list(body.reporting)))
+        meaning = cls(body, ReferenceJoin([one.window for one in body.inputs], list(body.reporting)))
+        if body.where is not None:
+            meaning.join.holds = lambda members: meaning.events[members[0]][2] <= meaning.events[members[1]][2]
+        return meaning
 
     def push(self, kind: Item, number: int, key: int, time_us: int) -> None:
         done, over = len(self.join.results), len(self.join.closed)
@@ -223,7 +230,7 @@ def told(output: JoinOutput, known: dict[str, tuple[Any, ...]]) -> list[tuple[st
 def test_what_is_retracted_is_taken_out_and_taken_back(document: dict[str, Any], made: Any) -> None:
     body = read_join(document)
     meaning, merged, said = made_of(made, body)
-    run, known, late = JoinRun(body, "j", 1), dict[str, tuple[Any, ...]](), list[str]()
+    run, known, late = JoinRun(body, "j", 1, conditions=condition_of), dict[str, tuple[Any, ...]](), list[str]()
     for event, expected in zip(merged, said, strict=True):
         output = run.process(EventBatch.from_events([event]))
         assert sorted(told(output, known), key=str) == sorted(expected, key=str)
@@ -238,14 +245,14 @@ def test_neither_cuts_nor_reloads_change_what_is_taken_back(
 ) -> None:
     body = read_join(document)
     _, merged, _ = made_of(made, body)
-    whole = JoinRun(body, "j", 1)
+    whole = JoinRun(body, "j", 1, conditions=condition_of)
     outputs = [whole.process(EventBatch.from_events([event])) for event in merged]
     expected = [event for output in outputs for event in output.events.to_events()]
-    run, found, begin = JoinRun(body, "j", 1), list[Event](), 0
+    run, found, begin = JoinRun(body, "j", 1, conditions=condition_of), list[Event](), 0
     for border in sorted({*(cut for cut in cuts if cut < len(merged)), len(merged)}):
         found += run.process(EventBatch.from_events(merged[begin:border])).events.to_events()
         begin, saved = border, run.dump()
-        run = JoinRun(body, "j", 1)
+        run = JoinRun(body, "j", 1, conditions=condition_of)
         run.load(*saved)
     assert found == expected
     assert run.finish().events.to_events() == whole.finish().events.to_events()

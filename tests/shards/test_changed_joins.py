@@ -16,6 +16,7 @@ from shards import InlineShards, RowBlock, ShardState
 from shards.kinds.joins import JoinKind
 from streams import Event, EventBatch, OperatorOn, Tick, format_time
 from tests.shards.test_random_joins import (
+    CONDITIONS,
     FAR_US,
     IDLE,
     IDLE_US,
@@ -57,6 +58,9 @@ def changes(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
     ]
     returns = {f"now_{name}": value for name, value in before["return"].items()}
     after = {**before, "inputs": inputs, "return": returns, "type": CHANGED}
+    is_known = bool(before["outer"]) and len(inputs) == 2  # a condition of such a join may only become another one
+    if "where" in before or not before["outer"]:
+        after["where"] = draw(st.sampled_from([*CONDITIONS, *([] if is_known else [None])]))
     try:
         read_join(own(after))
     except JoinRefused:
@@ -81,6 +85,7 @@ def changed(naive: Naive, document: Mapping[str, Any]) -> None:
     naive.newest = {number: key for number, key in naive.newest.items() if stays[number]}
     naive.inputs = inputs
     naive.join.change([one.window for one in inputs])
+    naive.meet(document.get("where"))
 
 
 def read_both(

@@ -45,6 +45,7 @@ def changed(number: int, **members: Any) -> dict[str, Any]:
         (changed(1, key="data..k"), "the path 'data..k' has an empty name"),
         ({**BASE, "return": {"a": "o.id"}}, "the id of the event is id(o)"),
         ({**BASE, "return": {"a": "o.time"}}, "the time of the event is time(o)"),
+        ({**BASE, "where": "q.time >= time(o)"}, "where: q.time reads the attribute 'time'"),
         ({**BASE, "return": {"a": "o..x"}}, "the path '.x' has an empty name"),
         ({**BASE, "emit": "on_close", "return": {"a": "first(o.type)"}}, "the type of the event is type(o)"),
     ],
@@ -64,6 +65,7 @@ def test_a_member_that_can_do_nothing_is_named(document: dict[str, Any], notice:
         changed(1, key="data.other", closed_by=["punctuation", "unique"]),
         changed(0, stream="alarms", retractions="2 h"),
         {**BASE, "return": {"a": "o.data.id", "b": "q.id2"}},
+        {**BASE, "where": "time(q) >= time(o) AND q.data.time = 1"},
     ],
 )
 def test_members_that_do_something_are_not(document: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ brute-force join.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -62,6 +62,25 @@ unusual_keys = st.sampled_from([None, "", 0.5, True, [], 1.0])
 ranges = st.sampled_from([{"to": 1}, {"to": 2}, {"from": 2}, {"from": 2, "to": 40}, {"from": -5, "to": 29}])
 
 
+VALUES = [1, 2, 2.0, "x", None, 3]
+CONDITIONS: dict[str, Callable[[Sequence[Event]], bool]] = {
+    "i0.v = i1.v": lambda events: (
+        type_of(events[0]) == type_of(events[1]) and events[0].data["v"] == events[1].data["v"]
+    ),
+    "time(i1) >= time(i0)": lambda events: events[1].time_us >= events[0].time_us,
+    "i0.v IS NOT NULL AND NOT type(i1) = type(i0)": lambda events: (
+        events[0].data["v"] is not None and events[0].type != events[1].type
+    ),
+    "id(i0) != id(i1) OR i1.v > 2": lambda events: events[0].id != events[1].id or events[1].data["v"] == 3,
+}
+"""Conditions between inputs, and their meaning in combinations."""
+
+
+def type_of(event: Event) -> type | None:
+    """What the value of an event can be compared with; None: with nothing."""
+    return {int: float, float: float, str: str}.get(type(event.data["v"]))
+
+
 @st.composite
 def documents(draw: st.DrawFn) -> dict[str, Any]:
     """Joins whose memory is bounded: by windows and closings, or as the rest of their events is on disk."""
@@ -84,6 +103,9 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
     if outer and len(inputs) > 2:
         inputs = [{name: value for name, value in one.items() if name != "retractions"} for one in inputs]
     document: dict[str, Any] = {"name": NAME, "inputs": inputs, "return": returns, "outer": outer}
+    where = draw(st.sampled_from([None, None, *CONDITIONS]))
+    if where is not None and not (outer and len(inputs) > 2):
+        document["where"] = where
     rows = draw(st.sampled_from([None, None, 1, 3]))
     if rows is not None:
         document["memory"] = {"rows": rows, "spill": True}
@@ -122,7 +144,7 @@ def events(draw: st.DrawFn) -> list[tuple[str, Event]]:
         other = draw(unusual_keys) if stream == "parcels" and number % 3 == 0 else key
         if isinstance(other, float) and other.is_integer():  # the same key as the order's
             other = key if key == "a" else float(key)
-        data |= {} if event_type == RANGE else {"order": key, "other": other}
+        data |= {} if event_type == RANGE else {"order": key, "other": other, "v": VALUES[number % len(VALUES)]}
         own = f"x{number % 4}" if stream == "parcels" else key
         event = Event(id=f"e{number:02}", type=event_type, time_us=time_us, key=own, data=data)
         if stream == "alarms" and what not in (RANGE, RETRACTED):
@@ -139,6 +161,7 @@ class Naive:
         inputs: As they are read.
         join: The brute force.
         ids: Of the events so far.
+        events: By sequence number the events so far.
         numbers: Of join keys.
         newest: Of each input the key of its newest event.
         now_us: How far time has come.
@@ -153,6 +176,7 @@ class Naive:
     inputs: Sequence[JoinInput]
     join: ReferenceJoin
     ids: list[str] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
     numbers: dict[str, int] = field(default_factory=dict)
     newest: dict[int, int] = field(default_factory=dict)
     now_us: int = 0
@@ -170,7 +194,17 @@ class Naive:
         outer = list(map(aliases.index, body.outer))
         is_outer = outer and len(aliases) > 2
         join = ReferenceOuterJoin(spans, outer) if is_outer else ReferenceJoin(spans, list(body.reporting))
-        return cls(body.inputs, join, outer=outer)
+        naive = cls(body.inputs, join, outer=outer)
+        naive.meet(body.where)
+        return naive
+
+    def meet(self, where: str | None) -> None:
+        """Let a condition between inputs hold in every combination that is found from here on."""
+        if where is not None:
+            holds = CONDITIONS[where]
+            self.join.holds = lambda members: holds([self.events[one] for one in members])
+        else:
+            self.join.holds = lambda _: True
 
     def take(self, number: int, event: Event) -> None:
         """An event of a stream as one of an input."""
@@ -199,6 +233,7 @@ class Naive:
                 self.push(Item.CLOSING, number, before, event.time_us)
             self.newest[number] = key
             self.ids.append(event.id)
+            self.events.append(event)
             violations = len(self.join.violations)
             self.push(Item.EVENT, number, key, event.time_us)
             is_gone = len(self.join.violations) > violations or (key in self.join.closed and one.revocable_us is None)
@@ -212,6 +247,7 @@ class Naive:
         if self.inputs[number].types and event.type not in self.inputs[number].types:
             return
         self.ids.append(event.id)
+        self.events.append(event)
         results = len(self.join.results)
         self.join.take_unkeyed(number, event.time_us)
         for _, members in self.join.results[results:]:

@@ -11,6 +11,7 @@ import orjson
 from joins import Broken, JoinOutput, JoinRun, finished_range, keeps_rows, read_join
 from shards.deciding import WAIT, Observation
 from shards.errors import KeyFinished, RetractionLate, ShardError
+from shards.kinds.joins.conditions import condition_of
 from shards.kinds.joins.result_kinds import JOIN_SUSPENSION
 from shards.kinds.joins.rows import derived_rows, letter_body
 from shards.operators import KeyChoice, Origin, Result, SavedHost
@@ -93,7 +94,10 @@ class JoinHost:
                 prefix = f"{number}/"
                 parts = saved.sections.items()
                 own = {part.removeprefix(prefix): one for part, one in parts if part.startswith(prefix)}
-                host.runs[name] = _loaded(JoinRun(read_join(body), name, version, spilled), head, own), body
+                host.runs[name] = (
+                    _loaded(JoinRun(read_join(body), name, version, spilled, condition_of), head, own),
+                    body,
+                )
             host.newest_us = saved.head["newest_us"]
         return host
 
@@ -119,7 +123,7 @@ class JoinHost:
         body = read_join(definition.body)
         is_kept = start == "keep" and known is not None and not known[0].has_stopped
         if known is None or not is_kept or not keeps_rows(known[1], definition.body):
-            run = JoinRun(body, definition.name, definition.version, self.spilled)
+            run = JoinRun(body, definition.name, definition.version, self.spilled, condition_of)
             self.runs[definition.name] = run, definition.body
             return
         run = known[0]
@@ -244,7 +248,7 @@ def _loaded(run: JoinRun, head: Mapping[str, Any], sections: Mapping[str, bytes]
     except StateLost as error:
         if not run.spilled.may_be_lost:
             raise
-        run = JoinRun(run.body, run.name, run.version, run.spilled)
+        run = JoinRun(run.body, run.name, run.version, run.spilled, condition_of)
         run.lose(error.message)
     return run
 

@@ -21,7 +21,7 @@ from shards.operators import Host, SavedHost, Told
 from shards.results import ResultKind
 from streams import Definition, ForestallError, Input, SpilledFiles, StreamDeclaration
 
-_OWN = ("inputs", "window", "emit", "outer", "return", "type", "late", "memory", "wait")
+_OWN = ("inputs", "window", "emit", "outer", "return", "type", "late", "memory", "wait", "where")
 _INPUT = "join-input"
 
 
@@ -89,6 +89,10 @@ class JoinKind:
             join = read_join(body)
         except ForestallError as error:
             raise OperatorRefused(error.message, **error.details) from error
+        if join.where is not None:
+            from shards.kinds.joins.conditions import condition_of  # noqa: PLC0415 - loads the patterns
+
+            condition_of(join)
         for one in join.inputs:
             declared(one.stream)
         name = document["name"]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from joins import JoinBody, JoinInput
+from shards.kinds.joins.conditions import condition_of
 from shards.kinds.joins.sources import source_of
 from streams import StreamDeclaration
 
@@ -37,6 +38,14 @@ def notices_of(
             )
         if "retractions" in document["inputs"][number]:
             yield from _of_retractions(one, declared(one.stream), is_keyed=path is not None or bool(source.key))
+    condition = condition_of(body)
+    for column in () if condition is None else condition.reads:
+        if len(column.path) == 1 and column.path[0] in _OF_EVENT:
+            (name,) = column.path
+            yield (
+                f"where: {column.alias}.{name} reads the attribute {name!r} of the event's data; the {name} of the "
+                f"event is {name}({column.alias})"
+            )
     for column in body.columns:
         if len(column.path) == 1 and column.path[0] in _OF_EVENT:
             name = column.path[0]

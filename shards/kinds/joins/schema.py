@@ -62,6 +62,11 @@ JOIN_SCHEMA: Mapping[str, Any] = {
             **_NAMES,
             "description": "Inputs that may be absent; what lacks them is emitted once no event of them can join it.",
         },
+        "where": {
+            "type": "string",
+            "description": "A condition between the inputs, as in WHERE of a pattern: 'p.amount = o.amount'. A "
+            "combination exists only where it holds.",
+        },
         "return": {"type": "object", "minProperties": 1, "additionalProperties": {"type": "string"}},
         "type": {"type": "string", "description": "Type of the derived events (default: the name)."},
         "memory": {

@@ -1,0 +1,146 @@
+"""A condition between the inputs of a join: a combination exists only where it holds.
+
+The join combines events by key, and what contradicts the condition is left out here. Of an input whose events are
+reported where they joined nothing, the join reports each event that can join nothing any more (``reports_all``), as it
+does not know whether the event has joined something under the condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from joins.document import JoinBody
+from joins.emitting import MemberEvents
+from joins.held_events import HeldEvents
+from joins.items import JoinedColumns
+from joins.retracting import Retractions
+from joins.returns import Column
+
+
+class Condition(Protocol):
+    """A condition over the events of a combination."""
+
+    @property
+    def reads(self) -> Sequence[Column]:
+        """What it reads of events; ``time`` is in microseconds."""
+        ...
+
+    def holds(self, values: Sequence[Sequence[Any]], size: int) -> NDArray[np.bool_]:
+        """Of some combinations those in which it holds.
+
+        Args:
+            values: Of each column, of each combination: what it reads, as plain JSON.
+            size: The number of combinations.
+        """
+        ...
+
+
+class Conditions(Protocol):
+    """What makes the condition of a join of its text."""
+
+    def __call__(self, body: JoinBody) -> Condition | None:
+        """The condition; None: the join has none."""
+        ...
+
+
+def unconditional(body: JoinBody) -> None:
+    """No condition.
+
+    Raises:
+        ValueError: The join has one.
+    """
+    if body.where is not None:
+        raise ValueError(f"nothing reads the condition {body.where!r} of a join")
+
+
+@dataclass(slots=True)
+class Conditional:
+    """What a join finds, under its condition.
+
+    Attributes:
+        body: Of the join.
+        condition: Over each combination.
+        left_out: The numbers of combinations that contradict it, and of events that had joined something.
+    """
+
+    body: JoinBody
+    condition: Condition
+    left_out: list[int] = field(default_factory=lambda: [0, 0])
+
+    @classmethod
+    def of(cls, body: JoinBody, conditions: Conditions, before: Conditional | None = None) -> Conditional | None:
+        """That of a join, which may go on as that of its version before; None: the join has no condition."""
+        condition = conditions(body)
+        if condition is None:
+            return None
+        return cls(body, condition) if before is None else cls(body, condition, before.left_out)
+
+    def kept(self, found: JoinedColumns, held: HeldEvents, retractions: Retractions | None) -> JoinedColumns:
+        """The combinations in which the condition holds, and the events alone that are in none.
+
+        Args:
+            found: What the join found by key.
+            held: Holds the events; those that have joined something for good are marked there.
+            retractions: Know the others.
+        """
+        is_whole = np.all(found.members >= 0, axis=1)
+        whole, alone = np.flatnonzero(is_whole), np.flatnonzero(~is_whole)
+        is_kept = np.ones(len(is_whole), np.bool_)
+        is_kept[whole] = self._holds(found.members[whole], held)
+        joined = np.unique(found.members[whole[is_kept[whole]]])
+        if len(alone):
+            sequences = found.members[alone].max(axis=1)
+            rows = held.rows_of(sequences)
+            is_joined = np.isin(sequences, joined) | held.is_counted(rows)
+            if retractions is not None:
+                others = {key: retractions.ledger.others(key) for key in set(held.hashes(rows).tolist())}
+                pairs = zip(held.hashes(rows).tolist(), sequences.tolist(), strict=True)
+                is_joined |= np.array([one in others[key] for key, one in pairs], np.bool_)
+            is_kept[alone] = ~is_joined
+        if retractions is None and self.body.emit == "each" and self.body.reporting:
+            held.count(held.rows_of(joined))
+        self.left_out[0] += int(np.count_nonzero(~is_kept[whole]))
+        self.left_out[1] += int(np.count_nonzero(~is_kept[alone]))
+        return found if is_kept.all() else _only(found, is_kept)
+
+    def counted(self, counts: dict[str, int]) -> dict[str, int]:
+        """Counts of a join, without what is left out."""
+        contradicting, joined = self.left_out
+        return {
+            **counts,
+            "results": counts["results"] - contradicting - joined,
+            "absent": counts["absent"] - joined,
+            "contradicting": contradicting,
+        }
+
+    def _holds(self, members: NDArray[np.int64], held: HeldEvents) -> NDArray[np.bool_]:
+        aliases = [one.alias for one in self.body.inputs]
+        events = {
+            alias: MemberEvents(held, held.rows_of(members[:, aliases.index(alias)]))
+            for alias in {column.alias for column in self.condition.reads}
+        }
+        values: list[Sequence[Any]] = [
+            held.times_us(events[column.alias].rows).tolist()
+            if column.function == "time"
+            else events[column.alias].values(column)
+            for column in self.condition.reads
+        ]
+        return self.condition.holds(values, len(members))
+
+
+def _only(found: JoinedColumns, is_kept: NDArray[np.bool_]) -> JoinedColumns:
+    """What was found, without some results."""
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(is_kept)])
+    return replace(
+        found,
+        members=found.members[is_kept],
+        result_times_us=found.result_times_us[is_kept],
+        result_items=found.result_items[is_kept],
+        result_whys=found.result_whys[is_kept],
+        closing_places=before[found.closing_places],
+    )

@@ -1,0 +1,138 @@
+"""Conditions between events that something else has put together, such as those that a join combines."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfa.conditions.predicates import Leaf, evaluate, leaf_of
+from nfa.conditions.values import Values
+from nfa.errors import PatternRefused
+from nfa.language.expression_building import build_expression, trees_of
+from nfa.language.parsing import parse_tree
+from nfa.language.references import Scope, attributes_of, calls_of, check_references, resolve
+from nfa.syntax import (
+    AGGREGATES,
+    Arithmetic,
+    Attribute,
+    Both,
+    Call,
+    Comparison,
+    Either,
+    Expression,
+    InList,
+    IsNull,
+    Like,
+    Literal,
+    Negative,
+    Not,
+    Path,
+    Position,
+)
+
+_NONE: frozenset[str] = frozenset()
+_OF_EVENT = "#"  # no alias begins with it
+_IN_FRONT = "["
+
+
+@dataclass(frozen=True, slots=True)
+class CombinedCondition:
+    """A condition over one event of each of some aliases.
+
+    Attributes:
+        reads: What it reads: the alias, and the path of an attribute, ``#time``, ``#type`` or ``#id``; each once.
+    """
+
+    reads: tuple[tuple[str, Leaf], ...]
+    _expression: Expression
+
+    def holds(self, values: Sequence[Sequence[Any]], size: int) -> NDArray[np.bool_]:
+        """Of some combinations those in which it is true, and neither false nor null.
+
+        Args:
+            values: What it reads, of each combination, as plain JSON; times are integers in microseconds.
+            size: The number of combinations.
+        """
+        columns: dict[Leaf, Values] = {
+            _path_of(alias, leaf): Values.of(list(some)) for (alias, leaf), some in zip(self.reads, values, strict=True)
+        }
+        return evaluate(self._expression, columns, size).is_true
+
+
+def parse_condition(text: str, aliases: Collection[str]) -> CombinedCondition:
+    """Read a condition in which every reference begins with an alias, as in WHERE of a pattern.
+
+    Raises:
+        PatternRefused: The text cannot be read or is refused; position and advice are in the message.
+    """
+    try:
+        (tree,) = trees_of(parse_tree(f"{_IN_FRONT}{text}\n]", "condition"))
+        known = frozenset(aliases)
+        scope = Scope(own=None, known=known, hidden=_NONE, bound=known, listed=known, groups=_NONE, has_previous=False)
+        expression = resolve(build_expression(tree), scope)
+        check_references(expression, scope)
+        _check_calls(expression)
+    except PatternRefused as error:
+        raise _moved(error, text) from error
+    reads: dict[tuple[str, Leaf], None] = {}
+    flat = _flat(expression, reads)
+    return CombinedCondition(tuple(reads), flat)
+
+
+def _check_calls(expression: Expression) -> None:
+    for call in calls_of(expression):
+        if call.name in AGGREGATES:
+            raise PatternRefused(
+                "aggregate",
+                f"{call.name} reads several events, and a combination has one of each alias; compare its attributes",
+                call.position,
+            )
+        if call.name == "key":
+            alias = next(attributes_of(call)).of
+            raise PatternRefused(
+                "constant-key",
+                "the events of a combination have the same key, so it need not be compared; an attribute with the name "
+                f"key is {alias}.`key`",
+                call.position,
+            )
+
+
+def _moved(error: PatternRefused, text: str) -> PatternRefused:
+    """A refusal with its position in the text that was given."""
+    (_, _, what), place, lines = error.message.partition(": "), error.position, text.split("\n")
+    if place.line > len(lines):  # at the bracket behind the text
+        what, place = what.replace("unexpected ']'", "the text ends"), Position(len(lines), len(lines[-1]) + 1)
+    elif place.line == 1:
+        place = Position(1, max(1, place.column - len(_IN_FRONT)))
+    return PatternRefused(error.reason, what, place)
+
+
+def _path_of(alias: str, leaf: Leaf) -> Path:
+    """Where a condition without aliases reads what an alias has."""
+    return (_OF_EVENT, alias, leaf) if isinstance(leaf, str) else (alias, *leaf)
+
+
+def _flat(expression: Expression, reads: dict[tuple[str, Leaf], None]) -> Expression:
+    """The expression as one of a single event that has all that the events of a combination have."""
+    again = partial(_flat, reads=reads)
+    leaf = leaf_of(expression)
+    if leaf is not None:
+        alias = next(attributes_of(expression)).of or ""
+        reads[alias, leaf] = None
+        return Attribute(_path_of(alias, leaf))
+    match expression:
+        case Comparison() | Arithmetic():
+            return replace(expression, left=again(expression.left), right=again(expression.right))
+        case IsNull() | InList() | Like() | Not() | Negative():
+            return replace(expression, operand=again(expression.operand))
+        case Both() | Either():
+            return replace(expression, operands=tuple(map(again, expression.operands)))
+        case Call():
+            return replace(expression, arguments=tuple(map(again, expression.arguments)))
+        case Literal() | Attribute():
+            return expression

@@ -1,0 +1,34 @@
+"""Conditions between events that something else has combined."""
+
+import pytest
+
+from nfa import PatternRefused, parse_condition
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("p.v = ", "line 1, column 7: the text ends; expected"),
+        ("p.v =\n=", "line 2, column 1: unexpected '='"),
+        ("q.x = 1", "line 1, column 1: q is not an alias"),
+        ("p.v = 1 AND count(p) = 1", "line 1, column 13: count reads several events"),
+        ("p.key = o.key", "line 1, column 1: the events of a combination have the same key"),
+        ("p = 1", "the alias p is an event, not a value"),
+        ("p.a = 1] x [b = 2", "unexpected"),
+        ("prev(p.x) = 1", "prev can only be used in the brackets of a step"),
+    ],
+)
+def test_what_has_no_meaning_is_refused_at_its_place(text: str, message: str) -> None:
+    with pytest.raises(PatternRefused) as refused:
+        parse_condition(text, ["o", "p"])
+    assert message in refused.value.message
+
+
+def test_a_condition_is_true_false_or_null_as_in_patterns() -> None:
+    condition = parse_condition("p.v = o.v AND (time(p) >= time(o) OR type(p) LIKE 'x%')", ["o", "p"])
+    assert condition.reads == (("p", ("v",)), ("o", ("v",)), ("p", "#time"), ("o", "#time"), ("p", "#type"))
+    left = [1, 1.0, "1", None, True, 2]
+    right = [1.0, 1, 1, None, True, 2]
+    columns = [left, right, [5] * 5 + [1], [5] * 6, ["A"] * 5 + ["x1"]]
+    assert condition.holds(columns, 6).tolist() == [True, True, False, False, True, True]
+    assert condition.holds([[]] * 5, 0).tolist() == []
