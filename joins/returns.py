@@ -75,8 +75,10 @@ def _column(name: str, text: object, aliases: Sequence[str], *, is_on_close: boo
     function = found["function"] or "value"
     known = (*get_args(OfEvent)[1 : -1 if is_on_close else None], *(get_args(Total) if is_on_close else ()))
     if function != "value" and function not in known:
-        what = "totals need emit: on_close" if function in get_args(Total) else f"known are {', '.join(known)}"
-        raise JoinRefused(f"'return' has {name}: {text!r}; {what}", field="return")
+        what = f"there is no function {function!r} here; use {', '.join(known[:-1])} or {known[-1]}"
+        if function in get_args(Total):
+            what = f"{function} is a total, which needs emit: on_close"
+        raise JoinRefused(f"return, {name}: {what}", field="return")
     if (function in _WITHOUT_PATH) == bool(found["path"]):
         form = f"{function}({found['alias']})" if found["path"] else f"{found['alias']}.ATTRIBUTE"
         raise JoinRefused(f"'return' has {name}: {text!r}; write {form}", field="return")

@@ -215,7 +215,8 @@ def _explained(fault: jsonschema_rs.ValidationError, schema: Mapping[str, Any]) 
         part = part[name]
     value: Any = fault.instance
     if keyword == "oneOf" and "description" in part:
-        return f"{orjson.dumps(value).decode()} has none of its forms. {part['description']}"
+        forms = str(part["description"]).rstrip(".")
+        return f"{forms[0].lower()}{forms[1:]}; got {orjson.dumps(value).decode()}"
     if keyword == "additionalProperties" and "properties" in part:
         known = list(part["properties"])
         unknown = next(name for name in value if name not in known)

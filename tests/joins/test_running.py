@@ -65,7 +65,12 @@ def test_an_absence_says_what_decided_it() -> None:
     [
         ({"return": {"why": "decided_by(o)"}}, "it never is unless 'outer' lists it"),
         ({"return": {"why": "decided_by(p.v)"}}, "write decided_by"),
-        ({"return": {"why": "decided_by(p)"}, "emit": "on_close"}, "known are id, type, time, count"),
+        ({"return": {"c": "key(p)"}}, "return, c: there is no function 'key' here; use id, type, time or decided_by"),
+        ({"return": {"n": "sum(p.v)"}}, "return, n: sum is a total, which needs emit: on_close"),
+        (
+            {"return": {"why": "decided_by(p)"}, "emit": "on_close"},
+            "no function 'decided_by' here; use id, type, time, count",
+        ),
     ],
 )
 def test_what_cannot_say_why_is_refused(changes: dict[str, Any], message: str) -> None:

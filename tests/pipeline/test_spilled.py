@@ -199,7 +199,7 @@ def test_a_join_whose_rows_are_gone_for_good_stops_and_the_shard_goes_on(server,
     (suspension,) = [orjson.loads(row.body) for row in later if row.kind == "join-suspension"]
     assert (suspension["operator"], suspension["pattern"], suspension["version"]) == ("join", "pairs", 1)
     assert "of spilled rows is" in suspension["reason"] or "of spilled rows cannot be read" in suspension["reason"]
-    assert "is suspended in want of its rows: the file " in suspension["reason"]
+    assert "is suspended because rows that it had on disk are missing: the file " in suspension["reason"]
     assert not [row for row in later if row.kind == DERIVED.name and b'"into":"pairs"' in row.body]
     measured = orjson.loads(later[-1].body)["streams"]
     assert measured["a"]["watermark_us"] == (EVENTS - 2) * 1_000_000

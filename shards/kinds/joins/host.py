@@ -255,7 +255,7 @@ def _loaded(run: JoinRun, head: Mapping[str, Any], sections: Mapping[str, bytes]
 
 def _lost(run: JoinRun, reason: str, stream: str, origin: Origin) -> Result:
     """A join runs no more, as rows that it had on disk are gone, or it would hold more than it may."""
-    why = f"in want of its rows: {reason}, and no older state is left to rebuild them from"
+    why = f"because rows that it had on disk are missing: {reason}, and no older snapshot can restore them"
     if run.is_suspended:
         why = f"as {reason}. With 'spill: true' in its memory it would hold the others on disk"
     return _suspended(run, stream, origin, why, {})
@@ -269,9 +269,9 @@ def _letter(run: JoinRun, broken: Broken, origin: Origin) -> Result:
 def _late_retraction(run: JoinRun, late: Broken, origin: Origin) -> Result:
     """The dead letter of a retraction of which the join does not know the event, or not any more."""
     error = RetractionLate(
-        f"{_said(late)} took nothing back: of the event {late.event.data.get('retracts')!r} of the input "
-        f"{late.alias!r} the join {run.name!r} knows nothing, or not any more: it has left its window of time, or, "
-        "without one, its key is finished; with a longer 'retractions' of the input it is known for longer"
+        f"{_said(late)} had no effect: the join {run.name!r} does not hold, or no longer holds, the event "
+        f"{late.event.data.get('retracts')!r} of the input {late.alias!r}: it has left its window of time, or, without "
+        "one, its key is finished; a longer 'retractions' of the input keeps it for longer"
     )
     return _dead_letter(run, late, origin, error)
 

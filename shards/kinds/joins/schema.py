@@ -56,7 +56,11 @@ JOIN_SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {
         "inputs": {"type": "array", "minItems": 2, "maxItems": 16, "items": _INPUT},
-        "window": {**_WINDOW, "description": "Of all inputs that have none of their own."},
+        "window": {
+            **_WINDOW,
+            "description": "A duration such as '24 h', {last: N} for the newest events of each key, or none, of all "
+            "inputs that have no window of their own.",
+        },
         "emit": {"enum": ["each", "on_close"], "description": "An event per combination, or per finished key."},
         "outer": {
             **_NAMES,

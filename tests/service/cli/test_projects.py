@@ -368,8 +368,11 @@ def test_the_schema_names_every_kind():
 @pytest.mark.parametrize(
     ("member", "message"),
     [
-        ("closed_by: [{typ: Last}]", 'inputs.0.closed_by: [{"typ":"Last"}] has none of its forms. When a key'),
-        ("window: 24", "inputs.0.window: 24 has none of its forms. A duration such as '24 h'"),
+        ("closed_by: [{typ: Last}]", "inputs.0.closed_by: when a key of it is finished: unique, clustered"),
+        ("closed_by: [{typ: Last}]", '; got [{"typ":"Last"}]'),
+        ("window: 24", "inputs.0.window: a duration such as '24 h'"),
+        ("window: 24", "or none; got 24"),
+        ("as: a}, {stream: c}], window: 5, outer: [{stream: d", "window: a duration such as '24 h'"),
         ("streem: b", "inputs.0: there is no member 'streem' (did you mean stream?); it has stream, as, type"),
     ],
 )
