@@ -7,12 +7,12 @@ as over at the first item at which that is known; one look-up for each event.
 """
 
 from joins.changing import keeps_rows
-from joins.conditions import Condition
+from joins.combinations import FIGURE, Condition
 from joins.document import JoinBody, JoinInput, read_join
 from joins.errors import JoinError, JoinRefused, JoinStateError
 from joins.exercises import JOIN_EXERCISE
 from joins.explaining import explain
-from joins.figures import FIGURE, figures, without_keys
+from joins.figures import figures, without_keys
 from joins.items import Cause, Item, ItemColumns, JoinedColumns, Why
 from joins.merging import (
     AGAIN,

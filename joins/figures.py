@@ -10,10 +10,10 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
+from joins.combinations import COUNT, FIGURE, lone_inputs
 from joins.costs import stay_case
 from joins.costs.observing import StateObserver
 from joins.document import JoinBody
-from joins.unkeyed import COUNT, FIGURE, lone_inputs
 
 _THOUSANDTHS = 1_000
 _US_TO_MS = 1_000

@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 
 from joins.kernels import tables
 
+UNKEYED = -4
+"""In a combination of one event that has no usable key: absent."""
+
 
 class Item(IntEnum):
     """What an item is."""

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
-from joins.items import Item, Why
-from joins.outer.deciding import UNKEYED
+from joins.items import UNKEYED, Item, Why
 from joins.windows import Window
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from joins.conditions import Conditional, Conditions, unconditional
+from joins.combinations import Conditional, Conditions, UnkeyedEvents, unconditional
 from joins.costs.observing import StateObserver
 from joins.document import JoinBody
 from joins.emitting import DerivedEvents
@@ -28,7 +28,6 @@ from joins.outputs import Broken, JoinOutput, joined_outputs, with_ends
 from joins.paging import Pager
 from joins.retracting import KnownBeside, Retractions
 from joins.totalling import KeyTotals
-from joins.unkeyed import UnkeyedEvents
 from joins.waiting import Arrivals
 from joins.windowed import WindowJoin
 from streams import EventBatch, KeyRange, SpilledFiles, texts_of

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from joins.combinations import FIGURE
 from joins.document import JoinBody
-from joins.figures import FIGURE
 from joins.items import ItemColumns, are_events
 from streams import WaitDecider, format_time, heads, predicted_rows
 

@@ -5,7 +5,7 @@ finds them (``optional``).
 """
 
 from joins.kernels.tables import FINISHED
-from joins.outer.deciding import UNKEYED, decided_by_the_end, words_of
+from joins.outer.deciding import decided_by_the_end, words_of
 from joins.outer.reference import ReferenceOuterJoin
 
-__all__ = ["FINISHED", "UNKEYED", "ReferenceOuterJoin", "decided_by_the_end", "words_of"]
+__all__ = ["FINISHED", "ReferenceOuterJoin", "decided_by_the_end", "words_of"]

@@ -7,14 +7,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from joins.items import JoinedColumns
+from joins.items import UNKEYED, JoinedColumns
 from joins.kernels.tables import FINISHED, NIL
 
 ENDED = -3
 """In combinations that may lack inputs: absent, and the end of the input has finished the key."""
-
-UNKEYED = -4
-"""Absent from a combination of one event that has no usable key."""
 
 _WORDS = {NIL: '"window"', FINISHED: '"finished"', ENDED: '"end_of_input"', UNKEYED: '"no_key"'}
 

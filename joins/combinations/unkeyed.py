@@ -6,13 +6,13 @@ So an event joins nothing. It is reported alone where all other inputs may be ab
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from joins.document import JoinBody
-from joins.items import Cause, ItemColumns, JoinedColumns, Why, are_events, are_unkeyed
-from joins.outer import UNKEYED
+from joins.items import UNKEYED, Cause, ItemColumns, JoinedColumns, Why, are_events, are_unkeyed
 
 COUNT = "without_key"
 """The name of the number of these events, and behind the alias of an input that of its own."""
@@ -82,10 +82,10 @@ def with_lone(
     before = np.searchsorted(chosen, found.closing_items)  # of each closing the events that are reported before it
     own = np.searchsorted(found.result_items, chosen, side="right") + np.arange(1, len(chosen) + 1)
 
-    def results(some: NDArray[np.generic], more: NDArray[np.generic]) -> NDArray[np.generic]:
+    def results(some: NDArray[Any], more: NDArray[Any]) -> NDArray[Any]:
         return np.concatenate([some, more.astype(some.dtype)])[order]
 
-    def closings(some: NDArray[np.generic], more: NDArray[np.generic]) -> NDArray[np.generic]:
+    def closings(some: NDArray[Any], more: NDArray[Any]) -> NDArray[Any]:
         return np.concatenate([some, more.astype(some.dtype)])[ends]
 
     return JoinedColumns(
