@@ -63,7 +63,10 @@ class Cluster:
         self.ends = ExitStack()
 
     def start(self):
-        self.spawn("master", "master.Master", "--port", str(self.port))
+        master = self.spawn("master", "master.Master", "--port", str(self.port))
+        while not is_taken(self.port):
+            assert master.poll() is None, (self.folder / "master.log").read_text()
+            time.sleep(0.1)
         self.workers = [
             self.spawn(
                 f"worker-{number}",
@@ -91,6 +94,11 @@ class Cluster:
     def logs(self):
         paths = [self.folder / "driver.log", *self.folder.glob("work-*/*/*/stderr")]
         return "\n".join(f"--- {path}\n{path.read_text()[-1_500:]}" for path in paths)
+
+
+def is_taken(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def end(process):
