@@ -9,7 +9,6 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 
 from streams.errors import DeclarationError
 from streams.event_time import (
-    UNLIMITED,
     USUAL_AHEAD_S,
     Late,
     Lateness,
@@ -164,7 +163,7 @@ class StreamDeclaration:
     @property
     def max_ahead_us(self) -> int | None:
         """``max_ahead`` in microseconds; None: no limit."""
-        if self.max_ahead == UNLIMITED:
+        if isinstance(self.max_ahead, str):
             return None
         return microseconds(USUAL_AHEAD_S if self.max_ahead is None else self.max_ahead)
 

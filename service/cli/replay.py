@@ -123,7 +123,7 @@ def send_files(
         keeps: Whether events that the stream has are sent as new ones.
 
     Returns:
-        Of each stream what became of its events.
+        The counts of each stream.
     """
     run = uuid4().hex
     sent = {one.stream: Sent() for one in files}

@@ -30,6 +30,11 @@ MoreKeys = Annotated[
 Name = Annotated[str, typer.Argument(help="Name of the stream.")]
 Description = Annotated[str | None, typer.Option(metavar="TEXT", help="Description, shown in lists.")]
 
+_QUIET_HELP = "After this many seconds without events, let event time follow the clock."
+Quiet = Annotated[
+    float | None,
+    typer.Option(metavar="SECONDS", help=_QUIET_HELP),
+]
 Ahead = Annotated[
     str | None,
     typer.Option(
@@ -40,7 +45,6 @@ Ahead = Annotated[
 
 _SECONDS = "SECONDS|none"
 _NONE = "none"
-_QUIET_HELP = "After this many seconds without events, let event time follow the clock."
 _AUTO = "auto[:MEMBER=NUMBER,...]"
 
 
@@ -109,10 +113,7 @@ def add_stream(
         float | None,
         typer.Option(metavar="SECONDS", help="Session gap: end a transaction after these seconds without an event."),
     ] = None,
-    quiet_after: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help=_QUIET_HELP),
-    ] = None,
+    quiet_after: Quiet = None,
     max_ahead: Ahead = None,
     derived: Annotated[bool | None, typer.Option("--derived", help="Patterns with INTO make its events.")] = None,
     description: Description = None,
