@@ -16,6 +16,7 @@ from service.intake.posting import Intake
 from service.processes import timekeeper
 from service.processes.cluster import job_options
 from service.processes.timekeeper import Timekeeper
+from service.stores.conditions import ANY
 from service.stores.log.layout import DERIVED_MARKS_KEY, DERIVED_PROMISES_KEY
 from service.testing import HandClock, settings_for
 from service.upkeep.resharding import match_to_end, reshard
@@ -215,6 +216,53 @@ def test_a_chain_goes_on_in_a_log_that_is_divided(client, server_url, settings, 
     found = [alert["id"] for alert in stores.alerts.page(limit=10_000).alerts]
     assert sorted([*found, *(event["id"] for event in stores.results["derived"].recent(10_000))]) == expected(batches)
     client.flushall()
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_chain_that_is_removed_and_declared_again_finds_what_a_new_one_finds(
+    client, server_url, settings, clock, monkeypatch, seed
+):
+    """The first life has later times, and a part of it is matched when the second has begun."""
+    monkeypatch.setattr(timekeeper, "_QUIET_US", 0)
+    chance, batches = random.Random(seed), posted(seed)
+    later = [[{**event, "time": event["time"] + 9_000_000_000} for event in batch] for batch in posted(seed + 9)]
+
+    def begun(stores):
+        registration = Registration(stores, settings, clock)
+        registration.declare_stream(ORDERS)
+        for _, (stream, text) in REGISTERED:
+            registration.register_pattern(stream, text)
+
+    def found_of(stores, job, version):
+        intake = Intake(stores.log, stores.registry, settings.limits, clock)
+        for batch in batches:
+            intake.ingest("orders", batch)
+            job.step(stores, chance)
+        for _ in range(8):
+            Timekeeper(stores).look()
+            settled(job, stores, chance)
+        made = [event for event in stores.results["derived"].recent(10_000) if event["version"] == version]
+        return sorted(orjson.dumps([event[name] for name in ("into", "time", "key", "data")]) for event in made)
+
+    stores = build_stores(client, server_url, settings)
+    begun(stores)
+    expected_events = found_of(stores, Job(settings, stores), 1)
+    client.flushall()
+
+    stores = build_stores(client, server_url, settings)
+    begun(stores)
+    job, intake = Job(settings, stores), Intake(stores.log, stores.registry, settings.limits, clock)
+    for batch in later:
+        intake.ingest("orders", batch)
+        for _ in range(chance.randrange(3)):
+            Timekeeper(stores).look()
+            job.step(stores, chance)
+    for name in ("orders", "payments", "habits"):
+        stores.registry.removal.remove(name, ANY, is_cascading=True)
+        stores.derived.forget(name)
+    begun(stores)
+    assert found_of(stores, job, 2) == expected_events
+    assert stores.dead_letters.recent(9) == []
 
 
 def logged(stores, shard):
