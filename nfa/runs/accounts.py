@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,26 +49,32 @@ class Account:
 
 
 def saved(accounts: Sequence[Account]) -> dict[str, NDArray[np.int64]]:
-    """Accounts by pattern number as one array of five numbers each."""
-    rows = [(one.owed, one.since, one.is_suspended, one.work, one.worked_at) for one in accounts]
-    return {"run_accounts": np.array(rows, np.int64).reshape(-1)}
+    """Accounts by pattern number: an array of three numbers each, and where any has cost work one of two more."""
+    rows = [(one.owed, one.since, one.is_suspended) for one in accounts]
+    arrays = {"run_accounts": np.array(rows, np.int64).reshape(-1)}
+    if any(one.work for one in accounts):
+        arrays["run_worked"] = np.array([(one.work, one.worked_at) for one in accounts], np.int64).reshape(-1)
+    return arrays
 
 
-def restored(numbers: NDArray[np.int64] | None, patterns: int, sequences: int) -> list[Account]:
-    """The accounts of so many patterns that ``saved`` gave; None: the state was saved before there were any.
-
-    Those that were saved before work in all traces was counted have three numbers each.
+def restored(arrays: Mapping[str, NDArray[Any]], patterns: int, sequences: int) -> list[Account]:
+    """The accounts of a number of patterns that ``saved`` gave; older states have no array, or only the first.
 
     Raises:
         StateFormatError: They are of another number of patterns, or no such accounts.
     """
-    if numbers is None:
-        return [Account() for _ in range(patterns)]
-    if numbers.dtype != np.int64 or numbers.shape not in ((3 * patterns,), (5 * patterns,)):
-        raise StateFormatError("saved state: run_accounts is not of the patterns that run")
-    rows = np.zeros((patterns, 5), np.int64)
-    if patterns:
-        rows[:, : len(numbers) // patterns] = numbers.reshape(patterns, -1)
+    owed = _rows_of(arrays, "run_accounts", patterns, 3)
+    worked = _rows_of(arrays, "run_worked", patterns, 2)
+    rows = np.concatenate([owed, worked], axis=1)
     if np.any(rows < 0) or np.any(rows[:, [1, 4]] > sequences) or np.any(rows[:, 2] > 1):
         raise StateFormatError("saved state: run_accounts owes less than nothing, or since an event that never came")
     return [Account(owed, since, bool(suspended), *worked) for owed, since, suspended, *worked in rows.tolist()]
+
+
+def _rows_of(arrays: Mapping[str, NDArray[Any]], name: str, patterns: int, size: int) -> NDArray[np.int64]:
+    numbers = arrays.get(name)
+    if numbers is None:
+        return np.zeros((patterns, size), np.int64)
+    if numbers.dtype != np.int64 or numbers.shape != (size * patterns,):
+        raise StateFormatError(f"saved state: {name} is not of the patterns that run")
+    return numbers.reshape(patterns, size)

@@ -237,7 +237,7 @@ class RunEngine:
             StateFormatError: An array has another form, a link leads nowhere, a count is not what it says.
         """
         bounds = run_saving.Bounds(traces=traces, sequences=sequences, is_simultaneous=self._is_simultaneous)
-        self._accounts = accounts.restored(arrays.get("run_accounts"), len(self._accounts), sequences)
+        self._accounts = accounts.restored(arrays, len(self._accounts), sequences)
         self._apply_budgets()
         self._state, self._last_times = run_saving.restored(arrays, self._compiled, self._texts, bounds)
 

@@ -172,11 +172,11 @@ def test_what_a_pattern_owes_goes_down_by_one_for_each_event():
 
 def test_accounts_that_cannot_be_are_refused():
     numbers = saved([Account(5, 3, True), Account()])["run_accounts"]
-    assert restored(numbers, 2, 3) == [Account(5, 3, True), Account()]
-    assert restored(None, 1, 3) == [Account()]
+    assert restored({"run_accounts": numbers}, 2, 3) == [Account(5, 3, True), Account()]
+    assert restored({}, 1, 3) == [Account()]
     for wrong in (numbers[:5], numbers.astype(float), -numbers, 2 * numbers):
         with pytest.raises(StateFormatError):
-            restored(wrong, 2, 3)
+            restored({"run_accounts": wrong}, 2, 3)
 
 
 def test_the_saved_budget_is_the_one_that_was_given_and_damage_is_refused():

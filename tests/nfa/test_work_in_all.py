@@ -130,8 +130,10 @@ def test_any_split_and_saving_in_between_suspend_at_the_same_event(kinds, places
 
 def test_accounts_that_were_saved_before_this_budget_existed_still_load():
     old = np.array([5, 3, 0, 7, 4, 1], np.int64)
-    assert restored(old, 2, 10) == [Account(5, 3), Account(7, 4, is_suspended=True)]
+    assert restored({"run_accounts": old}, 2, 10) == [Account(5, 3), Account(7, 4, is_suspended=True)]
     accounts = [Account(5, 3, work=8, worked_at=9)]
-    assert restored(saved(accounts)["run_accounts"], 1, 10) == accounts
-    with pytest.raises(StateFormatError):
-        restored(saved(accounts)["run_accounts"], 1, 8)
+    assert restored(saved(accounts), 1, 10) == accounts
+    assert saved([Account(5, 3)]).keys() == {"run_accounts"}
+    for sequences, patterns in ((8, 1), (10, 2)):
+        with pytest.raises(StateFormatError):
+            restored(saved(accounts), patterns, sequences)
