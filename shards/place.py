@@ -385,7 +385,7 @@ class Place:
 
     def answer(self, asked: Ask) -> Answer:
         """What a host says to a question; its state stays as it is."""
-        host = self._hosts.get(asked.operator)
+        host: object = self._hosts.get(asked.operator)
         try:
             if not isinstance(host, AnsweringHost):
                 raise ControlRecordError(f"no operators of the kind {asked.operator!r} answer questions here")

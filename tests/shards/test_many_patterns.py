@@ -4,7 +4,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from nfa.lanes import lane
+from nfa.lanes import lane, layout
 from shards import operators
 from shards.state import ShardState
 from shards.testing import event, log_of, saved_measures
@@ -26,7 +26,7 @@ def pattern(number, form):
 @pytest.fixture
 def compiled(monkeypatch):
     """The calls that compile all patterns of a lane."""
-    counted = Mock(wraps=lane.lay_out)
+    counted = Mock(wraps=layout.lay_out)
     monkeypatch.setattr(lane, "lay_out", counted)
     return counted
 
