@@ -53,10 +53,12 @@ class Rig:
         self.events = 0
 
     def process(self, columns: Columns) -> Findings:
+        clocks = self.table.clocks(columns.times)
         visits = self.table.advance(columns, self.guards)
         found = self.engine.process(
             visits,
             columns,
+            clocks,
             self.guards.tables,
             first_sequence=self.events,
             released=self.table.released,

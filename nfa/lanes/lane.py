@@ -320,17 +320,18 @@ class Lane:
         if is_end.any():
             columns.types[is_end] = columns.classes[is_end] = self._layout.codes[TRACE_END]
             state.counts["ends"] += int(is_end.sum())
+        clocks = state.table.clocks(columns.times, is_end & ~batch.is_ended)
         visits = state.table.advance(columns, state.guards)
         if state.open is not None:
             mark, keys = self._layout.codes[TRACE_END], batch.columns.column("key")
             state.open.note(visits, columns, keys, mark=mark, table=state.table)
         shared = state.shared.process(
-            visits, columns, state.guards.tables, first_sequence=first, released=state.table.released
+            visits, columns, clocks, state.guards.tables, first_sequence=first, released=state.table.released
         )
-        runs = self._run(batch, visits, columns)
+        runs = self._run(batch, visits, columns, clocks)
         state.counts["released"] += state.shared.take_released() + state.runs.take_released()
         state.shadow.note(visits, first, state.guards)
-        found = BatchFindings(batch=batch, times=columns.times, visits=visits, shared=shared, runs=runs)
+        found = BatchFindings(batch=batch, times=columns.times, clocks=clocks, visits=visits, shared=shared, runs=runs)
         output = self._report.of_batch(state, found)
         state.shadow.forget(visits.traces[visits.ends])
         state.sequence += len(batch)
@@ -355,7 +356,7 @@ class Lane:
         keys, times = writable(batch.key_hashes), writable(batch.time_us)
         return Columns(types=types, classes=classes, keys=keys, times=times, passed=passed, cells=cells)
 
-    def _run(self, batch: EventBatch, visits: Visits, columns: Columns) -> list[RunOutput]:
+    def _run(self, batch: EventBatch, visits: Visits, columns: Columns, clocks: NDArray[np.int64]) -> list[RunOutput]:
         if not self._layout.run_numbers:
             return []
         state, first, ids = self._state, self._state.sequence, batch.columns.column("id")
@@ -367,6 +368,7 @@ class Lane:
             batch=batch,
             visits=visits,
             types=columns.types,
+            clocks=clocks,
             passed=columns.passed,
             cells=columns.cells,
             guards=state.guards.tables,

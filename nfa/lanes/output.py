@@ -29,6 +29,7 @@ class BatchFindings:
     Attributes:
         batch: The batch.
         times: int64 event time by row.
+        clocks: int64, the newest time up to each row, of all traces.
         visits: The rows that some pattern or guard had to see.
         shared: Of the shared-node engine.
         runs: Of the run engine: for the rows, then for the time that has passed.
@@ -36,6 +37,7 @@ class BatchFindings:
 
     batch: EventBatch
     times: NDArray[np.int64]
+    clocks: NDArray[np.int64]
     visits: Visits
     shared: Findings
     runs: Sequence[RunOutput]
@@ -64,7 +66,7 @@ class LaneReport:
         endings = np.concatenate([shared.endings, run_endings])
         guarded = guard_findings(state.guards, state.table, visits, endings, self._state_range)
         dropped = np.column_stack([shared.dropped, np.zeros((len(shared.dropped), 3), np.int64)])
-        is_deviating, is_lost = self._of_deviating(state, matches, visits, found.times)
+        is_deviating, is_lost = self._of_deviating(state, matches, found)
         return LaneOutput(
             patterns=self._patterns,
             batch=found.batch,
@@ -87,7 +89,7 @@ class LaneReport:
         """What passing time decided, without a batch."""
         matches = self._table_of(run.matches)
         endings, lost, timeouts = self._of_runs(state, [run])
-        is_deviating, is_lost = self._of_deviating(state, matches, state.table.no_visits, np.zeros(0, np.int64))
+        is_deviating, is_lost = self._of_deviating(state, matches, None)
         return LaneOutput(
             patterns=self._patterns,
             batch=EventBatch.from_events([]),
@@ -107,7 +109,7 @@ class LaneReport:
         )
 
     def _of_deviating(
-        self, state: LaneState, matches: MatchTable, visits: Visits, times: NDArray[np.int64]
+        self, state: LaneState, matches: MatchTable, batch: BatchFindings | None
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which matches are of traces that broke a constraint, and which of them eviction would have lost.
 
@@ -117,6 +119,7 @@ class LaneReport:
         is_deviating, is_lost = np.zeros(len(matches), np.bool_), np.zeros(len(matches), np.bool_)
         if not state.guards.guards or not len(matches):
             return is_deviating, is_lost
+        visits = state.table.no_visits if batch is None else batch.visits
         has_row = matches.rows != NIL
         is_deviating[has_row] = is_deviant(visits.after[visits.places_of(matches.rows[has_row])])
         waited = np.flatnonzero(~has_row)
@@ -127,10 +130,11 @@ class LaneReport:
             is_open[is_open] = numbers[found[is_open]] == matches.traces[waited[is_open]]
             is_deviating[waited[is_open]] = is_deviant(monitors[found[is_open]])
         broken = visits.deviations()
-        passed_us = np.maximum.accumulate(times)[visits.rows[broken]]
-        since_us = dict(zip(visits.traces[broken].tolist(), passed_us.tolist(), strict=True))
-        by_time = ~has_row
-        by_time[has_row] = times[matches.rows[has_row]] > matches.detected_us[has_row]
+        by_time, since_us = ~has_row, {}
+        if batch is not None:
+            passed_us = batch.clocks[visits.rows[broken]]
+            since_us = dict(zip(visits.traces[broken].tolist(), passed_us.tolist(), strict=True))
+            by_time[has_row] = batch.clocks[matches.rows[has_row]] > matches.detected_us[has_row]
         for match in np.flatnonzero(is_deviating & by_time).tolist() if since_us else []:
             since = since_us.get(int(matches.traces[match]))
             is_deviating[match] = since is None or since <= matches.detected_us[match]

@@ -103,7 +103,7 @@ def reference_matches(
         for split in split_traces(pattern, stream, end_events):
             goes_on = is_open and split.ended_us is None
             ended = Ended(is_open=goes_on, ended_us=split.ended_us, watermark_us=last_us if goes_on else None)
-            outcome = outcome_of(pattern, Trace(split.events, ties), ended)
+            outcome = outcome_of(pattern, Trace(split.events, ties, split.clocks), ended)
             found += [_match(pattern, split, match) for match in outcome.matches]
     return sorted(found, key=match_order)
 

@@ -55,7 +55,7 @@ def is_alive(attempt: Attempt, within_us: int) -> bool:
     last_us = attempt.start_us + within_us - 1
     past = tuple(event for event in attempt.trace.events if event.time_us <= last_us)
     supposed = Event(id="supposed", type="supposed", time_us=last_us, key="supposed")
-    trace = replace(attempt.trace, events=(*past, supposed))
+    trace = replace(attempt.trace, events=(*past, supposed), clocks=())
     return any(
         is_kept_by(
             RULES_OF_PARTS,

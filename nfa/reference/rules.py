@@ -98,6 +98,12 @@ def keeps_spans(attempt: Attempt) -> bool:
     )
 
 
+def keeps_window(attempt: Attempt) -> bool:
+    """4.9: the window of the clause is open while its last event comes: the stream's time is not past it."""
+    within_us, places = attempt.pattern.within_us, sorted(attempt.bound.values())
+    return within_us is None or len(places) < 2 or attempt.trace.clock(places[-1]) - attempt.start_us < within_us
+
+
 def keeps_trailing(attempt: Attempt) -> bool:
     """4.6: trailing NOT and trailing GREEDY, over the events after all bound ones and before their deadline."""
     for negation in attempt.layout.negations:
@@ -118,6 +124,7 @@ def keeps_trailing(attempt: Attempt) -> bool:
 RULES: tuple[Rule, ...] = (
     keeps_order,
     keeps_spans,
+    keeps_window,
     keeps_limits,
     keeps_modes,
     keeps_negations,
@@ -181,7 +188,9 @@ def _negated_places(attempt: Attempt, negation: Negation) -> Iterable[int]:
     """The events that a NOT with something after it is about."""
     trace, ahead = attempt.trace, attempt.places(negation.ahead)
     if not negation.behind.members:
-        end_us = attempt.end_us if attempt.horizon_us is None else attempt.horizon_us
+        end_us = attempt.horizon_us
+        if end_us is None:
+            end_us = max(map(trace.clock, attempt.bound.values()))
         within_us = attempt.pattern.within_us
         places = trace.between([], attempt.bound.values())
         return [place for place in places if within_us is None or end_us - trace.time(place) < within_us]
@@ -205,7 +214,7 @@ def _directly_following(attempt: Attempt, places: list[int]) -> list[int]:
 def _before(attempt: Attempt, deadline: int | None) -> list[int]:
     """The events after all bound ones and before a deadline."""
     places = attempt.trace.after(attempt.bound.values())
-    return [place for place in places if deadline is None or attempt.trace.time(place) < deadline]
+    return [place for place in places if deadline is None or attempt.trace.clock(place) < deadline]
 
 
 def _is_until(attempt: Attempt, until: Until, place: int) -> bool:

@@ -15,10 +15,14 @@ Ties: TypeAlias = Literal["log", "simultaneous"]
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The events of one trace in log order, and what ``before`` means among them; events are named by place."""
+    """The events of one trace in log order, and what ``before`` means among them; events are named by place.
+
+    ``clocks`` is how far the stream's time had come with each event; empty where events come in the order of time.
+    """
 
     events: tuple[Event, ...]
     ties: Ties
+    clocks: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.events)
@@ -26,6 +30,10 @@ class Trace:
     def time(self, place: int) -> int:
         """Time of an event, us."""
         return self.events[place].time_us
+
+    def clock(self, place: int) -> int:
+        """The newest time of the stream up to an event, us."""
+        return self.clocks[place] if self.clocks else self.time(place)
 
     def is_before(self, earlier: int, later: int) -> bool:
         """``e < f``: by log position, or by time where events of one time are not ordered."""
@@ -55,26 +63,37 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """One trace of a stream; ``ended_us`` is the time of its end event, None where the input ended first."""
+    """One trace of a stream; ``ended_us`` is the time of its end event, None where the input ended first.
+
+    ``clocks`` is the newest time of the stream up to each event.
+    """
 
     events: tuple[Event, ...]
+    clocks: tuple[int, ...]
     ended_us: int | None
 
 
 def split_traces(pattern: Pattern, events: Iterable[Event], end_events: Collection[str] = ()) -> list[Split]:
     """The traces of a pattern: events by correlation key and by the pattern's keys, cut after each end event."""
     paths = [Attribute(path) for path in pattern.keys if path != ("key",)]
-    running: dict[tuple[object, ...], list[Event]] = {}
+    running: dict[tuple[object, ...], list[tuple[Event, int]]] = {}
     found: list[Split] = []
+    newest_us: int | None = None
     for event in events:
+        newest_us = event.time_us if newest_us is None else max(newest_us, event.time_us)
         values = [value_of(path, Scope(at_hand=event)) for path in paths]
         if None in values:
             continue
         key = (event.key, *((_kind(value), value) for value in values))
-        running.setdefault(key, []).append(event)
+        running.setdefault(key, []).append((event, newest_us))
         if event.type in end_events:
-            found.append(Split(tuple(running.pop(key)), event.time_us))
-    return found + [Split(tuple(trace), None) for trace in running.values()]
+            found.append(_split(running.pop(key), event.time_us))
+    return found + [_split(trace, None) for trace in running.values()]
+
+
+def _split(trace: list[tuple[Event, int]], ended_us: int | None) -> Split:
+    events, clocks = zip(*trace, strict=True)
+    return Split(events, clocks, ended_us)
 
 
 def _kind(value: Scalar) -> str:

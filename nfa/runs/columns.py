@@ -27,6 +27,7 @@ class RunInput:
         batch: The events.
         visits: Its visited rows.
         types: int32, type code by row.
+        clocks: int64, the newest time up to each row, of all traces.
         passed: Truth of the unary conditions, (conditions, rows).
         cells: int32, cells of the filter index, (dimensions, rows).
         guards: The guard's tables.
@@ -37,6 +38,7 @@ class RunInput:
     batch: EventBatch
     visits: Visits
     types: NDArray[np.int32]
+    clocks: NDArray[np.int64]
     passed: NDArray[np.bool_]
     cells: NDArray[np.int32]
     guards: Guards
@@ -71,6 +73,7 @@ def run_batch(given: RunInput, places: NDArray[np.intp], compiled: CompiledRuns,
     return RunBatch(
         types=given.types[rows],
         times=times,
+        clocks=given.clocks[rows],
         orders=times if compiled.program.is_simultaneous[0] else sequences,
         sequences=sequences,
         traces=visits.traces[places],

@@ -177,7 +177,7 @@ class RunEngine:
         places = given.concerns(self._compiled)
         columns = run_batch(given, places, self._compiled, self._texts)
         rows = visits.rows[places].astype(np.int64)
-        self._run(columns, collected, rows, given.batch.time_us)
+        self._run(columns, collected, rows, given.clocks)
         if len(self._texts) >= self._sweep_at:
             self._forget_texts()
         return collected.output
@@ -325,7 +325,7 @@ class RunEngine:
         return Conditions(compiled.compiler.code, compiled.starts, compiled.ends, bindings, stack)
 
     def _run(
-        self, columns: RunBatch, collected: Collected, rows: NDArray[np.int64], times_us: NDArray[np.int64]
+        self, columns: RunBatch, collected: Collected, rows: NDArray[np.int64], clocks_us: NDArray[np.int64]
     ) -> None:
         limits = Limits(
             matches=self._match_limit,
@@ -342,7 +342,7 @@ class RunEngine:
                 suspended = self._charge(int(columns.sequences[visit]))
                 self._drain(collected, rows)
                 if suspended is not None:
-                    self._suspend(suspended, times_us[: rows[visit]], collected)
+                    self._suspend(suspended, clocks_us[: rows[visit]], collected)
                     conditions = self._conditions()
                 continue
             self._drain(collected, rows)
@@ -353,7 +353,7 @@ class RunEngine:
                 conditions = self._conditions()
                 continue
             pair = int(self._state.counters[tables.STOP_PAIR])
-            time_us = LATEST if status == tables.CLOSE else int(columns.times[visit])
+            time_us = LATEST if status == tables.CLOSE else int(self._state.now[tables.CLOCK])
             self._rank(pair, time_us, collected, rows, is_last=status == tables.FAIL)
             if status != tables.FLUSH and self._state.pair_pattern[pair] != NIL:
                 close_pair(self._state, pair)
@@ -372,19 +372,19 @@ class RunEngine:
         self._ended.lost[self._ended.filled[1] - 1, 5] = cause  # the kernel wrote that row last
         return pattern
 
-    def _suspend(self, pattern: int, times_us: NDArray[np.int64], collected: Collected) -> None:
+    def _suspend(self, pattern: int, clocks_us: NDArray[np.int64], collected: Collected) -> None:
         """Let a pattern meet no event any more, and free what it holds.
 
         What time had decided before is emitted, as it was where time passed in between.
 
         Args:
             pattern: Its number.
-            times_us: Of the events before, as far as time has not passed for them.
+            clocks_us: How far time had come with each event before, as far as it has not passed for them.
             collected: Takes what is found.
         """
         self._apply_budgets()
-        if len(times_us):
-            self._let_time_pass(self._state.pair_pattern == pattern, int(times_us.max()), collected)
+        if len(clocks_us):
+            self._let_time_pass(self._state.pair_pattern == pattern, int(clocks_us[-1]), collected)
         for pair in np.flatnonzero(self._state.pair_pattern == pattern).tolist():
             close_pair(self._state, pair)
 

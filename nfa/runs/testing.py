@@ -126,6 +126,7 @@ class RunHarness:
             batch=batch,
             visits=visits,
             types=types,
+            clocks=np.maximum.accumulate([event.time_us for event in self._events])[first:],
             passed=self._predicates.evaluate(batch),
             cells=np.zeros((0, len(events)), np.int32),
             guards=guards._replace(kill_from=self._kills.ranges, kills=self._kills.columns),

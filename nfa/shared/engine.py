@@ -201,13 +201,21 @@ class SharedEngine:
         self._output = _new_output(_largest_group(self._program))
 
     def process(
-        self, visits: Visits, columns: Columns, guards: Guards, *, first_sequence: int, released: NDArray[np.int32]
+        self,
+        visits: Visits,
+        columns: Columns,
+        clocks: NDArray[np.int64],
+        guards: Guards,
+        *,
+        first_sequence: int,
+        released: NDArray[np.int32],
     ) -> Findings:
         """Match the visited rows of a batch; traces that end are given back at their end.
 
         Args:
             visits: What ``TraceTable.advance`` found.
             columns: The batch.
+            clocks: int64, the newest time up to each row, of all traces.
             guards: The guard's tables, complete for the batch.
             first_sequence: Sequence number of the batch's first row.
             released: ``TraceTable.released``: gains what is given up because of a guard.
@@ -223,6 +231,7 @@ class SharedEngine:
             ends=visits.ends,
             types=columns.types,
             times=columns.times,
+            clocks=clocks,
             passed=columns.passed,
             cells=columns.cells,
             released=released,

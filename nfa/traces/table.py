@@ -182,6 +182,17 @@ class TraceTable:
         """Time of the newest event so far; the earliest int64 before the first."""
         return int(self._state.counters[kernel.NEWEST])
 
+    def clocks(self, times_us: NDArray[np.int64], is_mark: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
+        """How far time comes with each row of the next batch: the newest time up to it, of all traces.
+
+        Args:
+            times_us: int64 event time by row.
+            is_mark: Rows that are no events but mark where an idle trace ends; they pass no time.
+        """
+        seen = times_us if is_mark is None else np.where(is_mark, EARLIEST, times_us)
+        clocks: NDArray[np.int64] = np.maximum.accumulate(np.maximum(seen, self.newest_us))
+        return clocks
+
     def pass_time(self, now_us: int) -> None:
         """Time has come so far, whatever events say; from then on older events are out of order."""
         counters = self._state.counters

@@ -156,6 +156,39 @@ def test_both_versions_find_what_they_find_alone(data, old, new):
     assert sorted(map(repr, timeouts)) == sorted(repr(one) for part in outputs for one in part[1])
 
 
+FOUND = (  # by the test above: both versions; type, time, key and v of the events, of which six are before the switch
+    (
+        "PATTERN p EVENT SEQ(A a, NOT B) WITHIN 4 s",
+        "PATTERN p EVENT SEQ(A a, B b) WITHIN 10 s",
+        "A0k0 A0k1 A0k2 A0k0 A0m1 A4k2 B3m0",
+    ),
+    (
+        "PATTERN p EVENT SEQ(A a, B b, C c) WHERE a.v <= c.v WITHIN 5 s EMIT TIMEOUTS",
+        "PATTERN p EVENT SEQ(A a, B b, C c) WHERE a.v <= c.v WITHIN 5 s EMIT TIMEOUTS",
+        "A0k0 A0k1 A3k2 A2k0 A3k1 A5m2 B4k0",
+    ),
+)
+
+
+@pytest.mark.parametrize(("old", "new", "rows"), FOUND, ids=range(len(FOUND)))
+def test_an_event_behind_one_that_has_passed_a_deadline_changes_nothing(old, new, rows):
+    """What the old version finds alone, it finds while it drains, with any cut; the new one has seen one B only."""
+    events = [event(n, row[0], row[2], at=int(row[1]), v=int(row[3])) for n, row in enumerate(rows.split())]
+    expected = None
+    for drains in (False, True):
+        for cut in range(7):
+            matcher = Matcher()
+            matcher.add_pattern(old, version=1)
+            outputs = [told(matcher.process(EventBatch.from_events(part))) for part in (events[:cut], events[cut:6])]
+            if drains:
+                matcher.add_pattern(new, version=2, drains=True)
+            outputs.append(told(matcher.process(EventBatch.from_events(events[6:]))))
+            outputs.append(told(matcher.finish()))
+            found = [sorted(repr(one) for part in outputs for one in part[kind]) for kind in (0, 1)]
+            expected = expected or found
+            assert found == expected
+
+
 def test_a_state_without_old_versions_says_nothing_of_them():
     matcher = Matcher()
     matcher.add_pattern(OLD, version=1)

@@ -66,8 +66,9 @@ def test_the_workload_has_the_matches_that_other_engines_find(is_next: bool, kno
     )
     wants = [Want(type_code=code, predicate=0, opens=code == 0) for code in range(3)]
     traces.configure(types=TYPES + 1, wants=wants, end_types=[], tracks_all=False)
+    clocks = traces.clocks(columns.times)
     visits = traces.advance(columns, guards)
-    found = engine.process(visits, columns, guards.tables, first_sequence=0, released=traces.released)
+    found = engine.process(visits, columns, clocks, guards.tables, first_sequence=0, released=traces.released)
     assert len(found) == known
     assert len(found.bound_sequence) == 3 * known
     assert traces.counters["open"] == 1_000

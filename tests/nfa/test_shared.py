@@ -218,9 +218,10 @@ class Harness:
         self.traces.configure(types=TYPES + 1, wants=wants, end_types=[END], tracks_all=self.guard is not None)
 
     def process(self, columns: Columns):
+        clocks = self.traces.clocks(columns.times)
         visits = self.traces.advance(columns, self.guards)
         found = self.engine.process(
-            visits, columns, self.guards.tables, first_sequence=self.events, released=self.traces.released
+            visits, columns, clocks, self.guards.tables, first_sequence=self.events, released=self.traces.released
         )
         matches = [(row + self.events, self.numbers[pattern], bound) for row, pattern, bound in found.matches()]
         firsts = np.cumsum([0, *(self.patterns[name].states for name in self.numbers)])

@@ -38,6 +38,7 @@ from nfa.kernels.runs.tables import (
     BEFORE,
     BUDGET,
     CEILING,
+    CLOCK,
     CORRECTION,
     DECIDED,
     EARLIEST,
@@ -141,7 +142,7 @@ def complete(
 ) -> None:
     """A chain has reached an accepting state: tell it, or keep it until its trailing conditions are decided."""
     pattern = s.now[PATTERN]
-    if lead != EARLIEST and s.now[TIME] - lead < p.within[pattern]:
+    if lead != EARLIEST and s.now[CLOCK] - lead < p.within[pattern]:
         return
     if not holds(c, p.where[pattern], node, NIL, NOTHING):
         return
@@ -216,6 +217,13 @@ def bind(
 
 
 @routine
+def is_too_old(p: RunProgram, s: RunState) -> bool:
+    """Whether the event at hand is so far out of order that its window with any event before it has closed."""
+    within = p.within[s.now[PATTERN]]
+    return bool(within != LATEST and s.now[CLOCK] - s.now[TIME] >= within)
+
+
+@routine
 def test_step(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, step: Int) -> Int:
     """What a step of a run makes of the event at hand: ``PASSES``, or how far it could take it."""
     head = s.run_node[run]
@@ -223,7 +231,7 @@ def test_step(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, 
         return PASSES
     if not holds(c, p.condition[step], head, s.now[EVENT], p.begins[step]):
         return PASSES
-    if not is_open(p, s, run, step) or not is_in_time(p, s, head, step, s.now[TIME]):
+    if is_too_old(p, s) or not is_open(p, s, run, step) or not is_in_time(p, s, head, step, s.now[TIME]):
         return FORBIDDEN
     if meets_until(p, s, x, c, head, p.inside[step]) != NOTHING:
         return FORBIDDEN
@@ -332,7 +340,7 @@ def meet_waiting(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: 
     if s.run_kind[run] == PENDING:
         is_later = s.run_bits_order[run] < s.now[ORDER] and s.run_bits[run, MODE + 1] != NOTHING
         settle(s, run)
-        if not is_decided(s, run, s.now[TIME], is_later):
+        if not is_decided(s, run, s.now[CLOCK], is_later):
             if s.now[STEPS] > s.now[CEILING]:
                 return True
             before = c.stack.values[WORK]
@@ -350,7 +358,7 @@ def meet_told(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Fou
     kind = s.run_kind[run]
     if kind == DECIDED:
         return not (is_in_reach(p, s, run) and is_refuted(p, s, x, c, run))
-    is_over = s.now[TIME] >= s.run_due[run]
+    is_over = s.now[CLOCK] >= s.run_due[run]
     if not is_over and is_in_reach(p, s, run) and is_refuted(p, s, x, c, run):
         hand_out(s, found, s.run_node[run], s.now[TIME], np.int64(s.run_how[run]), CORRECTION)
         s.run_due[run] = EARLIEST
@@ -372,7 +380,7 @@ def process_pair(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: 
             is_kept = False
         elif s.run_kind[run] == ACTIVE:
             settle(s, run)
-            if within != LATEST and s.now[TIME] - s.run_start[run] >= within:
+            if within != LATEST and s.now[CLOCK] - s.run_start[run] >= within:
                 is_kept = keeps
             else:
                 is_kept = advance(p, s, x, c, found, run, limit) or keeps
@@ -408,7 +416,7 @@ def note_leads(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, pair: Int
     first = p.lead_from[s.now[PATTERN]]
     for lead in range(first, p.lead_from[s.now[PATTERN] + 1]):
         number = lead - first
-        if s.pair_leads[pair, number, 0] == s.now[TIME] or not x.taken[p.lead_symbol[lead], s.now[ROW]]:
+        if s.pair_leads[pair, number, 0] >= s.now[TIME] or not x.taken[p.lead_symbol[lead], s.now[ROW]]:
             continue
         if holds(c, p.lead_condition[lead], np.int32(NIL), s.now[EVENT], NOTHING):
             s.pair_leads[pair, number, 1] = s.pair_leads[pair, number, 0]
@@ -478,7 +486,7 @@ def process_parked(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found
     for place in range(p.hear_from[s.now[HEARD]], p.hear_from[s.now[HEARD] + 1]):
         step = p.hear_step[place]
         column, state, value = p.asks[step], p.source[step], NOTHING
-        if not x.taken[p.symbol[step], s.now[ROW]]:
+        if not x.taken[p.symbol[step], s.now[ROW]] or is_too_old(p, s):
             continue
         if column != NIL:
             if s.event_kinds[event, column] == NULL:
@@ -489,7 +497,7 @@ def process_parked(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found
         while run != NIL and s.now[STEPS] <= s.now[CEILING]:
             following = s.bucket_next[run]
             if s.run_hash[run] == home and s.run_pair[run] == pair and s.run_state[run] == state:
-                if within != LATEST and s.now[TIME] - s.run_start[run] >= within:
+                if within != LATEST and s.now[CLOCK] - s.run_start[run] >= within:
                     drop(s, run)
                 else:
                     s.now[STEPS] += 1

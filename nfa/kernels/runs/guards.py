@@ -16,6 +16,7 @@ from nfa.kernels.runs.tables import (
     ACTIVE,
     AFTER,
     BEFORE,
+    CLOCK,
     DECIDED,
     DONE,
     EARLIEST,
@@ -25,6 +26,7 @@ from nfa.kernels.runs.tables import (
     HAS_TOLD,
     KILLED,
     LATEST,
+    LISTENER,
     MARK,
     NEEDED,
     NIL,
@@ -163,7 +165,7 @@ def make_certain(p: RunProgram, s: RunState, x: RunBatch, found: Found, pair: In
     run = s.pair_runs[pair]
     while run != NIL:
         following = s.run_next[run]
-        is_waiting = s.run_kind[run] == PENDING and can_end(p, s, run) and s.run_due[run] > s.now[TIME]
+        is_waiting = s.run_kind[run] == PENDING and can_end(p, s, run) and s.run_due[run] > s.now[CLOCK]
         if is_waiting and not hasten(p, s, x, found, run):
             if previous == NIL:
                 s.pair_runs[pair] = following
@@ -180,7 +182,7 @@ def make_certain(p: RunProgram, s: RunState, x: RunBatch, found: Found, pair: In
 
 @routine
 def catch_up(p: RunProgram, s: RunState, found: Found, pair: Int) -> Int:
-    """Let the time of the event at hand come for a pair before, or instead of, the event itself.
+    """Let the time that has come with the event at hand pass for a pair before, or instead of, the event itself.
 
     Returns:
         ``DONE``, or before anything has changed ``NO_ROOM``, or ``FLUSH`` with the pair in ``STOP_PAIR``.
@@ -188,12 +190,34 @@ def catch_up(p: RunProgram, s: RunState, found: Found, pair: Int) -> Int:
     if s.counters[FILLED] + s.pair_count[pair] > found.node.shape[0]:
         s.counters[NEEDED] = s.pair_count[pair]
         return NO_ROOM
-    if s.pair_due[pair] > s.now[TIME]:
+    if s.pair_due[pair] > s.now[CLOCK]:
         return DONE
     if has_to_rank(p, s, pair):
         s.counters[STOP_PAIR] = pair
         return FLUSH
-    expire(p, s, found, pair, s.now[TIME])
+    expire(p, s, found, pair, s.now[CLOCK])
+    return DONE
+
+
+@routine
+def catch_up_trace(p: RunProgram, s: RunState, found: Found) -> Int:
+    """Before an event that is out of order, decide in its trace what the newer events before it have decided.
+
+    Otherwise an old event could still change what other batches, which pass time at their ends, would have decided.
+
+    Returns:
+        As ``catch_up``; called again for the same event once patterns have met it, it changes nothing.
+    """
+    if s.now[TIME] >= s.now[CLOCK] or s.counters[LISTENER] != 0:
+        return DONE
+    pair = s.trace_pairs[s.now[TRACE]]
+    while pair != NIL:
+        following = s.pair_next[pair]
+        if s.pair_due[pair] <= s.now[CLOCK]:
+            status = catch_up(p, s, found, pair)
+            if status != DONE:
+                return status
+        pair = following
     return DONE
 
 
@@ -251,7 +275,7 @@ def fail_trace(p: RunProgram, s: RunState, found: Found) -> Int:
         if has_to_rank(p, s, pair):
             s.counters[STOP_PAIR] = pair
             return FAIL
-        if s.pair_due[pair] > s.now[TIME]:
+        if s.pair_due[pair] > s.now[CLOCK]:
             close_pair(s, pair)
         elif catch_up(p, s, found, pair) != DONE:
             return NO_ROOM

@@ -17,7 +17,7 @@ from nfa.kernels.runs.arena import (
     release_node,
 )
 from nfa.kernels.runs.dues import forget, note_told
-from nfa.kernels.runs.guards import catch_up, fail_trace, kill, reopen
+from nfa.kernels.runs.guards import catch_up, catch_up_trace, fail_trace, kill, reopen
 from nfa.kernels.runs.parking import settle_runs, sweep
 from nfa.kernels.runs.ranks import has_to_rank, tell_ready
 from nfa.kernels.runs.tables import (
@@ -27,6 +27,7 @@ from nfa.kernels.runs.tables import (
     BY_TRACE_END,
     BY_WINDOW,
     CEILING,
+    CLOCK,
     CLOSE,
     DECIDED,
     DONE,
@@ -149,7 +150,7 @@ def meet_pair(
     pair = s.pair_slots[place]
     if pair != NIL and s.pair_work[pair] == LATEST:
         return DONE
-    is_due = pair != NIL and p.flags[pattern] != 0 and s.pair_due[pair] <= s.now[TIME]
+    is_due = pair != NIL and p.flags[pattern] != 0 and s.pair_due[pair] <= s.now[CLOCK]
     if is_due and ((p.flags[pattern] & TIMEOUTS) != 0 or has_to_rank(p, s, pair)):
         status = catch_up(p, s, found, pair)
         if status != DONE:
@@ -185,10 +186,10 @@ def look_after_parked(p: RunProgram, s: RunState, pair: Int, limits: Limits) -> 
     if s.pair_is_loose[pair]:
         settle_runs(p, s, pair)
     s.pair_visits[pair] += 1
-    if s.pair_parked_due[pair] <= s.now[TIME]:
+    if s.pair_parked_due[pair] <= s.now[CLOCK]:
         is_tight = s.pair_count[pair] * (limits.width + 1) >= limits.runs
         if is_tight or SWEEP_SHARE * s.pair_visits[pair] >= s.pair_count[pair]:
-            sweep(p, s, pair, s.now[TIME])
+            sweep(p, s, pair, s.now[CLOCK])
 
 
 @routine
@@ -292,7 +293,7 @@ def run_pair(
         ended.lost[place, 2], ended.lost[place, 3], ended.lost[place, 4] = s.now[UNTOLD], s.now[LOST], given_up
         ended.lost[place, 5] = 0
         ended.filled[1] += 1
-    forget(p, s, pair, s.now[TIME])
+    forget(p, s, pair, s.now[CLOCK])
     return bool(given_up > 0)
 
 
@@ -352,13 +353,15 @@ def match_rows(
     for visit in range(first, x.types.shape[0]):
         s.now[ROW] = visit
         s.now[TIME] = x.times[visit]
+        s.now[CLOCK] = max(x.clocks[visit], x.times[visit])
         s.now[ORDER] = x.orders[visit]
         s.now[TRACE] = x.traces[visit]
         s.now[BEFORE] = x.before[visit]
         s.now[AFTER] = x.after[visit]
-        if x.after[visit] == FAILED:
+        status = catch_up_trace(p, s, found)
+        if status == DONE and x.after[visit] == FAILED:
             status = fail_trace(p, s, found)
-        else:
+        elif status == DONE:
             status = meet_patterns(p, s, x, c, found, ended, limits)
         if status == DONE and x.ends[visit]:
             status = end_trace(p, s, found)

@@ -67,7 +67,8 @@ ROW, EVENT, TIME, ORDER, TRACE, PATTERN, BEFORE, AFTER, FRESH, WRITTEN, UNTOLD, 
     range(16)
 )
 CEILING = 16
-N_NOW = 17
+CLOCK = 17  # how far time had come with it: later than TIME where it is out of order
+N_NOW = 18
 
 
 class RunProgram(NamedTuple):
@@ -224,6 +225,7 @@ class RunBatch(NamedTuple):
 
     types: NDArray[np.int32]
     times: NDArray[np.int64]
+    clocks: NDArray[np.int64]  # the newest time up to the visit, of all traces
     orders: NDArray[np.int64]
     sequences: NDArray[np.int64]
     traces: NDArray[np.int32]

@@ -14,6 +14,7 @@ from nfa.kernels.runs.tables import (
     AFTER,
     BY_CONSTRAINT,
     BY_WINDOW,
+    CLOCK,
     DECIDED,
     EARLIEST,
     EVENT,
@@ -171,7 +172,7 @@ def is_decided(s: RunState, run: Int, time: Int, is_later: bool | np.bool_) -> b
 def is_in_reach(p: RunProgram, s: RunState, run: Int) -> bool:
     """Whether the event at hand comes after a complete match and before the end of its window."""
     within = p.within[s.now[PATTERN]]
-    is_within = within == LATEST or s.now[TIME] - s.run_start[run] < within
+    is_within = within == LATEST or s.now[CLOCK] - s.run_start[run] < within
     return bool(is_within and s.now[ORDER] > s.event_order[s.node_event[s.run_node[run]]])
 
 
@@ -182,7 +183,7 @@ def is_refuted(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int)
     end = s.event_time[s.node_event[head]]
     finish = p.finish_from[s.run_state[run]] + s.run_finish[run]
     for trail in range(p.trail_from[finish], p.trail_from[finish + 1]):
-        if p.trail_within[trail] != LATEST and s.now[TIME] - end >= p.trail_within[trail]:
+        if p.trail_within[trail] != LATEST and s.now[CLOCK] - end >= p.trail_within[trail]:
             continue
         is_taken = x.taken[p.trail_symbol[trail], s.now[ROW]]
         if is_taken and holds(c, p.trail_condition[trail], head, s.now[EVENT], NOTHING):

@@ -98,9 +98,11 @@ def is_within(state: SharedState, before: Int, latest: Int, earliest: Int, withi
 
 @inlined
 def write_paths(
-    state: SharedState, output: Output, head: Int, event: Int, now: Int, within: Int, budget: Int
+    state: SharedState, output: Output, head: Int, event: Int, now: Int, clock: Int, within: Int, budget: Int
 ) -> tuple[Int, Int]:
-    """Write the matches that an event completes, newest events first, at most ``budget``.
+    """Write the matches that an event of a time completes, newest events first, at most ``budget``.
+
+    Under WITHIN the window is still open when the event comes: it counts as late as time has come by then.
 
     Returns:
         (status, written): when the status is not ``DONE``, room was lacking and nothing counts.
@@ -110,7 +112,7 @@ def write_paths(
     record, end = filled[0], filled[1]
     level = np.int64(0)
     written: Int = 0
-    node, latest, earliest = np.int64(head), np.int64(now), np.int64(now)
+    node, latest, earliest = np.int64(head), np.int64(clock), np.int64(now)
     while written < budget:
         if node == NIL or (within != 0 and not is_within(state, node, latest, earliest, within)):
             level -= 1
@@ -145,7 +147,7 @@ def write_paths(
 
 @apart
 def complete(
-    state: SharedState, output: Output, head: Int, event: Int, now: Int, within: Int, budget: Int
+    state: SharedState, output: Output, head: Int, event: Int, now: Int, clock: Int, within: Int, budget: Int
 ) -> tuple[Int, Int, Int]:
     """Write the bound events of what one transition into an accepting state completes.
 
@@ -157,12 +159,14 @@ def complete(
             return DONE, np.int64(0), np.int64(1)
         status, written = write_single(output, event)
         return status, written, np.int64(0)
-    status, written = write_paths(state, output, head, event, now, within, budget)
+    if within != 0 and clock - now >= within:
+        return DONE, np.int64(0), np.int64(0)
+    status, written = write_paths(state, output, head, event, now, clock, within, budget)
     if status != DONE or written < budget:
         return status, written, np.int64(0)
     if within == 0:
         return DONE, written, state.nodes[head, MEASURE] - written
     if output.memo.shape[0] < state.nodes.shape[0]:
         return MEMO_FULL, written, np.int64(0)
-    found = count_paths(state, output, np.int64(head), now, within)
+    found = count_paths(state, output, np.int64(head), clock, within)
     return DONE, written, max(found - written, np.int64(0))

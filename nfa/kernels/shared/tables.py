@@ -109,6 +109,7 @@ class Visited(NamedTuple):
     ends: NDArray[np.bool_]
     types: NDArray[np.int32]  # by row
     times: NDArray[np.int64]
+    clocks: NDArray[np.int64]  # the newest time up to the row, of all traces
     passed: NDArray[np.bool_]  # (predicates, rows)
     cells: NDArray[np.int32]  # (dimensions of the filter index, rows)
     released: NDArray[np.int32]  # (traces,) counts what is given up because of a guard

@@ -158,7 +158,7 @@ def kill_in_pattern(
 def kill(lent: Matching, place: Int, end: Int, trace: Int, row: Int, before: Int, after: Int) -> None:
     """Release what lives no longer, as the policy says; report every (trace, pattern) pair that has no future left."""
     program, tables, state, output = lent.program, lent.tables, lent.state, lent.output
-    now, policy, truth = lent.visited.times[row], tables.policy[before], tables.truth[after]
+    clock, policy, truth = lent.visited.clocks[row], tables.policy[before], tables.truth[after]
     held = state.counters[HELD]
     while place < end and tables.kills[place] < program.state_pattern.shape[0]:
         pattern = program.state_pattern[tables.kills[place]]
@@ -167,7 +167,7 @@ def kill(lent: Matching, place: Int, end: Int, trace: Int, row: Int, before: Int
         if program.is_shared[pattern]:
             pair = find_pair(state, trace, pattern)
             if pair != NIL and program.within[pattern] != 0:
-                trim_pair(state, pair, states, now)
+                trim_pair(state, pair, states, clock)
         place, deepest, has_future = kill_in_pattern(lent, pattern, place, end, pair, policy, truth)
         if not program.is_shared[pattern]:
             continue
@@ -186,7 +186,7 @@ def kill(lent: Matching, place: Int, end: Int, trace: Int, row: Int, before: Int
 
 @inlined
 def measure_of(
-    state: SharedState, lent: SharedState, below: Int, before: Int, now: Int, within: Int
+    state: SharedState, lent: SharedState, below: Int, before: Int, now: Int, clock: Int, within: Int
 ) -> tuple[Int, Int]:
     """What a node over two stacks stands for, and the stack below it, which is given back if it has expired.
 
@@ -197,7 +197,7 @@ def measure_of(
     if within == 0:
         ways = nodes[before, MEASURE] if before != NIL else np.int64(1)
         return min(ways + nodes[below, MEASURE], MOST_COUNTED) if below != NIL else ways, below
-    if below != NIL and nodes[below, MEASURE] <= now:
+    if below != NIL and nodes[below, MEASURE] <= clock:
         release(lent, below)
         below = np.int32(NIL)
     expires = now + within
@@ -207,10 +207,12 @@ def measure_of(
 
 
 @inlined
-def push(state: SharedState, lent: SharedState, below: Int, before: Int, event: Int, now: Int, within: Int) -> np.int32:
+def push(
+    state: SharedState, lent: SharedState, below: Int, before: Int, event: Int, now: Int, clock: Int, within: Int
+) -> np.int32:
     """Bind an event: one node that stands for every combination below ``before``. References move to it."""
     nodes, links, counters = state.nodes, state.links, state.counters
-    measure, below = measure_of(state, lent, below, before, now, within)
+    measure, below = measure_of(state, lent, below, before, now, clock, within)
     node: np.int32 = state.free[counters[NODES]]
     counters[NODES] += 1
     if within != 0:
@@ -256,7 +258,7 @@ def bind(
     gate: Int,
     alive: np.uint32,
     event: Int,
-    now: Int,
+    row: Int,
 ) -> None:
     """Let an event take transitions: partial matches grow, and under NEXT leave the states that they come from."""
     program, state, taken, live = matching.program, matching.state, matching.output.taken, matching.tables.live
@@ -269,7 +271,12 @@ def bind(
     )
     pattern = program.pattern[taken[0, 0]]
     base, is_next, within = program.state_range[pattern], program.is_next[pattern], program.within[pattern]
-    states = program.state_range[pattern + 1] - base
+    states, now, clock = (
+        program.state_range[pattern + 1] - base,
+        matching.visited.times[row],
+        matching.visited.clocks[row],
+    )
+    is_too_old = bool(within != 0 and clock - now >= within)
     if is_next:
         leave_sources(matching, n_taken, pair)
     last = np.int32(NIL)
@@ -277,7 +284,9 @@ def bind(
         transition, head = taken[place, 0], taken[place, 1]
         named = event | (np.int64(program.alias[transition]) << 1)
         target = targets[transition]
-        if not program.goes_on[transition] or live[gate, base + target] == 0 or terms[base + target] & alive == 0:
+        is_over = is_too_old and head != NIL  # it takes nothing on that was bound before
+        is_dead = live[gate, base + target] == 0 or terms[base + target] & alive == 0
+        if is_over or is_dead or not program.goes_on[transition]:
             if is_next and head != NIL:
                 release(lent.state, head)
             continue
@@ -287,7 +296,7 @@ def bind(
         blocks[pair + OCCUPIED] += below == NIL
         if head != NIL and not is_next:
             links[head, REFERENCES] += 1
-        node = push(state, lent.state, below, head, named, now, within)
+        node = push(state, lent.state, below, head, named, now, clock, within)
         blocks[pair + HEADER + target - 1] = node
         counters[HELD] += last == NIL
         links[node, SIBLING] = node
@@ -318,14 +327,14 @@ def sign(output: Output, first: Int, row: Int, trace: Int, pattern: Int) -> None
 
 @inlined
 def source_of(
-    state: SharedState, pair: Int, source: Int, is_startable: bool, within: Int, now: Int
+    state: SharedState, pair: Int, source: Int, is_startable: bool, within: Int, clock: Int
 ) -> tuple[bool, np.int32]:
     """Whether something can go on from a state of a pair (or begin), and the stack that does."""
     can_take, head = is_startable, np.int32(NIL)
     if source != 0:
         if pair != NIL:
             head = state.blocks[pair + HEADER + source - 1]
-        can_take = head != NIL and (within == 0 or state.nodes[head, MEASURE] > now)
+        can_take = head != NIL and (within == 0 or state.nodes[head, MEASURE] > clock)
     return can_take, head
 
 
@@ -370,7 +379,7 @@ def take(
     passed, taken, filled = visited.passed, output.taken, output.filled
     pattern = program.pattern[first]
     base, within, is_next = program.state_range[pattern], program.within[pattern], program.is_next[pattern]
-    budget, now, states = program.limit[pattern], visited.times[row], program.state_range[pattern + 1] - base
+    budget, clock, states = program.limit[pattern], visited.clocks[row], program.state_range[pattern + 1] - base
     event = ((first_sequence + row) << EVENT_BITS) | (within != 0)
     status = lacking(state, output, states, last - first)
     if status != DONE:
@@ -382,13 +391,13 @@ def take(
     for transition in range(first, last):
         can_take, head = passed[program.predicate[transition], row], np.int32(NIL)
         if can_take:
-            can_take, head = source_of(state, pair, program.source[transition], can_begin, within, now)
+            can_take, head = source_of(state, pair, program.source[transition], can_begin, within, clock)
         if not can_take:
             continue
         if program.accepts[transition]:
             named = event | (np.int64(program.alias[transition]) << 1)
             left = budget - (filled[0] - matches)
-            status, _, more = complete(lent.state, lent.output, head, named, now, within, left)
+            status, _, more = complete(lent.state, lent.output, head, named, visited.times[row], clock, within, left)
             if status != DONE:
                 filled[0], filled[1] = matches, bound
                 return status
@@ -402,7 +411,7 @@ def take(
     if dropped > 0:
         drop(matching, row, pattern, dropped)
     if n_taken > 0:
-        bind(matching, lent, n_taken, pair, trace, tables.gate[after], alive, event, now)
+        bind(matching, lent, n_taken, pair, trace, tables.gate[after], alive, event, row)
     return DONE
 
 
@@ -468,7 +477,7 @@ def match_visit(
     row, trace, before, after = visited.rows[visit], visited.traces[visit], visited.before[visit], visited.after[visit]
     event_type = visited.types[row]
     if first_transition == NIL and matching.state.times.shape[0] > 0 and counters[NODES] >= counters[SWEEP_AT]:
-        sweep(lent.program, lent.state, visited.times[row])
+        sweep(lent.program, lent.state, visited.clocks[row])
     killed, killed_end = tables.kill_from[visited.kill[visit]], tables.kill_from[visited.kill[visit] + 1]
     if matching.output.filled[2] + killed_end - killed > matching.output.endings.shape[0]:
         return ENDINGS_FULL, first_transition
