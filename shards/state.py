@@ -129,6 +129,9 @@ class ShardState:
         self._shard = shard
         self._position = position
         self._places = dict(places or {})
+        self._routes: dict[str, list[str]] = {}  # by stream: its records must not cost a pass over all places
+        for stream, route in self._places:
+            self._routes.setdefault(stream, []).append(route)
         self._derivation = Derivation(self._places, feeds)
         self._newest: int | None = None
         self._is_replaying = False
@@ -472,15 +475,15 @@ class ShardState:
             raise ControlRecordError(
                 f"stream-on record of stream {entry.stream!r} declares a stream {declaration.name!r}"
             )
-        if (entry.stream, _MAIN) not in self._places:
-            self._places[entry.stream, _MAIN] = declared_place(declaration, _MAIN, self._kinds)
+        if (main := (entry.stream, _MAIN)) not in self._places:
+            self._enter(main, declared_place(declaration, _MAIN, self._kinds))
         for place in self._places_of(entry.stream):
             place.check(declaration)
 
     def _forget(self, stream: str) -> None:
         """Give up every place of a stream, with all that is there."""
         for place in self._places_of(stream):
-            del self._places[stream, place.route]
+            self._leave((stream, place.route))
         self._derivation = Derivation(self._places, self.feeds.without_stream(stream))
 
     def _start(self, definition: Definition, start: Start, entry: Entry) -> None:
@@ -494,13 +497,12 @@ class ShardState:
         (source,) = definition.inputs
         declaration = self._declared(entry).declaration
         key = source.stream, source.key
-        place = self._places.get(key)
-        if place is None:
+        if (place := self._places.get(key)) is None:
             place = declared_place(declaration, source.key, self._kinds)
             place.begin_like(self._declared(entry))
         feeds = self._fed_by(definition, start)
         place.start(definition, start)
-        self._places[key] = place
+        self._enter(key, place)
         for other in self._places_of(source.stream):
             if other is not place and other.runs(definition.kind, definition.name):
                 other.host(definition.kind).stop(definition.name)
@@ -545,12 +547,21 @@ class ShardState:
 
     def _forget_unused(self, stream: str) -> None:
         """Give up further keys that no operator is on: no events will come for them."""
-        for key, place in list(self._places.items()):
-            if key[0] == stream and key[1] and not place.is_used:
-                del self._places[key]
+        for place in self._places_of(stream):
+            if place.route and not place.is_used:
+                self._leave((stream, place.route))
 
     def _places_of(self, stream: str) -> list[Place]:
-        return [place for (name, _), place in self._places.items() if name == stream]
+        return [self._places[stream, route] for route in self._routes.get(stream, ())]
+
+    def _enter(self, key: _PlaceKey, place: Place) -> None:
+        self._places[key] = place
+        if key[1] not in (routes := self._routes.setdefault(key[0], [])):
+            routes.append(key[1])
+
+    def _leave(self, key: _PlaceKey) -> None:
+        del self._places[key]
+        self._routes[key[0]].remove(key[1])
 
     def _routed(self, entry: Entry) -> Place:
         """Where the events of an entry come in."""

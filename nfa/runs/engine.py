@@ -32,6 +32,7 @@ from streams import WorkBudget
 
 RUN_LIMIT = 100_000
 
+_ROOM = 16  # of each result at first; what lacks room is enlarged
 _LEAST_SWEEP = 4_096
 _MOST_FOUND = 65_536  # matches for which room is made in advance
 
@@ -64,8 +65,8 @@ class RunEngine:
         self._state = run_state.new_state(columns=0, leads=0, width=1)
         self._last_times = np.zeros(0, np.int64)
         self._id_of: Callable[[int], str] = str
-        self._found = new_found(256)
-        self._ended = _new_ended(256)
+        self._found = new_found(_ROOM)
+        self._ended = _new_ended(_ROOM)
         self._sweep_at = _LEAST_SWEEP
 
     @property

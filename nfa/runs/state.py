@@ -69,7 +69,7 @@ PAIR_FIELDS = (
     "pair_work",
     "pair_leads",
 )
-_LEAST = 64
+_LEAST = 16  # few, as there may be thousands of engines with nothing in them
 _DTYPES: Mapping[str, Any] = {
     "event_sequence": np.int64,
     "event_time": np.int64,

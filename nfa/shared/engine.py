@@ -27,9 +27,10 @@ from nfa.traces.table import Visits, checked
 MOST_ALIASES = kernel.ALIAS_MASK + 1
 MOST_EVENTS = 1 << (63 - kernel.EVENT_BITS)
 
-_LEAST_NODES = 1_024
+_LEAST_NODES = 64  # few, as there may be thousands of engines with nothing in them
+_LEAST_SWEEP = 1_024
 _MOST = 2**62  # no count is larger
-_ROOM = 1 << 18  # matches; what is not touched takes no memory
+_ROOM = 64  # of each result at first; what lacks room is doubled
 _COPIED = 1 << 14  # fewer matches are copied out of their buffers
 _COUNTED = (kernel.MATCHES, kernel.ENDINGS, kernel.OVERFLOW)
 _SAVED = (kernel.PEAK_HELD, kernel.MATCHES, kernel.ENDINGS, kernel.OVERFLOW, kernel.SWEEP_AT, kernel.SWEEPS)
@@ -521,12 +522,12 @@ def _new_state(
     words_room = max(words, 4 * _LEAST_NODES)
     memory = np.zeros((room, 4), np.int64)
     counters = np.zeros(kernel.N_COUNTERS, np.int64)
-    counters[kernel.SWEEP_AT] = _LEAST_NODES
+    counters[kernel.SWEEP_AT] = _LEAST_SWEEP
     return SharedState(
         trace_first=np.full(traces, NIL, np.int32),
         blocks=np.zeros(words_room, np.int32),
         block_free=np.full(classes, NIL, np.int32),
-        slots=np.zeros(power_above(4 * pairs, 256), np.uint64),
+        slots=np.zeros(power_above(4 * pairs, _LEAST_NODES), np.uint64),
         nodes=memory,
         links=memory.view(np.int32),
         free=np.arange(room, dtype=np.int32),
@@ -568,19 +569,19 @@ def _read_packed(arrays: Mapping[str, NDArray[Any]], *, timed: bool) -> tuple[Pa
     return packed, saved
 
 
-def _new_output(transitions: int, matches: int = _ROOM) -> Output:
+def _new_output(transitions: int) -> Output:
     return Output(
-        match_row=np.empty(matches, np.int32),
-        match_trace=np.empty(matches, np.int32),
-        match_pattern=np.empty(matches, np.int32),
-        match_end=np.empty(matches, np.int64),
-        bound_alias=np.empty(4 * matches, np.int32),
-        bound_sequence=np.empty(4 * matches, np.int64),
-        endings=np.empty((1_024, kernel.ENDING_WIDTH), np.int64),
-        dropped=np.empty((256, 3), np.int64),
+        match_row=np.empty(_ROOM, np.int32),
+        match_trace=np.empty(_ROOM, np.int32),
+        match_pattern=np.empty(_ROOM, np.int32),
+        match_end=np.empty(_ROOM, np.int64),
+        bound_alias=np.empty(4 * _ROOM, np.int32),
+        bound_sequence=np.empty(4 * _ROOM, np.int64),
+        endings=np.empty((_ROOM, kernel.ENDING_WIDTH), np.int64),
+        dropped=np.empty((_ROOM, 3), np.int64),
         filled=np.zeros(5, np.int64),
-        path=np.empty((256, 3), np.int64),
-        words=np.empty(256, np.int64),
+        path=np.empty((_ROOM, 3), np.int64),
+        words=np.empty(_ROOM, np.int64),
         taken=np.empty((max(transitions, 1), 2), np.int32),
         memo=np.zeros((0, 3), np.int64),
     )

@@ -15,9 +15,9 @@ from nfa.kernels import idle as kernel
 from nfa.kernels.idle import EMPTY, HEAPED, N_COUNTERS, USED, IdleEnds, IdleState
 from nfa.traces.table import checked
 
-_LEAST_SLOTS = 256
+_LEAST_SLOTS = 64
 _LATEST_US = 2**60  # far behind the year 9999
-_LEAST_ENDS = 1_024
+_LEAST_ENDS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from nfa.kernels import traces as kernel
 from nfa.kernels.mixed_traces import advance_mixed
 from nfa.kernels.traces import DEVIANT, FAILED, NIL, UNGUARDED, Advance, Columns, TraceState, VisitColumns, Wants
 
-_LEAST_SLOTS = 256
+_LEAST_SLOTS = 64
 _LEAST_SWEEP = 4_096
 _MANY_ROWS = 1_024  # from here on a table of places is faster than searching
 _LOW = np.uint64(0xFFFFFFFF)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nfa import LaneOutput, Matcher, MatchOutput, parse_pattern
+from nfa import LaneOutput, Matcher, MatcherStats, MatchOutput, parse_pattern
 from shards.kinds.patterns.cases import CaseAnswer, case_query
 from shards.kinds.patterns.derived_events import DerivedEvents
 from shards.kinds.patterns.results import PatternResults
@@ -19,6 +20,9 @@ from streams import ConstraintsOn, ControlRecordError, Definition, EventBatch, S
 
 _MATCHER = "matcher"
 _NO_EVENTS = EventBatch.from_events([])
+_NO_KEYS = np.zeros(0, np.uint64)
+_NOTHING = MatchOutput(())
+_NOTHING_MEASURED: Mapping[str, int] = MappingProxyType(dict.fromkeys((one.name for one in fields(MatcherStats)), 0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,31 +62,52 @@ class PatternOutput:
 class PatternHost:
     """Patterns at one place.
 
+    The matcher is made with the first event, pattern or constraint: a place that has none of them takes next to no
+    memory, and time passes there by one assignment.
+
     Args:
         declaration: Of the stream.
         route: Name of the further key; empty for the correlation key.
-        matcher: The state of the traces.
+        matcher: The state of the traces; None: nothing has come yet.
         versions: Constraints by version: the newest, and those that open traces follow.
+        newest_us: How far time has come where there is no matcher.
     """
 
     def __init__(
-        self, declaration: StreamDeclaration, route: str, matcher: Matcher, versions: Mapping[int, _Version]
+        self,
+        declaration: StreamDeclaration,
+        route: str,
+        matcher: Matcher | None,
+        versions: Mapping[int, _Version],
+        newest_us: int | None = None,
     ) -> None:
         self._declaration = declaration
         self._route = route
         self._matcher = matcher
         self._versions = dict(versions)
-        self._derives = any(pattern.query.pattern.into is not None for pattern in matcher.versions.values())
+        self._newest_us = newest_us
+        running = () if matcher is None else matcher.versions.values()
+        self._derives = any(pattern.query.pattern.into is not None for pattern in running)
+        self._measured: Mapping[str, int] | None = _NOTHING_MEASURED if matcher is None else None
+
+    def _opened(self) -> Matcher:
+        """The matcher, made where there is none, for something that changes it."""
+        self._measured = None
+        if self._matcher is None:
+            self._matcher = _new_matcher(self._declaration, self._route)
+            if self._newest_us is not None:
+                self._matcher.pass_time(self._newest_us)
+        return self._matcher
 
     @property
     def names(self) -> Collection[str]:
         """The patterns that run."""
-        return self._matcher.patterns.keys()
+        return () if self._matcher is None else self._matcher.patterns.keys()
 
     @property
     def waits_for_time(self) -> bool:
         """Whether some pattern is decided by time that passes."""
-        return self._matcher.waits_for_time
+        return self._matcher is not None and self._matcher.waits_for_time
 
     @property
     def followed(self) -> ConstraintsOn | None:
@@ -95,12 +120,12 @@ class PatternHost:
 
     def open_keys(self) -> NDArray[np.uint64]:
         """Hashed keys of the open traces."""
-        return self._matcher.open_keys()
+        return _NO_KEYS if self._matcher is None else self._matcher.open_keys()
 
     @property
     def newest_us(self) -> int | None:
         """How far time has come for the matcher."""
-        return self._matcher.newest_us
+        return self._newest_us if self._matcher is None else self._matcher.newest_us
 
     def start(self, definition: Definition, start: Start) -> None:
         """Start a pattern.
@@ -110,7 +135,7 @@ class PatternHost:
             ControlRecordError: The text names its pattern otherwise than the definition does.
         """
         text = definition.body["text"]
-        running = self._matcher.patterns.get(definition.name)
+        running = self._opened().patterns.get(definition.name)
         if running is not None and (running.version, running.text) == (definition.version, text):
             return
         pattern = parse_pattern(text)
@@ -118,7 +143,7 @@ class PatternHost:
             raise ControlRecordError(
                 f"pattern-on record: pattern {definition.name!r} calls itself {pattern.name!r} in its text"
             )
-        self._matcher.add_pattern(
+        self._opened().add_pattern(
             text,
             parsed=pattern,
             version=definition.version,
@@ -134,7 +159,7 @@ class PatternHost:
         Raises:
             PatternError: No such pattern runs.
         """
-        self._matcher.remove_pattern(name)
+        self._opened().remove_pattern(name)
 
     def declare(self, declaration: StreamDeclaration) -> PatternOutput:
         """Let other types end traces, and traces end after another time without an event, open ones too.
@@ -142,15 +167,15 @@ class PatternHost:
         Traces of a further key have neither.
         """
         self._declaration = declaration
-        if self._route:
-            return self._output(MatchOutput(()))
+        if self._route or self._matcher is None:
+            return self._output(_NOTHING)
         newest = self._versions.get(max(self._versions, default=0))
         self._set_end_events(None if newest is None else newest.rules)
-        return self._output(self._matcher.set_idle_timeout(declaration.idle_timeout_us))
+        return self._output(self._opened().set_idle_timeout(declaration.idle_timeout_us))
 
     def _set_end_events(self, rules: Rules | None) -> None:
         more = frozenset[str]() if rules is None else rules.trace_ends
-        self._matcher.set_end_events(more.union(self._declaration.end_events))
+        self._opened().set_end_events(more.union(self._declaration.end_events))
 
     def follow(self, record: ConstraintsOn) -> None:
         """Let traces that begin later follow these constraints.
@@ -174,34 +199,42 @@ class PatternHost:
                 "is another document"
             )
         rules = rules_of(record.document, self._declaration.ties)
-        self._matcher.set_guard(record.version, rules.monitor)
+        self._opened().set_guard(record.version, rules.monitor)
         self._set_end_events(rules)
         self._versions[record.version] = _Version(name=record.name, document=record.document, rules=rules)
 
     def process(self, batch: EventBatch) -> PatternOutput:
         """Match events."""
-        newest_us = self._matcher.newest_us
-        return self._output(self._matcher.process(batch), batch, newest_us)
+        newest_us = self.newest_us
+        return self._output(self._opened().process(batch), batch, newest_us)
 
     def advance_time(self, watermark_us: int) -> PatternOutput:
         """Decide what the watermark decides."""
-        return self._output(self._matcher.pass_time(watermark_us))
+        if self._matcher is None:
+            self._newest_us = watermark_us if self._newest_us is None else max(self._newest_us, watermark_us)
+            return self._output(_NOTHING)
+        return self._output(self._opened().pass_time(watermark_us))
 
     def end_trace(self, key: str, time_us: int | None) -> PatternOutput:
         """End the trace of a key."""
-        return self._output(self._matcher.end_traces([key], time_us))
+        if self._matcher is None:
+            return self._output(_NOTHING)
+        return self._output(self._opened().end_traces([key], time_us))
 
     def finish(self) -> PatternOutput:
         """End every trace."""
-        return self._output(self._matcher.finish())
+        return self._output(_NOTHING if self._matcher is None else self._opened().finish())
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
         """Forget the traces of other keys."""
-        self._matcher.keep(is_kept, has_counts=has_counts)
+        if self._matcher is not None:
+            self._opened().keep(is_kept, has_counts=has_counts)
 
     def measures(self) -> Mapping[str, int]:
-        """``nfa.MatcherStats``."""
-        return asdict(self._matcher.stats)
+        """``nfa.MatcherStats``, counted again where something has come since the last call."""
+        if self._measured is None:
+            self._measured = asdict(self._opened().stats)
+        return self._measured
 
     def answer(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
         """Which traces are open, and how far each pattern is in them.
@@ -209,22 +242,25 @@ class PatternHost:
         Raises:
             ControlRecordError: The question is not about that.
         """
+        matcher = self._opened()
         words = CaseAnswer(
             declaration=self._declaration,
-            patterns=self._matcher.patterns,
+            patterns=matcher.patterns,
             rules={number: version.rules for number, version in self._versions.items()},
         )
-        return words.of(self._matcher.open_cases(case_query(question)), self._matcher.newest_us)
+        return words.of(matcher.open_cases(case_query(question)), matcher.newest_us)
 
     def dump(self) -> SavedHost:
-        """The matcher, and the constraints that something follows."""
-        in_use = self._matcher.guard_versions_in_use
+        """The matcher, and the constraints that something follows; without a matcher how far time has come."""
+        if self._matcher is None:
+            return SavedHost(head={"constraints": [], "newest_us": self._newest_us}, sections={})
+        in_use = self._opened().guard_versions_in_use
         self._versions = {number: version for number, version in self._versions.items() if number in in_use}
         constraints = [
             {"version": number, "name": version.name, "document": version.document}
             for number, version in sorted(self._versions.items())
         ]
-        return SavedHost(head={"constraints": constraints}, sections={_MATCHER: self._matcher.dump()})
+        return SavedHost(head={"constraints": constraints}, sections={_MATCHER: self._opened().dump()})
 
     @classmethod
     def load(cls, declaration: StreamDeclaration, route: str, saved: SavedHost) -> PatternHost:
@@ -240,6 +276,8 @@ class PatternHost:
             for one in saved.head["constraints"]
         }
         monitors = {number: version.rules.monitor for number, version in versions.items()}
+        if _MATCHER not in saved.sections:
+            return cls(declaration, route, None, versions, saved.head["newest_us"])
         return cls(declaration, route, Matcher.load(saved.sections[_MATCHER], monitors), versions)
 
     def _output(
@@ -280,14 +318,15 @@ def pattern_host(declaration: StreamDeclaration, route: str, saved: SavedHost | 
     """
     if saved is not None:
         return PatternHost.load(declaration, route, saved)
+    return PatternHost(declaration, route, _new_matcher(declaration, route) if route else None, {})
+
+
+def _new_matcher(declaration: StreamDeclaration, route: str) -> Matcher:
     if route:
-        paths = declaration.route_paths(route)
-        matcher = Matcher(ties=declaration.ties, key_paths=paths, may_be_guarded=False)
-    else:
-        matcher = Matcher(
-            end_events=declaration.end_events,
-            ties=declaration.ties,
-            key_paths=declaration.key_paths,
-            idle_timeout_us=declaration.idle_timeout_us,
-        )
-    return PatternHost(declaration, route, matcher, {})
+        return Matcher(ties=declaration.ties, key_paths=declaration.route_paths(route), may_be_guarded=False)
+    return Matcher(
+        end_events=declaration.end_events,
+        ties=declaration.ties,
+        key_paths=declaration.key_paths,
+        idle_timeout_us=declaration.idle_timeout_us,
+    )
