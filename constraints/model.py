@@ -11,7 +11,7 @@ type and every symbol whose condition it meets.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, TypeAlias
 
@@ -256,6 +256,12 @@ class Process:
     def __post_init__(self) -> None:
         object.__setattr__(self, "derived", frozenset(map(_everyday, self.derived)))
 
+    @property
+    def types(self) -> frozenset[str]:
+        """The event types that it knows."""
+        letters = () if self.automaton is None else self.automaton.letters
+        return self.derived_ends.union(letters, *(part.names for part in self.derived))
+
     def about(self, constraints: Iterable[Constraint], end_events: frozenset[str]) -> Process:
         """The same for a set that has only some of the constraints and end events."""
         return replace(
@@ -270,7 +276,8 @@ class ConstraintSet:
     Attributes:
         constraints: In the order of the upload, without repetitions; a clause that says no more than ``Exclusive`` or
             ``Require`` is one.
-        end_events: Types that nothing follows: they close the monitor of a trace.
+        end_events: Types that nothing follows: they close the monitor of a trace. After those of the workflow, types
+            that it does not know may come.
         rules: In the order of the upload, without repetitions.
         symbols: By name, those that some part names.
         settings: How it is to be used.
@@ -378,12 +385,23 @@ class ConstraintSet:
         """Types that end a trace for the sake of this set; mostly none, as that is said by the stream."""
         return self.end_events if self.settings.reopen == "new_transaction" else frozenset()
 
-    def decides_absences(self, ties: Ties) -> bool:
-        """Whether an end event decides a NOT at the end of a pattern: nothing comes after it then.
+    @property
+    def closing_ends(self) -> frozenset[str]:
+        """End events written by hand: no event of any type follows. Those of a workflow end what it knows, no more."""
+        return self.end_events if self.process is None else self.end_events - self.process.derived_ends
+
+    def decides_absences(self, ties: Ties, types: Collection[str]) -> bool:
+        """Whether an end event decides a NOT at the end of a pattern: nothing that it forbids comes after it then.
 
         Not where nothing is pruned, nor where events of one time as the end event may come before it.
+
+        Args:
+            ties: What events of one time are.
+            types: Those that such NOTs forbid.
         """
-        return bool(self.end_events) and self.settings.prune is Prune.STATE and ties == "log"
+        process = self.process
+        is_known = process is not None and bool(process.derived_ends) and process.types.issuperset(types)
+        return (is_known or bool(self.closing_ends)) and self.settings.prune is Prune.STATE and ties == "log"
 
     @property
     def names(self) -> frozenset[str]:
@@ -413,7 +431,9 @@ class ConstraintSet:
 
     def comes_before(self, first: str, second: str) -> bool:
         """Whether no ``second`` may be followed by a ``first``."""
-        return second in self.end_events or first in self.earlier.get(second, ())
+        if second in self.closing_ends or first in self.earlier.get(second, ()):
+            return True
+        return self.process is not None and second in self.process.derived_ends and first in self.process.types
 
     def blocks(self, seen: Iterable[str], name: str) -> bool:
         """Whether ``name`` can no longer occur after the names ``seen``, by order alone."""

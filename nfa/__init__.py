@@ -35,7 +35,7 @@ from nfa.language.keys import has_key, require_key
 from nfa.language.parsing import parse_pattern, parse_patterns
 from nfa.language.steps import parse_step
 from nfa.language.strangers import all_types_of, attributes_by_types, unknown_types
-from nfa.language.stream_checks import Notice, check_stream
+from nfa.language.stream_checks import Notice, awaited_types, check_stream
 from nfa.matcher import MATCH_LIMIT, Matcher
 from nfa.registered import RunningPattern
 from nfa.results.batch import (
@@ -185,6 +185,7 @@ __all__ = [
     "all_types_of",
     "atoms_of",
     "attributes_by_types",
+    "awaited_types",
     "build_query",
     "check_stream",
     "describe_atom",

@@ -1,7 +1,7 @@
 """What a monitor state leaves possible in exact mode: the workflow's automaton and what was written by hand beside it.
 
-A state is that of an ``Outlook`` on the constraints written by hand and on all end events, with the state of the
-automaton in front of its places (constraint-aware CEP, section 6.2).
+A state is that of an ``Outlook`` on the constraints and end events written by hand, with the state of the automaton in
+front of its places (constraint-aware CEP, section 6.2). The end of the process is the automaton's.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ExactOutlook:
         constraint_set: Everything, with what follows from the workflow.
         process: The workflow.
         automaton: Its language.
-        own: What was written by hand, and all end events.
+        own: What was written by hand.
         start: The state of an empty trace.
 
     Args:
@@ -178,10 +178,10 @@ class ExactOutlook:
 
 
 def _beside(constraint_set: ConstraintSet, automaton: ProcessAutomaton) -> ConstraintSet:
-    """What was written by hand, with all end events; types of the process and of all constraints are known to it."""
+    """What was written by hand; types of the process and of all constraints are known to it."""
     settings = constraint_set.settings
     types = settings.types | constraint_set.types | frozenset(automaton.letters)
-    return replace(constraint_set.own, end_events=constraint_set.end_events, settings=replace(settings, types=types))
+    return replace(constraint_set.own, settings=replace(settings, types=types))
 
 
 def _mask(indices: frozenset[int]) -> int:

@@ -92,7 +92,7 @@ def _of_workflow(outlook: ExactOutlook, before: MonitorState, event: EventClass)
     if after is None:
         text = f"{came} where the workflow {name} does not allow it; {next_to_come(allowed)}"
         if not outlook.allowed(before):
-            text = f"{came}, and the trace was complete by the workflow {name}"
+            text = f"{came}, and the trace was over by the workflow {name}"
             return DeviationReason(kind="after-end", constraints=(), text=text)
         return DeviationReason(kind="workflow", constraints=(), allowed=allowed, text=text)
     clash = find_workflow_clash(outlook, after)

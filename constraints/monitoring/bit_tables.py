@@ -105,7 +105,7 @@ class BitTables:
                 stopped = [earlier, *(name for name in self._names if earlier in constraint_set.implied.get(name, ()))]
                 blocks[constraint.later] |= self.mask(stopped)
         for end in constraint_set.end_events:
-            blocks[end] = self._all
+            blocks[end] |= self._all if end in constraint_set.closing_ends else self._of_process(constraint_set)
         self._blocks = [0] * _FIRST + [blocks[name] for name in self._names]
         types = {name: constraint_set.type_of(name) for name in self._names}
         self._alike = {
@@ -121,6 +121,11 @@ class BitTables:
             place: self._node(ANY | self.mask(constraint_set.shown_with((name,))), types[name])
             for place, name in enumerate(self._names, _FIRST)
         }
+
+    def _of_process(self, constraint_set: ConstraintSet) -> int:
+        """The names that a workflow knows, which are all that its end concerns."""
+        known = frozenset[str]() if constraint_set.process is None else constraint_set.process.types
+        return self.mask(known.intersection(self._names))
 
     def _node(self, shown: int, event_type: str) -> Node:
         """Something of a type that shows at least this."""

@@ -69,7 +69,7 @@ class Outlook:
     def is_too_late(self, state: MonitorState, event: EventClass) -> bool:
         """Whether order alone, or the end of the trace, rules an event out."""
         past = self.past(state, event)
-        if past & self.constraint_set.end_events:
+        if past & self.constraint_set.closing_ends:
             return True
         reasoner = self.reasoner
         return bool(reasoner.mask(self.shown(event)) & reasoner.blocked(reasoner.mask(past)))
@@ -80,7 +80,7 @@ class Outlook:
 
     def is_over(self, state: MonitorState) -> bool:
         """Whether nothing comes any more."""
-        return bool((state.seen if state.settled is None else state.settled) & self.constraint_set.end_events)
+        return bool((state.seen if state.settled is None else state.settled) & self.constraint_set.closing_ends)
 
     def is_consistent(self, state: MonitorState) -> bool:
         """Whether some conforming trace begins like this, if no event of it was too late."""

@@ -104,7 +104,10 @@ class Reasoner:
         if isinstance(part, Prior):
             return "prior", self._bit(part.earlier), self._bit(part.later)
         if isinstance(part, End):
-            return "end", self._bit(part.type), 0
+            if part.type in self._set.closing_ends:
+                return "end", self._bit(part.type), 0
+            known = frozenset({part.type}) if self._set.process is None else self._set.process.types
+            return "prior", self.mask(known), self._bit(part.type)
         clause = clause_of(part, assumes_completion=self._set.settings.completion == "assumed")
         if clause is None:
             return "", 0, 0
@@ -157,7 +160,7 @@ class Reasoner:
         return _Gap(self._bit(gap.type), _indices(last), _indices(first), _indices(gap.edges), gap.since is None)
 
     def blocked(self, seen: int) -> int:
-        """The names that can no longer occur, by order alone; all bits after an end event."""
+        """The names that can no longer occur, by order alone; all bits after an end event written by hand."""
         if seen & self._ends:
             return ALL_NAMES
         blocked = 0

@@ -84,7 +84,7 @@ def _kind(
         for index, atom in enumerate(remainder.atoms)
         if atom.is_any_type or (name in atom.types and constraint_set.shown_by(atom) & names <= shown | {name})
     )
-    return EventKind(name, (shown | {name}) & names, binds, name in constraint_set.end_events)
+    return EventKind(name, (shown | {name}) & names, binds, name in constraint_set.closing_ends)
 
 
 def _has_others(constraint_set: ConstraintSet, named: frozenset[str]) -> bool:

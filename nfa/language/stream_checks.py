@@ -95,6 +95,12 @@ def warnings_of(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = Fa
     return tuple(sorted(notices, key=lambda notice: (notice.position.line, notice.position.column)))
 
 
+def awaited_types(pattern: Pattern) -> frozenset[str]:
+    """The types that NOTs without deadline at the end of a pattern forbid."""
+    items = trailing_items(pattern.event) if pattern.within_us is None else ()
+    return frozenset(name for item in items if item.negated and _is_endless(item) for name in item.negated.types)
+
+
 def _is_endless(item: Item) -> bool:
     """Whether a NOT at the end has no deadline of its own."""
     return item.gap is None or item.gap.within_us is None

@@ -12,6 +12,7 @@ from nfa import (
     PatternRefused,
     Query,
     TraceEnds,
+    awaited_types,
     build_query,
     is_coarse,
     parse_pattern,
@@ -151,7 +152,9 @@ def trace_ends_of(on_stream: RoutedPattern, constraint_set: ConstraintSet | None
     return TraceEnds(
         has_trace_end=has_trace_end(declaration, constraint_set),
         is_log_ordered=declaration.ties == "log",
-        has_closing=is_known and constraint_set is not None and constraint_set.decides_absences(declaration.ties),
+        has_closing=is_known
+        and constraint_set is not None
+        and constraint_set.decides_absences(declaration.ties, awaited_types(on_stream.pattern)),
     )
 
 

@@ -64,7 +64,7 @@ class Oracle:
 
     @cached_property
     def own(self) -> ConstraintSet:
-        return replace(self.constraint_set.own, end_events=self.constraint_set.end_events)
+        return self.constraint_set.own
 
     def after(self, moment: Moment, name: str, automata: list[RuleAutomaton]) -> Moment | None:
         if self.own.blocks(moment.shown, name):
@@ -289,8 +289,22 @@ def test_where_events_of_one_time_are_not_ordered_nothing_more_is_dead() -> None
     assert min(met.values()) > 50, met
 
 
-def test_nothing_comes_after_an_end_event_not_even_of_other_types() -> None:
+def test_other_types_come_after_the_end_of_the_process() -> None:
     monitor = Monitor(followed(of_words("ABF AF")))
+    over = monitor.start
+    for name in "AXF":
+        moved = monitor.step(over, event(name))
+        assert moved is not None
+        over = moved
+    assert [monitor.step(over, event(name)) for name in ("A", "F")] == [None] * 2
+    assert [monitor.step(over, event(name)) for name in ("X", OTHER)] == [over] * 2
+    assert monitor.live(over, query_of("X")).all()
+    assert monitor.can_occur(over, Atom(("_",), "any"))
+
+
+def test_nothing_comes_after_an_end_event_written_by_hand_not_even_of_other_types() -> None:
+    known = followed(of_words("ABF AF"))
+    monitor = Monitor(replace(known, process=replace(known.process, derived_ends=frozenset())))
     over = monitor.start
     for name in "AXF":
         moved = monitor.step(over, event(name))

@@ -126,7 +126,16 @@ ENDINGS: list[tuple[Tree, str, set[int], list[Part], str, list[Part], list[str],
         ["X"],
         "L ends it: the workflow order with require(X, Y) and exclusive(F, Y) allows no X after L; next can come I",
     ),
-    (("SEQ", "R", "X"), "RLIF", {0}, [], "end", [End("F")], ["X"], "F ends it: the trace is over, and X has not come"),
+    (
+        ("SEQ", "R", "X"),
+        "RLIF",
+        {0},
+        [End("F")],
+        "end",
+        [End("F")],
+        ["X"],
+        "F ends it: the trace is over, and X has not come",
+    ),
 ]
 
 
@@ -170,7 +179,7 @@ DEVIATIONS: list[tuple[list[Part], str, str, list[Part], str, str]] = [
         "L",
         "I came where the workflow order does not allow it; next can come L",
     ),
-    ([], "RLIFX", "after-end", [End("F")], "", "X came after F, with which the trace was over"),
+    ([End("F")], "RLIFX", "after-end", [End("F")], "", "X came after F, with which the trace was over"),
     (
         [Require("R", "L")],
         "RU",
@@ -212,7 +221,7 @@ def test_deviation_of_a_complete_trace_and_none() -> None:
     known = bare(words="AB BA")
     before = walk(known, "AB")[-1]
     found = explain_deviation(known, before, event("A"))
-    assert found.text == "A came, and the trace was complete by the workflow order"
+    assert found.text == "A came, and the trace was over by the workflow order"
     assert found.key == "after-end"
     with pytest.raises(ValueError, match="no deviation"):
         explain_deviation(known, before, event(OTHER))
