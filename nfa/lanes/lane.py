@@ -28,7 +28,7 @@ from nfa.runs.program import RunListening, RunPattern, needs_trace_end
 from nfa.syntax import Path
 from nfa.traces.finer_keys import rows_with_keys
 from nfa.traces.idle_traces import EndedTraces, IdleTraces
-from nfa.traces.table import Visits
+from nfa.traces.table import EARLIEST, Visits
 from nfa.traces.trace_ends import end_rows, with_ends
 from streams import ENDED, EventBatch
 
@@ -213,11 +213,12 @@ class Lane:
             rows = np.concatenate([rows, ended.rows])
             order = np.argsort(rows, kind="stable")
             finer, rows = finer.take(order), rows[order]
-        is_end = finer.is_ended
+        is_end, passed_us = finer.is_ended, self._state.table.clocks(batch.time_us)[rows]
         if self._state.idle is not None:
             ended = self._idle_finer(self._state.idle, batch, finer, rows)
+            passed_us = np.insert(passed_us, ended.rows, EARLIEST)
             finer, is_end = with_ends(finer, ended) if len(ended) else (finer, is_end)
-        found = replace(self._advance(finer, is_end), rows=rows)
+        found = replace(self._advance(finer, is_end, passed_us), rows=rows)
         until_us = int(batch.time_us.max(initial=self.newest_us))
         return [found] if until_us == self.newest_us else [found, *self.pass_time(until_us)]
 
@@ -313,14 +314,24 @@ class Lane:
         if finer.is_worth_sweeping:
             finer.keep(np.concatenate([self._state.table.keys(), keys]))
 
-    def _advance(self, batch: EventBatch, is_end: NDArray[np.bool_]) -> LaneOutput:
-        """Match rows, some of which may be no events but end their trace."""
+    def _advance(
+        self, batch: EventBatch, is_end: NDArray[np.bool_], passed_us: NDArray[np.int64] | None = None
+    ) -> LaneOutput:
+        """Match rows, some of which may be no events but end their trace.
+
+        Args:
+            batch: The rows.
+            is_end: Which of them end their trace.
+            passed_us: How far time has come with each row by events of other lanes; None: they have none.
+        """
         state, first = self._state, self._state.sequence
         columns = self._columns(batch)
         if is_end.any():
             columns.types[is_end] = columns.classes[is_end] = self._layout.codes[TRACE_END]
             state.counts["ends"] += int(is_end.sum())
         clocks = state.table.clocks(columns.times, is_end & ~batch.is_ended)
+        if passed_us is not None:
+            clocks = np.maximum.accumulate(np.maximum(clocks, passed_us))
         visits = state.table.advance(columns, state.guards)
         if state.open is not None:
             mark, keys = self._layout.codes[TRACE_END], batch.columns.column("key")

@@ -40,7 +40,7 @@ SECOND = 1_000_000
 
 
 def event(number, event_type, at, key="k", v=0):
-    return Event(id=f"e{number}", type=event_type, time_us=at * SECOND, key=key, data={"v": v})
+    return Event(id=f"e{number}", type=event_type, time_us=at * SECOND, key=key, data={} if v is None else {"v": v})
 
 
 def made(pattern, **options):
@@ -102,7 +102,7 @@ def streams(draw):
     for number, (event_type, step, key) in enumerate(rows):
         at = max(0, time + step)
         time = max(time, at)
-        events.append(event(number, event_type, at, key, v=number % 3))
+        events.append(event(number, event_type, at, key, v=(0, 1, 2, None)[number % 4]))
     return events
 
 
