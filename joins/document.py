@@ -30,6 +30,7 @@ _UNITS_US = {
     "d": 86_400_000_000,
     "w": 604_800_000_000,
 }
+_MOST_DURATION_US = 2**62  # as in patterns: a time plus a duration is an int64
 _PAIR = 2
 _MEMBERS = ("inputs", "window", "emit", "outer", "return", "type", "late", "memory", "wait", "where")
 _MEMBERS_OF_INPUT = ("stream", "as", "type", "key", "closed_by", "window", "retractions")
@@ -239,9 +240,10 @@ def _without_retractions(one: JoinInput, value: Mapping[str, Any], number: int) 
 
 
 def _duration_us(value: object) -> int | None:
-    """The length of a text such as ``15 min``; None: it is none."""
+    """The length of a text such as ``15 min``; None: it is none, or longer than ``_MOST_DURATION_US``."""
     found = _DURATION.fullmatch(value) if isinstance(value, str) else None
-    return (round(float(found[1]) * _UNITS_US[found[2]]) or None) if found else None
+    length_us = float(found[1]) * _UNITS_US[found[2]] if found else 0.0
+    return round(length_us) or None if length_us <= _MOST_DURATION_US else None
 
 
 def _closings(value: object, place: str) -> tuple[frozenset[Closing], frozenset[str]]:
@@ -270,8 +272,8 @@ def _window(value: object, place: str) -> Window:
         if isinstance(last, int) and not isinstance(last, bool) and last > 0:
             return Window("events-of-key", last)
     raise JoinRefused(
-        f"{place!r} of a join is {value!r}; write a duration such as '24 h' or '15 min', {{last: 100}} for the newest "
-        "events of each key, or none",
+        f"{place!r} of a join is {value!r}; write a duration such as '24 h' or '15 min' of at most 2^62 us, "
+        "{last: 100} for the newest events of each key, or none",
         field=place,
     )
 

@@ -138,7 +138,18 @@ def _last(state: Any, sequence: int, value: Any) -> Any:
 
 def _distinct(state: Any, sequence: int, value: Any) -> Any:
     known = state or []
-    return known if value is None or value in known else [*known, value]
+    return known if value is None or any(_is_same(value, other) for other in known) else [*known, value]
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two JSON values are equal; in JSON true and 1 differ, also within lists and objects."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_is_same, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_is_same(value, other[name]) for name, value in one.items())
+    return bool(one == other)
 
 
 def _sum(state: Any, sequence: int, value: Any) -> Any:

@@ -133,7 +133,7 @@ def deal_out(context: SparkContext, history: History, shards: int) -> RDD[Dealt]
     """
     parts = parts_of(history, _PARTS_PER_CORE * context.defaultParallelism)
     # Times that count the events of all files can only be told by who reads them all.
-    tasks = 1 if history.options.times == "file" else len(parts)
+    tasks = 1 if history.options.times == "line" else len(parts)
     dealt = context.parallelize(parts, tasks).mapPartitions(reading(history, shards))
     return dealt.repartitionAndSortWithinPartitions(shards, itemgetter(0))
 
@@ -197,7 +197,7 @@ def _batches(history: History, part: Part, done: int) -> Iterator[EventBatch]:
     options = replace(history.options, span=part.span)
     try:
         for batch in iterate_batches(path, options, history.declaration, rows=_PORTION_ROWS):
-            yield batch.with_times(batch.time_us + done) if done and options.times == "file" else batch
+            yield batch.with_times(batch.time_us + done) if done and options.times == "line" else batch
     except EventFileError:
         if part.span is not None:
             deque(iterate_events(path, history.options, history.declaration), maxlen=0)

@@ -16,7 +16,7 @@ from httpx_sse import EventSource
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
 
 from service.errors import CallRefused, ServiceOverloaded, ServiceUnreachable
-from streams import Event, render_cloudevent
+from streams import Event, KeyForm, keyed_cloudevent
 from streams.compiling import COMPILING
 
 _LONGEST_PAUSE_S = 60
@@ -140,7 +140,12 @@ class ForestallClient:
         return None if answer.status_code == httpx.codes.OK else _detail(answer)
 
     def send_events(
-        self, stream: str, events: Sequence[Event], idempotency_key: str, sources: Sequence[str] = ()
+        self,
+        stream: str,
+        events: Sequence[Event],
+        idempotency_key: str,
+        sources: Sequence[str] = (),
+        key: KeyForm = "subject",
     ) -> dict[str, Any]:
         """Append events to a stream, once, however often the call is repeated; the answer says which were not taken.
 
@@ -149,6 +154,7 @@ class ForestallClient:
             events: What is sent.
             idempotency_key: The name of these events.
             sources: The source of each event, which makes its identity with its id; a common one where there are none.
+            key: Where the stream has the correlation key of its events.
         """
         places = sources or [REPLAY_SOURCE] * len(events)
         try:
@@ -157,7 +163,7 @@ class ForestallClient:
                 "POST",
                 "/events",
                 params={"stream": stream},
-                json=[render_cloudevent(event, source) for event, source in zip(events, places, strict=True)],
+                json=[keyed_cloudevent(event, source, key) for event, source in zip(events, places, strict=True)],
                 headers={"Content-Type": _BATCH_FORM, "Idempotency-Key": idempotency_key},
             )
         except CallRefused as error:

@@ -28,7 +28,7 @@ from streams.columns.texts import (
     texts_of,
     time_texts,
 )
-from streams.declaration import CHANGEABLE, Duplicates, FieldMapping, StreamDeclaration, Ties, name_fault
+from streams.declaration import CHANGEABLE, ColumnType, Duplicates, FieldMapping, StreamDeclaration, Ties, name_fault
 from streams.disorder import BLOCK_EVENTS, Lags, LatenessDecider, lateness_summary
 from streams.errors import (
     BatchFormatError,
@@ -47,9 +47,9 @@ from streams.errors import (
 )
 from streams.event import Event
 from streams.event_time import AUTO, AutoLateness, Late, Lateness, lateness_of
-from streams.forms.cloudevents import parse_cloudevent, render_cloudevent
+from streams.forms.cloudevents import keyed_cloudevent, parse_cloudevent, render_cloudevent
 from streams.forms.column_parsing import parse_columns
-from streams.forms.extent import check_extent
+from streams.forms.extent import check_extent, decode_json, has_long_integer
 from streams.forms.parsing import ParsedEvents, parse_each
 from streams.forms.plain import parse_plain, render_plain
 from streams.hashing import EVERY_KEY, MAX_SHARDS, key_hash, key_of, shard_of
@@ -97,6 +97,7 @@ from streams.nearest import did_you_mean, listed, nearest
 from streams.reordering import NEVER_US, ReorderBuffer
 from streams.showing import shown
 from streams.spilled_files import SpilledFiles
+from streams.time_forms import DATE_ORDERS, LocalTimes, TimeForm, TimeUnit, zone_of
 from streams.timestamps import EARLIEST_US, LATEST_US, format_time, parse_time
 from streams.waiting.chunks import KeyMonitor
 from streams.waiting.decider import ENOUGH_EVENTS, WaitDecider, held_summary, keys_summary
@@ -108,6 +109,7 @@ __all__ = [
     "BLOCK_EVENTS",
     "CHANGEABLE",
     "CONTROL_RECORDS",
+    "DATE_ORDERS",
     "EARLIEST_US",
     "ENDED",
     "ENOUGH_EVENTS",
@@ -129,6 +131,7 @@ __all__ = [
     "BatchFormatError",
     "Clock",
     "ClosedKeys",
+    "ColumnType",
     "ConstraintsOn",
     "ControlRecord",
     "ControlRecordError",
@@ -159,6 +162,7 @@ __all__ = [
     "Lateness",
     "LatenessChange",
     "LatenessDecider",
+    "LocalTimes",
     "LogEntry",
     "OperatorOff",
     "OperatorOn",
@@ -186,6 +190,8 @@ __all__ = [
     "Tick",
     "TickCause",
     "Ties",
+    "TimeForm",
+    "TimeUnit",
     "TraceEnd",
     "WaitDecider",
     "WorkBudget",
@@ -196,12 +202,14 @@ __all__ = [
     "chosen_texts",
     "column_of",
     "decode_control",
+    "decode_json",
     "did_you_mean",
     "encode_control",
     "fixed_texts",
     "flag_texts",
     "folder_of_package",
     "format_time",
+    "has_long_integer",
     "heads",
     "held_summary",
     "hex_texts",
@@ -217,6 +225,7 @@ __all__ = [
     "key_names",
     "key_of",
     "key_text",
+    "keyed_cloudevent",
     "keys_summary",
     "lateness_of",
     "lateness_summary",
@@ -254,4 +263,5 @@ __all__ = [
     "time_texts",
     "whole_number",
     "whole_numbers",
+    "zone_of",
 ]

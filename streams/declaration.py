@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from streams.errors import DeclarationError
@@ -32,9 +32,16 @@ from streams.keys import (
     places_of,
 )
 from streams.showing import shown
+from streams.time_forms import TimeForm
 
 Ties: TypeAlias = Literal["log", "simultaneous"]
 Duplicates: TypeAlias = Literal["drop", "keep"]
+ColumnType: TypeAlias = Literal["text", "number", "boolean"]
+
+_OF_CLOCK = {"time_unit": "unit", "zone": "zone", "time_format": "format", "local_times": "local_times"}
+_PLACES = ("id", "type", "time", "data")
+_WORDS = ("type", "time", "time_unit", "zone", "time_format", "local_times", "delimiter", "encoding")
+_IN_MAPPING = (*_PLACES, *_WORDS[2:], "columns")
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _NAME_RULE = "use 1 to 100 letters, digits, '.', '_' or '-', beginning with a letter or digit"
@@ -58,15 +65,60 @@ def name_fault(what: str, name: str) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldMapping:
-    """Where a plain JSON object keeps what an event needs: dotted paths, such as ``order.id``.
+    """Where a plain JSON object, or a row of a file, keeps what an event needs, and how it is written.
 
-    ``data`` is the path of the attributes object; the whole object, when it is absent.
+    Attributes:
+        id: Path of the event's id, such as ``order.id``; several paths make one id, joined by colons.
+        type: Path of the event type.
+        time: Path of the time.
+        data: Path of the attributes object; the whole object, when it is absent.
+        clock: How times are written.
+        delimiter: CSV: what is between columns; None: recognised.
+        encoding: Files: their encoding; None: UTF-8, or UTF-16 with its mark.
+        columns: CSV: types of columns that are named; others follow from their values.
     """
 
-    id: str = "id"
+    id: str | tuple[str, ...] = "id"
     type: str = "type"
     time: str = "time"
     data: str | None = "data"
+    clock: TimeForm = field(default_factory=TimeForm)
+    delimiter: str | None = None
+    encoding: str | None = None
+    columns: Mapping[str, ColumnType] = field(default_factory=dict)
+
+    @property
+    def paths(self) -> Mapping[str, tuple[str, ...]]:
+        """The paths by the names of their members."""
+        ids = (self.id,) if isinstance(self.id, str) else self.id
+        return {"id": ids, "type": (self.type,), "time": (self.time,), "data": (self.data,) if self.data else ()}
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON; what is not as usual has a member."""
+        event_id = self.id if isinstance(self.id, str) else list(self.id)
+        clock, usual = self.clock, TimeForm()
+        return {
+            "id": event_id,
+            "type": self.type,
+            "time": self.time,
+            "data": self.data,
+            **({} if clock.unit == usual.unit else {"time_unit": clock.unit}),
+            **({} if clock.zone is None else {"zone": clock.zone}),
+            **({} if clock.format is None else {"time_format": clock.format}),
+            **({} if clock.local_times == usual.local_times else {"local_times": clock.local_times}),
+            **({} if self.delimiter is None else {"delimiter": self.delimiter}),
+            **({} if self.encoding is None else {"encoding": self.encoding}),
+            **({"columns": dict(self.columns)} if self.columns else {}),
+        }
+
+    @classmethod
+    def from_json(cls, value: object) -> FieldMapping:
+        """What ``to_json`` gave, or a person wrote; absent members take their defaults.
+
+        Raises:
+            DeclarationError: A member is unknown or of the wrong type.
+        """
+        return _mapping(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,9 +174,9 @@ class StreamDeclaration:
         check_event_time(self)
         if self.derived:
             self._check_derived()
-        for part in fields(FieldMapping):
-            if (path := getattr(self.mapping, part.name)) is not None:
-                _check_path(self.name, f"{part.name!r} in the mapping", path, "mapping")
+        for name, paths in self.mapping.paths.items():
+            for path in paths:
+                _check_path(self.name, f"{name!r} in the mapping", path, "mapping")
         keyless = [name for name in (*self.event_types, *self.end_events) if place_for(self.key, name) is None]
         if keyless:
             raise DeclarationError(
@@ -244,7 +296,7 @@ class StreamDeclaration:
             **({"keys": {name: key_json(key) for name, key in self.keys.items()}} if self.keys else {}),
             "event_types": list(self.event_types),
             "end_events": list(self.end_events),
-            "mapping": asdict(self.mapping),
+            "mapping": self.mapping.to_json(),
             **({} if self.ties == "log" else {"ties": self.ties}),
             **({} if self.duplicates == "drop" else {"duplicates": self.duplicates}),
             **({"derived": True} if self.derived else {}),
@@ -321,14 +373,36 @@ def _keys(value: object) -> dict[str, KeyForm]:
 def _mapping(value: object) -> FieldMapping:
     if not isinstance(value, Mapping):
         raise DeclarationError(f"'mapping' is a JSON object of paths, got {shown(value)}", field="mapping")
-    known = {part.name for part in fields(FieldMapping)}
-    if strangers := sorted(str(name) for name in value if name not in known):
+    if strangers := sorted(str(name) for name in value if name not in _IN_MAPPING):
         raise DeclarationError(
-            f"'mapping' has {', '.join(strangers)}; it takes {', '.join(sorted(known))}", field="mapping"
+            f"'mapping' has {', '.join(strangers)}; it takes {', '.join(_IN_MAPPING)}", field="mapping"
         )
-    paths = {name: _text(value, name, None) for name in value if name != "data"}
-    data = value.get("data", FieldMapping().data)
-    return FieldMapping(**paths, data=None if data is None else _text(value, "data", data))
+    usual = FieldMapping()
+    event_id, data = value.get("id", usual.id), value.get("data", usual.data)
+    words = {name: _text(value, name, None) for name in _WORDS if value.get(name) is not None}
+    clock = {member: words.pop(name) for name, member in _OF_CLOCK.items() if name in words}
+    return FieldMapping(
+        id=tuple(_texts(value, "id")) if isinstance(event_id, list) and event_id else _text(value, "id", "id"),
+        data=None if data is None else _text(value, "data", "data"),
+        clock=TimeForm(**cast("dict[str, Any]", clock)),
+        columns=_column_types(value.get("columns", {})),
+        **cast("dict[str, Any]", words),
+    )
+
+
+def _column_types(value: object) -> dict[str, ColumnType]:
+    """The types of columns by their names.
+
+    Raises:
+        DeclarationError: A type is unknown.
+    """
+    known = get_args(ColumnType)
+    if isinstance(value, Mapping) and all(isinstance(name, str) and one in known for name, one in value.items()):
+        return dict(value)
+    raise DeclarationError(
+        f"'columns' of a mapping is an object of types by column; types are {', '.join(known)}; got {shown(value)}",
+        field="mapping",
+    )
 
 
 def _text(value: Mapping[str, Any], name: str, default: str | None) -> str:

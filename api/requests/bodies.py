@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from typing import Annotated, Any
 
@@ -22,11 +21,10 @@ from api.errors import (
     malformed_json,
     problem,
 )
+from streams import decode_json
 
 _THROWN_AWAY = 4
 _SLOWEST_BYTES_PER_S = 50_000
-_NINES = bytes.maketrans(b"012345678", b"9" * 9)
-_LONG_INTEGER = b"9" * 19
 
 
 class BodyLimit:
@@ -179,17 +177,6 @@ def parse_json(body: bytes) -> Any:
         MalformedBody: It is not JSON.
     """
     try:
-        value = orjson.loads(body)
+        return decode_json(body)
     except orjson.JSONDecodeError as error:
         raise malformed_json(error.msg, error.lineno, error.colno) from error
-    if not has_long_integer(body):
-        return value
-    try:
-        return json.loads(body)  # orjson reads such integers as floats
-    except RecursionError:  # nested too deeply for this one only
-        return value
-
-
-def has_long_integer(body: bytes) -> bool:
-    """Whether there may be integers beyond 64 bits in JSON."""
-    return _LONG_INTEGER in body.translate(_NINES)

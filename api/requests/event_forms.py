@@ -12,8 +12,9 @@ import orjson
 from starlette.datastructures import Headers
 
 from api.errors import EventForm, MalformedBody, UnsupportedMediaType
-from api.requests.bodies import has_long_integer, parse_json
+from api.requests.bodies import parse_json
 from service import BatchTooLarge, EventShape, Unreadable
+from streams import has_long_integer
 
 ONE = "application/cloudevents+json"
 BATCH = "application/cloudevents-batch+json"

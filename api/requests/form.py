@@ -15,7 +15,7 @@ from fastapi.routing import APIRoute
 from api.errors import WrongShape
 from api.requests.bodies import parse_json, require_json
 
-_LARGEST = 2**64 - 1
+_LARGEST = 2**63 - 1
 _SMALLEST = -(2**63)
 
 

@@ -12,12 +12,15 @@ from service import EventPage, LatenessDecision, MeasuredLateness, StreamUsage, 
 from streams import (
     CHANGEABLE,
     AutoLateness,
+    ColumnType,
     Duplicates,
     FieldMapping,
     Late,
     Lateness,
+    LocalTimes,
     StreamDeclaration,
     Ties,
+    TimeUnit,
     format_time,
     key_json,
     lateness_of,
@@ -64,12 +67,21 @@ def _lateness(declared: Lateness | None) -> LatenessModel:
 
 
 class MappingModel(WireModel):
-    """Where plain JSON events keep what is needed: dotted paths."""
+    """Where plain JSON events, and rows of files, keep what is needed: dotted paths; and how they are written."""
 
-    id: str = Field("id", description="Path of the event's id.")
+    id: str | list[str] = Field("id", description="Path of the event's id; several make one id, joined by colons.")
     type: str = Field("type", description="Path of the event type.")
-    time: str = Field("time", description="Path of the occurrence time: RFC 3339, or whole microseconds since 1970.")
+    time: str = Field("time", description="Path of the occurrence time: RFC 3339, or a number since 1970.")
     data: str | None = Field("data", description="Path of the attributes; null takes the whole object.")
+    time_unit: TimeUnit = Field("auto", description="Unit of times that are numbers; `auto`: by their magnitude.")
+    zone: str | None = Field(None, description="Time zone of times without one, such as `Europe/Berlin`.")
+    time_format: str | None = Field(None, description="`day-first`, `month-first`, or a form of `strptime`.")
+    local_times: LocalTimes = Field(
+        "earlier", description="Local times that exist twice, or not at all, where clocks are changed."
+    )
+    delimiter: str | None = Field(None, description="CSV files: what separates columns; null: detected.")
+    encoding: str | None = Field(None, description="Files: their encoding; null: UTF-8, or UTF-16 with a mark.")
+    columns: dict[str, ColumnType] = Field({}, description="CSV files: types of columns; others follow from values.")
 
 
 KeyModel: TypeAlias = str | dict[str, str]
@@ -156,7 +168,7 @@ class StreamModel(WireModel):
             idle_timeout=self.idle_timeout,
             quiet_after=self.quiet_after,
             max_ahead=self.max_ahead,
-            mapping=FieldMapping(**self.mapping.model_dump()),
+            mapping=FieldMapping.from_json(self.mapping.model_dump()),
             duplicates=self.duplicates,
             derived=self.derived,
             description=self.description,
@@ -165,7 +177,6 @@ class StreamModel(WireModel):
     @classmethod
     def from_domain(cls, declaration: StreamDeclaration) -> Self:
         """The wire form of a declaration."""
-        mapping = declaration.mapping
         return cls(
             name=declaration.name,
             key=key_json(declaration.key),
@@ -178,7 +189,7 @@ class StreamModel(WireModel):
             idle_timeout=declaration.idle_timeout,
             quiet_after=declaration.quiet_after,
             max_ahead=declaration.max_ahead,
-            mapping=MappingModel(id=mapping.id, type=mapping.type, time=mapping.time, data=mapping.data),
+            mapping=MappingModel.model_validate(declaration.mapping.to_json()),
             duplicates=declaration.duplicates,
             derived=declaration.derived,
             description=declaration.description,

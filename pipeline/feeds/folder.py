@@ -79,6 +79,7 @@ class FolderOptions:
                     "data": layout.data,
                     "key": key_json(layout.key),
                     "mapping": None if layout.mapping is None else mapping_form(layout.mapping),
+                    "written": mapping_form(layout.written),
                 }
             ).decode(),
             "max_rows": str(self.max_rows),
@@ -96,7 +97,7 @@ class FolderOptions:
             if not options.get(name):
                 raise SourceOptionError(f"option {name} of a folder feed is missing", option=name)
         layout: dict[str, Any] = orjson.loads(options["layout"])
-        top, mapping = layout.pop("top"), layout.pop("mapping", None)
+        top, mapping, event_id = layout.pop("top"), layout.pop("mapping", None), layout.pop("id")
         return cls(
             folder=Path(options["folder"]),
             state=Path(options["state"]),
@@ -104,7 +105,9 @@ class FolderOptions:
             layout=RowLayout(
                 top=None if top is None else frozenset(top),
                 texts=frozenset(layout.pop("texts")),
+                id=tuple(event_id) if isinstance(event_id, list) else event_id,
                 mapping=None if mapping is None else mapping_of(mapping),
+                written=mapping_of(layout.pop("written")),
                 **layout,
             ),
             max_rows=int(options["max_rows"]),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from streams import key_json
+from streams import TimeForm, key_json
 from streams.readers import Columns, ReaderOptions
 
 
@@ -15,13 +15,19 @@ def mapping_form(mapping: ReaderOptions) -> dict[str, Any]:
     return {
         "key": None if mapping.key is None else key_json(mapping.key),
         "columns": asdict(mapping.columns),
-        "zone": mapping.zone,
-        "unit": mapping.unit,
+        "clock": asdict(mapping.clock),
+        "delimiter": mapping.delimiter,
+        "encoding": mapping.encoding,
+        "types": dict(mapping.types),
     }
 
 
 def mapping_of(form: Mapping[str, Any]) -> ReaderOptions:
     """What ``mapping_form`` gave."""
-    columns, attributes = form["columns"], form["columns"]["attributes"]
-    named = Columns(**{**columns, "attributes": None if attributes is None else tuple(attributes)})
-    return ReaderOptions(key=form["key"], columns=named, zone=form["zone"], unit=form["unit"])
+    columns = {name: tuple(value) if isinstance(value, list) else value for name, value in form["columns"].items()}
+    return ReaderOptions(
+        key=form["key"],
+        columns=Columns(**columns),
+        clock=TimeForm(**form["clock"]),
+        **{name: form[name] for name in ("delimiter", "encoding", "types")},
+    )

@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from service.runtime import Stores, open_stores
 from service.settings import Settings
 from service.stores import Backtest
 from streams import Clock, ForestallError, StreamDeclaration, SystemClock
-from streams.readers import ReaderOptions, key_in_files
+from streams.readers import reading_of
 
 _NICENESS = 10  # live matching comes first
 _TOLD_EVERY_S = 0.5
@@ -78,7 +78,7 @@ class BacktestRun:
         files = history_files(allowed_path(self.settings.backtest_dir, backtest.path))
         require_inside(self.settings.backtest_dir, files)
         is_ordered = declaration.lateness is not None
-        options = ReaderOptions(key=key_in_files(declaration.key), keeps_order=is_ordered, duplicates="keep")
+        options = replace(reading_of(declaration), duplicates="keep")
         return History(files=files, options=options, declaration=declaration, is_ordered=is_ordered)
 
 

@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, printable
 from service.cli.inputs import read_event_batch, tell_notices, told
-from service.cli.run import files_of, reading_of
+from service.cli.run import files_of
 from service.cli.waiting import waiting_on, working
 from service.projects import (
     EVENTS,
@@ -32,6 +32,7 @@ from service.projects import (
 from service.projects.errors import ProjectRefused
 from service.projects.joins import Joins
 from streams.compiling import JSON_LINES, compile_kernels
+from streams.readers import reading_of
 
 _FIRST = 5
 _SIGNS = {"new": "+", "changed": "~", "gone": "-", "kept": " "}
@@ -120,7 +121,8 @@ def _compare(comparison: Comparison, against: list[str], *, is_json: bool) -> No
     with waiting_on() as waiting:
         needed = {*project.exercises(), *comparison.before.exercises()}
         compile_kernels([*sorted(needed), JSON_LINES], waiting.compiling)
-    events = {name: read_event_batch(path, reading_of(project.stream(name))) for name, path in files.items()}
+    declared = {name: project.stream(name).declaration for name in files}
+    events = {name: read_event_batch(path, reading_of(declared[name])) for name, path in files.items()}
     with working(f"matching {sum(map(len, events.values())):,} events before and after the changes"):
         found = list(comparison.differences(events))
     for one in found:

@@ -21,18 +21,7 @@ from service.backtests.job import Reports, SparkUse, run_job, with_output
 from service.backtests.plans import plan_of
 from service.backtests.questions import Question, TriedPattern, ends_in
 from service.backtests.reports import COUNTED, LISTED, differences_of, rows_of, summary_document
-from service.cli.columns import (
-    AttributeColumns,
-    IdColumn,
-    NumbersCount,
-    Repeated,
-    TimeColumn,
-    TypeColumn,
-    Unit,
-    Zone,
-    columns_of,
-    reading,
-)
+from service.cli.columns import FILE_OPTIONS, as_asked, with_options
 from service.cli.inputs import Key, Times, chosen_key, progress_bar, read_pattern_files, reason_of, require_keys
 from service.cli.match import (
     Beginning,
@@ -45,7 +34,6 @@ from service.cli.match import (
     Pruning,
     Simultaneous,
     TieOrder,
-    as_asked,
     check_constraints,
     check_patterns,
     event_time,
@@ -91,6 +79,7 @@ Folder = Annotated[
 ]
 
 
+@with_options(FILE_OPTIONS)
 def backtest(
     context: typer.Context,
     events: Past,
@@ -116,12 +105,6 @@ def backtest(
     late: LateEvents = LatePolicy.DEAD_LETTER,
     idle_timeout: IdleTimeout = None,
     lifecycle: Annotated[bool, typer.Option(help="XES: event types are name+transition.")] = False,
-    id_column: IdColumn = None,
-    type_column: TypeColumn = None,
-    time_column: TimeColumn = None,
-    attributes: AttributeColumns = None,
-    assume_zone: Zone = None,
-    time_unit: NumbersCount = Unit.MICROSECONDS,
     output: Folder = None,
     limit: Listed = 100,
     is_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
@@ -161,10 +144,9 @@ def _begin(context: typer.Context) -> None:
 
 def _history(of: Mapping[str, Any], grouped: KeyForm | None, said: StreamDeclaration) -> History:
     """The events that the options name, and how they are read."""
-    columns = columns_of(of["id_column"], of["type_column"], of["time_column"], of["attributes"])
-    asked = reading(columns, of["assume_zone"], of["time_unit"], Repeated.KEEP)
-    chosen = as_asked(reading_of(grouped, of["times"], said, lifecycle=of["lifecycle"]), asked)
-    return History(files=history_files(Path(of["events"][0])), options=chosen, is_ordered=of["lateness"] is not None)
+    usual = reading_of(grouped, of["times"], said, lifecycle=of["lifecycle"])
+    chosen = as_asked(replace(usual, duplicates="keep"), of)
+    return History(files=history_files(Path(of["events"][0])), options=chosen, is_ordered=not chosen.is_by_time)
 
 
 def _require_only(context: typer.Context, allowed: Collection[str]) -> None:

@@ -57,7 +57,8 @@ def check(
         typer.Option(metavar="[TYPE=]PATH", help="With --log: path of the correlation key, perhaps by event type."),
     ] = None,
     times: Annotated[
-        Times, typer.Option(help="With --log: order of events, by their times or as in the file.")
+        Times,
+        typer.Option(help="With --log: order of events: event (by time), file (as in the file) or line."),
     ] = Times.EVENT,
     lifecycle: Annotated[bool, typer.Option(help="With --log: XES event types are name+transition.")] = False,
     end: EndEvents = None,

@@ -1,15 +1,18 @@
-"""Options of commands that read third-party files: which columns are what, what times mean, repeated events."""
+"""Options of commands that read third-party files: which columns are what, how they are written, repeated events."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
-from typing import Annotated
+from functools import wraps
+from inspect import Parameter, signature
+from typing import Annotated, Any, cast, get_args
 
 import typer
 
-from streams import Duplicates
-from streams.readers import Columns, TimeUnit, zone_of
+from streams import ColumnType
+from streams.readers import Columns, ReaderOptions, encoding_of
 
 
 class Repeated(StrEnum):
@@ -22,14 +25,28 @@ class Repeated(StrEnum):
 class Unit(StrEnum):
     """The unit of times that are numbers."""
 
+    AUTO = "auto"
     SECONDS = "s"
     MILLISECONDS = "ms"
     MICROSECONDS = "us"
     NANOSECONDS = "ns"
 
 
+class Changed(StrEnum):
+    """How local times are read that exist twice, or not at all, where clocks are changed."""
+
+    EARLIER = "earlier"
+    LATER = "later"
+    REFUSE = "refuse"
+
+
 IdColumn = Annotated[
-    str | None, typer.Option("--id", metavar="COLUMN", help="Column of the event's id (default: generated).")
+    str | None,
+    typer.Option(
+        "--id",
+        metavar="COLUMN[,…]",
+        help="Column of the event's id; several, separated by commas, make one id (default: generated).",
+    ),
 ]
 TypeColumn = Annotated[str | None, typer.Option("--type", metavar="COLUMN", help="Column of the event type.")]
 TimeColumn = Annotated[str | None, typer.Option("--time", metavar="COLUMN", help="Column of the time.")]
@@ -41,40 +58,158 @@ AttributeColumns = Annotated[
         help="Columns to use as attributes, separated by commas (default: all others).",
     ),
 ]
+ColumnTypes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--columns",
+        metavar="NAME=TYPE",
+        help="CSV: type of a column: text, number or boolean (default: by its values). Repeatable.",
+    ),
+]
 Zone = Annotated[
     str | None,
     typer.Option("--assume-zone", metavar="ZONE", help="Time zone of times without one: UTC, +02:00, Europe/Berlin."),
 ]
-NumbersCount = Annotated[Unit, typer.Option("--time-unit", help="Unit of times that are numbers since 1970.")]
+NumbersCount = Annotated[
+    Unit, typer.Option("--time-unit", help="Unit of times that are numbers since 1970; auto: by their size.")
+]
+TimeFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--time-format",
+        metavar="FORM",
+        help="Form of times: day-first or month-first for dates such as 03/04/2025, or as '%d.%m.%y %H:%M'.",
+    ),
+]
+ChangedClocks = Annotated[
+    Changed,
+    typer.Option("--local-times", help="Local times that exist twice or not at all, where clocks are changed."),
+]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(
+        "--delimiter", metavar="CHARACTER", help="CSV: what separates columns, also 'tab' (default: detected)."
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option("--encoding", metavar="NAME", help="Encoding of the file (default: UTF-8, or UTF-16 with a mark)."),
+]
 DuplicateIds = Annotated[
     Repeated,
     typer.Option("--duplicates", help="What to do with repeated event ids: 'drop' them with a notice, or 'keep' them."),
 ]
 
+FILE_OPTIONS: Mapping[str, tuple[Any, Any]] = {
+    "id_column": (IdColumn, None),
+    "type_column": (TypeColumn, None),
+    "time_column": (TimeColumn, None),
+    "attributes": (AttributeColumns, None),
+    "column_types": (ColumnTypes, None),
+    "assume_zone": (Zone, None),
+    "time_unit": (NumbersCount, Unit.AUTO),
+    "time_format": (TimeFormat, None),
+    "local_times": (ChangedClocks, Changed.EARLIER),
+    "delimiter": (Delimiter, None),
+    "encoding": (Encoding, None),
+}
+"""Options of commands that read one kind of file, by parameter: what each is, and its default."""
+MESSAGE_OPTIONS = {
+    name: FILE_OPTIONS[name] for name in FILE_OPTIONS if name not in ("column_types", "delimiter", "encoding")
+}
+"""Those that mean something for messages of JSON."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """The values of these options."""
-
-    columns: Columns
-    zone: str | None
-    unit: TimeUnit
-    duplicates: Duplicates
+_TAB = ("tab", "\\t")
 
 
-def columns_of(event_id: str | None, event_type: str | None, time: str | None, attributes: str | None) -> Columns:
-    """The columns that are named; empty names are refused by those who look for them."""
-    names = None if attributes is None else tuple(name.strip() for name in attributes.split(",") if name.strip())
-    return Columns(id=event_id, type=event_type, time=time, attributes=names)
+def with_options(options: Mapping[str, tuple[Any, Any]]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Gives a command options, which it reads from the parameters of its context."""
+
+    def extended(command: Callable[..., None]) -> Callable[..., None]:
+        own = signature(command, eval_str=True)
+        more = [
+            Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=usual)
+            for name, (kind, usual) in options.items()
+        ]
+
+        @wraps(command)
+        def run(*arguments: Any, **values: Any) -> None:
+            command(*arguments, **{name: value for name, value in values.items() if name in own.parameters})
+
+        vars(run)["__signature__"] = own.replace(parameters=[*own.parameters.values(), *more])
+        run.__annotations__ = {**command.__annotations__, **{name: kind for name, (kind, _) in options.items()}}
+        return run
+
+    return extended
 
 
-def reading(columns: Columns, zone: str | None, unit: Unit, duplicates: Repeated = Repeated.DROP) -> Reading:
-    """What the options say.
+def as_asked(options: ReaderOptions, asked: Mapping[str, Any]) -> ReaderOptions:
+    """Reader options with those of the command line, which take precedence.
+
+    Args:
+        options: How the file is read otherwise.
+        asked: The parameters of a command by their names; absent ones, and those that are as usual, change nothing.
 
     Raises:
-        DeclarationError: There is no such zone.
+        DeclarationError: There is no such zone, encoding or form of times.
+        typer.BadParameter: An option is not of its form.
     """
-    if zone is not None:
-        zone_of(zone)
-    kept: Duplicates = "keep" if duplicates is Repeated.KEEP else "drop"
-    return Reading(columns=columns, zone=zone, unit=unit.value, duplicates=kept)
+    clock = options.clock
+    named: dict[str, Any] = {"zone": asked.get("assume_zone"), "format": asked.get("time_format")}
+    if (unit := asked.get("time_unit")) not in (None, Unit.AUTO):
+        named["unit"] = str(unit)
+    if (changed := asked.get("local_times")) not in (None, Changed.EARLIER):
+        named["local_times"] = str(changed)
+    encoding = asked.get("encoding")
+    return replace(
+        options,
+        columns=_columns(options.columns, asked),
+        clock=replace(
+            clock, **cast("dict[str, Any]", {name: value for name, value in named.items() if value is not None})
+        ),
+        delimiter=delimiter_of(asked.get("delimiter")) or options.delimiter,
+        encoding=options.encoding if encoding is None else encoding_of(encoding),
+        types={**options.types, **types_of(asked.get("column_types"))},
+        duplicates="keep" if asked.get("duplicates") is Repeated.KEEP else options.duplicates,
+    )
+
+
+def types_of(said: Sequence[str] | None) -> dict[str, ColumnType]:
+    """The types of columns: NAME=TYPE.
+
+    Raises:
+        typer.BadParameter: One is of another form, or a column is named twice.
+    """
+    found: dict[str, ColumnType] = {}
+    for one in said or ():
+        name, _, kind = one.rpartition("=")
+        if not name or kind not in get_args(ColumnType) or name in found:
+            why = "names a column twice" if name in found else "is not NAME=TYPE"
+            raise typer.BadParameter(f"{one!r} {why}; write for example amount=number", param_hint="--columns")
+        found[name] = cast("ColumnType", kind)
+    return found
+
+
+def delimiter_of(said: str | None) -> str | None:
+    """What separates columns.
+
+    Raises:
+        typer.BadParameter: It is not one character.
+    """
+    delimiter = "\t" if said in _TAB else said
+    if delimiter is not None and len(delimiter) != 1:
+        raise typer.BadParameter(f"{said!r} is not one character, such as ';', or tab", param_hint="--delimiter")
+    return delimiter
+
+
+def _columns(usual: Columns, asked: Mapping[str, Any]) -> Columns:
+    """The columns that are named; empty names are refused by those who look for them."""
+    ids, listed = asked.get("id_column"), asked.get("attributes")
+    named = {"type": asked.get("type_column"), "time": asked.get("time_column")}
+    found: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
+    if ids is not None:
+        parts = tuple(name.strip() for name in ids.split(","))
+        found["id"] = parts if len(parts) > 1 else parts[0]
+    if listed is not None:
+        found["attributes"] = tuple(name.strip() for name in listed.split(",") if name.strip())
+    return replace(usual, **found, data=None) if found else usual

@@ -11,7 +11,7 @@ import orjson
 import typer
 from rich.console import Console
 
-from service.cli.inputs import Key, Times, chosen_key, progress_bar
+from service.cli.inputs import Key, Times, TimesOption, chosen_key, progress_bar
 from service.cli.models import read_model_file
 from service.cli.past_log import EndEvents, PastLog, read_log
 from workflows import CompiledWorkflow, LogConformance, check_log, compile_workflow
@@ -37,7 +37,7 @@ def conformance(
     output: Annotated[Output, typer.Option(help="Output format.")] = Output.TEXT,
     is_json: Annotated[bool, typer.Option("--json", help="The same as --output json.")] = False,
     key: Key = None,
-    times: Annotated[Times, typer.Option(help="Order of events: by their times, or as in the file.")] = (Times.EVENT),
+    times: Annotated[Times, TimesOption] = (Times.EVENT),
     lifecycle: Annotated[bool, typer.Option(help="XES: event types are name+transition.")] = False,
     end: EndEvents = None,
 ) -> None:

@@ -13,7 +13,7 @@ import yaml
 from rich.console import Console
 from rich.markup import escape
 
-from service.cli.inputs import Key, Times, chosen_key, progress_bar, told
+from service.cli.inputs import Key, Times, TimesOption, chosen_key, progress_bar, told
 from service.cli.past_log import EndEvents, read_log
 from workflows import MinedConstraints, MiningSettings, kind_of, mine
 
@@ -49,7 +49,7 @@ def discover(
     output: Annotated[DocumentForm, typer.Option(help="Output format.")] = DocumentForm.YAML,
     is_json: Annotated[bool, typer.Option("--json", help="The same as --output json.")] = False,
     key: Key = None,
-    times: Annotated[Times, typer.Option(help="Order of events: by their times, or as in the file.")] = Times.EVENT,
+    times: Annotated[Times, TimesOption] = Times.EVENT,
     lifecycle: Annotated[bool, typer.Option(help="XES: event types are name+transition.")] = False,
     end: EndEvents = None,
 ) -> None:

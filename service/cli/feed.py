@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from threading import Event as Signal
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -25,18 +25,7 @@ from pipeline.feeds import (
     cluster_of,
     start_feed,
 )
-from service.cli.columns import (
-    AttributeColumns,
-    IdColumn,
-    NumbersCount,
-    Reading,
-    TimeColumn,
-    TypeColumn,
-    Unit,
-    Zone,
-    columns_of,
-    reading,
-)
+from service.cli.columns import FILE_OPTIONS, MESSAGE_OPTIONS, as_asked, with_options
 from service.cli.inputs import chosen_key, read_text
 from service.cli.telling import EventsAsJson, Tell, telling
 from service.intake.feeds import FeedProgress, FeedSink, opened_feed
@@ -47,7 +36,7 @@ from service.processes.cluster import session_options
 from service.runtime import open_stores
 from service.settings import Settings, load_settings
 from streams import FieldMapping, StreamDeclaration, SystemClock, members_of, name_fault, places_of
-from streams.readers import ReaderOptions, RowLayout
+from streams.readers import ReaderOptions, RowLayout, reading_of
 
 feed = typer.Typer(
     help="Append events to a stream from a folder (feed folder) or from Kafka topics (feed kafka).",
@@ -102,7 +91,9 @@ class _Plan:
 
 
 @feed.command()
+@with_options(FILE_OPTIONS)
 def folder(
+    context: typer.Context,
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to read files from.")],
     stream: Annotated[str, typer.Option(help="Declared stream to append to.")],
     file_format: Annotated[
@@ -111,12 +102,6 @@ def folder(
     once: Annotated[bool, typer.Option("--once", help="Read what is available now, then exit.")] = False,
     name: Annotated[str | None, typer.Option(help="Name of the feed (default: STREAM-folder-DIR).")] = None,
     key: KeyColumn = None,
-    id_column: IdColumn = None,
-    type_column: TypeColumn = None,
-    time_column: TimeColumn = None,
-    attributes: AttributeColumns = None,
-    assume_zone: Zone = None,
-    time_unit: NumbersCount = Unit.MICROSECONDS,
     max_rows: Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of rows per micro-batch.")] = 10_000,
     is_json: EventsAsJson = False,
 ) -> None:
@@ -124,8 +109,7 @@ def folder(
     if not directory.is_dir():
         raise FeedFolderMissing(f"{directory} is not a folder; create it, or name another one", folder=str(directory))
     where = directory.resolve()
-    asked = reading(columns_of(id_column, type_column, time_column, attributes), assume_zone, time_unit)
-    mapping = _mapping(key, asked)
+    mapping = _mapping(context.params)
 
     def make_source(declaration: StreamDeclaration, settings: Settings, state: Path) -> FolderOptions:
         return FolderOptions(
@@ -163,7 +147,9 @@ Patience = Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="Time-
 
 
 @feed.command()
+@with_options(MESSAGE_OPTIONS)
 def kafka(
+    context: typer.Context,
     servers: Annotated[str, typer.Option(metavar="HOST:PORT,…", help="Bootstrap servers, separated by commas.")],
     topic: Annotated[list[str], typer.Option(help="Topic to read. Repeatable.")],
     stream: Annotated[str, typer.Option(help="Declared stream to append to.")],
@@ -176,18 +162,11 @@ def kafka(
         int, typer.Option(min=1, max=100_000, help="Maximum number of records per micro-batch.")
     ] = 10_000,
     key: KeyPath = None,
-    id_column: IdColumn = None,
-    type_column: TypeColumn = None,
-    time_column: TimeColumn = None,
-    attributes: AttributeColumns = None,
-    assume_zone: Zone = None,
-    time_unit: NumbersCount = Unit.MICROSECONDS,
     patience: Patience = 30.0,
     is_json: EventsAsJson = False,
 ) -> None:
     """Append the records of Kafka topics: CloudEvents, or plain JSON read by the stream's mapping or these options."""
-    asked = reading(columns_of(id_column, type_column, time_column, attributes), assume_zone, time_unit)
-    mapping = _mapping(key, asked)
+    mapping = _mapping(context.params)
     topics = tuple(dict.fromkeys(topic))
     options = KafkaOptions(
         servers=servers,
@@ -214,9 +193,9 @@ def kafka(
     )
 
 
-def _mapping(key: list[str] | None, asked: Reading) -> ReaderOptions | None:
+def _mapping(asked: Mapping[str, Any]) -> ReaderOptions | None:
     """How rows are mapped to events; None if no option says."""
-    mapping = ReaderOptions(key=chosen_key(key), columns=asked.columns, zone=asked.zone, unit=asked.unit)
+    mapping = as_asked(ReaderOptions(key=chosen_key(asked["key"])), asked)
     return None if mapping == ReaderOptions() else mapping
 
 
@@ -229,12 +208,14 @@ def layout_for(declaration: StreamDeclaration, max_row_bytes: int) -> RowLayout:
         assert usual.top is not None
         own = members_of(key)
         return RowLayout(top=usual.top | own, texts=usual.texts | own, max_row_bytes=max_row_bytes)
-    named = frozenset({mapping.id, mapping.type, mapping.time, *places_of(key), "subject", "key"})
+    ids = mapping.paths["id"]
+    named = frozenset({*ids, mapping.type, mapping.time, *places_of(key), "subject", "key"})
     return RowLayout(
         top=None if mapping.data is None else frozenset(name for name in named if not name.startswith("data.")),
         data=mapping.data or "data",
-        texts=frozenset({mapping.id, mapping.type, *places_of(key)}),
+        texts=frozenset({*ids, mapping.type, *places_of(key)}),
         id=mapping.id,
+        written=reading_of(declaration),
         time=mapping.time,
         max_row_bytes=max_row_bytes,
     )

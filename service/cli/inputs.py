@@ -82,11 +82,18 @@ class Times(StrEnum):
 
     EVENT = "event"
     FILE = "file"
+    LINE = "line"
 
     @property
-    def order(self) -> Literal["event", "file"]:
+    def order(self) -> Literal["event", "file", "line"]:
         """The same as the readers name it."""
-        return "file" if self is Times.FILE else "event"
+        return self.value
+
+
+TimesOption = typer.Option(
+    help="Order of events. event: sorted by time. file: the order of the file, as events that arrive so. "
+    "line: line numbers in place of times."
+)
 
 
 @contextmanager
@@ -188,7 +195,7 @@ def read_event_file(path: Path, options: ReaderOptions) -> list[Event]:
     from streams.readers import read_events  # noqa: PLC0415
 
     with progress_bar(f"reading {path.name}") as (progress, task):
-        return read_events(path, _telling(options), lambda share: progress.update(task, completed=share))
+        return read_events(path, _telling(path, options), lambda share: progress.update(task, completed=share))
 
 
 def read_event_batch(path: Path, options: ReaderOptions) -> EventBatch:
@@ -196,20 +203,20 @@ def read_event_batch(path: Path, options: ReaderOptions) -> EventBatch:
     from streams.readers import read_batch  # noqa: PLC0415
 
     with progress_bar(f"reading {path.name}") as (progress, task):
-        return read_batch(path, _telling(options), lambda share: progress.update(task, completed=share))
+        return read_batch(path, _telling(path, options), lambda share: progress.update(task, completed=share))
 
 
-def _telling(options: ReaderOptions) -> ReaderOptions:
-    """The options, with a notice of events that are dropped."""
+def _telling(path: Path, options: ReaderOptions) -> ReaderOptions:
+    """The options, with notices of events that are dropped and of how the file is read."""
     told_too = options.on_dropped
 
     def tell(count: int) -> None:
         what = "an event was" if count == 1 else f"{count} events were"
-        told.notice(f"{what} dropped, as the id occurred before in the file; --duplicates keep keeps them")
+        told.notice(f"{path}: {what} dropped, as the id occurred before in the file; --duplicates keep keeps them")
         if told_too is not None:
             told_too(count)
 
-    return replace(options, on_dropped=tell)
+    return replace(options, on_dropped=tell, on_notice=told.notice)
 
 
 def chosen_key(options: Sequence[str] | None, option: str = "--key") -> KeyForm | None:

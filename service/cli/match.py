@@ -12,24 +12,12 @@ import orjson
 import typer
 
 from nfa import Match, Overflow, Pattern, PatternRefused, Prune, TraceEnds, build_query
-from service.cli.columns import (
-    AttributeColumns,
-    DuplicateIds,
-    IdColumn,
-    NumbersCount,
-    Reading,
-    Repeated,
-    TimeColumn,
-    TypeColumn,
-    Unit,
-    Zone,
-    columns_of,
-    reading,
-)
+from service.cli.columns import FILE_OPTIONS, DuplicateIds, Repeated, as_asked, with_options
 from service.cli.further_keys import by_key
 from service.cli.inputs import (
     Key,
     Times,
+    TimesOption,
     chosen_key,
     progress_bar,
     read_constraint_file,
@@ -90,7 +78,7 @@ Pruning = Annotated[
     Prune | None,
     typer.Option(help="Which partial matches to drop once they cannot complete (default: as in the constraints)."),
 ]
-Order = Annotated[Times, typer.Option(help="Order of events: by their times, or as in the file.")]
+Order = Annotated[Times, TimesOption]
 Listed = Annotated[
     str, typer.Option(metavar="LIST", help=f"Results to print, separated by commas: {','.join(SECTIONS)}.")
 ]
@@ -128,7 +116,9 @@ IdleTimeout = Annotated[
 ]
 
 
+@with_options(FILE_OPTIONS)
 def match(
+    context: typer.Context,
     pattern: Annotated[list[Path], typer.Option(help="Pattern file, text or .json. Repeatable.")],
     events: Annotated[Path, typer.Option(help="Events: .jsonl, .csv or .xes, each also .gz.")],
     constraints: Annotated[Path | None, typer.Option(help="Constraint document, JSON or YAML.")] = None,
@@ -152,12 +142,6 @@ def match(
     idle_timeout: IdleTimeout = None,
     end: Ends = None,
     further_key: FurtherKeys = None,
-    id_column: IdColumn = None,
-    type_column: TypeColumn = None,
-    time_column: TimeColumn = None,
-    attributes: AttributeColumns = None,
-    assume_zone: Zone = None,
-    time_unit: NumbersCount = Unit.MICROSECONDS,
     duplicates: DuplicateIds = Repeated.DROP,
 ) -> None:
     """Match patterns in an event file, without Spark, Redis or HTTP."""
@@ -171,8 +155,7 @@ def match(
     _check(patterns, timing, constraint_set, is_open=is_open)
     check_patterns(further.patterns, lambda _: TraceEnds(has_trace_end=False, is_log_ordered=timing.ties == "log"))
     options = _options(sections, timing, is_open=is_open, prune=prune)
-    asked = reading(columns_of(id_column, type_column, time_column, attributes), assume_zone, time_unit, duplicates)
-    chosen = as_asked(reading_of(chosen_key(key), times, timing, lifecycle=lifecycle), asked)
+    chosen = as_asked(reading_of(chosen_key(key), times, timing, lifecycle=lifecycle), context.params)
     read, dropped = _read(events, chosen, exercise_of([*patterns, *further.patterns], constraint_set, options))
     tell_strangers([*patterns, *further.patterns], read)
     report = _matched(patterns, read, constraint_set, options, use)
@@ -220,11 +203,6 @@ def _options(
 ) -> MatchOptions:
     usual = MatchOptions.of(timing)
     return replace(usual, sections=sections, is_open=is_open, prune=prune)
-
-
-def as_asked(options: ReaderOptions, asked: Reading) -> ReaderOptions:
-    """Reader options with those of columns, times and repeated ids."""
-    return replace(options, columns=asked.columns, zone=asked.zone, unit=asked.unit, duplicates=asked.duplicates)
 
 
 def _read(events: Path, options: ReaderOptions, exercise: str) -> tuple[EventBatch, int]:

@@ -1,4 +1,4 @@
-"""What the help shows as the value of an option: its meaning instead of its Python type.
+"""What the help shows as the value of an option: its meaning instead of its Python type; options given twice.
 
 An option without a metavar of its own shows FILE for a path, N for a whole number, SHARE for a number from 0 to 1,
 nothing for a flag, and its name in capitals otherwise. Units and forms (SECONDS, NAME=PATH) are given with the option.
@@ -7,6 +7,7 @@ Arguments are shown in capitals.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
@@ -18,7 +19,7 @@ _BY_TYPE = {bool: "", Path: "FILE", int: "N"}
 
 
 class PlainCommand(TyperCommand):
-    """A command whose options have such metavars."""
+    """A command whose options have such metavars; one that takes one value is given once."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
@@ -27,6 +28,18 @@ class PlainCommand(TyperCommand):
                 param.metavar = str(param.name).upper()
             if isinstance(param, TyperOption) and param.metavar is None and not param.type_descriptor.is_choice:
                 param.metavar = _metavar_of(param)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The arguments that are left; an option that takes one value is refused if it is given twice.
+
+        Raises:
+            typer.BadParameter: It is.
+        """
+        _, _, order = self.make_parser(ctx).parse_args(list(args))
+        for param, count in Counter(order).items():
+            if count > 1 and isinstance(param, TyperOption) and _takes_one(param):
+                raise typer.BadParameter("given twice; it takes one value", ctx=ctx, param=param)
+        return super().parse_args(ctx, args)
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Options and arguments; ``--help`` is among them only here."""
@@ -48,6 +61,11 @@ def _commands_of(app: typer.Typer) -> Iterator[typer.models.CommandInfo]:
     for group in app.registered_groups:
         if group.typer_instance is not None:
             yield from _commands_of(group.typer_instance)
+
+
+def _takes_one(option: TyperOption) -> bool:
+    """Whether the last of several values would silently win: of options, and of flags that can be switched off."""
+    return not option.multiple and not option.count and (not option.is_flag or bool(option.secondary_opts))
 
 
 def _metavar_of(option: TyperOption) -> str:

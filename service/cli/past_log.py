@@ -60,12 +60,12 @@ def read_log(
         running[event.key].append(event.type)
         if event.type in end_events:
             del running[event.key]
-    has_times = bool(events) and times is Times.EVENT
+    times_us = [] if times is Times.LINE else [event.time_us for event in events]
     summary = LogSummary(
         name=path.name,
         traces=len(traces),
         events=len(events),
-        first_us=events[0].time_us if has_times else None,
-        last_us=events[-1].time_us if has_times else None,
+        first_us=min(times_us, default=None),
+        last_us=max(times_us, default=None),
     )
     return PastLog(traces, keys, summary)

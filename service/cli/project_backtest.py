@@ -10,7 +10,7 @@ from pathlib import Path
 from pipeline import BacktestOptions, ChainInput, ChainResult
 from service.backtests.job import Reports, SparkUse, run_project_job, with_output
 from service.cli.inputs import progress_bar
-from service.cli.run import files_of, print_results, reading_of
+from service.cli.run import files_of, print_results
 from service.cli.waiting import waiting_in
 from service.errors import FileUnreadable
 from service.projects import LocalProject, read_project
@@ -18,6 +18,7 @@ from service.projects.errors import ProjectRefused
 from service.settings import load_settings
 from shards import ChainPlan
 from shards.kinds.joins import merged_stream
+from streams.readers import reading_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +95,6 @@ def _inputs(files: Iterable[tuple[str, Path]], project: LocalProject) -> list[Ch
     for name, path in files:
         if not path.is_file():
             raise FileUnreadable(f"{path} is not a file; name one event file for each stream", file=str(path))
-        options, routes = reading_of(project.stream(name)), project.plan().routes(name)
+        options, routes = reading_of(project.stream(name).declaration), project.plan().routes(name)
         found.append(ChainInput(stream=name, file=path.resolve(), options=options, routes=routes))
     return found

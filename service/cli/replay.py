@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from hashlib import file_digest
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import uuid4
 
 import orjson
@@ -15,32 +15,23 @@ import typer
 from rich.markup import escape
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling
-from service.cli.columns import (
-    AttributeColumns,
-    DuplicateIds,
-    IdColumn,
-    NumbersCount,
-    Repeated,
-    TimeColumn,
-    TypeColumn,
-    Unit,
-    Zone,
-    columns_of,
-    reading,
-)
-from service.cli.inputs import Key, Times, chosen_key, progress_bar, read_event_file, told
-from service.client import REPLAY_SOURCE, ForestallClient
+from service.cli.columns import FILE_OPTIONS, DuplicateIds, Repeated, as_asked, with_options
+from service.cli.inputs import Key, Times, TimesOption, chosen_key, progress_bar, read_event_file, told
+from service.client import REPLAY_SOURCE, ForestallClient, part
 from service.errors import CallRefused
-from streams import Event, parse_time
-from streams.readers import ReaderOptions, kind_of
+from streams import Event, KeyForm, StreamDeclaration, parse_time
+from streams.readers import ReaderOptions, kind_of, reading_of
 
+_FORBIDDEN = 403
 _PATIENCE_S = 60.0  # a long file outlasts a restart of the service
 End = Annotated[
     list[str] | None, typer.Option(metavar="TYPE", help="With --declare: event type that ends a transaction.")
 ]
 
 
+@with_options(FILE_OPTIONS)
 def replay(
+    context: typer.Context,
     file: Annotated[Path | None, typer.Argument(help="Events: .jsonl, .csv or .xes, each also .gz.")] = None,
     stream: Annotated[str | None, typer.Option(metavar="STREAM", help="Stream to append to.")] = None,
     events: Annotated[
@@ -51,14 +42,8 @@ def replay(
     end: End = None,
     url: Url = None,
     key: Key = None,
-    times: Annotated[Times, typer.Option(help="Order of events: by their times, or as in the file.")] = Times.EVENT,
+    times: Annotated[Times, TimesOption] = Times.EVENT,
     lifecycle: Annotated[bool, typer.Option(help="XES: event types are name+transition.")] = False,
-    id_column: IdColumn = None,
-    type_column: TypeColumn = None,
-    time_column: TimeColumn = None,
-    attributes: AttributeColumns = None,
-    assume_zone: Zone = None,
-    time_unit: NumbersCount = Unit.MICROSECONDS,
     duplicates: DuplicateIds = Repeated.DROP,
     batch_size: Annotated[int, typer.Option(min=1, max=10_000, help="Events per request.")] = 500,
     api_key: ApiKeyOption = None,
@@ -69,15 +54,14 @@ def replay(
     Files of several streams (--events) are merged by time, as forestall run does.
     Events that the stream has already accepted are dropped and counted; --duplicates keep sends them as new events.
     """
-    asked = reading(columns_of(id_column, type_column, time_column, attributes), assume_zone, time_unit, duplicates)
-    options = ReaderOptions(key=chosen_key(key), times=times.order, lifecycle=lifecycle, columns=asked.columns)
-    options = replace(options, zone=asked.zone, unit=asked.unit, duplicates=asked.duplicates)
-    files = [EventFile(name, path, read_event_file(path, options)) for name, path in _paths(file, stream, events)]
+    base = ReaderOptions(key=chosen_key(key), times=times.order, lifecycle=lifecycle)
+    named = _paths(file, stream, events)
     with calling(url, api_key, _PATIENCE_S) as client:
+        files = [_file(None if declare else client, (name, path), base, context.params) for name, path in named]
         for one in files if declare else ():
             client.post("/streams", {"name": one.stream, "end_events": end or []})
         _tell_late(client, files)
-        sent = send_files(client, files, batch_size, keeps=asked.duplicates == "keep")
+        sent = send_files(client, files, batch_size, keeps=duplicates is Repeated.KEEP)
     for one in files:
         told.print(f"{sent[one.stream].accepted} of {len(one.events)} events sent to {escape(one.stream)}")
     if dropped := sum(one.duplicates for one in sent.values()):
@@ -104,11 +88,42 @@ class EventFile:
         stream: Where they go.
         path: The file.
         events: In the order in which they are sent.
+        key: Where the stream has the correlation key.
     """
 
     stream: str
     path: Path
     events: Sequence[Event]
+    key: KeyForm = "subject"
+
+
+def declaration_in(client: ForestallClient, stream: str) -> StreamDeclaration:
+    """The declaration of a stream; a usual one where the service has none, or the API key may not read it."""
+    try:
+        found = client.read(f"/streams/{part(stream)}")
+    except CallRefused as error:
+        if error.details.get("status") != _FORBIDDEN:
+            raise
+        found = None
+    return StreamDeclaration(name=stream) if found is None else StreamDeclaration.from_json(found[0])
+
+
+def _file(
+    client: ForestallClient | None, named: tuple[str, Path], base: ReaderOptions, asked: Mapping[str, Any]
+) -> EventFile:
+    """A file, read as the mapping of its stream says, and as the options say instead; no client: of a new stream."""
+    name, path = named
+    declared = StreamDeclaration(name=name) if client is None else declaration_in(client, name)
+    usual = reading_of(declared)
+    options = replace(
+        usual,
+        key=base.key or usual.key,
+        times=base.times,
+        lifecycle=base.lifecycle,
+        keeps_order=False,
+        duplicates="drop",
+    )
+    return EventFile(name, path, read_event_file(path, as_asked(options, asked)), declared.key)
 
 
 def send_files(
@@ -130,15 +145,19 @@ def send_files(
     sources = {one.stream: _sources(one.path, one.events, keeps=keeps) for one in files}
     total, done = max(1, sum(len(one.events) for one in files)), 0
     with progress_bar(f"sending to {', '.join(sent)}") as (progress, task):
-        for one, part in _requests(files, batch_size):
-            some = one.events[part]
-            answer = client.send_events(one.stream, some, f"{run}-{one.stream}-{part.start}", sources[one.stream][part])
+        for one, portion in _requests(files, batch_size):
+            some = one.events[portion]
+            answer = client.send_events(
+                one.stream, some, f"{run}-{one.stream}-{portion.start}", sources[one.stream][portion], one.key
+            )
             counts = sent[one.stream]
             counts.accepted += answer["accepted"]
             counts.rejected += len(answer["rejected"])
             counts.duplicates += answer.get("duplicates", 0)
             for fault in answer["rejected"][:3]:
-                place = f"event {part.start + fault['index']}" + (f" of {escape(one.path.name)}" if files[1:] else "")
+                place = f"event {portion.start + fault['index']}" + (
+                    f" of {escape(one.path.name)}" if files[1:] else ""
+                )
                 told.print(f"[yellow]rejected[/yellow] {place}: {escape(fault['detail'])}")
             done += len(some)
             progress.update(task, completed=done / total)
@@ -193,7 +212,7 @@ def _sources(file: Path, events: Sequence[Event], *, keeps: bool) -> list[str]:
         run = uuid4().hex
         return [f"{REPLAY_SOURCE}/{run}/{number}" for number in range(len(events))]
     kind = kind_of(file)
-    if kind not in ("csv", "xes"):
+    if kind != "xes" and not any(map(_is_made_up, events)):
         return [REPLAY_SOURCE] * len(events)
     with file.open("rb") as stream:
         own = f"{REPLAY_SOURCE}/{file_digest(stream, 'sha256').hexdigest()[:16]}"

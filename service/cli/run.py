@@ -12,26 +12,24 @@ import orjson
 import typer
 
 from service.cli.calling import printable
+from service.cli.columns import with_options
 from service.cli.inputs import read_event_batch, tell_notices
+from service.cli.stream_files import STREAM_OPTIONS, readings
 from service.cli.waiting import waiting_on, working
 from service.projects import (
     EVENTS,
     LISTS,
     SUSPENSIONS,
     LocalProject,
-    LocalStream,
     PromiseRefused,
     Results,
-    event_lines,
     line_of,
     read_project,
     read_promises,
-    short_ids,
 )
 from service.projects.errors import JoinSuspended, ProjectRefused
 from streams import Punctuation, did_you_mean
 from streams.compiling import JSON_LINES, compile_kernels
-from streams.readers import ReaderOptions, key_in_files
 
 _FEW = {EVENTS: "derived events", "dead_letters": "dead letters"}
 
@@ -43,7 +41,9 @@ class RunOutput(StrEnum):
     JSON = "json"
 
 
+@with_options(STREAM_OPTIONS)
 def run(
+    context: typer.Context,
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the project.")],
     events: Annotated[
         list[str],
@@ -67,11 +67,13 @@ def run(
     """Match all patterns of a project in event files, without Spark, Redis or HTTP."""
     project = LocalProject.of(read_project(folder), folder)
     files, shown = files_of(events, project), _shown(outputs, project)
+    declared = {name: stream.declaration for name, stream in project.streams.items()}
+    reading = readings(declared, files, context.params)
     promised = files_of(punctuations or (), project, "--punctuations")
     promises = [(name, one) for name, path in promised.items() for one in _promises_in(path)]
     with waiting_on() as waiting:
         compile_kernels([*project.exercises(), JSON_LINES], waiting.compiling)
-    batches = {name: read_event_batch(path, reading_of(project.stream(name))) for name, path in files.items()}
+    batches = {name: read_event_batch(path, reading[name]) for name, path in files.items()}
     with working(f"matching {sum(map(len, batches.values())):,} events"):
         ran = project.fed(batches, promises=promises)
         found = ran.results(is_open=is_open)
@@ -105,7 +107,6 @@ def print_results(
             are ``waiting``, ``notices`` by join, and more for JSON.
         is_json: As one JSON object; otherwise a line per result and the numbers.
     """
-    short = short_ids(found[EVENTS])
     events = [one for one in found[EVENTS] if one["stream"] in shown]
     if is_json:
         streams = {name: [_without_stream(one) for one in events if one["stream"] == name] for name in shown}
@@ -116,9 +117,10 @@ def print_results(
         return
     for part in LISTS:
         for one in found[part]:
-            typer.echo(printable(f"{part}  {one['stream']}  {line_of(part, one, short, has_keys=True)}"))
-    for line in event_lines(events):
-        typer.echo(printable(f"{EVENTS}  {line}"))
+            typer.echo(printable("  ".join([part, *_words(part, one)])))
+    for one in events:
+        made = f"[{one['key']}] {one['type']} {one['id']}"
+        typer.echo(printable("  ".join([EVENTS, one["stream"], one["time"], made, *_values(one["data"])])))
     for one in found["dead_letters"]:
         typer.echo(printable(f"dead_letters  {one['stream']}  {one['reason']}"))
     for name, one in stats.get("lateness", {}).items():
@@ -132,6 +134,20 @@ def print_results(
     counted = [f"{numbers[part]} {part}" for part in LISTS]
     counted += [f"{numbers[part]} {name}" for part, name in _FEW.items() if numbers[part]]
     typer.echo(", ".join([f"{stats['events']} events", *counted]))
+
+
+def _words(part: str, one: Mapping[str, Any]) -> list[str]:
+    """A result as it is printed: stream, time where it has one, pattern and events, columns of RETURN."""
+    times = [str(one[name]) for name in ("end", "due", "time") if name in one]
+    return [one["stream"], *times[:1], line_of(part, one, {}, has_keys=True), *_values(one.get("returns", {}))]
+
+
+def _values(columns: Mapping[str, Any]) -> list[str]:
+    """Columns with their values, as one word of a line; none where there are none."""
+    words = [
+        f"{name}={value if isinstance(value, str) else orjson.dumps(value).decode()}" for name, value in columns.items()
+    ]
+    return [" ".join(words)] if words else []
 
 
 def _without_stream(one: Mapping[str, Any]) -> dict[str, Any]:
@@ -175,13 +191,3 @@ def files_of(said: Sequence[str], project: LocalProject, option: str = "--events
             raise ProjectRefused.of([f"{option}: the events of {name!r} are derived; give those that it is made of"])
         found[name] = Path(path)
     return found
-
-
-def reading_of(stream: LocalStream) -> ReaderOptions:
-    """How its events are read: in the order of the file where some may be late."""
-    declared = stream.declaration
-    return ReaderOptions(
-        key=key_in_files(declared.key),
-        keeps_order=declared.lateness is not None,
-        duplicates=declared.duplicates,
-    )

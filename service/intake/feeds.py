@@ -9,9 +9,7 @@ two do not agree the feed refuses to go on, as it would lose or double events.
 from __future__ import annotations
 
 import fcntl
-import json
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,11 +26,10 @@ from service.intake.posting import FeedPart, IntakeReport, Unreadable
 from service.settings import Limits
 from service.stores import FeedMark, FeedStep, FeedStore
 from service.stores.records import decode, encode
-from streams import ForestallError
+from streams import ForestallError, decode_json
 
 T = TypeVar("T")
 
-_LONG_INTEGER = re.compile(rb"[0-9]{19}")
 _FIRST_PAUSE_S = 0.5
 _LONGEST_PAUSE_S = 15.0
 _ADVICE = "to read everything from the beginning, run the feed under another --name"
@@ -255,10 +252,7 @@ def _object(row: FeedRow) -> object:
     if row.fault is not None:
         return Unreadable(detail=row.fault, text=shown)
     try:
-        value = orjson.loads(row.body)
-        return value if _LONG_INTEGER.search(row.body) is None else json.loads(row.body)  # orjson makes them floats
+        return decode_json(row.body)
     except orjson.JSONDecodeError as error:
         detail = f"not JSON: {error.msg} at column {error.colno}; an event is one JSON object"
         return Unreadable(detail=detail, text=shown)
-    except (ValueError, RecursionError):  # of json: more digits, or deeper, than Python reads
-        return Unreadable(detail="the event contains an integer beyond 64 bits; send it as a string", text=shown)

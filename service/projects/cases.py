@@ -18,7 +18,8 @@ from service.projects.local import LocalProject
 from service.projects.planning import as_yaml
 from service.projects.promises import read_promise
 from service.projects.running import EVENTS, LISTS
-from streams import Event, EventBatch, ForestallError, Punctuation, did_you_mean, parse_plain, parse_time
+from streams import Event, EventBatch, ForestallError, Punctuation, check_extent, did_you_mean, parse_plain, parse_time
+from streams.readers import read_batch, reading_of
 
 _EVENT = re.compile(r"([^\W\d]\w*?)(\d+)('*)(?::(\S+))?")
 _SECOND_US = 1_000_000
@@ -185,18 +186,22 @@ def with_expectation(document: Document, expected: Mapping[str, Sequence[str]]) 
 
 def _case(document: Document, project: LocalProject) -> Case:
     body = document.body
-    if ("events" in body) == ("streams" in body):
-        raise document.refuse("a test has either events, of one stream, or streams, with the events of each")
+    if sum(member in body for member in ("events", "streams", "files")) != 1:
+        raise document.refuse(
+            "a test has either events, of one stream, or streams, with the events of each, or files, with the "
+            "event file of each"
+        )
     if "events" in body:
         place, said = "events", {_only_stream(document, project): body["events"]}
     elif "stream" in body:
         raise document.refuse("a test with streams names each in there; leave stream out", "stream")
     else:
-        place, said = "streams", body["streams"]
+        place = "streams" if "streams" in body else "files"
+        said = body[place]
         for name in said:
             _check_stream(document, project, name, place)
     try:
-        events = {name: EventBatch.from_events(list(_events(document, project, name, said[name]))) for name in said}
+        events = {name: _batch(document, project, name, said[name], place) for name in said}
         expected = {name: sorted(map(_tidy, lines)) for name, lines in body.get("expect", {}).items()}
     except ForestallError as error:
         raise document.refuse(error.message, place) from error
@@ -247,6 +252,13 @@ def _check_stream(document: Document, project: LocalProject, stream: str, place:
         raise document.refuse(f"the events of {stream!r} are derived; give those that it is made of", place)
 
 
+def _batch(document: Document, project: LocalProject, stream: str, said: Any, place: str) -> EventBatch:
+    """The events of a stream, written in the document or read from a file beside it."""
+    if place != "files":
+        return EventBatch.from_events(list(_events(document, project, stream, said)))
+    return read_batch(document.file.parent / said, reading_of(project.stream(stream).declaration))
+
+
 def _events(document: Document, project: LocalProject, stream: str, said: Any) -> Iterator[Event]:
     """The events of a stream, in the short form, by transaction, or as plain JSON."""
     if isinstance(said, str):
@@ -257,6 +269,7 @@ def _events(document: Document, project: LocalProject, stream: str, said: Any) -
         return
     declaration = project.stream(stream).declaration
     for one in said:
+        check_extent(one)
         yield parse_plain(one, declaration)
 
 

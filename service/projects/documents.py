@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 _REFERENCES = ("text_file", "model_file", "schema_file")
 _MOST_BYTES = 16_000_000
 _DEEPEST = 100
+_COMPACT = (",", ":")
 _PLAIN: tuple[tuple[re.Pattern[str], Callable[[str], Any]], ...] = (
     (re.compile(r"|~|null|Null|NULL"), lambda _: None),
     (re.compile(r"true|True|TRUE"), lambda _: True),
@@ -216,7 +218,7 @@ def _explained(fault: jsonschema_rs.ValidationError, schema: Mapping[str, Any]) 
     value: Any = fault.instance
     if keyword == "oneOf" and "description" in part:
         forms = str(part["description"]).rstrip(".")
-        return f"{forms[0].lower()}{forms[1:]}; got {orjson.dumps(value).decode()}"
+        return f"{forms[0].lower()}{forms[1:]}; got {json.dumps(value, ensure_ascii=False, separators=_COMPACT)}"
     if keyword == "additionalProperties" and "properties" in part:
         known = list(part["properties"])
         unknown = next(name for name in value if name not in known)

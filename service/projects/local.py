@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -255,7 +256,8 @@ def _placed(one: Wanted) -> Iterator[None]:
     try:
         yield
     except ForestallError as error:
-        raise one.document.refuse(error.message) from error
+        member = re.match(r"\w*", str(error.details.get("field") or ""))
+        raise one.document.refuse(error.message, member[0] if member else "") from error
 
 
 def _compiled(name: str, form: Form) -> Derived:

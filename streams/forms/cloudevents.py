@@ -22,8 +22,9 @@ from streams.forms.parsing import (
     require_name,
     require_object,
     require_text,
+    with_value,
 )
-from streams.keys import require_place
+from streams.keys import KeyForm, place_for, require_place
 from streams.showing import shown
 from streams.timestamps import format_time, parse_rfc3339
 
@@ -60,6 +61,18 @@ def render_cloudevent(event: Event, source: str) -> dict[str, Any]:
         "datacontenttype": "application/json",
         "data": dict(event.data),
     }
+
+
+def keyed_cloudevent(event: Event, source: str, key: KeyForm) -> dict[str, Any]:
+    """The CloudEvent of an event with its key where a stream expects it; as subject, if that expects no such event."""
+    path = place_for(key, event.type) or "subject"
+    rendered = render_cloudevent(event, source)
+    if path == "subject":
+        return rendered
+    del rendered["subject"]
+    found = read_path(rendered, path)
+    has_number = isinstance(found, int) and not isinstance(found, bool) and str(found) == event.key
+    return rendered if has_number else with_value(rendered, path, event.key)
 
 
 def _check_envelope(envelope: Mapping[str, Any]) -> None:

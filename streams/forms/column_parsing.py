@@ -20,9 +20,10 @@ from streams.batch import EventBatch
 from streams.declaration import StreamDeclaration
 from streams.errors import EventRejected
 from streams.forms.cloudevents import SPEC_VERSION
-from streams.forms.extent import check_extent
+from streams.forms.extent import check_extent, has_long_integer
 from streams.forms.parsing import MISSING
 from streams.keys import KeyForm, require_place
+from streams.time_forms import TimeForm, microseconds_of
 from streams.timestamps import EARLIEST_US, LATEST_US
 
 _TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})$"
@@ -67,6 +68,8 @@ def _plain(objects: _Objects, declaration: StreamDeclaration) -> EventBatch:
     keys = _keys(objects, types, declaration.key, _plain_keys)
     data = list(objects) if mapping.data is None else _at(objects, mapping.data)
     times = _at(objects, mapping.time)
+    if mapping.clock != TimeForm() or not isinstance(mapping.id, str):
+        raise _Unusual
     used = {mapping.id, mapping.type, mapping.time, "data", *_always_read(declaration.key)}
     is_known = mapping.data == "data" and _is_known(objects, used)
     ids = _names(_at(objects, mapping.id))
@@ -109,6 +112,9 @@ def _batch(
         for value in objects:
             check_extent(value)
     texts = list(map(orjson.dumps, data))
+    if has_long_integer(b" ".join(texts)):
+        for value in objects:
+            check_extent(value)
     return EventBatch.from_columns(ids, types, _times_us(times), keys, texts)
 
 
@@ -178,10 +184,10 @@ def _attributes(value: object) -> Mapping[str, Any]:
 
 
 def _times_us(values: list[Any]) -> NDArray[np.int64]:
-    """Microseconds of RFC 3339 texts or of integers; leap seconds, small letters and the like are read one by one."""
+    """Microseconds of RFC 3339 texts or of integers since 1970; leap seconds and the like are read one by one."""
     kinds = set(map(type, values))
     if kinds == {int}:
-        times_us = np.array(values, np.int64)
+        times_us = microseconds_of(np.array(values, np.int64))
     elif kinds == {str}:
         texts = pa.array(values, pa.string())
         if not pc.all(pc.match_substring_regex(texts, _TIME)).as_py():

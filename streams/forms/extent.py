@@ -1,17 +1,46 @@
-"""How far an outside form may reach: bounded depth, integers that 64 bits carry."""
+"""How far an outside form may reach: bounded depth, integers that signed 64 bits carry."""
 
 from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import orjson
 
 from streams.errors import EventRejected
 
 _DEEPEST = 100
+_LEAST, _MOST = -(2**63), 2**63 - 1
+_NINES = bytes.maketrans(b"012345678", b"9" * 9)
+_LONG_INTEGER = b"9" * 19
+_MOST_CHARACTERS = 20  # of an integer of 64 bits
+
+
+def decode_json(text: bytes) -> object:
+    """The value of a JSON text; integers beyond 64 bits stay integers, so that ``check_extent`` can refuse them.
+
+    Raises:
+        orjson.JSONDecodeError: It is not JSON.
+    """
+    value: object = orjson.loads(text)  # makes floats of integers beyond 64 bits
+    if not has_long_integer(text):
+        return value
+    try:
+        return json.loads(text, parse_int=_integer)
+    except RecursionError:  # nested too deeply for this one only
+        return value
+
+
+def has_long_integer(text: bytes) -> bool:
+    """Whether a JSON text may hold integers beyond 64 bits."""
+    return _LONG_INTEGER in text.translate(_NINES)
 
 
 def check_extent(value: object) -> None:
-    """Refuse what is nested too deeply or holds an integer that the log cannot carry, before anything descends.
+    """Refuse a value that is nested too deeply or holds an integer beyond int64, before anything descends.
 
     Raises:
-        EventRejected: It is, or does.
+        EventRejected: It is, or does; the message names the member.
     """
     level, depth = [value], 1
     while level:
@@ -21,6 +50,25 @@ def check_extent(value: object) -> None:
                 if depth > _DEEPEST:
                     raise EventRejected(f"the event is nested more than {_DEEPEST} levels deep; send a flatter one")
                 below.extend(item.values() if isinstance(item, dict) else item)
-            elif isinstance(item, int) and not -(2**63) <= item < 2**64:
-                raise EventRejected("the event contains an integer beyond 64 bits; send it as a string")
+            elif isinstance(item, int) and not _LEAST <= item <= _MOST:
+                place = next((path for path in _far(value, "", depth) if path), "")
+                raise EventRejected(
+                    f"the event contains an integer beyond 64 bits{f' in {place}' if place else ''}: at most {_MOST} "
+                    "can be compared exactly; send it as a text",
+                    field=place,
+                )
         level, depth = below, depth + 1
+
+
+def _integer(digits: str) -> int:
+    """An integer of JSON; one of too many digits is any that is too large, as Python refuses to read it."""
+    return int(digits) if len(digits) <= _MOST_CHARACTERS else _MOST + 1
+
+
+def _far(value: object, path: str, depth: int) -> Iterator[str]:
+    """Paths of integers beyond int64, at most so deep."""
+    if isinstance(value, int) and not _LEAST <= value <= _MOST:
+        yield path
+    if depth and isinstance(value, dict | list):
+        for name, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _far(item, f"{path}.{name}" if path else str(name), depth - 1)

@@ -55,6 +55,13 @@ def read_path(value: Mapping[str, Any], path: str) -> object:
     return found
 
 
+def with_value(line: Mapping[str, Any], path: str, value: object) -> dict[str, Any]:
+    """The object with another value at a dotted path."""
+    name, _, rest = path.partition(".")
+    inner = line.get(name)
+    return {**line, name: with_value(inner if isinstance(inner, Mapping) else {}, rest, value) if rest else value}
+
+
 def require_object(value: object) -> Mapping[str, Any]:
     """The value, when it is a JSON object."""
     if not isinstance(value, Mapping):

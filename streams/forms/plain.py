@@ -2,7 +2,8 @@
 
 The mapping names the paths of id, type, time and attributes; the declaration's ``key`` is a path in the same object, or
 one by event type.
-Time is RFC 3339 text or whole microseconds. Where the declaration keeps the default ``subject``, which plain objects
+Time is RFC 3339 text or a number since 1970, whose unit follows from its magnitude, unless the mapping names another
+form. Where the declaration keeps the default ``subject``, which plain objects
 seldom have, a top-level ``key`` serves when ``subject`` is absent.
 """
 
@@ -24,7 +25,7 @@ from streams.forms.parsing import (
     require_text,
 )
 from streams.keys import require_place
-from streams.timestamps import format_time, parse_time
+from streams.timestamps import format_time, parse_rfc3339
 
 
 def parse_plain(value: object, declaration: StreamDeclaration) -> Event:
@@ -35,18 +36,22 @@ def parse_plain(value: object, declaration: StreamDeclaration) -> Event:
     """
     source = require_object(value)
     mapping = declaration.mapping
-    event_id = require_name(read_path(source, mapping.id), mapping.id)
+    event_id = plain_id(source, mapping.id)
     event_type = require_text(read_path(source, mapping.type), mapping.type)
     check_type(event_type, declaration)
     moment = read_path(source, mapping.time)
     if moment is MISSING or moment is None:
         raise EventRejected(
-            f"{mapping.time!r} is missing; send the time of the event, in RFC 3339 or whole microseconds",
+            f"{mapping.time!r} is missing; send the time of the event, in RFC 3339 or as a number since 1970",
             field=mapping.time,
         )
+    if isinstance(moment, str) and mapping.clock.is_exact:
+        time_us = parse_rfc3339(moment)
+    else:
+        time_us = mapping.clock.read(moment)
     data = require_data(source if mapping.data is None else read_path(source, mapping.data), mapping.data or "event")
     key = _key(source, require_place(declaration.key, event_type))
-    return Event(id=event_id, type=event_type, time_us=parse_time(moment), key=key, data=data)
+    return Event(id=event_id, type=event_type, time_us=time_us, key=key, data=data)
 
 
 def render_plain(event: Event) -> dict[str, Any]:
@@ -58,6 +63,12 @@ def render_plain(event: Event) -> dict[str, Any]:
         "key": event.key,
         "data": dict(event.data),
     }
+
+
+def plain_id(source: Mapping[str, Any], path: str | tuple[str, ...]) -> str:
+    """The id at a path, or that of the values at several paths."""
+    paths = (path,) if isinstance(path, str) else path
+    return ":".join(require_name(read_path(source, one), one) for one in paths)
 
 
 def _key(source: Mapping[str, Any], path: str) -> str:

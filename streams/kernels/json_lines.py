@@ -54,6 +54,8 @@ class Wanted(NamedTuple):
     members: int  # a bit for each that must be there
     is_key_inside: bool  # the key is a member of the data
     reads_time: bool
+    knows_unit: bool  # numbers that are times are microseconds
+    least: NDArray[np.int64]  # otherwise: the least numbers that are seconds, milliseconds, microseconds
 
 
 class Lines(NamedTuple):
@@ -363,7 +365,16 @@ def written_time(text: NDArray[np.uint8], at: Int, end: Int) -> tuple[bool, Int]
 
 
 @inlined
-def time_value(text: NDArray[np.uint8], at: Int) -> tuple[Int, Int]:
+def microseconds(number: Int, wanted: Wanted) -> Int:
+    """Microseconds of a number whose unit follows from its magnitude, if the unit is not known."""
+    size = abs(number)
+    if wanted.knows_unit or size < wanted.least[0] or size >= wanted.least[2]:
+        return number
+    return number * (1_000_000 if size < wanted.least[1] else 1_000)
+
+
+@inlined
+def time_value(text: NDArray[np.uint8], at: Int, wanted: Wanted) -> tuple[Int, Int]:
     """Behind a time, and what it is in us; -1 if it is none, or unusual."""
     if text[at] == QUOTE:
         end = plain_string(text, at + 1)
@@ -378,7 +389,7 @@ def time_value(text: NDArray[np.uint8], at: Int) -> tuple[Int, Int]:
     if not is_integer:
         return NOWHERE, 0
     size = digits(text, at + is_negative, end)
-    return end, -size if is_negative else size
+    return end, microseconds(-size if is_negative else size, wanted)
 
 
 @inlined
@@ -388,7 +399,7 @@ def member_value(
     """Behind the value of a member, which is kept; -1 if it is not what the member must be, or unusual."""
     spans = line.spans
     if member == TIME and wanted.reads_time:
-        at, line.times[row] = time_value(text, at)
+        at, line.times[row] = time_value(text, at, wanted)
     elif member == DATA:
         spans[row, DATA, 0] = at
         at, first, end = data_value(text, at, wanted, inside)

@@ -8,10 +8,10 @@ stated size.
 from streams.readers.files import read_batch, read_events, reads_by_columns
 from streams.readers.mapped_rows import RawRow, mapped_row
 from streams.readers.one_by_one import iterate_batches, iterate_events
-from streams.readers.options import Columns, Progress, ReaderOptions, key_in_files
+from streams.readers.opening import encoding_of
+from streams.readers.options import Columns, Progress, ReaderOptions, key_in_files, reading_of
 from streams.readers.raw_rows import FILE_KINDS, RowLayout, kind_of, raw_rows
 from streams.readers.spans import line_spans
-from streams.readers.times import TimeUnit, zone_of
 
 __all__ = [
     "FILE_KINDS",
@@ -20,7 +20,7 @@ __all__ = [
     "RawRow",
     "ReaderOptions",
     "RowLayout",
-    "TimeUnit",
+    "encoding_of",
     "iterate_batches",
     "iterate_events",
     "key_in_files",
@@ -30,6 +30,6 @@ __all__ = [
     "raw_rows",
     "read_batch",
     "read_events",
+    "reading_of",
     "reads_by_columns",
-    "zone_of",
 ]

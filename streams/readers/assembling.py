@@ -6,6 +6,7 @@ orders by time.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -13,7 +14,6 @@ from typing import Any, TypeAlias
 from streams.errors import EventFileError, EventRejected
 from streams.event import Event
 from streams.readers.options import ReaderOptions
-from streams.readers.times import read_time
 
 Place: TypeAlias = int | str
 """Where in a file: a line number, or words."""
@@ -29,11 +29,13 @@ class Assembly:
 
     Attributes:
         options: How the file is read.
+        has_numbered: Whether an event had no id.
     """
 
     def __init__(self, path: Path, options: ReaderOptions) -> None:
         self._path = path
         self.options = options
+        self.has_numbered = False
         self._events: list[Event] = []
         self._ids: set[str] = set()
         self._dropped = 0
@@ -41,25 +43,27 @@ class Assembly:
         self._problems: list[str] = []
         self._problem_count = 0
         self._position = -1
+        self._notes: Counter[str] = Counter()
 
     def next_id(self, name: str) -> str:
         """``name:1``, ``name:2``, ...: the id of an event that has none, by its place among those of ``name``."""
+        self.has_numbered = True
         number = self._count_by_key.get(name, 0) + 1
         self._count_by_key[name] = number
         return f"{name}:{number}"
 
     def next_time_us(self, value: object, advice: str) -> int:
-        """The time of the next event: what the file says, or its position where file order counts.
+        """The time of the next event: what the file says, or its position where lines are numbered.
 
         Raises:
             EventRejected: No usable time; ``advice`` says where one belongs.
         """
         self._position += 1
-        if self.options.times == "file":
+        if self.options.times == "line":
             return self._position
         if value is None:
-            raise EventRejected(f"no time; {advice}, or use the order of the file (--times file)", field="time")
-        return read_time(value, self.options.zone, self.options.unit)
+            raise EventRejected(f"no time; {advice}, or number the lines (--times line)", field="time")
+        return self.options.clock.read(value, self._notes)
 
     def take(self, event: Event) -> None:
         """Accept an event whose id the file chose; one that was there before is dropped, if that is not to be kept."""
@@ -89,7 +93,8 @@ class Assembly:
         if self._problem_count == 0:
             if self._dropped and self.options.on_dropped is not None:
                 self.options.on_dropped(self._dropped)
-            if not self.options.keeps_order:
+            self._note_times()
+            if self.options.is_by_time:
                 self._events.sort(key=lambda event: event.time_us)
             return self._events
         if self._problem_count == 1:
@@ -103,6 +108,17 @@ class Assembly:
         raise EventFileError(
             message, file=str(self._path), problems=list(self._problems), problem_count=self._problem_count
         )
+
+    def _note_times(self) -> None:
+        """Say how many local times had to be read in one of two ways."""
+        words = {"twice": "exist twice", "skipped": "do not exist"}
+        for kind, count in sorted(self._notes.items()):
+            if self.options.on_notice is not None:
+                clock = self.options.clock
+                self.options.on_notice(
+                    f"{self._path}: {count:,} local times {words[kind]} in {clock.zone}, where clocks were changed; "
+                    f"they are read as the {clock.local_times} of two moments (--local-times)"
+                )
 
 
 def _describe(place: Place) -> str:

@@ -1,19 +1,15 @@
 """CSV: a header, then one event per row.
 
-Columns ``type``, ``time`` and ``key``, or those that the options name instead, are required (``time`` not when file
-order counts); ``id`` may be absent: then an event is ``<key>:<n>``, the n-th of its key in the file. Every
-other column is an attribute whose values are read one by one: empty is null, ``true`` and ``false`` are booleans, whole
-and decimal numbers are numbers, and anything else, numbers with leading zeros or beyond 64 bits included, is text. A
-column that the key option names is an attribute too.
+Columns ``type``, ``time`` and ``key``, or those that the options name instead, are required (``time`` not when lines
+are numbered); ``id`` may be absent: then an event is ``<key>:<n>``, the n-th of its key in the file. Every
+other column is an attribute: of numbers or booleans, where all its cells are written as such in one way
+(``csv_form``), otherwise of text; an empty cell is null. A column that the key option names is an attribute too.
 """
 
 from __future__ import annotations
 
-import csv
 import io
-import math
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,11 +18,8 @@ from streams.event import Event
 from streams.keys import KeyForm, places_of, require_place
 from streams.nearest import listed
 from streams.readers.assembling import Assembly, attribute_name
+from streams.readers.csv_form import DELIMITERS, CsvForm, examine
 from streams.readers.options import ReaderOptions
-
-_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
-_DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-_WORDS: Mapping[str, bool | None] = {"": None, "true": True, "false": False}
 
 
 def read_comma_separated(stream: io.BufferedReader, path: Path, options: ReaderOptions) -> list[Event]:
@@ -35,18 +28,19 @@ def read_comma_separated(stream: io.BufferedReader, path: Path, options: ReaderO
     Raises:
         EventFileError: A header without the columns that are needed, or rows that are no events.
     """
-    assembly = Assembly(path, options)
+    form = form_of(path, options)
+    assembly = Assembly(path, form.options)
     columns: CellPlaces | None = None
-    for line, row in read_rows(stream, path):
+    for line, row in form.rows(stream, path):
         if columns is None:
-            columns = read_header(row, path, options)
+            columns = read_header(row, path, options, form)
             continue
         try:
             event = read_row(row, columns, assembly)
         except EventRejected as error:
             assembly.refuse(line, error)
             continue
-        if columns.id is None:
+        if not columns.ids:
             assembly.take_numbered(event)
         else:
             assembly.take(event)
@@ -62,27 +56,22 @@ class CellPlaces:
     width: int
     type: int
     key: int | Mapping[str, int]
-    id: int | None
+    ids: tuple[int, ...]
     time: int | None
     attributes: tuple[tuple[int, str], ...]
     time_name: str
+    form: CsvForm
 
 
-def read_rows(stream: io.BufferedReader, path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Rows with the number of the line that each ends on; empty lines are skipped.
+def form_of(path: Path, options: ReaderOptions) -> CsvForm:
+    """How a file of events is written.
 
     Raises:
-        EventFileError: The text is not CSV, or not UTF-8.
+        EventFileError: The file cannot be opened, or several delimiters are possible.
     """
-    rows = csv.reader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""), strict=True)
-    try:
-        for row in rows:
-            if row:
-                yield rows.line_num, row
-    except csv.Error as error:
-        raise EventFileError(f"{path}: line {rows.line_num}: not CSV: {error}", file=str(path)) from error
-    except UnicodeDecodeError as error:
-        raise EventFileError(f"{path}: after line {rows.line_num}: not UTF-8: {error}", file=str(path)) from error
+    at = _places(options, {})
+    wanted = {at.type, at.time, *at.ids, *places_of(at.key)}
+    return examine(path, options, {*wanted, *(name.removeprefix("data.") for name in wanted)}, at.time)
 
 
 def refuse_repeated(names: Sequence[str], path: Path) -> None:
@@ -100,7 +89,7 @@ def width_fault(row: Sequence[str], width: int) -> str | None:
     return None if len(row) == width else f"{len(row)} values for {width} columns; quote values that contain commas"
 
 
-def read_header(names: list[str], path: Path, options: ReaderOptions) -> CellPlaces:
+def read_header(names: list[str], path: Path, options: ReaderOptions, form: CsvForm) -> CellPlaces:
     """Where the rows under a header have what.
 
     Raises:
@@ -109,26 +98,28 @@ def read_header(names: list[str], path: Path, options: ReaderOptions) -> CellPla
     refuse_repeated(names, path)
     index = {name: place for place, name in enumerate(names)}
     at = _places(options, index)
-    wanted = {"--type": at.type, **_key_options(at.key)} | ({"--time": at.time} if options.times == "event" else {})
-    wanted |= {"--id": at.id} if at.id is not None else {}
+    wanted = {"--type": at.type, **_key_options(at.key)} | ({} if options.times == "line" else {"--time": at.time})
+    wanted |= {f"--id ({name})" if len(at.ids) > 1 else "--id": name for name in at.ids}
     wanted |= {f"--attributes ({name})": name for name in options.columns.attributes or ()}
     missing = {option: name for option, name in wanted.items() if name not in index}
     if missing:
-        advice = "" if "--time" not in missing else "; without times, use the order of the file (--times file)"
+        advice = "" if "--time" not in missing else "; without times, number the lines (--times line)"
         raise EventFileError(
-            f"{path}: header: no column {', '.join(missing.values())} among {listed(names)}, separated by commas; "
+            f"{path}: header: no column {', '.join(missing.values())} among {listed(names)}, separated by "
+            f"{DELIMITERS.get(form.delimiter, repr(form.delimiter))}; "
             f"name the column with {', '.join(missing)}{advice}",
             file=str(path),
             missing=list(missing.values()),
         )
-    own = {at.id, at.type, at.time} | ({"key"} & set(places_of(at.key)))
+    own = {*(at.ids if len(at.ids) == 1 else ()), at.type, at.time} | ({"key"} & set(places_of(at.key)))
     attributes = options.columns.attributes
     return CellPlaces(
         width=len(names),
         type=index[at.type],
         key={name: index[place] for name, place in at.key.items()} if isinstance(at.key, Mapping) else index[at.key],
-        id=None if at.id is None else index[at.id],
+        ids=tuple(index[name] for name in at.ids),
         time=index.get(at.time),
+        form=form,
         time_name=at.time,
         attributes=tuple(
             (place, name)
@@ -142,7 +133,7 @@ def read_header(names: list[str], path: Path, options: ReaderOptions) -> CellPla
 class _Places:
     """Names of columns."""
 
-    id: str | None
+    ids: tuple[str, ...]
     type: str
     time: str
     key: KeyForm
@@ -151,7 +142,7 @@ class _Places:
 def _places(options: ReaderOptions, index: Mapping[str, int]) -> _Places:
     columns = options.columns
     return _Places(
-        id=columns.id or ("id" if "id" in index else None),
+        ids=columns.ids or (("id",) if "id" in index else ()),
         type=columns.type or "type",
         time=columns.time or "time",
         key=_key_columns("key" if options.key is None else options.key, index),
@@ -169,6 +160,13 @@ def _key_options(key: KeyForm) -> dict[str, str]:
     return {f"--key {name}=": place for name, place in key.items()} if isinstance(key, Mapping) else {"--key": key}
 
 
+def _id(row: list[str], places: tuple[int, ...]) -> str:
+    parts = [row[place] for place in places]
+    if not all(parts):
+        raise EventRejected("the id is empty; fill its column, or leave the column out to have ids made", field="id")
+    return ":".join(parts)
+
+
 def read_row(row: list[str], columns: CellPlaces, assembly: Assembly) -> Event:
     """The event of a row; ``assembly`` gives the time where file order counts, and an id where there is none.
 
@@ -183,22 +181,9 @@ def read_row(row: list[str], columns: CellPlaces, assembly: Assembly) -> Event:
     if not key:
         raise EventRejected("the correlation key is empty; fill the key's column", field="key")
     return Event(
-        id=assembly.next_id(key) if columns.id is None else row[columns.id],
+        id=_id(row, columns.ids) if columns.ids else assembly.next_id(key),
         type=row[columns.type],
         time_us=time_us,
         key=key,
-        data={name: infer_value(row[place]) for place, name in columns.attributes},
+        data={name: columns.form.value(name, row[place]) for place, name in columns.attributes},
     )
-
-
-def infer_value(text: str) -> str | int | float | bool | None:
-    """What one cell says; see the module."""
-    if text in _WORDS:
-        return _WORDS[text]
-    if _INTEGER.fullmatch(text):
-        number = int(text)
-        return number if -(2**63) <= number < 2**63 else text
-    if _DECIMAL.fullmatch(text) and any(mark in text for mark in ".eE"):
-        value = float(text)
-        return value if math.isfinite(value) else text
-    return text

@@ -1,6 +1,6 @@
 """JSON lines: one event per line.
 
-``{"id":"e1","type":"A","time":"2026-01-01T00:00:00Z" or whole microseconds,"key":"k","data":{...}}``: the plain form of
+``{"id":"e1","type":"A","time":"2026-01-01T00:00:00Z" or a number,"key":"k","data":{...}}``: the plain form of
 ``forms.plain`` under the default mapping. Further members of a line are ignored, except where the key option names
 one. Empty lines are skipped.
 """
@@ -18,13 +18,17 @@ import orjson
 from streams.declaration import FieldMapping, StreamDeclaration
 from streams.errors import EventRejected
 from streams.event import Event
-from streams.forms.parsing import MISSING, read_path, require_object
-from streams.forms.plain import parse_plain
+from streams.forms.extent import check_extent, decode_json
+from streams.forms.parsing import MISSING, read_path, require_object, with_value
+from streams.forms.plain import parse_plain, plain_id
 from streams.keys import places_of
 from streams.readers.assembling import Assembly
 from streams.readers.options import Columns, ReaderOptions
+from streams.time_forms import TimeForm
 
 _FORM = '{"id":...,"type":...,"time":...,"key":...,"data":{...}}'
+IN_MICROSECONDS = TimeForm(unit="us")
+"""How times are written once they are read."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -48,25 +52,58 @@ def read_jsonl(stream: io.BufferedReader, path: Path, options: ReaderOptions) ->
 
 
 def read_line(text: bytes, declaration: StreamDeclaration, assembly: Assembly) -> Event:
-    """The event of a line; ``assembly`` gives the time where file order counts.
+    """The event of a line; ``assembly`` gives the time where lines are numbered, and an id where there is none.
 
     Raises:
         EventRejected: It is none.
     """
     try:
-        value = orjson.loads(text)
+        value = decode_json(text)
     except orjson.JSONDecodeError as error:
+        if not is_utf8(text):
+            raise EventRejected("not UTF-8; name the encoding of the file, such as --encoding windows-1252") from error
         raise EventRejected(f"not JSON: {error.msg} at column {error.colno}; a line is {_FORM}") from error
+    return read_object(value, declaration, assembly)
+
+
+def is_utf8(text: bytes) -> bool:
+    """Whether bytes are text in UTF-8."""
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def read_object(value: object, declaration: StreamDeclaration, assembly: Assembly) -> Event:
+    """The event of a decoded line; see ``read_line``.
+
+    Raises:
+        EventRejected: It is none.
+    """
     line = require_object(value)
+    check_extent(line)
     path = declaration.mapping.time
     found = read_path(line, path)
     time_us = assembly.next_time_us(None if found is MISSING else found, f'give the line a "{path}"')
-    event = parse_plain(with_value(line, path, time_us), declaration)
+    event = identified(line, time_us, declaration, assembly)
     if declaration.mapping.data is not None:
         return event
     rest = _attributes(line, declaration)
     chosen = assembly.options.columns.attributes
     return replace(event, data=rest if chosen is None else {name: rest[name] for name in chosen if name in rest})
+
+
+def identified(line: Mapping[str, Any], time_us: int, declaration: StreamDeclaration, assembly: Assembly) -> Event:
+    """The event of an object at a time; without an id, and where no column is named for it, the event is numbered."""
+    mapping = declaration.mapping
+    timed = with_value(line, mapping.time, time_us)
+    if not isinstance(mapping.id, str):
+        return replace(parse_plain(timed, declaration), id=plain_id(line, mapping.id))
+    if assembly.options.columns.id is not None or read_path(line, mapping.id) is not MISSING:
+        return parse_plain(timed, declaration)
+    event = parse_plain(with_value(timed, mapping.id, "?"), declaration)
+    return replace(event, id=assembly.next_id(event.key))
 
 
 def declaration_of(options: ReaderOptions) -> StreamDeclaration:
@@ -77,24 +114,22 @@ def declaration_of(options: ReaderOptions) -> StreamDeclaration:
     """
     columns, usual = options.columns, FieldMapping()
     if columns == Columns():
-        return StreamDeclaration(name="file", key=options.key or "key")
+        return StreamDeclaration(name="file", key=options.key or "key", mapping=FieldMapping(clock=IN_MICROSECONDS))
     mapping = FieldMapping(
-        id=columns.id or usual.id, type=columns.type or usual.type, time=columns.time or usual.time, data=None
+        id=columns.id or usual.id,
+        type=columns.type or usual.type,
+        time=columns.time or usual.time,
+        data=columns.data,
+        clock=IN_MICROSECONDS,
     )
     return StreamDeclaration(name="file", key=options.key or "key", mapping=mapping)
-
-
-def with_value(line: Mapping[str, Any], path: str, value: object) -> dict[str, Any]:
-    """The object with another value at a dotted path."""
-    name, _, rest = path.partition(".")
-    inner = line.get(name)
-    return {**line, name: with_value(inner if isinstance(inner, Mapping) else {}, rest, value) if rest else value}
 
 
 def _attributes(line: Mapping[str, Any], declaration: StreamDeclaration) -> dict[str, Any]:
     """What of a line is not its id, type or time; members of ``data`` are attributes themselves."""
     mapping = declaration.mapping
-    own = {mapping.id, mapping.type, mapping.time} | ({"key"} & set(places_of(declaration.key)))
+    ids = {mapping.id} if isinstance(mapping.id, str) else set()
+    own = ids | {mapping.type, mapping.time} | ({"key"} & set(places_of(declaration.key)))
     rest = {name: value for name, value in line.items() if name not in own}
     data = rest.pop("data", {})
     return {**rest, **data} if isinstance(data, Mapping) else {**rest, "data": data}

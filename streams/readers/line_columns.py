@@ -18,19 +18,20 @@ from numpy.typing import NDArray
 
 from streams.batch import SCHEMA, EventBatch
 from streams.columns.arrow_columns import column_of, numbers_of, time_column
-from streams.declaration import StreamDeclaration
 from streams.errors import EventRejected
 from streams.event import Event
 from streams.hashing import key_hash
 from streams.kernels import json_lines as kernel
 from streams.keys import place_for, places_of
 from streams.readers.assembling import Assembly
-from streams.readers.jsonl import BYTE_ORDER_MARK, read_line
+from streams.readers.jsonl import BYTE_ORDER_MARK, declaration_of, read_line
 from streams.readers.options import Columns, ReaderOptions
+from streams.time_forms import LEAST_MICROSECONDS, LEAST_MILLISECONDS, LEAST_SECONDS, TimeForm
 from streams.timestamps import EARLIEST_US, LATEST_US
 
 _CHUNK_BYTES = 4 * 1024**2  # small enough that the memory for one is used again for the next
 _MOST_UNUSUAL = 10_000  # lines of a chunk; reading more of them one by one would only take longer
+_USUAL_CLOCKS = (TimeForm(), TimeForm(unit="us"))
 _MEMBERS = {kernel.ID: b"id", kernel.TYPE: b"type", kernel.DATA: b"data", kernel.TIME: b"time"}
 
 
@@ -51,7 +52,7 @@ def read_line_columns(stream: io.BufferedReader, path: Path, options: ReaderOpti
     if options.duplicates == "drop" and len(pc.unique(batch.columns.column("id"))) < len(batch):
         return None
     times_us = batch.time_us
-    if options.keeps_order or np.all(times_us[1:] >= times_us[:-1]):
+    if not options.is_by_time or np.all(times_us[1:] >= times_us[:-1]):
         return batch
     return batch.take(np.argsort(times_us, kind="stable"))
 
@@ -83,7 +84,7 @@ def chunks_by_columns(
     for chunk in _whole_lines(stream, size):
         is_for_columns = not (without and without in chunk)
         batch = reader.read(chunk, is_first=count == 0) if is_for_columns else None
-        if batch is not None and options.times == "file":
+        if batch is not None and options.times == "line":
             batch = batch.with_times(np.arange(count, count + len(batch), dtype=np.int64))
         yield batch
         if batch is None:
@@ -107,7 +108,7 @@ class _ChunkReader:
             return None
         text = np.frombuffer(bytearray(chunk), np.uint8)
         lines = self._lines(text)
-        if self.options.times == "event":
+        if self.options.times != "line":
             is_far = (lines.times < EARLIEST_US) | (lines.times > LATEST_US)
             lines.kinds[is_far & (lines.kinds == kernel.EVENT)] = kernel.UNUSUAL
         unusual = np.flatnonzero(lines.kinds == kernel.UNUSUAL)
@@ -135,7 +136,7 @@ class _ChunkReader:
     ) -> dict[int, Event] | None:
         """Events of some lines by their rows; None where one is to be refused."""
         found: dict[int, Event] = {}
-        declaration = StreamDeclaration(name="file", key=self.options.key or "key")
+        declaration = declaration_of(self.options)
         ends = [*lines.starts[1:].tolist(), len(chunk)] if len(unusual) else []
         for row in unusual.tolist():
             text = chunk[int(lines.starts[row]) : ends[row]]
@@ -143,8 +144,11 @@ class _ChunkReader:
             if not text:
                 continue
             try:
-                found[row] = read_line(text, declaration, Assembly(self.path, self.options))
+                assembly = Assembly(self.path, self.options)
+                found[row] = read_line(text, declaration, assembly)
             except EventRejected:
+                return None
+            if assembly.has_numbered:
                 return None
         return found
 
@@ -168,14 +172,14 @@ def _by_type(text: NDArray[np.uint8], found: Mapping[str, kernel.Lines], key: Ma
 
 def _wanted(path: str, options: ReaderOptions) -> kernel.Wanted | None:
     """What the kernel looks for, with the key at a path; None where something is at a place that it does not know."""
-    if options.columns != Columns() or options.unit != "us":
+    if options.columns != Columns() or options.clock not in _USUAL_CLOCKS or options.encoding is not None:
         return None
     first, *inside = path.split(".")
     is_inside = first == "data" and len(inside) == 1
     key = (inside[0] if is_inside else first).encode()
     if not key or (not is_inside and (inside or key in _MEMBERS.values())):
         return None
-    reads_time = options.times == "event"
+    reads_time = options.times != "line"
     members = [kernel.ID, kernel.TYPE, kernel.DATA if is_inside else kernel.KEY] + [kernel.TIME] * reads_time
     codes = [_code((_MEMBERS | {kernel.KEY: key})[place]) for place in range(kernel.OTHER)]
     return kernel.Wanted(
@@ -184,6 +188,8 @@ def _wanted(path: str, options: ReaderOptions) -> kernel.Wanted | None:
         members=sum(1 << member for member in members),
         is_key_inside=is_inside,
         reads_time=reads_time,
+        knows_unit=options.clock.unit == "us",
+        least=np.array([LEAST_SECONDS, LEAST_MILLISECONDS, LEAST_MICROSECONDS], np.int64),
     )
 
 

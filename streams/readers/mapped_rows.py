@@ -9,17 +9,18 @@ import io
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import orjson
 
 from streams.errors import EventRejected
-from streams.event import Event
-from streams.forms.cloudevents import render_cloudevent
-from streams.keys import KeyForm, place_for
+from streams.forms.cloudevents import keyed_cloudevent
+from streams.forms.extent import decode_json
+from streams.forms.parsing import require_object
+from streams.keys import KeyForm
 from streams.readers.assembling import Assembly
-from streams.readers.comma_separated import CellPlaces, read_header, read_row, read_rows
-from streams.readers.jsonl import BYTE_ORDER_MARK, declaration_of, read_line, with_value
+from streams.readers.comma_separated import CellPlaces, form_of, read_header, read_row
+from streams.readers.jsonl import BYTE_ORDER_MARK, declaration_of, read_object
 from streams.readers.options import ReaderOptions
 
 SOURCE = "forestall/feed"
@@ -65,21 +66,14 @@ def mapped_row(row: RawRow, path: Path, layout: KeyPlace, options: ReaderOptions
         return row
     declaration = declaration_of(options)
     try:
-        value = orjson.loads(row.body)
-        made_up = {} if declaration.mapping.id in value else {declaration.mapping.id: f"{path.name}:{row.place}"}
-        event = read_line(orjson.dumps({**made_up, **value}), declaration, Assembly(path, options))
-    except (EventRejected, orjson.JSONDecodeError, TypeError) as error:
+        value = require_object(decode_json(row.body))
+        assembly = Assembly(path, options)
+        event = read_object(value, declaration, assembly)
+        if assembly.has_numbered:
+            event = replace(event, id=f"{path.name}:{row.place}")
+    except (EventRejected, orjson.JSONDecodeError) as error:
         return RawRow(place=row.place, body=row.body[:_SHOWN_BYTES], fault=str(error))
     return RawRow(place=row.place, body=orjson.dumps(keyed_cloudevent(event, SOURCE, layout.key)))
-
-
-def keyed_cloudevent(event: Event, source: str, key: KeyForm) -> dict[str, Any]:
-    """The CloudEvent of an event with its key where a stream expects it; as subject, if that expects no such event."""
-    path = place_for(key, event.type) or "subject"
-    rendered = render_cloudevent(event, source)
-    if path != "subject":
-        del rendered["subject"]
-    return with_value(rendered, path, event.key)
 
 
 def _lines(stream: io.BufferedReader, path: Path, layout: KeyPlace, options: ReaderOptions) -> Iterator[RawRow]:
@@ -100,10 +94,11 @@ def _lines(stream: io.BufferedReader, path: Path, layout: KeyPlace, options: Rea
 def _comma_separated(
     stream: io.BufferedReader, path: Path, layout: KeyPlace, options: ReaderOptions
 ) -> Iterator[RawRow]:
-    assembly, columns = Assembly(path, options), None
-    for line, row in read_rows(stream, path):
+    form = form_of(path, options)
+    assembly, columns = Assembly(path, form.options), None
+    for line, row in form.rows(stream, path):
         if columns is None:
-            columns = read_header(row, path, options)
+            columns = read_header(row, path, options, form)
         else:
             yield _cells_row(row, line, columns, assembly, (path, layout))
 
@@ -114,7 +109,7 @@ def _cells_row(row: list[str], line: int, columns: CellPlaces, assembly: Assembl
         event = read_row(row, columns, assembly)
     except EventRejected as error:
         return RawRow(place=line, body=",".join(row).encode()[:_SHOWN_BYTES], fault=error.message)
-    named = event if columns.id is not None else replace(event, id=f"{path.name}:{line}")
+    named = event if columns.ids else replace(event, id=f"{path.name}:{line}")
     return RawRow(place=line, body=orjson.dumps(keyed_cloudevent(named, SOURCE, layout.key)))
 
 

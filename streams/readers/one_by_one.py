@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import orjson
 
@@ -19,11 +18,12 @@ from streams.declaration import StreamDeclaration
 from streams.errors import EventFileError, EventRejected
 from streams.event import Event
 from streams.forms.cloudevents import parse_cloudevent
+from streams.forms.extent import check_extent, decode_json
 from streams.forms.parsing import MISSING, read_path, require_object
-from streams.forms.plain import parse_plain
 from streams.keys import members_of
 from streams.readers.assembling import Assembly
 from streams.readers.files import read_events
+from streams.readers.jsonl import IN_MICROSECONDS, identified
 from streams.readers.line_columns import chunks_by_columns
 from streams.readers.mapped_rows import RawRow
 from streams.readers.opening import open_events
@@ -60,7 +60,8 @@ def iterate_events(
         yield from read_events(path, chosen)
         return
     known = declaration or StreamDeclaration(name="file", key=chosen.key or "key")
-    known = replace(known, event_types=(), end_events=())
+    mapping = replace(known.mapping, clock=IN_MICROSECONDS)
+    known = replace(known, event_types=(), end_events=(), mapping=mapping)
     assembly, layout = Assembly(path, chosen), _layout(known)
     if declaration is None and chosen.columns != Columns():
         known, layout = StreamDeclaration(name="file", key="subject"), RowLayout(mapping=chosen)
@@ -101,7 +102,7 @@ def _layout(declaration: StreamDeclaration) -> RowLayout:
     mapping = declaration.mapping
     if mapping.data != "data":
         return RowLayout(top=None, id=mapping.id, time=mapping.time)
-    own = {mapping.id, mapping.type, mapping.time}
+    own = {*mapping.paths["id"], mapping.type, mapping.time}
     return RowLayout(
         top=(usual.top or frozenset()) | own | members_of(declaration.key), id=mapping.id, time=mapping.time
     )
@@ -111,19 +112,14 @@ def _event_of(row: RawRow, declaration: StreamDeclaration, assembly: Assembly) -
     if row.fault is not None:
         raise EventRejected(row.fault)
     try:
-        value = require_object(orjson.loads(row.body))
+        value = require_object(decode_json(row.body))
     except orjson.JSONDecodeError as error:
         raise EventRejected(f"not JSON: {error.msg} at column {error.colno}; a line is a JSON object") from error
+    check_extent(value)
     if "specversion" in value:
         time_us = assembly.next_time_us(value.get("time"), 'give the event a "time"')
         return replace(parse_cloudevent(value, declaration), time_us=time_us)
     path = declaration.mapping.time
     found = read_path(value, path)
     time_us = assembly.next_time_us(None if found is MISSING else found, f'give the row a "{path}"')
-    return parse_plain(_with(value, path, time_us), declaration)
-
-
-def _with(value: Any, path: str, found: int) -> Any:
-    """The object with another value at a dotted path."""
-    name, _, rest = path.partition(".")
-    return {**value, name: _with(value.get(name, {}), rest, found) if rest else found}
+    return identified(value, time_us, declaration, assembly)

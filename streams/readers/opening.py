@@ -6,6 +6,7 @@ that meets it, so that a parser above needs to know of none of it.
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import os
@@ -16,8 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from streams.errors import EventFileError
+from streams.errors import DeclarationError, EventFileError
 from streams.readers.options import Progress, ReaderOptions
+from streams.showing import shown
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -29,6 +31,8 @@ _CHUNK_BYTES = 256 * 1024
 def open_events(path: Path, options: ReaderOptions, progress: Progress | None = None) -> Iterator[io.BufferedReader]:
     """The decompressed bytes of a file, at most ``max_bytes`` of them; those of the span, where the options have one.
 
+    Text in another encoding, named or marked, is given in UTF-8.
+
     Raises:
         EventFileError: The file cannot be opened; reading raises it for damage and excess.
     """
@@ -39,7 +43,33 @@ def open_events(path: Path, options: ReaderOptions, progress: Progress | None = 
     with raw:
         counted = io.BufferedReader(_ProgressReader(raw, options.span, progress), _CHUNK_BYTES)
         source = gzip.GzipFile(fileobj=counted, mode="rb") if path.suffix.lower() == ".gz" else counted
-        yield io.BufferedReader(_BoundedReader(source, path, options.max_bytes), _CHUNK_BYTES)
+        content: io.BufferedReader = io.BufferedReader(_BoundedReader(source, path, options.max_bytes), _CHUNK_BYTES)
+        encoding = options.encoding or _marked_encoding(content, options)
+        if encoding is None:
+            yield content
+        else:
+            yield io.BufferedReader(_Transcoded(content, path, encoding), _CHUNK_BYTES)
+
+
+def encoding_of(name: str) -> str:
+    """The name of an encoding as Python knows it.
+
+    Raises:
+        DeclarationError: It knows none.
+    """
+    try:
+        return codecs.lookup(name).name
+    except LookupError as error:
+        raise DeclarationError(
+            f"unknown encoding {shown(name)}; write a name such as utf-8, utf-16, latin-1 or windows-1252",
+            field="encoding",
+        ) from error
+
+
+def _marked_encoding(content: io.BufferedReader, options: ReaderOptions) -> str | None:
+    """The encoding that the first bytes show, if it is not UTF-8."""
+    first = b"" if options.span is not None else content.peek(2)[:2]
+    return "utf-16" if first in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else None
 
 
 class _ProgressReader(io.RawIOBase):
@@ -63,6 +93,38 @@ class _ProgressReader(io.RawIOBase):
         self._read_bytes += count
         if self._progress is not None:
             self._progress(min(1.0, self._read_bytes / self._size) if self._size and count else 1.0)
+        return count
+
+
+class _Transcoded(io.RawIOBase):
+    """The content of a file in UTF-8, whatever its encoding."""
+
+    def __init__(self, source: io.BufferedReader, path: Path, encoding: str) -> None:
+        self._source = source
+        self._path = path
+        self._encoding = encoding
+        self._decoder = codecs.getincrementaldecoder(encoding_of(encoding))()
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        view = memoryview(buffer).cast("B")
+        while not self._rest:
+            block = self._source.read(_CHUNK_BYTES)
+            try:
+                self._rest = self._decoder.decode(block, final=not block).encode()
+            except UnicodeError as error:
+                raise EventFileError(
+                    f"{self._path}: is not {self._encoding}: {error}; name its encoding with --encoding",
+                    file=str(self._path),
+                ) from error
+            if not block:
+                break
+        count = min(len(view), len(self._rest))
+        view[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
         return count
 
 

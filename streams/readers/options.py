@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from streams.declaration import Duplicates
+from streams.declaration import ColumnType, Duplicates, FieldMapping, StreamDeclaration
 from streams.keys import KeyForm
-from streams.readers.times import TimeUnit
+from streams.time_forms import TimeForm
 
 Progress: TypeAlias = Callable[[float], None]
 """Told the share of the file that has been read, 0.0 to 1.0, never falling."""
@@ -21,16 +21,24 @@ class Columns:
     """Where a file has what an event needs, if not at the usual places: columns of CSV, paths in JSON lines.
 
     Attributes:
-        id: Of the event; None: ``id``, and where there is none the events are numbered.
+        id: Of the event, or several that make one id, joined by colons; None: ``id``, and where there is none the
+            events are numbered.
         type: Of the event type; None: ``type``.
         time: Of the time; None: ``time``.
         attributes: The columns that are attributes; None: all that are not used for id, type, time or as ``key``.
+        data: JSON lines: the path of the object of attributes; None: the members of the line as ``attributes`` says.
     """
 
-    id: str | None = None
+    id: str | tuple[str, ...] | None = None
     type: str | None = None
     time: str | None = None
     attributes: tuple[str, ...] | None = None
+    data: str | None = None
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The columns of the id that are named."""
+        return (self.id,) if isinstance(self.id, str) else self.id or ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,11 +49,15 @@ class ReaderOptions:
         key: Where the correlation key stands instead of its usual place. JSONL: a path of the line, such as
             ``data.customer``. CSV: a column; XES: an event attribute; both also with a leading ``data.``. Or one of
             these by event type.
-        times: ``event``: every event says when it occurred. ``file``: the order of the file counts, times in it are
-            ignored, and the n-th event gets time n - 1 microseconds (1970-01-01T00:00:00Z, then .000001, ...).
+        times: ``event``: every event says when it occurred, and is read in the order of times. ``file``: the same, but
+            events are read in the order of the file, in which they came. ``line``: times are ignored, and the n-th
+            event gets time n - 1 microseconds (1970-01-01T00:00:00Z, then .000001, ...).
         columns: Where id, type, time and attributes are.
-        zone: The zone of times without one, such as ``Europe/Berlin``; None: they are refused.
-        unit: The unit of times that are numbers.
+        clock: How times are written.
+        delimiter: CSV: what is between columns; None: recognised by the header.
+        encoding: Of the file; None: UTF-8, or UTF-16 with its mark.
+        types: CSV: types of columns that are named; others follow from their values.
+        on_notice: Called with what should be known of the file, in words.
         duplicates: What to do with an event whose id came before in the file: drop it, or read it like any other.
         on_dropped: Called with the number of dropped events, if any.
         keeps_order: The events are read in the order of the file, in which they came, and not in that of their times.
@@ -55,16 +67,45 @@ class ReaderOptions:
     """
 
     key: KeyForm | None = None
-    times: Literal["event", "file"] = "event"
+    times: Literal["event", "file", "line"] = "event"
     columns: Columns = field(default_factory=Columns)
-    zone: str | None = None
-    unit: TimeUnit = "us"
+    clock: TimeForm = field(default_factory=TimeForm)
+    delimiter: str | None = None
+    encoding: str | None = None
+    types: Mapping[str, ColumnType] = field(default_factory=dict)
     duplicates: Duplicates = "drop"
     on_dropped: Callable[[int], None] | None = None
+    on_notice: Callable[[str], None] | None = None
     keeps_order: bool = False
     lifecycle: bool = False
     max_bytes: int = 4 * 1024**3
     span: tuple[int, int] | None = None
+
+    @property
+    def is_by_time(self) -> bool:
+        """Whether events are put into the order of their times."""
+        return not self.keeps_order and self.times != "file"
+
+
+def reading_of(declared: StreamDeclaration) -> ReaderOptions:
+    """How files of a stream's events are read: as its mapping says, in the order of the file where some may be late."""
+    mapping, usual = declared.mapping, FieldMapping()
+    names = {
+        name: getattr(mapping, name)
+        for name in ("id", "type", "time")
+        if getattr(mapping, name) != getattr(usual, name)
+    }
+    columns = Columns(**names, data=mapping.data) if names or mapping.data != usual.data else Columns()
+    return ReaderOptions(
+        key=key_in_files(declared.key),
+        keeps_order=declared.lateness is not None,
+        duplicates=declared.duplicates,
+        columns=columns,
+        clock=mapping.clock,
+        delimiter=mapping.delimiter,
+        encoding=mapping.encoding,
+        types=mapping.columns,
+    )
 
 
 def key_in_files(key: KeyForm) -> KeyForm | None:

@@ -5,8 +5,8 @@ reason why there is none, each with its place in the file. What each kind of fil
 
 - JSON lines: the line as it stands; empty lines are skipped.
 - CSV and Parquet: an object of the row's columns, see ``RowLayout``. Cells of CSV are read as by ``read_events``; times
-  of Parquet are RFC 3339 in UTC; one without a zone is UTC, or of ``ReaderOptions.zone``. Without a column for it, the
-  id is ``<file>:<row>``.
+  of Parquet are RFC 3339 in UTC; one without a zone is UTC, or of the zone of ``ReaderOptions.clock``. Without a column
+  for it, the id is ``<file>:<row>``.
 - XES: a CloudEvent per event, in the order of their times, ids ``<file>:<case>:<n>``.
 """
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -26,16 +26,17 @@ import pyarrow as pa
 from streams.errors import EventFileError, EventRejected
 from streams.event import Event
 from streams.forms.cloudevents import render_cloudevent
+from streams.forms.parsing import with_value
 from streams.keys import KeyForm, place_for
 from streams.readers.assembling import Assembly
-from streams.readers.comma_separated import infer_value, read_rows, refuse_repeated, width_fault
-from streams.readers.jsonl import with_value
+from streams.readers.comma_separated import refuse_repeated, width_fault
+from streams.readers.csv_form import CsvForm, examine
 from streams.readers.mapped_rows import MAPPED_ROWS, RawRow, mapped_row
 from streams.readers.opening import open_events
 from streams.readers.options import ReaderOptions
 from streams.readers.xes import CASE_NAME, Trace, iterate_traces, read_event, refuse_columns
 
-_INTEGER = re.compile(r"-?[0-9]{1,18}")
+_INTEGER = re.compile(r"-?[0-9]{1,19}")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _PARQUET_ROWS = 1_024
 _SHOWN_BYTES = 4_000
@@ -49,25 +50,27 @@ class RowLayout:
         top: Columns that are members of the object itself, the others being members of its ``data``; None: every column
             is a member of the object itself, and dots in its name make objects within it.
         texts: Columns of CSV that are texts whatever they look like; also those of ``top`` but the time.
-        id: Column of the event's id, which is made up where there is none.
+        id: Column of the event's id, which is made up where there is none; or several, of which the stream makes it.
         time: Column of its time: whole microseconds stay numbers.
         max_row_bytes: Larger rows have a fault.
         data: Path of the attributes, where there is a ``top``.
         mapping: How the files of strangers are read: every row becomes a CloudEvent. None: as the columns say.
+        written: Without a mapping: how files are written.
         key: With a mapping: where the CloudEvent has its correlation key, perhaps by event type.
     """
 
     top: frozenset[str] | None = frozenset({"id", "type", "time", "key", "subject"})
     texts: frozenset[str] = frozenset({"id", "type", "key", "subject"})
-    id: str = "id"
+    id: str | tuple[str, ...] = "id"
     time: str = "time"
     max_row_bytes: int = 10 * 1024 * 1024
     data: str = "data"
     mapping: ReaderOptions | None = None
+    written: ReaderOptions = field(default_factory=ReaderOptions)
     key: KeyForm = "subject"
 
 
-_Rows: TypeAlias = Callable[[io.BufferedReader, Path, RowLayout], Iterator[RawRow]]
+_Rows: TypeAlias = Callable[[io.BufferedReader, Path, RowLayout, ReaderOptions], Iterator[RawRow]]
 
 
 def kind_of(path: Path) -> str | None:
@@ -83,20 +86,20 @@ def raw_rows(path: Path, kind: str, layout: RowLayout, options: ReaderOptions | 
         path: The file; ``.gz`` at the end means that it is compressed.
         kind: One of ``FILE_KINDS``.
         layout: Of CSV and Parquet.
-        options: Bound of the file's size; the defaults of ``ReaderOptions`` when absent.
+        options: Bound of the file's size, and how it is written; absent: as the layout says.
 
     Raises:
         EventFileError: The file cannot be opened, or read any further; the rows before that place have been given.
     """
-    chosen = options if options is not None else ReaderOptions()
+    chosen = options or layout.mapping or layout.written
     if kind == "parquet":
-        yield from _bounded(_parquet_rows(path, layout, chosen.zone), layout)
+        yield from _bounded(_parquet_rows(path, layout, chosen.clock.zone), layout)
         return
     with open_events(path, chosen) as stream:
         if layout.mapping is not None and kind in MAPPED_ROWS:
             yield from _bounded(MAPPED_ROWS[kind](stream, path, layout, layout.mapping), layout)
             return
-        yield from _bounded(_ROWS_BY_KIND[kind](stream, path, layout), layout)
+        yield from _bounded(_ROWS_BY_KIND[kind](stream, path, layout, chosen), layout)
 
 
 def _bounded(rows: Iterator[RawRow], layout: RowLayout) -> Iterator[RawRow]:
@@ -108,7 +111,7 @@ def _bounded(rows: Iterator[RawRow], layout: RowLayout) -> Iterator[RawRow]:
             yield row
 
 
-def _json_lines(stream: io.BufferedReader, _path: Path, layout: RowLayout) -> Iterator[RawRow]:
+def _json_lines(stream: io.BufferedReader, _path: Path, layout: RowLayout, _options: ReaderOptions) -> Iterator[RawRow]:
     number = 0
     while line := stream.readline(layout.max_row_bytes + 2):
         number += 1
@@ -121,33 +124,39 @@ def _json_lines(stream: io.BufferedReader, _path: Path, layout: RowLayout) -> It
             yield RawRow(place=number, body=text)
 
 
-def _comma_separated(stream: io.BufferedReader, path: Path, layout: RowLayout) -> Iterator[RawRow]:
+def _comma_separated(
+    stream: io.BufferedReader, path: Path, layout: RowLayout, options: ReaderOptions
+) -> Iterator[RawRow]:
     header: list[str] | None = None
-    for line, row in read_rows(stream, path):
+    form = examine(path, options, layout.texts | {layout.time}, layout.time)
+    for line, row in form.rows(stream, path):
         if header is None:
             refuse_repeated(row, path)
             header = row
         else:
-            yield _cells_row(header, row, line, (path, layout))
+            yield _cells_row(header, row, line, (path, layout, form))
 
 
-def _cells_row(header: list[str], row: list[str], line: int, of: tuple[Path, RowLayout]) -> RawRow:
-    path, layout = of
+def _cells_row(header: list[str], row: list[str], line: int, of: tuple[Path, RowLayout, CsvForm]) -> RawRow:
+    path, layout, form = of
     if fault := width_fault(row, len(header)):
         return RawRow(place=line, body=",".join(row).encode()[:_SHOWN_BYTES], fault=fault)
-    cells = {name: _cell(name, text, layout) for name, text in zip(header, row, strict=True)}
+    try:
+        cells = {name: _cell(name, text, layout, form) for name, text in zip(header, row, strict=True)}
+    except EventRejected as error:
+        return RawRow(place=line, body=",".join(row).encode()[:_SHOWN_BYTES], fault=error.message)
     return RawRow(place=line, body=orjson.dumps(_arranged(cells, f"{path.name}:{line}", layout)))
 
 
-def _cell(name: str, text: str, layout: RowLayout) -> str | int | float | bool | None:
+def _cell(name: str, text: str, layout: RowLayout, form: CsvForm) -> str | int | float | bool | None:
     if name == layout.time:
         return int(text) if _INTEGER.fullmatch(text) else text or None
-    return (text or None) if name in layout.texts else infer_value(text)
+    return (text or None) if name in layout.texts else form.value(name, text)
 
 
 def _arranged(cells: Mapping[str, Any], made_up_id: str, layout: RowLayout) -> dict[str, Any]:
     """The object that a row stands for."""
-    if layout.id not in cells:
+    if isinstance(layout.id, str) and layout.id not in cells:
         cells = {layout.id: made_up_id, **cells}
     if layout.top is None:
         return _nested(cells)
@@ -178,7 +187,7 @@ def _parquet_rows(path: Path, layout: RowLayout, zone: str | None) -> Iterator[R
 
     number, clock = 0, layout.time
     if layout.mapping is not None:
-        zone, clock = layout.mapping.zone, layout.mapping.columns.time or layout.time
+        zone, clock = layout.mapping.clock.zone, layout.mapping.columns.time or layout.time
     try:
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=_PARQUET_ROWS):
@@ -221,7 +230,7 @@ def _plain_value(value: object) -> object:
     return str(value)
 
 
-def _xes_rows(stream: io.BufferedReader, path: Path, layout: RowLayout) -> Iterator[RawRow]:
+def _xes_rows(stream: io.BufferedReader, path: Path, layout: RowLayout, _options: ReaderOptions) -> Iterator[RawRow]:
     """All events of the log by time, also of a damaged one; the faults come first."""
     refuse_columns(path, layout.mapping or ReaderOptions())
     assembly = Assembly(path, layout.mapping or ReaderOptions())

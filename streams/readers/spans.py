@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 
+import orjson
+
+from streams.forms.extent import decode_json
+from streams.forms.parsing import MISSING, read_path
 from streams.readers.jsonl import BYTE_ORDER_MARK
 from streams.readers.options import ReaderOptions
 from streams.readers.raw_rows import kind_of
@@ -23,20 +28,31 @@ def line_spans(path: Path, options: ReaderOptions, parts: int) -> list[tuple[int
 
     Returns:
         One after the other, all of the file; nothing where it has to be read as a whole: it is no file of JSON lines,
-        it is compressed, its events get their times from their order, or it is larger than it may be.
+        it is compressed, its events get their ids or times from their order, or it is larger than it may be.
     """
-    if kind_of(path) != "jsonl" or path.suffix.lower() == ".gz" or options.times == "file":
+    if kind_of(path) != "jsonl" or path.suffix.lower() == ".gz" or options.times == "line" or options.encoding:
         return []
     try:
         with path.open("rb") as stream:
             size = stream.seek(0, io.SEEK_END)
             count = min(parts, size // LEAST_BYTES)
-            if size > options.max_bytes or count < 2:
+            if size > options.max_bytes or count < 2 or not _has_id(stream, options):
                 return []
             inside = {_next_line(stream, size * number // count) for number in range(1, count)}
     except OSError:
         return []  # who reads it finds the words
     return list(pairwise(sorted({0, size} | inside)))
+
+
+def _has_id(stream: io.BufferedReader, options: ReaderOptions) -> bool:
+    """Whether the first line has the id of its event, so that no line has to be numbered."""
+    stream.seek(0)
+    try:
+        line = decode_json(stream.readline().removeprefix(BYTE_ORDER_MARK))
+    except orjson.JSONDecodeError:
+        return True
+    path = options.columns.ids or ("id",)
+    return not isinstance(line, Mapping) or read_path(line, path[0]) is not MISSING
 
 
 def _next_line(stream: io.BufferedReader, place: int) -> int:

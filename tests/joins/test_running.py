@@ -71,6 +71,8 @@ def test_an_absence_says_what_decided_it() -> None:
             {"return": {"why": "decided_by(p)"}, "emit": "on_close"},
             "no function 'decided_by' here; use id, type, time, count",
         ),
+        ({"window": "99999999999 h"}, "'window' of a join is '99999999999 h'; write a duration such as '24 h' or"),
+        ({"window": "1" + "0" * 400 + " s"}, "of at most 2^62 us"),
     ],
 )
 def test_what_cannot_say_why_is_refused(changes: dict[str, Any], message: str) -> None:

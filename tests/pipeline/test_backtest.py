@@ -95,7 +95,7 @@ def test_what_progress_raises_ends_the_backtest(spark, folder):
 def test_the_order_of_the_file_counts_over_all_files(spark, tmp_path):
     (tmp_path / "a.csv").write_text("type,key\nA,k\nX,k\n")
     (tmp_path / "b.csv").write_text("type,key\nF,k\n")
-    history = History(files=history_files(tmp_path), options=ReaderOptions(times="file"))
+    history = History(files=history_files(tmp_path), options=ReaderOptions(times="line"))
     question = question_about("PATTERN p EVENT SEQ(A a, F f)")
     result = run_backtest(spark.sparkContext, history, plan_of(question), BacktestOptions(shards=2))
     (alert,) = result.rows["alert"]

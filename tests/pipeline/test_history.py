@@ -56,7 +56,7 @@ def test_every_shard_gets_its_events_in_order_and_what_is_known_of_all(dealt):
 
 def test_the_order_of_the_files_counts_where_times_come_from_it(dealt):
     texts = {"a.jsonl": lines_of(range(9)), "b.jsonl": lines_of(range(9, 99))}
-    ((_, facts, portions),) = dealt(texts, shards=1, times="file")
+    ((_, facts, portions),) = dealt(texts, shards=1, times="line")
     assert facts == Facts(events=99, first_us=0, last_us=98)
     events = [event for portion in portions for event in portion.events.to_events()]
     assert [(event.id, event.time_us) for event in events] == [(f"e{n}", n) for n in range(99)]

@@ -105,7 +105,7 @@ def test_the_stored_form_may_leave_out_what_has_a_default() -> None:
         ({"name": "s", "ties": [1]}, "write log or simultaneous"),
         ({"name": "s", "end_events": [1]}, r"'end_events' .* got \[1\]"),
         ({"name": "s", "mapping": []}, r"'mapping' is a JSON object of paths, got \[\]"),
-        ({"name": "s", "mapping": {"x": "y"}}, "'mapping' has x; it takes data, id, time, type"),
+        ({"name": "s", "mapping": {"x": "y"}}, "'mapping' has x; it takes id, type, time, data, time_unit, zone"),
         ({"name": "s", "mapping": {"id": 1}}, "'id' .* got 1"),
         ({"name": "s", "mapping": {"data": 1}}, "'data' .* got 1"),
     ],

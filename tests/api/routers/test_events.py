@@ -109,7 +109,7 @@ def test_an_event_that_cannot_be_carried_leaves_the_others(orders, stores, part,
 
 
 def test_the_largest_extent_is_carried(orders, stores):
-    part = b'{"id":"k","deep":%b,"most":%d,"least":%d}' % (nested(98), 2**64 - 1, -(2**63))
+    part = b'{"id":"k","deep":%b,"most":%d,"least":%d}' % (nested(98), 2**63 - 1, -(2**63))
     answer = send(orders, b'{"id":"e1","type":"A","time":1,"data":%b}' % part)
     assert (answer.status_code, answer.json()["rejected"]) == (202, [])
     assert logged(stores) == ["e1"]

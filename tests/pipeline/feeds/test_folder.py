@@ -10,6 +10,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pipeline.errors import FeedFolderMissing, SourceOptionError
 from pipeline.feeds.folder import FolderOptions, FolderReader, FolderSource
 from pipeline.feeds.rows import from_table
+from streams import TimeForm
 from streams.readers import Columns, ReaderOptions, RowLayout
 
 
@@ -193,7 +194,11 @@ def test_options_survive_the_way_through_spark(folder, tmp_path):
     layout = RowLayout(top=None, texts=frozenset({"x"}), id="n", time="t", max_row_bytes=9)
     options = FolderOptions(folder=folder, state=tmp_path, kind="csv", layout=layout, max_rows=5, max_bytes=6)
     assert FolderOptions.from_mapping(options.to_mapping()) == options
-    mapping = ReaderOptions(key="k", columns=Columns(id="n", attributes=("a", "b")), zone="Europe/Berlin", unit="s")
+    mapping = ReaderOptions(
+        key="k",
+        columns=Columns(id="n", attributes=("a", "b")),
+        clock=TimeForm(zone="Europe/Berlin", unit="s"),
+    )
     strange = replace(options, layout=RowLayout(data="body", mapping=mapping, key="data.k"))
     assert FolderOptions.from_mapping(strange.to_mapping()) == strange
     by_type = replace(

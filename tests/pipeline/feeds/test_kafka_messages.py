@@ -3,7 +3,7 @@ import pytest
 
 from pipeline.feeds.kafka import KafkaOptions
 from pipeline.feeds.kafka_messages import read_message, read_strange
-from streams import EventRejected, StreamDeclaration, parse_cloudevent
+from streams import EventRejected, StreamDeclaration, TimeForm, parse_cloudevent
 from streams.readers import Columns, ReaderOptions
 
 BINARY = [
@@ -60,7 +60,7 @@ def test_data_that_is_not_json_is_left_to_the_rules_for_cloudevents():
 STRANGE = KafkaOptions(
     servers="b:1",
     topics=("t",),
-    mapping=ReaderOptions(key="order", columns=Columns(type="what", time="at"), zone="+02:00"),
+    mapping=ReaderOptions(key="order", columns=Columns(type="what", time="at"), clock=TimeForm(zone="+02:00")),
     key="data.order",
 )
 
@@ -76,7 +76,9 @@ def test_plain_json_of_strangers_is_read_by_a_mapping():
 
 
 def test_the_key_of_strangers_goes_where_the_stream_has_it_for_the_type():
-    mapping = ReaderOptions(key={"A": "order", "*": "ref"}, columns=Columns(type="what", time="at"), zone="+02:00")
+    mapping = ReaderOptions(
+        key={"A": "order", "*": "ref"}, columns=Columns(type="what", time="at"), clock=TimeForm(zone="+02:00")
+    )
     stream = StreamDeclaration(name="orders", key={"A": "data.order", "B": "subject"})
     given = KafkaOptions(servers="b:1", topics=("t",), mapping=mapping, key=stream.key)
     options = KafkaOptions.from_mapping(given.to_mapping())

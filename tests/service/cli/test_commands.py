@@ -135,7 +135,7 @@ def test_events_without_times_are_refused_with_advice_and_taken_in_file_order_on
     assert status == 2
     assert "time" in err
     status, out, _ = call(
-        "match", "--pattern", "any.pattern", "--events", "plain.csv", "--times", "file", "--output", "json"
+        "match", "--pattern", "any.pattern", "--events", "plain.csv", "--times", "line", "--output", "json"
     )
     assert status == 0
     assert len(orjson.loads(out)["matches"]) == 1

@@ -120,7 +120,7 @@ XES = (
 def test_columns_and_attributes_are_chosen_by_type(tmp_path: Path, name: str, text: str, count: int) -> None:
     (tmp_path / name).write_text(text)
     key = {"Payment": "data.ref", "Shipment": "order", "*": "number"}
-    events = read_events(tmp_path / name, ReaderOptions(key=key, times="file"))
+    events = read_events(tmp_path / name, ReaderOptions(key=key, times="line"))
     assert [event.key for event in events] == ["o1"] * count
     assert events[0].data["number"] == "o1"
 
@@ -129,7 +129,7 @@ def test_columns_and_attributes_are_chosen_by_type(tmp_path: Path, name: str, te
 def test_a_row_of_a_type_without_a_path_is_refused_with_its_place(call, tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
     (tmp_path / "p.pattern").write_text("PATTERN p EVENT Order o")
-    arguments = ["match", "--pattern", "p.pattern", "--events", name, "--times", "file", "--key", "Order=number"]
+    arguments = ["match", "--pattern", "p.pattern", "--events", name, "--times", "line", "--key", "Order=number"]
     status, _, err = call(*arguments)
     assert status == 2
     assert "type 'Payment' has no correlation key here; the key is declared for the types Order" in err

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 import typer
 from rich.text import Text
@@ -42,6 +44,23 @@ def test_nothing_in_a_help_text_is_taken_for_markup(name: str) -> None:
     ):
         text = option.help.replace("\\[", "[")
         assert Text.from_markup(option.help).plain == text, (path, option.opts[0])
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_an_option_that_takes_one_value_is_refused_if_it_is_given_twice(name: str) -> None:
+    command = vars(typer.main.get_command(build_app([name])))["commands"][name]
+    for _, found, option in options_of(command, name):
+        words = [option.opts[0]] if option.is_flag else [option.opts[0], "1"]
+        once = option.multiple or (option.is_flag and not option.secondary_opts)
+        refusal = nullcontext() if once else pytest.raises(typer.BadParameter, match="given twice")
+        with refusal:
+            found.parse_args(typer.Context(found, resilient_parsing=True), [*words, *words])
+
+
+def test_the_last_of_two_values_does_not_win(call) -> None:
+    status, _, err = call("match", "--pattern", "p", "--events", "a.csv", "--events", "b.csv")
+    assert status == 2
+    assert "'--events': given twice; it takes one value" in " ".join(err.split())
 
 
 def test_a_flag_shows_nothing_and_a_path_a_file(call) -> None:

@@ -89,7 +89,7 @@ def test_discover_tells_contradictions_and_words(call, logs: Path) -> None:
 
 def test_discover_without_times_knows_no_dates(call, logs: Path) -> None:
     (logs / "timeless.csv").write_text("key,type\n" + "".join(f"t{number},A\n" for number in range(9)))
-    _, out, _ = call("discover", "timeless.csv", "--times", "file", "--output", "json")
+    _, out, _ = call("discover", "timeless.csv", "--times", "line", "--output", "json")
     mined = orjson.loads(out)["mined"]
     assert (mined["from"], mined["until"], mined["traces"]) == (None, None, 9)
 

@@ -377,6 +377,34 @@ def test_a_file_that_comes_too_late_is_named_before_it_is_sent(ask, told, tmp_pa
     assert "notice: 1 of 2 events of old.jsonl are older than 1970-01-01T00:00:09Z" in err
 
 
+@pytest.mark.parametrize(
+    ("key", "number"), [("order_id", "o1"), ("order_id", 7), ("data.order_id", 7), ({"A": "order_id"}, "o1")]
+)
+def test_a_file_is_replayed_with_the_key_where_the_stream_has_it(told, ask, tmp_path, key, number):
+    said = [f"{name}={path}" for name, path in key.items()] if isinstance(key, dict) else [key]
+    told("streams", "add", "orders", *(word for one in said for word in ("--key", one)))
+    event = {"id": "e", "type": "A", "time": "2026-11-26T09:00:00Z", "order_id": number}
+    (tmp_path / "own.jsonl").write_bytes(orjson.dumps({**event, "data": {"order_id": number, "x": 1}}))
+    (found,) = told("replay", "own.jsonl", "--stream", "orders")
+    assert (found["accepted"], found["rejected"]) == (1, 0)
+    (listed,) = told("events", "list", "--stream", "orders")
+    assert (listed["key"], listed["data"]) == (str(number), {"order_id": number, "x": 1})
+
+
+def test_a_file_is_replayed_as_the_mapping_of_its_stream_says(told, tmp_path):
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p" / "s.yaml").write_text(
+        "{kind: stream, name: orders, key: data.order, mapping: {id: [order, at], type: what, time: at, data: null, "
+        "zone: Europe/Berlin, columns: {amount: number}}}"
+    )
+    told("apply", "p")
+    (tmp_path / "e.csv").write_text("order;what;at;amount\no1;Paid;02.03.2026 10:00;1,50\n")
+    told("replay", "e.csv", "--stream", "orders")
+    (found,) = told("events", "list", "--stream", "orders")
+    assert (found["id"], found["time"], found["key"]) == ("o1:02.03.2026 10:00", "2026-03-02T09:00:00Z", "o1")
+    assert found["data"]["amount"] == 1.5
+
+
 def test_every_command_is_in_one_panel_of_the_overall_help():
     group = get_command(listing())
     assert isinstance(group, TyperGroup)

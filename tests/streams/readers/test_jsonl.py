@@ -39,7 +39,7 @@ def test_the_key_option_names_a_path(tmp_path: Path) -> None:
 
 def test_file_order_replaces_times(tmp_path: Path) -> None:
     content = TWO_LINES + b'\n{"id":"e3","type":"C","key":"k1"}\n'
-    events = read_events(write(tmp_path, content), ReaderOptions(times="file"))
+    events = read_events(write(tmp_path, content), ReaderOptions(times="line"))
     assert [(event.id, event.time_us) for event in events] == [("e1", 0), ("e2", 1), ("e3", 2)]
 
 
@@ -56,14 +56,14 @@ def test_an_empty_file_has_no_events(tmp_path: Path) -> None:
     ("line", "reason"),
     [
         (b"{", r"line 3: not JSON: .* column \d+; a line is"),
-        (b'{"a":\xff}', "line 3: not JSON"),
+        (b'{"a":\xff}', "line 3: not UTF-8; name the encoding"),
         (b"[1]", "line 3: an event is a JSON object"),
-        (b'{"type":"A","time":1,"key":"k"}', "line 3: 'id' is missing"),
+        (b'{"id":null,"type":"A","time":1,"key":"k"}', "line 3: 'id' must be a non-empty text or an integer"),
         (b'{"id":"e3","time":1,"key":"k"}', "line 3: 'type' is missing"),
         (b'{"id":"e3","type":"A","time":1}', "line 3: 'key' is missing"),
         (
             b'{"id":"e3","type":"A","key":"k"}',
-            'line 3: no time; give the line a "time", or use the order of the file',
+            'line 3: no time; give the line a "time", or number the lines .--times line',
         ),
         (b'{"id":"e3","type":"A","time":"2026-01-01T00:00:00","key":"k"}', "line 3: time .* has no time zone"),
         (b'{"id":"e3","type":"A","time":1,"key":"k","data":[]}', "line 3: 'data' must be a JSON object"),

@@ -28,14 +28,14 @@ OPTIONS = [
     ReaderOptions(key="data.customer_number"),
     ReaderOptions(key="customer_number"),
     ReaderOptions(key="customer"),
-    ReaderOptions(times="file"),
+    ReaderOptions(times="line"),
     ReaderOptions(keeps_order=True),
     ReaderOptions(key="id"),
     ReaderOptions(key="data.a.b"),
     ReaderOptions(key={"A": "data.customer", "B": "customer_number", "*": "key"}),
     ReaderOptions(key={"A": "key", "C": "customer"}),
     ReaderOptions(key={"A": "data.a.b", "*": "key"}),
-    ReaderOptions(key={"A": "data.customer", "*": "data.customer_number"}, times="file"),
+    ReaderOptions(key={"A": "data.customer", "*": "data.customer_number"}, times="line"),
 ]
 GOOD = [
     b'{"id":"e1","type":"A","time":"1970-01-01T00:00:02.5+01:00","key":"k1","data":{"customer":7,"price":-1.50}}',

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streams import Event, EventFileError, FieldMapping, StreamDeclaration
+from streams import Event, EventFileError, FieldMapping, StreamDeclaration, TimeForm
 from streams.readers import Columns, ReaderOptions, iterate_events, read_events
 
 LINES = [
@@ -32,7 +32,7 @@ def lines(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "options", [ReaderOptions(), ReaderOptions(key="data.other"), ReaderOptions(times="file")], ids=str
+    "options", [ReaderOptions(), ReaderOptions(key="data.other"), ReaderOptions(times="line")], ids=str
 )
 def test_lines_are_the_events_of_the_whole_file(lines, options):
     found = list(iterate_events(lines, options))
@@ -70,7 +70,7 @@ def test_parquet_has_the_columns_of_csv_and_times_of_its_own(tmp_path):
     assert first == Event(id="e1", type="A", time_us=1_000_001, key="k", data={"v": 1, "customer": {"name": "x"}})
     assert (second.key, second.data["v"]) == ("l", None)
     assert [event.key for event in iterate_events(path, ReaderOptions(key="data.customer.name"))] == ["x", "y"]
-    assert [event.time_us for event in iterate_events(path, ReaderOptions(times="file"))] == [0, 1]
+    assert [event.time_us for event in iterate_events(path, ReaderOptions(times="line"))] == [0, 1]
 
 
 def test_a_stream_says_how_its_lines_are_read(tmp_path):
@@ -133,7 +133,7 @@ def test_unknown_kinds_and_damaged_files_are_refused(tmp_path):
         list(iterate_events(tmp_path / "e.parquet"))
 
 
-STRANGE = ReaderOptions(key="order", columns=Columns(type="what", time="at"), zone="Europe/Berlin")
+STRANGE = ReaderOptions(key="order", columns=Columns(type="what", time="at"), clock=TimeForm(zone="Europe/Berlin"))
 
 
 def test_columns_of_strangers_are_read_row_by_row_too(tmp_path):
@@ -151,7 +151,7 @@ def test_columns_of_strangers_are_read_row_by_row_too(tmp_path):
 def test_times_of_parquet_without_a_zone_are_of_the_assumed_one(tmp_path):
     row = {"id": "e", "type": "A", "time": datetime(2026, 1, 1, 1), "key": "k"}
     pq.write_table(pa.Table.from_pylist([row]), tmp_path / "e.parquet")
-    (assumed,) = iterate_events(tmp_path / "e.parquet", ReaderOptions(zone="Europe/Berlin"))
+    (assumed,) = iterate_events(tmp_path / "e.parquet", ReaderOptions(clock=TimeForm(zone="Europe/Berlin")))
     (utc,) = iterate_events(tmp_path / "e.parquet")
     assert (assumed.time_us, utc.time_us) == (1_767_225_600_000_000, 1_767_229_200_000_000)
 

@@ -76,7 +76,7 @@ def test_what_is_read_as_a_whole_has_no_parts(tmp_path):
         ("events.jsonl.gz", OPTIONS),
         ("events.csv", OPTIONS),
         ("none.jsonl", OPTIONS),
-        ("events.jsonl", ReaderOptions(times="file")),
+        ("events.jsonl", ReaderOptions(times="line")),
         ("events.jsonl", ReaderOptions(max_bytes=99)),
     ):
         assert line_spans(tmp_path / name, options, 2) == []

@@ -1,10 +1,12 @@
 """Files of strangers: other names of columns, times in the usual forms, ids that come again."""
 
+import orjson
 import pytest
 
 from streams.errors import DeclarationError, EventFileError
-from streams.readers import Columns, ReaderOptions, read_batch, read_events
-from streams.readers.times import read_time
+from streams.readers import Columns, ReaderOptions, iterate_events, read_batch, read_events
+from streams.time_forms import TimeForm
+from streams.timestamps import format_time
 
 HELP_DESK = """ticket,activity,when,id,time,key,price
 7,opened,2026-01-31 10:30:00,a,early,k1,5
@@ -21,7 +23,7 @@ def write(tmp_path, text, name="log.csv"):
 
 
 def test_columns_are_named_and_no_other_vanishes(tmp_path):
-    options = ReaderOptions(columns=MAPPED, key="ticket", zone="UTC")
+    options = ReaderOptions(columns=MAPPED, key="ticket", clock=TimeForm(zone="UTC"))
     first, second = read_events(write(tmp_path, HELP_DESK), options)
     assert (first.id, first.type, first.key) == ("a", "opened", "7")
     assert first.data == {"ticket": 7, "time": "early", "key": "k1", "price": 5}
@@ -30,7 +32,7 @@ def test_columns_are_named_and_no_other_vanishes(tmp_path):
 
 def test_attributes_may_be_chosen(tmp_path):
     columns = Columns(type="activity", time="when", attributes=("price", "id"))
-    options = ReaderOptions(columns=columns, key="ticket", zone="UTC")
+    options = ReaderOptions(columns=columns, key="ticket", clock=TimeForm(zone="UTC"))
     assert read_events(write(tmp_path, HELP_DESK), options)[0].data == {"price": 5, "id": "a"}
 
 
@@ -68,38 +70,51 @@ def test_what_is_missing_is_said_with_the_option(tmp_path, options, reason):
         (NOON_US, None, "us"),
         (str(NOON_US), None, "us"),
         (str(NOON_US * 1_000 + 999), None, "ns"),
+        (NOON_US // 1_000_000, None, "auto"),
+        (NOON_US / 1_000_000, None, "auto"),
+        (str(NOON_US // 1_000), None, "auto"),
+        (NOON_US, None, "auto"),
+        (str(NOON_US * 1_000), None, "auto"),
+        ("31.01.2026 12:00", "UTC", "auto"),
+        ("31/1/2026, 12:00 PM", "UTC", "auto"),
+        ("01/31/2026 12:00:00.000 p.m. +00:00", None, "auto"),
+        ("2026/01/31 12:00", "UTC", "auto"),
     ],
 )
 def test_the_usual_forms_of_time(value, zone, unit):
-    assert read_time(value, zone, unit) == NOON_US
+    assert TimeForm(zone=zone, unit=unit).read(value) == NOON_US
 
 
 def test_a_date_is_its_beginning_and_summer_time_counts():
-    assert read_time("2026-01-31", "UTC", "us") == NOON_US - 12 * 3_600_000_000
-    summer = [read_time("2026-07-01 12:00:00", zone, "us") for zone in ("Europe/Berlin", "UTC")]
+    assert TimeForm(zone="UTC").read("2026-01-31") == NOON_US - 12 * 3_600_000_000
+    summer = [TimeForm(zone=zone).read("2026-07-01 12:00:00") for zone in ("Europe/Berlin", "UTC")]
     assert summer[1] - summer[0] == 2 * 3_600_000_000
 
 
 @pytest.mark.parametrize(
     ("value", "unit", "reason"),
     [
-        ("31.01.2026 12:00", "us", "neither a number nor ISO 8601"),
+        ("noon", "us", "neither a number nor a usual date"),
         ("2026-02-30 12:00", "us", "does not exist"),
         (str(NOON_US * 1_000), "us", "--time-unit"),
         ("1.5", "us", "--time-unit s"),
+        ("03/04/2025 09:00", "auto", "can be read in two ways; say --time-format day-first or month-first"),
+        ("13:00 PM", "auto", "usual date"),
+        ("2026-01-31 13:00 PM", "auto", "hour from 1 to 12"),
+        ("31/31/2026", "auto", "does not exist"),
         (True, "us", "time True"),
         (float("nan"), "s", "not a number"),
     ],
 )
 def test_what_is_no_time_is_refused_with_advice(value, unit, reason):
     with pytest.raises(Exception, match=reason):
-        read_time(value, "UTC", unit)
+        TimeForm(zone="UTC", unit=unit).read(value)
 
 
 @pytest.mark.parametrize("zone", ["Nowhere/None", "+25:00", "../etc/passwd", ""])
 def test_a_zone_that_is_none_is_refused(zone):
     with pytest.raises(DeclarationError, match="unknown time zone"):
-        read_time("2026-01-31", zone, "us")
+        TimeForm(zone=zone)
 
 
 def test_xes_times_may_have_no_zone(tmp_path):
@@ -108,12 +123,12 @@ def test_xes_times_may_have_no_zone(tmp_path):
     path = write(tmp_path, text, "log.xes")
     with pytest.raises(EventFileError, match="--assume-zone"):
         read_events(path)
-    assert read_events(path, ReaderOptions(zone="+01:00"))[0].time_us == NOON_US
+    assert read_events(path, ReaderOptions(clock=TimeForm(zone="+01:00")))[0].time_us == NOON_US
 
 
 def test_members_of_lines_are_mapped_and_none_vanishes(tmp_path):
     line = '{"nr": 1, "what": {"name": "A"}, "at": 5, "who": "k", "price": 3, "data": {"more": 1}}'
-    options = ReaderOptions(columns=Columns(id="nr", type="what.name", time="at"), key="who", unit="s")
+    options = ReaderOptions(columns=Columns(id="nr", type="what.name", time="at"), key="who", clock=TimeForm(unit="s"))
     (event,) = read_events(write(tmp_path, line, "log.jsonl"), options)
     assert (event.id, event.type, event.time_us, event.key) == ("1", "A", 5_000_000, "k")
     assert event.data == {"what": {"name": "A"}, "who": "k", "price": 3, "more": 1}
@@ -131,3 +146,70 @@ def test_an_id_that_comes_again_is_dropped_and_counted_or_kept(tmp_path, name):
     assert dropped == [2]
     assert len(read_batch(path, ReaderOptions(duplicates="keep", on_dropped=dropped.append))) == 4
     assert dropped == [2]
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "month"),
+    [
+        ("day-first", "03/04/2025", 4),
+        ("month-first", "03/04/2025", 3),
+        ("%d.%m.%y %H", "03.04.25 00", 4),
+        (None, "3.4.2025", 4),
+    ],
+)
+def test_the_form_of_times_decides(form, text, month):
+    assert TimeForm(zone="UTC", format=form).read(text) == TimeForm(zone="UTC").read(f"2025-{month:02}-{7 - month:02}")
+
+
+@pytest.mark.parametrize(
+    ("text", "earlier", "later"),
+    [
+        ("2026-03-29 02:30:00", "2026-03-29T00:30:00Z", "2026-03-29T01:30:00Z"),
+        ("2026-10-25 02:30:00", "2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z"),
+    ],
+)
+def test_local_times_that_clocks_skip_or_repeat_are_chosen_and_counted(tmp_path, text, earlier, later):
+    rows = f"id,type,time,key\n1,A,{text},k\n2,B,2026-06-01 12:00:00,k\n"
+    path, said = write(tmp_path, rows), []
+    for choice, moment in (("earlier", earlier), ("later", later)):
+        clock = TimeForm(zone="Europe/Berlin", local_times=choice)
+        events = read_events(path, ReaderOptions(clock=clock, on_notice=said.append))
+        assert format_time(min(event.time_us for event in events if event.id == "1")) == moment
+        assert said.pop().startswith(f"{path}: 1 local times ")
+    with pytest.raises(
+        EventFileError, match=r"line 2: time .* in Europe/Berlin, where clocks were changed; choose --loc"
+    ):
+        read_events(path, ReaderOptions(clock=TimeForm(zone="Europe/Berlin", local_times="refuse")))
+
+
+def test_the_order_of_the_file_keeps_the_times(tmp_path):
+    text = "id,type,time,key\n1,A,2026-01-01T02:00:00Z,k\n2,B,2026-01-01T00:00:00Z,k\n"
+    found = {
+        times: read_events(write(tmp_path, text), ReaderOptions(times=times)) for times in ("event", "file", "line")
+    }
+    assert {times: [event.id for event in events] for times, events in found.items()} == {
+        "event": ["2", "1"],
+        "file": ["1", "2"],
+        "line": ["1", "2"],
+    }
+    assert [format_time(event.time_us)[11:16] for event in found["file"]] == ["02:00", "00:00"]
+    assert [event.time_us for event in found["line"]] == [0, 1]
+
+
+@pytest.mark.parametrize("name", ["log.jsonl", "log.csv"])
+def test_ids_may_be_left_out_or_made_of_columns(tmp_path, name):
+    rows = [{"order": order, "type": "A", "time": f"2026-01-01T0{hour}:00:00Z"} for hour, order in enumerate("abab")]
+    text = "".join(f"{orjson.dumps(row).decode()}\n" for row in rows)
+    if name.endswith("csv"):
+        text = "".join(",".join(row) + "\n" for row in [rows[0], *(row.values() for row in rows)])
+    path = write(tmp_path, text, name)
+    made = ReaderOptions(key="order", columns=Columns(id=("order", "time")))
+    for read in (read_events, read_batch, lambda path, options: list(iterate_events(path, options))):
+        events = read(path, ReaderOptions(key="order"))
+        named = read(path, made)
+        for found, expected in (
+            (events, ["a:1", "b:1", "a:2", "b:2"]),
+            (named, ["a:2026-01-01T00:00:00Z", "b:2026-01-01T01:00:00Z"]),
+        ):
+            ids = [event.id for event in (found if isinstance(found, list) else found.to_events())]
+            assert ids[: len(expected)] == expected

@@ -129,9 +129,9 @@ def test_logs_without_times_are_refused_with_advice_or_read_in_file_order(tmp_pa
     with pytest.raises(EventFileError) as caught:
         read_events(path)
     assert "trace 1 ('c'), event 1: no time; give the event a date time:timestamp" in caught.value.message
-    assert "use the order of the file (--times file)" in caught.value.message
+    assert "number the lines (--times line)" in caught.value.message
     assert caught.value.details["problem_count"] == 3
-    events = read_events(path, ReaderOptions(times="file"))
+    events = read_events(path, ReaderOptions(times="line"))
     assert [(one.id, one.time_us) for one in events] == [("c:1", 0), ("c:2", 1), ("d:1", 2)]
 
 

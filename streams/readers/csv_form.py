@@ -1,0 +1,265 @@
+"""How a CSV file is written: what is between its columns, the types of its columns, the order of its dates.
+
+All cells are examined before the first event is read, since one cell decides for its whole column: a column holds
+numbers only where no two different texts would be equal numbers, so ``1.10`` beside ``1.1`` is text.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from streams.declaration import ColumnType
+from streams.errors import EventFileError, EventRejected
+from streams.nearest import listed
+from streams.readers.opening import open_events
+from streams.readers.options import ReaderOptions
+from streams.showing import shown
+from streams.time_forms import DATE_ORDERS, date_order, slashed_date
+
+Scalar = str | int | float | bool | None
+
+DELIMITERS: Mapping[str, str] = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
+_POINT = re.compile(r"-?(?:0|[1-9][0-9]*)\.([0-9]+)")
+_LOOSE = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_EXACT_DIGITS = 15  # a decimal of so many digits has a double of its own
+_SPELLINGS = ({"true": True, "false": False}, {"TRUE": True, "FALSE": False}, {"True": True, "False": False})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CsvForm:
+    """How a CSV file is written.
+
+    Attributes:
+        delimiter: What is between columns.
+        has_mark: Whether the first line is ``sep=...``, which spreadsheets write.
+        types: Types of columns by name; columns without one are texts.
+        options: How the file is read, with the order of dates where it is recognised.
+    """
+
+    delimiter: str
+    has_mark: bool
+    types: Mapping[str, ColumnType]
+    options: ReaderOptions
+
+    def value(self, name: str, text: str) -> Scalar:
+        """The value of a cell.
+
+        Raises:
+            EventRejected: It is not of the type that the column is declared to have.
+        """
+        if not text:
+            return None
+        kind = self.types.get(name, "text")
+        if kind == "text":
+            return text
+        found = _boolean(text) if kind == "boolean" else _number(text, has_comma=self.delimiter == ";")
+        if found is None:
+            raise EventRejected(
+                f"column {name}: {shown(text)} is not a {kind}; correct it, leave it empty for null, or read the "
+                f"column as text (--columns {name}=text)",
+                field=name,
+            )
+        return found
+
+    def rows(self, stream: io.BufferedReader, path: Path) -> Iterator[tuple[int, list[str]]]:
+        """Rows with the number of the line that each ends on; empty lines are skipped.
+
+        Raises:
+            EventFileError: The text is not CSV, or not UTF-8.
+        """
+        lines = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+        skipped = 0
+        if self.has_mark:
+            lines.readline()
+            skipped = 1
+        rows = csv.reader(lines, strict=True, delimiter=self.delimiter)
+        try:
+            for row in rows:
+                if row:
+                    yield rows.line_num + skipped, row
+        except csv.Error as error:
+            raise EventFileError(f"{path}: line {rows.line_num + skipped}: not CSV: {error}", file=str(path)) from error
+        except UnicodeDecodeError as error:
+            raise EventFileError(
+                f"{path}: is not UTF-8 (byte 0x{error.object[error.start]:02x} after line {rows.line_num + skipped}); "
+                "name its encoding, such as --encoding windows-1252",
+                file=str(path),
+            ) from error
+
+
+def examine(path: Path, options: ReaderOptions, wanted: Collection[str], time: str | None) -> CsvForm:
+    """The form of a CSV file; what is recognised and not usual is a notice.
+
+    Args:
+        path: The file.
+        options: How it is read.
+        wanted: Columns that an event needs; they decide between delimiters.
+        time: Column of the time.
+
+    Raises:
+        EventFileError: The file cannot be opened, or several delimiters are possible.
+    """
+    with open_events(path, options) as stream:
+        header = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="").readline()
+    form = _delimited(header, path, options, wanted)
+    if form.delimiter != "," and options.delimiter is None:
+        _notice(options, f"{path}: columns are separated by {DELIMITERS.get(form.delimiter, repr(form.delimiter))}")
+    columns, orders = _columns(path, form, time)
+    types = dict(options.types)
+    for column in columns:
+        if column.name in types:
+            continue
+        if (kind := column.kind) is not None:
+            types[column.name] = kind
+        elif column.is_doubtful and column.name != time:
+            _notice(
+                options,
+                f"{path}: column {column.name} is read as text, as its values are not all numbers written in one way: "
+                f"{shown(column.odd)} in line {column.odd_line}; --columns {column.name}=TYPE "
+                "decides (text, number or boolean)",
+            )
+    if unknown := sorted(options.types.keys() - {column.name for column in columns}):
+        _notice(options, f"{path}: has no column {listed(unknown)}, for which a type is given")
+    return CsvForm(delimiter=form.delimiter, has_mark=form.has_mark, types=types, options=_dated(path, options, orders))
+
+
+@dataclass(slots=True)
+class _Column:
+    """What the cells of a column have in common.
+
+    Attributes:
+        name: The column.
+        filled: Cells that are not empty.
+        numeric: Cells that could be numbers or booleans.
+        forms: The forms in which all cells so far are written.
+        digits: How many digits are after the point in all cells, if that is a number.
+        odd: The first cell that left no form.
+        odd_line: Its line.
+    """
+
+    name: str
+    filled: int = 0
+    numeric: int = 0
+    forms: set[str] = field(default_factory=lambda: {"whole", "shortest", "points", "fixed", "0", "1", "2"})
+    digits: int | None = None
+    odd: str = ""
+    odd_line: int = 0
+
+    def add(self, text: str, line: int) -> None:
+        """Take a cell into account."""
+        if not text:
+            return
+        self.filled += 1
+        self.numeric += _LOOSE.fullmatch(text) is not None or text.lower() in _SPELLINGS[0]
+        if not self.forms:
+            return
+        point = _POINT.fullmatch(text)
+        if point is not None and self.digits is None:
+            self.digits = len(point[1])
+        self.forms &= _forms(text, self.digits)
+        if not self.forms:
+            self.odd, self.odd_line = text, line
+
+    @property
+    def kind(self) -> ColumnType | None:
+        """The type of the column; None for text."""
+        if not self.filled or not self.forms:
+            return None
+        return "boolean" if self.forms <= {"0", "1", "2"} else "number"
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether most cells of a column of text look like numbers, or like booleans."""
+        return self.kind is None and 2 * self.numeric > self.filled
+
+
+def _forms(text: str, digits: int | None) -> set[str]:
+    """The forms of cells in which a text is written; in each, different texts have different values."""
+    if _WHOLE.fullmatch(text):
+        return {"whole", "shortest"} if -(2**63) <= int(text) < 2**63 else set()
+    if point := _POINT.fullmatch(text):
+        is_exact = len(text.lstrip("-0.").replace(".", "")) <= _EXACT_DIGITS
+        found = {"fixed"} if is_exact and len(point[1]) == digits else set[str]()
+        if is_exact or repr(float(text)) == text:
+            found |= {"shortest"} if not text.endswith("0") else set()
+            found |= {"points"} if not text.endswith("0") or len(point[1]) == 1 else set()
+        return found
+    if "e" in text and _LOOSE.fullmatch(text) and repr(float(text.replace(",", "."))) == text:
+        return {"shortest", "points"}
+    return {str(number) for number, words in enumerate(_SPELLINGS) if text in words}
+
+
+def _boolean(text: str) -> bool | None:
+    return {"true": True, "false": False, "1": True, "0": False}.get(text.lower())
+
+
+def _number(text: str, *, has_comma: bool) -> int | float | None:
+    """The value of a number; where columns are separated by semicolons, also with a decimal comma."""
+    if not _LOOSE.fullmatch(text) or ("," in text and not has_comma):
+        return None
+    written = text.replace(",", ".")
+    if any(mark in written for mark in ".eE"):
+        number = float(written)
+        return number if math.isfinite(number) else None
+    return int(written) if -(2**63) <= int(written) < 2**63 else None
+
+
+def _delimited(header: str, path: Path, options: ReaderOptions, wanted: Collection[str]) -> CsvForm:
+    """The delimiter of a header: named, in a mark, or the only one that separates columns that are needed."""
+    mark = re.fullmatch(r'"?sep=(.)"?\s*', header)
+    if mark is not None or options.delimiter is not None:
+        delimiter = options.delimiter or (mark[1] if mark else ",")
+        return CsvForm(delimiter=delimiter, has_mark=mark is not None, types={}, options=options)
+    names = {sign: next(csv.reader([header], delimiter=sign), []) for sign in DELIMITERS if sign in header}
+    needed = {sign: len(set(wanted).intersection(columns)) for sign, columns in names.items()}
+    best = [sign for sign, count in needed.items() if count == max(needed.values())]
+    if len(best) > 1:
+        raise EventFileError(
+            f"{path}: header: columns may be separated by {' or '.join(DELIMITERS[sign] for sign in best)}; say which "
+            "with --delimiter",
+            file=str(path),
+        )
+    return CsvForm(delimiter=best[0] if best else ",", has_mark=False, types={}, options=options)
+
+
+def _columns(path: Path, form: CsvForm, time: str | None) -> tuple[Sequence[_Column], set[str]]:
+    """The columns of a file, and the orders that its dates show; of a damaged file up to the damage."""
+    columns: list[_Column] = []
+    orders: set[str] = set()
+    place: int | None = None
+    try:
+        with open_events(path, form.options) as stream:
+            for line, row in form.rows(stream, path):
+                if not columns:
+                    columns = [_Column(name) for name in row]
+                    place = row.index(time) if time in row else None
+                    continue
+                for column, text in zip(columns, row, strict=False):
+                    column.add(text, line)
+                if place is not None and place < len(row) and (date := slashed_date(row[place])):
+                    orders.add(date_order(*date) or "")
+    except EventFileError:
+        return columns, orders  # the reader of its rows names the damage, after the rows before it
+    return columns, orders - {""}
+
+
+def _dated(path: Path, options: ReaderOptions, orders: set[str]) -> ReaderOptions:
+    """The options with the order of dates, where the dates of the file show one."""
+    if options.clock.format is not None or len(orders) != 1:
+        return options
+    (order,) = orders
+    example = "27/06/2025" if order == DATE_ORDERS[0] else "06/27/2025"
+    _notice(options, f"{path}: dates are read {order}, as some can only be read so, such as {example}")
+    return replace(options, clock=replace(options.clock, format=order))
+
+
+def _notice(options: ReaderOptions, text: str) -> None:
+    if options.on_notice is not None:
+        options.on_notice(text)

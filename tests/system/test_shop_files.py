@@ -1,0 +1,53 @@
+"""A running service answers the questions of the how-to as ``forestall run`` does, from the same raw files."""
+
+import os
+import subprocess
+import sys
+import time
+from functools import partial
+from threading import Event as Flag
+
+import orjson
+import pytest
+
+from house import ROOT
+from service.processes.temporary import running
+
+pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow, pytest.mark.lengthy]
+
+SHOP = ROOT / "docs" / "examples" / "shop"
+FILES = {"orders": "orders.csv", "payments": "payments.jsonl", "shipments": "shipments.csv"}
+PATIENCE_S = 120.0
+
+
+def forestall(*arguments: str, api_key: str = "") -> str:
+    environment = {**os.environ, "FORESTALL_API_KEY": api_key}
+    command = [sys.executable, "-P", "-c", "from service.cli import main; main()", *arguments]
+    done = subprocess.run(command, cwd=SHOP, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def identity(alert):
+    return alert["pattern"], alert["key"], alert["bindings"], alert["start"], alert["end"], alert.get("returns") or {}
+
+
+def test_the_service_gives_the_answers_of_a_run(tmp_path):
+    named = [word for name, file in FILES.items() for word in ("--events", f"{name}={file}")]
+    ran = orjson.loads(forestall("run", "rules", *named, "--output", "json"))
+    expected = sorted(map(identity, ran["alerts"]), key=str)
+    assert len(expected) == 10
+    with running(tmp_path) as service:
+        call = partial(forestall, api_key=service.api_key)
+        call("apply", "rules", "--url", service.url)
+        for name, file in FILES.items():
+            call("replay", file, "--stream", name, "--url", service.url)
+        for name in FILES:
+            call("streams", "punctuate", name, "--before", "2026-06-01T00:00:00Z", "--url", service.url)
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            found = sorted(map(identity, service.client.pages("/alerts")), key=str)
+            if found == expected:
+                break
+            Flag().wait(0.5)
+        assert found == expected
