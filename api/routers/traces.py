@@ -16,8 +16,7 @@ from service import CaseFilter
 router = APIRouter(prefix="/traces", tags=["traces"])
 
 
-def wanted_cases(
-    stream: Annotated[str, Query(description="The stream.")],
+def described_cases(
     pattern: Annotated[
         str | None, Query(description="Only transactions in which this pattern has a partial match.")
     ] = None,
@@ -28,6 +27,24 @@ def wanted_cases(
             "a constraint."
         ),
     ] = "open",
+    last_type: Annotated[
+        str | None, Query(min_length=1, description="Only transactions whose newest event has this type.")
+    ] = None,
+    waits_for: Annotated[
+        str | None,
+        Query(
+            min_length=1,
+            description="Only transactions in which the furthest partial match of a pattern waits for this type.",
+        ),
+    ] = None,
+) -> Mapping[str, Any]:
+    """What is wanted of the state of open transactions."""
+    return {"pattern": pattern, "state": state, "last_type": last_type, "waits_for": waits_for}
+
+
+def wanted_cases(
+    stream: Annotated[str, Query(description="The stream.")],
+    described: Annotated[Mapping[str, Any], Depends(described_cases)],
     older_than: Annotated[
         str | None,
         Query(
@@ -39,7 +56,7 @@ def wanted_cases(
     limit: Annotated[int, Query(ge=1, le=200)] = 20,
 ) -> CaseFilter:
     """The filter of a list of open transactions."""
-    return CaseFilter(stream=stream, pattern=pattern, state=state, older_than=older_than, key=key, limit=limit)
+    return CaseFilter(stream=stream, older_than=older_than, key=key, limit=limit, **described)
 
 
 def checked_question(services: Served, wanted: Annotated[CaseFilter, Depends(wanted_cases)]) -> Mapping[str, Any]:

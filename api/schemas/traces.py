@@ -219,6 +219,10 @@ class OpenCaseModel(WireModel):
     key: str
     since: str = Field(description="Time of its first event.")
     newest: str = Field(description="Time of its newest event.")
+    last_type: str | None = Field(
+        description="Type of its newest event; null where an earlier release has saved the state, and none has come "
+        "since."
+    )
     events: int | None = Field(description="The number of its events; null where the first ones were not counted.")
     constraints: Literal["kept", "deviating", "complete", "none"] = Field(
         description="'kept': it keeps the constraints so far; 'deviating': it broke one; 'complete': it is over by "
@@ -242,6 +246,7 @@ class OpenCaseModel(WireModel):
             key=found["key"],
             since=format_time(found["first_us"]),
             newest=format_time(found["newest_us"]),
+            last_type=found.get("last_type"),
             events=found["events"],
             constraints=found["constraints"],
             constraints_version=found["version"],

@@ -24,6 +24,7 @@ class OpenTimes(NamedTuple):
     first: NDArray[np.int64]  # earliest time of its events, us
     newest: NDArray[np.int64]  # latest one
     events: NDArray[np.int64]
+    last: NDArray[np.int64]  # number of the type of the newest event; 0 where it is not known
 
 
 @kernel
@@ -32,22 +33,26 @@ def note(
     visits: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_]],
     types: NDArray[np.int32],
     times: NDArray[np.int64],
+    names: NDArray[np.int32],
     mark: Int,
     opened: NDArray[np.int32],
 ) -> Int:
     """Note the visits of a batch: their rows, traces and ends.
 
-    Rows of the type ``mark`` are no events. ``opened`` gets the visits that are the first event of their trace, as far
-    as is known; returns their number.
+    Rows of the type ``mark`` are no events; ``names`` numbers the types of all rows, known to patterns or not.
+    ``opened`` gets the visits that are the first event of their trace, as far as is known; returns their number.
     """
     seen, types, times, opened = borrowed(seen), borrowed(types), borrowed(times), borrowed(opened)
     rows, traces, ends = borrowed(visits[0]), borrowed(visits[1]), borrowed(visits[2])
-    first, newest, events = seen.first, seen.newest, seen.events
+    first, newest, events, last = seen.first, seen.newest, seen.events, seen.last
+    names = borrowed(names)
     count = np.int64(0)
     for visit in range(rows.shape[0]):
         row, trace = rows[visit], traces[visit]
         if types[row] != mark:
             time, known = times[row], events[trace]
+            if known in (CLOSED, UNKNOWN) or time >= newest[trace]:
+                last[trace] = names[row]
             if known in (CLOSED, UNKNOWN):
                 first[trace] = newest[trace] = time
                 events[trace] = 1 if known == CLOSED else UNCOUNTED

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from nfa.lanes.view import HeldMatches, LaneView, ListedTraces
+from nfa.lanes.view import HeldMatches, LaneView, ListedTraces, waiting_states
 from nfa.registered import RunningPattern
 from nfa.results.open_cases import CasePattern, CaseQuery, Furthest, OpenCase, OpenCases
 from streams import key_hash
@@ -67,18 +67,29 @@ class CaseReading:
             wanted &= traces.keys == key_hash(query.key)
         if query.state == "deviating":
             wanted &= traces.is_deviating
-        if query.state == "matching" or query.pattern is not None:
-            wanted &= np.isin(traces.keys, self._holding(query.pattern))
+        if query.state == "matching" or query.pattern is not None or query.waits_for is not None:
+            wanted &= np.isin(traces.keys, self._holding(query.pattern, query.waits_for))
+        if query.last_type is not None and self._main.state.open is not None:
+            wanted &= traces.last == self._main.state.open.number_of(query.last_type)
         if query.older_than_us > 0:
             wanted &= traces.first_us < newest_us - query.older_than_us
         return wanted
 
-    def _holding(self, pattern: str | None) -> NDArray[np.uint64]:
-        """Hashed keys of the traces in which a pattern, or any, has partial matches."""
+    def _holding(self, pattern: str | None, waits_for: str | None) -> NDArray[np.uint64]:
+        """Hashed keys of the traces in which a pattern, or any, has partial matches; such as wait for a type, if any.
+
+        Args:
+            pattern: Its name; None: any.
+            waits_for: The type; None: whatever they wait for.
+        """
         found = [np.zeros(0, np.uint64)]
         for view, held in self._held:
-            is_named = np.array([pattern in (None, one.name) for one in view.patterns], np.bool_)
-            found.append(held.homes[is_named[held.patterns]])
+            is_wanted = np.array([pattern in (None, one.name) for one in view.patterns], np.bool_)[held.patterns]
+            if waits_for is not None:
+                waiting = [waiting_states(one, waits_for) for one in view.patterns]
+                places = zip(held.patterns.tolist(), held.states.tolist(), strict=True)
+                is_wanted &= np.array([waiting[number][state] for number, state in places], np.bool_)
+            found.append(held.homes[is_wanted])
         return np.concatenate(found)
 
     def _cases(self, traces: ListedTraces, places: NDArray[np.intp], first: str | None) -> Iterator[OpenCase]:
@@ -89,14 +100,15 @@ class CaseReading:
         shown = [self._shown(home, entries, first) for home in homes]
         names = [(home, pattern) for home, chosen in zip(homes, shown, strict=True) for pattern in chosen]
         furthest = self._furthest({name: entries[name] for name in names if name in entries})
-        keys = opened.keys_of(traces.numbers[places])
-        for key, home, place, chosen in zip(keys, homes, places.tolist(), shown, strict=True):
+        keys, types = opened.keys_of(traces.numbers[places]), opened.last_types(traces.numbers[places])
+        for key, last_type, home, place, chosen in zip(keys, types, homes, places.tolist(), shown, strict=True):
             monitor, events = int(traces.monitors[place]), int(traces.events[place])
             keeping, guard = view.guard_of(int(traces.numbers[place]), monitor)
             yield OpenCase(
                 key=key,
                 first_us=int(traces.first_us[place]),
                 newest_us=int(traces.newest_us[place]),
+                last_type=last_type or None,
                 events=events if events > 0 else None,
                 keeping=keeping,
                 guard=guard,

@@ -334,8 +334,7 @@ class Lane:
             clocks = np.maximum.accumulate(np.maximum(clocks, passed_us))
         visits = state.table.advance(columns, state.guards)
         if state.open is not None:
-            mark, keys = self._layout.codes[TRACE_END], batch.columns.column("key")
-            state.open.note(visits, columns, keys, mark=mark, table=state.table)
+            state.open.note(visits, columns, batch, mark=self._layout.codes[TRACE_END], table=state.table)
         shared = state.shared.process(
             visits, columns, clocks, state.guards.tables, first_sequence=first, released=state.table.released
         )

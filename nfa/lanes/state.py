@@ -40,7 +40,7 @@ _COUNTS = (
     "shadow_lost",
     "ends",
 )
-_INDEXED_BYTES, _TIMED_BYTES = 16, 32
+_INDEXED_BYTES, _TIMED_BYTES = 16, 40
 _NO_PAIRS = np.zeros((0, 2), np.uint64)
 
 

@@ -37,6 +37,7 @@ class ListedTraces:
         first_us: int64 time of the first event.
         newest_us: int64 time of the newest event.
         events: int64 number of events; negative where it is not known.
+        last: int64 number of the type of the newest event.
         is_unnamed: Whose key is not known.
     """
 
@@ -47,6 +48,7 @@ class ListedTraces:
     first_us: NDArray[np.int64]
     newest_us: NDArray[np.int64]
     events: NDArray[np.int64]
+    last: NDArray[np.int64]
     is_unnamed: NDArray[np.bool_]
 
 
@@ -103,6 +105,7 @@ class LaneView:
             first_us=times.first[numbers],
             newest_us=times.newest[numbers],
             events=times.events[numbers],
+            last=times.last[numbers],
             is_unnamed=times.events[numbers] == UNKNOWN,
         )
 
@@ -179,6 +182,16 @@ class LaneView:
         else:
             for atom, sequence in self.state.runs.chain(node):
                 yield automaton.atoms[atom].alias, sequence
+
+
+def waiting_states(pattern: RunningPattern, event_type: str) -> NDArray[np.bool_]:
+    """Of each state of a pattern's automaton whether an event of a type would take a partial match there on."""
+    automaton = pattern.automaton
+    waits = np.zeros(len(automaton.finishes), np.bool_)
+    for one in automaton.transitions:
+        atom = automaton.atoms[one.atom]
+        waits[one.source] |= atom.is_any_type or event_type in atom.types
+    return waits
 
 
 def _waits_for(pattern: RunningPattern, state: int) -> list[str]:

@@ -22,6 +22,8 @@ class CaseQuery:
         state: ``open``: all; ``matching``: some pattern has a partial match; ``deviating``: it broke a constraint.
         older_than_us: Only those whose first event is older than that, by the newest time.
         key: Only that of this correlation key.
+        last_type: Only those whose newest event has this type.
+        waits_for: Only those in which the furthest partial match of a pattern waits for this type.
         limit: At most this many, those with the oldest first event.
     """
 
@@ -29,6 +31,8 @@ class CaseQuery:
     state: CaseState = "open"
     older_than_us: int = 0
     key: str | None = None
+    last_type: str | None = None
+    waits_for: str | None = None
     limit: int = 20
 
 
@@ -84,6 +88,7 @@ class OpenCase:
         key: Its correlation key.
         first_us: Time of its first event.
         newest_us: Time of its newest event.
+        last_type: Type of its newest event; None where an earlier release has saved the state, and none has come since.
         events: Number of its events; None where the first ones were not counted.
         keeping: ``kept``: it keeps the constraints of its guard so far; ``deviating``: it broke one; ``none``: it
             follows none.
@@ -96,6 +101,7 @@ class OpenCase:
     key: str
     first_us: int
     newest_us: int
+    last_type: str | None
     events: int | None
     keeping: Keeping
     guard: tuple[int, MonitorState] | None

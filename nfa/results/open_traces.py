@@ -1,8 +1,8 @@
-"""What is known of each open trace besides its monitor: its key, its times, the number of its events."""
+"""What is known of each open trace besides its monitor: its key, its times, its events' number and newest type."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from nfa.kernels.open_traces import CLOSED, UNKNOWN, OpenTimes
 from nfa.kernels.traces import Columns
 from nfa.results.saved_events import read_texts, saved_texts
 from nfa.traces.table import TraceTable, Visits, checked
-from streams import column_of
+from streams import EventBatch, column_of
 
 _SLACK = 1_024  # keys of ended traces that are not worth forgetting
 
@@ -29,31 +29,42 @@ class OpenTraces:
         self._place = np.zeros(0, np.int64)  # by trace number: where its key is among all parts
         self._parts: list[pa.Array] = []
         self._stored = 0
+        self._types = {"": 0}  # numbers of types by name
 
     @property
     def times(self) -> OpenTimes:
-        """First and newest time and number of events by trace number; valid until the next ``note``."""
+        """First and newest time, number of events and newest type by trace number; valid until the next ``note``."""
         return self._times
 
-    def note(self, visits: Visits, columns: Columns, keys: pa.Array, *, mark: int, table: TraceTable) -> None:
+    def number_of(self, event_type: str) -> int:
+        """The number of a type in ``times``; -1: no open trace has it."""
+        return self._types.get(event_type, -1)
+
+    def last_types(self, traces: NDArray[np.int32]) -> list[str]:
+        """The types of the newest events of some open traces; empty where they are not known."""
+        names = list(self._types)
+        return [names[number] for number in self._times.last[traces].tolist()]
+
+    def note(self, visits: Visits, columns: Columns, batch: EventBatch, *, mark: int, table: TraceTable) -> None:
         """Take the events of a batch in.
 
         Args:
             visits: All events of the batch, and rows that end their trace.
-            columns: The batch.
-            keys: Correlation keys by row.
+            columns: The batch, as kernels take it.
+            batch: The batch.
             mark: Type code of rows that are no events.
             table: Which traces are open.
         """
         self._reach(table.capacity)
         opened = np.empty(len(visits), np.int32)
         columns_of = visits.rows, visits.traces, visits.ends
-        count = int(kernel.note(self._times, columns_of, columns.types, columns.times, mark, opened))
+        names = self._numbers(batch.type_names)[batch.type_codes]
+        count = int(kernel.note(self._times, columns_of, columns.types, columns.times, names, mark, opened))
         traces = visits.traces[opened[:count]]
         is_open = self._times.events[traces] != CLOSED  # others have ended in the same batch
         if is_open.any():
             rows = visits.rows[opened[:count][is_open]]
-            self._enter(traces[is_open], keys.take(column_of(rows)))
+            self._enter(traces[is_open], batch.columns.column("key").take(column_of(rows)))
             if self._stored > 2 * table.counters["open"] + _SLACK:
                 self._forget_closed()
 
@@ -70,7 +81,13 @@ class OpenTraces:
         self._reach(len(numbers))
         traces = np.flatnonzero(numbers >= 0).astype(np.int32)
         times = {f"open_{name}": array[traces] for name, array in self._times._asdict().items()}
-        return {**times, **saved_texts("open_key", self._keys_of(traces))}
+        used, last = np.unique(self._times.last[traces], return_inverse=True)
+        known = list(self._types)
+        names = sorted(known[number] for number in used.tolist())
+        places = np.array([names.index(known[number]) for number in used.tolist()], np.int64)
+        times["open_last"] = places[last]
+        types = pa.array(names, pa.large_string())
+        return {**times, **saved_texts("open_key", self._keys_of(traces)), **saved_texts("open_type", types)}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], *, traces: int) -> None:
         """Take what ``dump_arrays`` gave; nothing at all where an earlier release has saved the state.
@@ -89,13 +106,29 @@ class OpenTraces:
             self._times.events[:] = UNKNOWN
             return
         self._times = OpenTimes(
-            *(checked(arrays, f"open_{name}", np.int64, traces).copy() for name in OpenTimes._fields)
+            *(checked(arrays, f"open_{name}", np.int64, traces).copy() for name in OpenTimes._fields if name != "last"),
+            last=self._loaded_types(arrays, traces),
         )
         keys = read_texts(arrays, "open_key", pa.large_string())
         if len(keys) != traces or np.any(self._times.events < kernel.UNCOUNTED):
             raise StateFormatError("saved state: open traces are not listed as they should be")
         keys.validate(full=True)
         self._enter(np.arange(traces, dtype=np.int32), keys)
+
+    def _loaded_types(self, arrays: Mapping[str, NDArray[Any]], traces: int) -> NDArray[np.int64]:
+        """Numbers of the newest types; 0 where an earlier release has saved the state."""
+        if "open_last" not in arrays:
+            return np.zeros(traces, np.int64)
+        last = checked(arrays, "open_last", np.int64, traces)
+        names = read_texts(arrays, "open_type", pa.large_string())
+        if traces and not 0 <= last.min() <= last.max() < len(names):
+            raise StateFormatError("saved state: open traces have types that are not listed")
+        return self._numbers([str(name) for name in names.to_pylist()])[last].astype(np.int64)
+
+    def _numbers(self, names: Sequence[str]) -> NDArray[np.int32]:
+        """The numbers of some types, and of a row without one; types that are new get the next ones."""
+        numbers = [self._types.setdefault(name, len(self._types)) for name in names]
+        return np.array([*numbers, 0], np.int32)
 
     def _reach(self, capacity: int) -> None:
         if capacity > len(self._place):
@@ -117,6 +150,10 @@ class OpenTraces:
         self._parts = [self._joined().take(column_of(self._place[known]))]
         self._place[known] = np.arange(len(known))
         self._stored = len(known)
+        used, last = np.unique(self._times.last[known], return_inverse=True)
+        names = list(self._types)
+        self._types = {name: number for number, name in enumerate(["", *(names[one] for one in used.tolist() if one)])}
+        self._times.last[known] = last + (0 if len(used) and used[0] == 0 else 1)
 
     def _joined(self) -> pa.Array:
         return pa.concat_arrays(self._parts) if self._parts else pa.array([], pa.large_string())

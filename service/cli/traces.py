@@ -20,6 +20,7 @@ _COLUMNS = (
     ("key", "key"),
     ("since", "since"),
     ("newest event", "newest"),
+    ("type", "last_type"),
     ("events", "events"),
     ("constraints", "constraints"),
     ("partial matches", "patterns"),
@@ -53,13 +54,28 @@ def list_traces(
         str | None, typer.Option(metavar="DURATION", help="Only those open for longer: seconds, or 2d, 90min.")
     ] = None,
     key: Annotated[str | None, typer.Option(metavar="KEY", help="Only that of this key.")] = None,
+    last_type: Annotated[
+        str | None, typer.Option("--last", metavar="TYPE", help="Only those whose newest event has this type.")
+    ] = None,
+    waits_for: Annotated[
+        str | None, typer.Option(metavar="TYPE", help="Only those whose furthest partial match waits for it.")
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=200, help="At most this number.")] = 20,
     url: Url = None,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
 ) -> None:
     """List open transactions, the oldest first, and how far each pattern is in them."""
-    chosen = given(stream=stream, pattern=pattern, state=state.value, older_than=older_than, key=key, limit=limit)
+    chosen = given(
+        stream=stream,
+        pattern=pattern,
+        state=state.value,
+        older_than=older_than,
+        key=key,
+        last_type=last_type,
+        waits_for=waits_for,
+        limit=limit,
+    )
     with calling(url, api_key, _PATIENCE_S) as client:
         found = client.get("/traces", **chosen)
     show_list(map(_row, found["traces"]) if not is_json else found["traces"], _COLUMNS, is_json=is_json)

@@ -24,6 +24,8 @@ class CaseFilter:
         state: ``open``: all; ``matching``: some pattern has a partial match; ``deviating``: it broke a constraint.
         older_than: Only those that have been open for longer than that: seconds, or a duration such as ``2d``.
         key: Only that of this correlation key.
+        last_type: Only those whose newest event has this type.
+        waits_for: Only those in which the furthest partial match of a pattern waits for this type.
         limit: At most this many.
     """
 
@@ -32,6 +34,8 @@ class CaseFilter:
     state: Literal["open", "matching", "deviating"] = "open"
     older_than: str | None = None
     key: str | None = None
+    last_type: str | None = None
+    waits_for: str | None = None
     limit: int = 20
 
 
@@ -93,6 +97,8 @@ class OpenCaseLibrary:
             "about": "traces",
             "pattern": wanted.pattern,
             "key": wanted.key,
+            "last_type": wanted.last_type,
+            "waits_for": wanted.waits_for,
             "state": wanted.state,
             "older_than_us": 0 if wanted.older_than is None else older_than_us(wanted.older_than),
             "limit": wanted.limit,

@@ -102,18 +102,47 @@ def logs(draw: st.DrawFn) -> list[Event]:
     ]
 
 
+def test_the_newest_type_is_that_of_the_newest_time() -> None:
+    matcher = matcher_with()
+    matcher.process(EventBatch.from_events([*events("A1 B5 C3"), *events("X2 A2", key="l")]))
+    assert {key: case.last_type for key, case in cases_of(matcher).items()} == {"k": "B", "l": "A"}
+    assert list(cases_of(matcher, last_type="B")) == ["k"]
+    assert cases_of(matcher, last_type="C") == {}
+
+
+def test_newest_types_of_many_traces_survive_forgetting_and_reloading() -> None:
+    matcher = matcher_with()
+    for number in range(3_000):
+        some = [
+            Event(id=f"e{number}{kind}", type=kind, time_us=number, key=f"k{number}") for kind in (f"T{number}", "End")
+        ]
+        matcher.process(EventBatch.from_events(some if number % 100 else some[:1]))
+    loaded = Matcher.load(matcher.dump(), {})
+    for one in (matcher, loaded):
+        found = cases_of(one)
+        assert {key: case.last_type for key, case in found.items()} == {f"k{n}": f"T{n}" for n in range(0, 3_000, 100)}
+        assert one.dump() == matcher.dump()
+
+
 @BOUNDED
 @given(logs())
 def test_open_traces_and_partial_matches_are_those_that_counting_finds(seen: list[Event]) -> None:
     matcher = matcher_with(*STEPS)
     matcher.process(EventBatch.from_events(seen))
     found, expected = cases_of(matcher), naive_open(seen)
+    for event_type in "ABCX":
+        is_last = {key for key, case in found.items() if case.last_type == event_type}
+        assert cases_of(matcher, last_type=event_type).keys() == is_last
+        furthest = {(key, one.furthest) for key, case in found.items() for one in case.patterns if one.furthest}
+        is_waiting = {key for key, one in furthest if any(step.startswith(event_type) for step in one.waits_for)}
+        assert cases_of(matcher, waits_for=event_type).keys() == is_waiting
     assert found.keys() == expected.keys()
     now_us = max((event.time_us for event in seen), default=0)
     for key, trace in expected.items():
         case = found[key]
         times_us = [event.time_us for event in trace]
         assert (case.first_us, case.newest_us, case.events) == (min(times_us), max(times_us), len(trace))
+        assert case.last_type == trace[-1].type
         for pattern in case.patterns:
             partials = naive_partials(trace, now_us, pattern.name)
             assert pattern.partial_matches == sum(partials.values()), (pattern, trace)
