@@ -129,9 +129,9 @@ class ShardState:
         self._shard = shard
         self._position = position
         self._places = dict(places or {})
-        self._routes: dict[str, list[str]] = {}  # by stream: its records must not cost a pass over all places
+        self._routes: dict[str, dict[str, None]] = {}  # by stream: its records must not cost a pass over all places
         for stream, route in self._places:
-            self._routes.setdefault(stream, []).append(route)
+            self._routes.setdefault(stream, {})[route] = None
         self._derivation = Derivation(self._places, feeds)
         self._newest: int | None = None
         self._is_replaying = False
@@ -483,7 +483,7 @@ class ShardState:
     def _forget(self, stream: str) -> None:
         """Give up every place of a stream, with all that is there."""
         for place in self._places_of(stream):
-            self._leave((stream, place.route))
+            del self._places[stream, place.route], self._routes[stream][place.route]
         self._derivation = Derivation(self._places, self.feeds.without_stream(stream))
 
     def _start(self, definition: Definition, start: Start, entry: Entry) -> None:
@@ -549,19 +549,14 @@ class ShardState:
         """Give up further keys that no operator is on: no events will come for them."""
         for place in self._places_of(stream):
             if place.route and not place.is_used:
-                self._leave((stream, place.route))
+                del self._places[stream, place.route], self._routes[stream][place.route]
 
     def _places_of(self, stream: str) -> list[Place]:
         return [self._places[stream, route] for route in self._routes.get(stream, ())]
 
     def _enter(self, key: _PlaceKey, place: Place) -> None:
         self._places[key] = place
-        if key[1] not in (routes := self._routes.setdefault(key[0], [])):
-            routes.append(key[1])
-
-    def _leave(self, key: _PlaceKey) -> None:
-        del self._places[key]
-        self._routes[key[0]].remove(key[1])
+        self._routes.setdefault(key[0], {})[key[1]] = None
 
     def _routed(self, entry: Entry) -> Place:
         """Where the events of an entry come in."""
