@@ -12,9 +12,7 @@ def test_rows_keep_their_order_in_all_shards(tmp_path):
     one = ChainInput(stream="a", file=file, options=ReaderOptions(), routes={})
     parts = [EventBatch.from_bytes(body) for place, body in _reading(3)((1, one)) if place.stream]
     assert parts
-    found = sorted(
-        (int(arrival), event.id)
-        for part in parts
-        for arrival, event in zip(part.arrivals, part.to_events(), strict=True)
-    )
+    batch = EventBatch.joined(parts)
+    assert batch.arrivals is not None
+    found = sorted(zip(batch.arrivals.tolist(), (event.id for event in batch.to_events()), strict=True))
     assert [name for _, name in found] == ["e3", "e1", "e2", "e0", "e4"]
