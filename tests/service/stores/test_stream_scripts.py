@@ -99,8 +99,7 @@ def test_log_decide(run, client):
         given = {"field": "s lateness", "before": before, "after": after, "stream": "s", "kind": kind, "body": "b"}
         given["since"] = "7"
         keys = {"deciders": "deciders", "layout": "layout", "routes": "routes", "streams": "streams"}
-        keys["shards"] = ["log:0", "log:1"]
-        return run("log/decide", **keys, **given, shard_count=shard_count)
+        return run("log/decide", **keys, shards=["log:0", "log:1"], **given, shard_count=shard_count)
 
     assert decide("", "1") == b"gone", "the stream is not the one that was read"
     client.hset("streams", "s", '{"since_ms":7}')
