@@ -217,5 +217,6 @@ def test_events_of_one_time_keep_the_order_in_which_they_came(intake, stores, cl
     intake.ingest("orders", [plain(n, data={"id": f"k{n % 5}"}) for n in (0, 8)])
     entries = [entry for shard in range(3) for entry in stores.log.read_range(shard) if entry.kind == "events"]
     batch = EventBatch.joined([EventBatch.from_bytes(entry.body) for entry in entries])
+    assert batch.arrivals is not None
     ordered = [batch.to_events()[row].id for row in np.argsort(batch.arrivals)]
     assert ordered == ["e3", "e1", "e7", "e0", "e8"]
