@@ -105,10 +105,10 @@ class OpenTraces:
         if "open_events" not in arrays:
             self._times.events[:] = UNKNOWN
             return
-        self._times = OpenTimes(
-            *(checked(arrays, f"open_{name}", np.int64, traces).copy() for name in OpenTimes._fields if name != "last"),
-            last=self._loaded_types(arrays, traces),
+        first, newest, events = (
+            checked(arrays, f"open_{name}", np.int64, traces).copy() for name in ("first", "newest", "events")
         )
+        self._times = OpenTimes(first, newest, events, self._loaded_types(arrays, traces))
         keys = read_texts(arrays, "open_key", pa.large_string())
         if len(keys) != traces or np.any(self._times.events < kernel.UNCOUNTED):
             raise StateFormatError("saved state: open traces are not listed as they should be")

@@ -24,7 +24,9 @@ def mapping_form(mapping: ReaderOptions) -> dict[str, Any]:
 
 def mapping_of(form: Mapping[str, Any]) -> ReaderOptions:
     """What ``mapping_form`` gave."""
-    columns = {name: tuple(value) if isinstance(value, list) else value for name, value in form["columns"].items()}
+    columns: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in form["columns"].items()
+    }
     return ReaderOptions(
         key=form["key"],
         columns=Columns(**columns),

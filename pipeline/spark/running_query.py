@@ -170,8 +170,8 @@ class RunningQuery(ABC, Generic[_Row]):
         except PySparkException as error:
             now = time.monotonic()
             self._restarts = [at for at in self._restarts if now < at + _RESTARTS_WITHIN_S]
-            is_hopeless = self._begin is None or len(self._restarts) == _MOST_RESTARTS
-            if is_hopeless or self.sink_error is not None or not lost_source(error):
+            begin, is_hopeless = self._begin, len(self._restarts) == _MOST_RESTARTS
+            if begin is None or is_hopeless or self.sink_error is not None or not lost_source(error):
                 self._unlisten()
                 raise
         else:
@@ -179,7 +179,7 @@ class RunningQuery(ABC, Generic[_Row]):
             return False
         self._restarts.append(now)
         log.warning("source-process-died", restarts=len(self._restarts))
-        self._query = self._begin()
+        self._query = begin()
         return True
 
     def _started(self) -> StreamingQuery:

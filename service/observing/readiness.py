@@ -21,6 +21,6 @@ def missing_parts(stores: Stores, settings: Settings, clock: Clock) -> list[str]
         return [f"waiting for the pipeline: {doing}{f'; it ended before: {failure}' if failure else ''}"]
     silent_s = (clock.now_us() - last_us) / _SECOND_US
     if silent_s > settings.heartbeat_stale_s:
-        doing = stores.heartbeat.is_doing()
-        return [f"the pipeline has not reported for {silent_s:.0f} s{f': {doing}' if doing else ''}"]
+        busy = stores.heartbeat.is_doing()
+        return [f"the pipeline has not reported for {silent_s:.0f} s{f': {busy}' if busy else ''}"]
     return []

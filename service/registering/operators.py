@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from constraints import parse_constraints
-from service.errors import UnknownConstraints
+from service.errors import StreamInUse, UnknownConstraints, UnknownStream
 from service.registering.derivations import Derivations
 from service.runtime import Stores
 from service.stores import ANY, Action, Condition, OperatorDraft, OperatorPart, RegisteredOperator, Severity
@@ -66,6 +67,7 @@ class OperatorLibrary:
         self._status = stores.pipeline_status
         self._deciders = stores.deciders
         self._derivations = Derivations(stores.registry)
+        self._derived = stores.derived
         self._clock = clock
         self._kinds = {kind.name: kind for kind in kinds}
         self._by_plural = {kind.plural: kind.name for kind in kinds}
@@ -206,12 +208,17 @@ class OperatorLibrary:
         return bool(parse_constraints(document).constraint_set.parts)
 
     def remove(self, kind: str, name: str, condition: Condition = ANY) -> None:
-        """Delete one; what it found stays.
+        """Delete one, with the streams between its parts; what it found stays.
 
         Raises:
             UnknownOperator: There is none of that name.
         """
+        between = {one.into for one in self.get(kind, name).parts}
         self._registry.operators(kind).remove(name, condition)
+        for stream in sorted(between):
+            with suppress(UnknownStream, StreamInUse):
+                self._registry.removal.remove(stream, ANY, is_cascading=False)
+                self._derived.forget(stream)
 
     def _parts(self, kind: DocumentKind, wanted: Definition) -> tuple[OperatorPart, ...]:
         """What an operator consists of besides, where its kind is such."""

@@ -1,5 +1,7 @@
 """Conditions between events that something else has combined."""
 
+from typing import Any
+
 import pytest
 
 from nfa import PatternRefused, parse_condition
@@ -29,6 +31,6 @@ def test_a_condition_is_true_false_or_null_as_in_patterns() -> None:
     assert condition.reads == (("p", ("v",)), ("o", ("v",)), ("p", "#time"), ("o", "#time"), ("p", "#type"))
     left = [1, 1.0, "1", None, True, 2]
     right = [1.0, 1, 1, None, True, 2]
-    columns = [left, right, [5] * 5 + [1], [5] * 6, ["A"] * 5 + ["x1"]]
+    columns: list[list[Any]] = [left, right, [5] * 5 + [1], [5] * 6, ["A"] * 5 + ["x1"]]
     assert condition.holds(columns, 6).tolist() == [True, True, False, False, True, True]
     assert condition.holds([[]] * 5, 0).tolist() == []

@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -298,7 +299,7 @@ def test_a_disk_without_room_ends_no_supervisor_and_leaves_one_server(supervisor
 
 
 def test_a_child_whose_log_cannot_be_opened_is_started_later(supervisor):
-    deaths = []
+    deaths: list[Any] = []
     supervisor.on_death = deaths.append
     supervisor.log_folder.mkdir(parents=True)
     (supervisor.log_folder / "first.log").mkdir()

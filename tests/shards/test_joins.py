@@ -287,7 +287,7 @@ MARKED = {
 def test_an_event_of_a_closing_type_that_takes_no_part_only_finishes_its_key(key, emit):
     document: Any = {**MARKED, "emit": emit}
     if key is not None:
-        document["inputs"] = [{**one, "key": key} for one in MARKED["inputs"]]
+        document["inputs"] = [{**one, "key": key} for one in document["inputs"]]
     if emit == "on_close":
         document["return"] = {"orders": "count(o)", "payments": "count(p)"}
     kinds = ["Order", "Part", "Last", "Part", "End", "Order"]
@@ -306,7 +306,7 @@ def test_an_event_of_a_closing_type_that_takes_no_part_only_finishes_its_key(key
     assert joined == ([{"order": "e0", "payment": "e1"}] if emit == "each" else [{"orders": 1, "payments": 1}])
 
 
-UNUSUAL = [None, "", 0.5, True, [], 1.0, "b", 2]
+UNUSUAL: list[Any] = [None, "", 0.5, True, [], 1.0, "b", 2]
 REKEYED = {
     "name": "rekeyed",
     "inputs": [

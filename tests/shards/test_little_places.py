@@ -90,9 +90,14 @@ def test_two_hundred_streams_of_one_shard_need_less_than_four_gigabytes_of_addre
 def test_the_counts_of_a_place_are_read_again_only_where_something_came(monkeypatch):
     state = declared(["orders", "idle"])
     state.apply([events(10, event(1, "A")), events(11, event(1, "A"), stream="idle")])
-    reads = []
-    stats = Matcher.stats
-    monkeypatch.setattr(Matcher, "stats", property(lambda matcher: reads.append(matcher) or stats.fget(matcher)))
+    reads: list[Matcher] = []
+    stats = vars(Matcher)["stats"]
+
+    def counted(matcher: Matcher) -> MatcherStats:
+        reads.append(matcher)
+        return stats.fget(matcher)  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(Matcher, "stats", property(counted))
     first = state.measures()
     assert (len(reads), first["idle"]["events"]) == (2, 1)
     state.apply([events(12, event(2, "A"))])

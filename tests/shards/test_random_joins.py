@@ -57,7 +57,7 @@ closings = st.lists(
     unique_by=str,
 )
 retractions = st.sampled_from(["take", "take", "1 us", "4 us", "event"])
-unusual_keys = st.sampled_from([None, "", 0.5, True, [], 1.0])
+unusual_keys: st.SearchStrategy[Any] = st.sampled_from([None, "", 0.5, True, [], 1.0])
 """What is no key, and a number with a point, which is one."""
 ranges = st.sampled_from([{"to": 1}, {"to": 2}, {"from": 2}, {"from": 2, "to": 40}, {"from": -5, "to": 29}])
 

@@ -304,6 +304,7 @@ def test_other_types_come_after_the_end_of_the_process() -> None:
 
 def test_nothing_comes_after_an_end_event_written_by_hand_not_even_of_other_types() -> None:
     known = followed(of_words("ABF AF"))
+    assert known.process is not None
     monitor = Monitor(replace(known, process=replace(known.process, derived_ends=frozenset())))
     over = monitor.start
     for name in "AXF":

@@ -1,5 +1,7 @@
 """Files of strangers: other names of columns, times in the usual forms, ids that come again."""
 
+from typing import Literal
+
 import orjson
 import pytest
 
@@ -170,8 +172,9 @@ def test_the_form_of_times_decides(form, text, month):
 )
 def test_local_times_that_clocks_skip_or_repeat_are_chosen_and_counted(tmp_path, text, earlier, later):
     rows = f"id,type,time,key\n1,A,{text},k\n2,B,2026-06-01 12:00:00,k\n"
-    path, said = write(tmp_path, rows), []
-    for choice, moment in (("earlier", earlier), ("later", later)):
+    path, said = write(tmp_path, rows), list[str]()
+    choices: list[tuple[Literal["earlier", "later"], str]] = [("earlier", earlier), ("later", later)]
+    for choice, moment in choices:
         clock = TimeForm(zone="Europe/Berlin", local_times=choice)
         events = read_events(path, ReaderOptions(clock=clock, on_notice=said.append))
         assert format_time(min(event.time_us for event in events if event.id == "1")) == moment
