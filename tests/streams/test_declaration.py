@@ -1,12 +1,15 @@
 """Stream declarations are valid once constructed."""
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
 from streams import CHANGEABLE, FieldMapping, StreamDeclaration
 from streams.errors import DeclarationError
+
+
+BROKEN = (FieldMapping(id="a..b"), FieldMapping(type="a..b"), FieldMapping(time="a..b"), FieldMapping(data="a..b"))
 
 
 @pytest.mark.parametrize("name", ["orders", "a", "7.b_c-d", "x" * 100])
