@@ -30,11 +30,6 @@ MoreKeys = Annotated[
 Name = Annotated[str, typer.Argument(help="Name of the stream.")]
 Description = Annotated[str | None, typer.Option(metavar="TEXT", help="Description, shown in lists.")]
 
-_QUIET_HELP = "After this many seconds without events, let event time follow the clock."
-Quiet = Annotated[
-    float | None,
-    typer.Option(metavar="SECONDS", help=_QUIET_HELP),
-]
 Ahead = Annotated[
     str | None,
     typer.Option(
@@ -45,6 +40,8 @@ Ahead = Annotated[
 
 _SECONDS = "SECONDS|none"
 _NONE = "none"
+_QUIET_HELP = "After this many seconds without events, let event time follow the clock."
+Quiet = Annotated[float | None, typer.Option(metavar="SECONDS", help=_QUIET_HELP)]
 _AUTO = "auto[:MEMBER=NUMBER,...]"
 
 
