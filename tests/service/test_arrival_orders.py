@@ -101,7 +101,7 @@ class Service:
             Feeder(stream=one.stream, route=one.route, kind=one.kind, name=one.name, into=feed.stream)
             for one, feed in self._feeds(self.shards)
         ]
-        stores = SimpleNamespace(log=SimpleNamespace(layout=None), registry=self, stream_times=self)
+        stores = SimpleNamespace(log=self, registry=self, stream_times=self)
         self._keeper = Timekeeper(cast(TimedStores, stores))
 
     def _feeds(self, shards: InlineShards) -> Iterator[tuple[Any, Any]]:
@@ -109,6 +109,16 @@ class Service:
         for (stream, route, kind, name), fed in shards.states[0].feeds.of.items():
             for one in fed:
                 yield SimpleNamespace(stream=stream, route=route, kind=kind, name=name), one
+
+    @property
+    def layout(self) -> None:
+        return None
+
+    def routed(self) -> frozenset[str]:
+        return frozenset(one.name for one in self._streams if not one.derived and self.project.plan().routes(one.name))
+
+    def sinces(self) -> dict[str, str]:
+        return {}
 
     def streams(self) -> Sequence[StreamDeclaration]:
         return self._streams
@@ -119,7 +129,7 @@ class Service:
     def read(self) -> tuple[int, Mapping[str, StreamTimes]]:
         return self.now_us, self.times
 
-    def tick(self, stream: str, tick: Tick, layout: object) -> bool:
+    def tick(self, stream: str, tick: Tick, layout: object, *, since: str = "") -> bool:
         seen = self.times.get(stream, StreamTimes(newest_us=None, appended_us=None, ticked_us=None))
         if seen.ticked_us is not None and seen.ticked_us >= tick.time_us:
             return False
