@@ -19,6 +19,7 @@ from service.processes.temporary import TemporaryService, running
 pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow, pytest.mark.lengthy]
 
 PATIENCE_S = 180.0
+BOTH = "for the first event of payments and of shipments"
 STREAMS = {"orders": "Order", "payments": "Paid", "shipments": "Shipped"}
 DECLARED = "---\n".join(
     f"kind: stream\nname: {name}\nkey: data.nr\n{'lateness: 5' if name == 'payments' else ''}\n" for name in STREAMS
@@ -115,8 +116,7 @@ def test_files_one_after_the_other_give_what_run_gives(
         forestall("replay", str(path), "--stream", name)
         Flag().wait(2.5)  # time enough for ticks of the clock
         if name == "orders":
-            until(lambda: "waits_for" in forestall("status", "--over", "0"), "the join to say what it waits for")
-            assert "for the first event of shipments" in forestall("status", "--over", "0")
+            until(lambda: BOTH in forestall("status", "--over", "0"), "the join to say what it waits for")
     until(lambda: len(derived(service)) >= len(expected), "the orders")
     assert derived(service) == expected
     assert late(service, "fulfilled.inputs") == 0
