@@ -41,7 +41,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "webhooks": "Webhooks of the running service.",
         "keys": "API keys of the running service. All commands need a key with the scope admin, in FORESTALL_API_KEY.",
         "replay": (
-            "Send the events of a file to the running service, in the order of their times. Exit "
+            "Send the events of files to the running service, in the order of their times. Exit "
             "status 1: some were refused."
         ),
         "feed": ("Append events to a stream from a folder (feed folder) or from Kafka topics (feed kafka)."),

@@ -218,8 +218,7 @@ class Harness:
         self.traces.configure(types=TYPES + 1, wants=wants, end_types=[END], tracks_all=self.guard is not None)
 
     def process(self, columns: Columns):
-        clocks = self.traces.clocks(columns.times)
-        visits = self.traces.advance(columns, self.guards)
+        clocks, visits = self.traces.clocks(columns.times), self.traces.advance(columns, self.guards)
         found = self.engine.process(
             visits, columns, clocks, self.guards.tables, first_sequence=self.events, released=self.traces.released
         )

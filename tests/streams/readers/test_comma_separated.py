@@ -208,7 +208,8 @@ ROWS = "id;type;time;key;amount\n1;A;2026-01-01T09:00:00Z;k;1,5\n2;B;2026-01-01T
 def test_delimiters_and_encodings_are_recognised_and_said(
     tmp_path: Path, content: bytes, options: dict[str, Any], said: str | None
 ) -> None:
-    path, notices = tmp_path / "e.csv", list[str]()
+    path = tmp_path / "e.csv"
+    notices: list[str] = []
     path.write_bytes(content)
     events = read_events(path, ReaderOptions(**options, on_notice=notices.append))
     assert [event.id for event in events] == ["1", "2"]
@@ -234,7 +235,8 @@ def test_what_can_be_read_in_several_ways_is_asked_for(tmp_path: Path, content: 
 
 
 def test_one_date_shows_the_order_of_all(tmp_path: Path) -> None:
-    path, notices = tmp_path / "e.csv", list[str]()
+    path = tmp_path / "e.csv"
+    notices: list[str] = []
     path.write_text("id,type,time,key\n1,A,03/04/2025 09:00,k\n2,B,27/06/2025 10:00,k\n")
     events = read_events(path, ReaderOptions(clock=TimeForm(zone="UTC"), on_notice=notices.append))
     assert [format_time(event.time_us)[:10] for event in events] == ["2025-04-03", "2025-06-27"]

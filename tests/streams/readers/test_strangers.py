@@ -1,7 +1,5 @@
 """Files of strangers: other names of columns, times in the usual forms, ids that come again."""
 
-from typing import Literal
-
 import orjson
 import pytest
 
@@ -15,6 +13,7 @@ HELP_DESK = """ticket,activity,when,id,time,key,price
 7,closed,2026-01-31 11:00:00,b,late,k2,
 """
 MAPPED = Columns(type="activity", time="when")
+LATER = TimeForm(zone="Europe/Berlin", local_times="later")
 NOON_US = 1_769_860_800_000_000  # 2026-01-31T12:00:00Z
 
 
@@ -172,10 +171,9 @@ def test_the_form_of_times_decides(form, text, month):
 )
 def test_local_times_that_clocks_skip_or_repeat_are_chosen_and_counted(tmp_path, text, earlier, later):
     rows = f"id,type,time,key\n1,A,{text},k\n2,B,2026-06-01 12:00:00,k\n"
-    path, said = write(tmp_path, rows), list[str]()
-    choices: list[tuple[Literal["earlier", "later"], str]] = [("earlier", earlier), ("later", later)]
-    for choice, moment in choices:
-        clock = TimeForm(zone="Europe/Berlin", local_times=choice)
+    path = write(tmp_path, rows)
+    said: list[str] = []
+    for clock, moment in ((TimeForm(zone="Europe/Berlin"), earlier), (LATER, later)):
         events = read_events(path, ReaderOptions(clock=clock, on_notice=said.append))
         assert format_time(min(event.time_us for event in events if event.id == "1")) == moment
         assert said.pop().startswith(f"{path}: 1 local times ")
