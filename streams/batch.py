@@ -47,7 +47,7 @@ SCHEMA = pa.schema(
 )
 
 _ARRIVAL = pa.field("arrival", pa.int64(), nullable=False)
-_WITH_ARRIVALS = SCHEMA.append(_ARRIVAL).with_metadata({_VERSION_KEY: str(ARRIVALS_VERSION).encode()})
+_WITH_ARRIVALS = pa.schema([*SCHEMA, _ARRIVAL]).with_metadata({_VERSION_KEY: str(ARRIVALS_VERSION).encode()})
 _BEGINNINGS = tuple(  # of the wire forms: the message that tells the schema
     schema.serialize().to_pybytes() for schema in (SCHEMA, _WITH_ARRIVALS)
 )

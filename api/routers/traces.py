@@ -38,7 +38,7 @@ def described_cases(
         ),
     ] = None,
 ) -> Mapping[str, Any]:
-    """What is wanted of the state of open transactions."""
+    """The members of the filter that describe the state of open transactions."""
     return {"pattern": pattern, "state": state, "last_type": last_type, "waits_for": waits_for}
 
 

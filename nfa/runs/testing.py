@@ -107,21 +107,20 @@ class RunHarness:
             return
         batch, first = EventBatch.from_events(events), len(self._events)
         self._events += events
-        rows = np.arange(len(events), dtype=np.int32)
         moves = np.array(monitors or [0] * (len(events) + 1), np.int32) + RESERVED
         guards = self._guards(np.ones((1, self.columns), np.bool_) if live is None else live, policy)
+        kinds = np.zeros(len(events), np.int32)
         visits = Visits(
-            rows=rows,
+            rows=np.arange(len(events), dtype=np.int32),
             traces=np.array([self._traces.setdefault(event.key, len(self._traces)) for event in events], np.int32),
             before=moves[:-1].copy(),
             after=moves[1:].copy(),
             kill=np.array([self._kill(guards, *pair) for pair in itertools.pairwise(moves.tolist())], np.int32),
-            column=np.zeros(len(events), np.int32),
-            classes=np.zeros(len(events), np.int32),
+            column=kinds,
+            classes=kinds,
             ends=np.array([event.type in end_types for event in events]),
         )
-        other = len(self._codes)
-        types = np.array([self._codes.get(event.type, other) for event in events], np.int32)
+        types = np.array([self._codes.get(event.type, len(self._codes)) for event in events], np.int32)
         given = RunInput(
             batch=batch,
             visits=visits,
