@@ -192,10 +192,13 @@ def _executors(session: SparkSession) -> list[str]:
     try:
         java = session.sparkContext._jsc.sc()  # the only way: Spark's Python interface does not tell
         places = str(java.getExecutorMemoryStatus().keySet().mkString(" ")).split()
-        places.remove(str(java.env().blockManager().blockManagerId().hostPort()))  # of the driver
+        driver = str(java.conf().get("spark.driver.host"))
     except (Py4JError, OSError) as error:
         raise _given_up(session.sparkContext.master or "") from error
-    return [place.rpartition(":")[0] for place in places]
+    hosts = [place.rpartition(":")[0] for place in places]
+    if driver in hosts:  # the driver is in the list, too
+        hosts.remove(driver)
+    return hosts
 
 
 def _given_up(master: str) -> ClusterUnready:

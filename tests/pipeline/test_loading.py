@@ -21,5 +21,6 @@ def test_a_state_that_cannot_be_loaded_is_known_before_the_first_event_comes(spa
     server.client.hset("matched", "position:0", last)
     load_states(spark, options.held)
     SnapshotIndex(server.client).enter(0, last, 100, "/mnt/states")
+    others = JobOptions(log=log, checkpoint=tmp_path / "other", handover=tmp_path / "others")  # hold no state yet
     with pytest.raises(QueryFailed, match=r"cannot be loaded: the snapshot of shard 0 .* set FORESTALL_SNAPSHOTS=/mnt"):
-        load_states(spark, options.held)
+        load_states(spark, others.held)

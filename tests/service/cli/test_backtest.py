@@ -75,4 +75,5 @@ def test_columns_of_strangers_are_read_as_by_match(call, files, monkeypatch):
     assert status == 0, err
     (options,) = seen
     assert options.columns == Columns(id="n", type="what", time="at", attributes=("a", "b"))
-    assert (options.zone, options.unit, options.duplicates) == ("Europe/Berlin", "ms", "keep")
+    clock = options.clock
+    assert (clock.zone, clock.unit, options.duplicates) == ("Europe/Berlin", "ms", "keep")
