@@ -85,11 +85,13 @@ def run(
         stats["waiting"] = {
             name: {alias: asdict(one) for alias, one in inputs.items()} for name, inputs in ran.waiting.items()
         }
+    stats |= {name: some for name, some in (("late_events", ran.late), ("dead_letters", ran.dead_letters)) if some}
     unkeyed = ran.unkeyed
     notices = {name: [*project.notices.get(name, ()), *unkeyed.get(name, ())] for name in project.derived()}
     if any(notices.values()):
         stats["notices"] = {name: some for name, some in notices.items() if some}
     print_results(found, shown, numbers, stats, is_json=output is RunOutput.JSON)
+    tell_notices({name: [sentence] for name, sentence in ran.losses.items()})
     if found[SUSPENSIONS]:
         raise JoinSuspended("\n".join(one["reason"] for one in found[SUSPENSIONS]))
 
@@ -104,7 +106,7 @@ def print_results(
         shown: The derived streams whose events are printed.
         numbers: How much of each list was found.
         stats: The number of events, the ``lateness`` of streams where it was measured, what was measured of joins that
-            are ``waiting``, ``notices`` by join, and more for JSON.
+            are ``waiting``, late events and dead letters by stream, ``notices`` by join, and more for JSON.
         is_json: As one JSON object; otherwise a line per result and the numbers.
     """
     events = [one for one in found[EVENTS] if one["stream"] in shown]

@@ -95,11 +95,11 @@ def _found_in(client: ForestallClient, stream: str) -> dict[str, Any]:
 
 def _read(client: ForestallClient, over_s: float) -> dict[str, Any]:
     pipeline = client.get("/pipeline")
-    waiting, rate = pipeline["backlog"]["waiting"], pipeline["backlog"]["per_second"]
+    backlog, rate = pipeline["backlog"]["waiting"], pipeline["backlog"]["per_second"]
     first = _alerts(client)
     found: dict[str, Any] = {
         "running_since": pipeline["running_since"],
-        "waiting_events": waiting["events"],
+        "backlog_events": backlog["events"],
         "matched_per_second": None if rate is None else rate["events"],
         "alerts": first,
     }
@@ -115,19 +115,25 @@ def _read(client: ForestallClient, over_s: float) -> dict[str, Any]:
             "watermark": stream["watermark"],
             "open_traces": stream["open_traces"],
             "held_partial_matches": stream["held_partial_matches"],
-            **(_derived(client, stream) if stream["derived"] else {}),
+            **_disorder(client, stream),
         }
         for stream in pipeline["streams"]
     }
+    for count in client.get("/dead-letters", limit=1)["counts"]:
+        of_stream = found["streams"].setdefault(count["stream"], {})
+        of_stream["dead_letters"] = of_stream.get("dead_letters", 0) + count["count"]
     return found
 
 
-def _derived(client: ForestallClient, stream: Mapping[str, Any]) -> dict[str, Any]:
-    """The events of a derived stream that wait to be put in order, and what for."""
-    found = {"derived": True, "waiting_events": stream["waiting_events"]}
-    if not stream["waiting_events"]:
-        return found
-    return {**found, "waits_for": client.get(f"/streams/{part(stream['name'])}")["waits_for"]}
+def _disorder(client: ForestallClient, stream: Mapping[str, Any]) -> dict[str, Any]:
+    """The events of a stream in its reorder buffer, and its late ones; of a derived stream also what it waits for."""
+    found: dict[str, Any] = {"derived": True} if stream["derived"] else {}
+    found["waiting_events"] = stream["waiting_events"]
+    if stream["derived"] and stream["waiting_events"]:
+        found["waits_for"] = client.get(f"/streams/{part(stream['name'])}")["waits_for"]
+    if stream["late_events"]:
+        found["late_events"] = stream["late_events"]
+    return found
 
 
 def _alerts(client: ForestallClient) -> int:

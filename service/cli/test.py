@@ -49,10 +49,12 @@ def test(
     outcomes: list[Outcome] = []
     for case in cases:
         begun = time.perf_counter()
-        found = run_case(case, project)
+        found, losses = run_case(case, project)
         outcome = outcome_of(case, found, time.perf_counter() - begun)
         outcomes.append(outcome)
         _tell(outcome)
+        if not outcome.is_right:
+            tell_notices({name: [sentence] for name, sentence in losses.items()})
         if not outcome.is_right and update and typer.confirm("Write what was found into the test?", err=True):
             case.document.file.write_text(with_expectation(case.document, expectation(found, case)), encoding="utf-8")
             told.print(escape(f"{case.document.file} is updated"))

@@ -90,14 +90,15 @@ def cases_of(documents: Sequence[Document], project: LocalProject) -> list[Case]
     return [_case(document, project) for document in documents if document.kind == "test"]
 
 
-def run_case(case: Case, project: LocalProject) -> dict[str, list[str]]:
-    """What a test finds, as lines by the name of their list."""
-    found = project.run(case.events, promises=case.promises, is_open=case.is_open)
+def run_case(case: Case, project: LocalProject) -> tuple[dict[str, list[str]], dict[str, str]]:
+    """The results of a test, as lines by the name of their list, and a sentence per stream about events lost in it."""
+    ran = project.fed(case.events, promises=case.promises)
+    found = ran.results(is_open=case.is_open)
     keys = {key for batch in case.events.values() for key in batch.columns.column("key").to_pylist()}
     short = short_ids(found[EVENTS])
     chosen = {name: [one for one in found[name] if _is_compared(one, case, project)] for name in (*LISTS, EVENTS)}
     lines = {name: sorted(line_of(name, one, short, has_keys=len(keys) > 1) for one in chosen[name]) for name in LISTS}
-    return {**lines, EVENTS: sorted(event_lines(chosen[EVENTS]))}
+    return {**lines, EVENTS: sorted(event_lines(chosen[EVENTS]))}, ran.losses
 
 
 def _is_compared(result: Mapping[str, Any], case: Case, project: LocalProject) -> bool:

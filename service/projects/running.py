@@ -178,6 +178,7 @@ class ProjectRun:
         self._shards = InlineShards(1)
         self._rows: list[RowBlock] = []
         self._fed: Counter[str] = Counter()
+        self._letters: Counter[tuple[str, str]] = Counter()
         self._waits = any(one.body.get("wait") for one in plan.operators)
         for stream, record in plan.records():
             self._shards.say(stream, record)
@@ -223,6 +224,27 @@ class ProjectRun:
         }
 
     @property
+    def late(self) -> dict[str, dict[str, int]]:
+        """The number of late events of each stream that had some, by what was done with them."""
+        counts = self._shards.states[0].measures()
+        found = {name: _late_by_action(counts.get(name, {})) for name in self._plan.declarations}
+        return {name: some for name, some in found.items() if some}
+
+    @property
+    def dead_letters(self) -> dict[str, dict[str, int]]:
+        """The number of dead letters by stream and code, after ``results``."""
+        found: dict[str, dict[str, int]] = {}
+        for (stream, code), number in sorted(self._letters.items()):
+            found.setdefault(stream, {})[code] = number
+        return found
+
+    @property
+    def losses(self) -> dict[str, str]:
+        """A sentence for each stream with late events or dead letters, after ``results``."""
+        late, letters = self.late, self.dead_letters
+        return {name: _loss(late.get(name, {}), letters.get(name, {})) for name in sorted({*late, *letters})}
+
+    @property
     def waiting(self) -> dict[str, dict[str, WaitingInput]]:
         """Of each join with ``wait: auto`` what was measured of its inputs."""
         from joins import read_join, waiting_inputs  # noqa: PLC0415 - takes long
@@ -258,11 +280,32 @@ class ProjectRun:
             is_open: Whether the events are the beginning of something; otherwise every transaction ends with them.
         """
         self._rows += self._shards.pause() if is_open else self._shards.finish()
+        rows = (row for block in self._rows for row in block)
+        letters = (orjson.loads(row.body) for row in rows if row.kind == DEAD_LETTER.name)
+        self._letters = Counter((one["stream"], one["code"]) for one in letters)
         return self._plan.results((row.kind, row.body) for block in self._rows for row in block)
 
 
+_LATE = {"late_dropped": "dropped", "late_dead_lettered": "dead_lettered", "late_processed": "processed"}
+
+
+def _late_by_action(measures: Mapping[str, int | None]) -> dict[str, int]:
+    return {action: number for name, action in _LATE.items() if (number := measures.get(name))}
+
+
 def _late(measures: Mapping[str, int | None]) -> int:
-    return sum(number or 0 for name, number in measures.items() if name.startswith("late_"))
+    return sum(_late_by_action(measures).values())
+
+
+def _loss(late: Mapping[str, int], letters: Mapping[str, int]) -> str:
+    """A sentence about late events and dead letters, with advice."""
+    parts = []
+    if late:
+        actions = ", ".join(f"{number} {action.replace('_', '-')}" for action, number in late.items())
+        parts.append(f"late events: {actions}; a larger lateness of the stream waits longer for them")
+    if letters:
+        parts.append("dead letters: " + ", ".join(f"{number} {code}" for code, number in letters.items()))
+    return "; ".join(parts)
 
 
 def _no_order(_: Mapping[str, Any]) -> tuple[Any, ...]:

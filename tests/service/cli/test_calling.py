@@ -5,14 +5,14 @@ from service.cli.calling import show
 
 def test_names_that_users_have_chosen_stay_as_they_are(capsys):
     found = {
-        "waiting_events": 1,
+        "backlog_events": 1,
         "streams": {"paid_orders": {"open_traces": 2}},
         "keys": {"customer_id": "data.customer_id"},
         "template": {"alert_text": {"some_part": 1}},
     }
     show(found, is_json=False)
     assert capsys.readouterr().out.splitlines() == [
-        "waiting events: 1",
+        "backlog events: 1",
         "streams:",
         "  paid_orders:",
         "    open traces: 2",

@@ -171,7 +171,7 @@ def test_the_status_says_what_is_missing(ask):
     assert status == 1
     assert "ready: false" in out
     assert "waiting for the pipeline: its process has not started yet" in out
-    assert orjson.loads(ask("status", "--over", "0", "--json")[1])["waiting_events"] == 0
+    assert orjson.loads(ask("status", "--over", "0", "--json")[1])["backlog_events"] == 0
 
 
 def test_the_status_names_missing_executors(ask, stores):
