@@ -135,6 +135,7 @@ from .stores import (
     StreamUse,
     tag_of,
 )
+from .trials.broken import BrokenMatch
 from .trials.dry_runs import DryRun, DryRuns
 from .trials.traces import NextType, PatternInTrace, TraceReport, Traces
 
@@ -166,6 +167,7 @@ __all__ = [
     "BacktestLibrary",
     "BacktestStatus",
     "BatchTooLarge",
+    "BrokenMatch",
     "Caller",
     "CaseFilter",
     "Condition",

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 from pydantic import Field
 
 from api.wire import WireModel
-from service import NextType, OpenCaseReport, PatternInTrace, TraceReport
+from service import BrokenMatch, NextType, OpenCaseReport, PatternInTrace, TraceReport
 from streams import Event, format_time
 
 
@@ -35,6 +35,28 @@ class EndedModel(WireModel):
     reason: str
 
 
+class BrokenModel(WireModel):
+    """How the last partial match of a pattern ended without a match."""
+
+    event: str | None = Field(description="Id of the event that ended it; null where WITHIN or the idle timeout did.")
+    event_type: str | None
+    time: str | None
+    bound: dict[str, list[str]] = Field(description="Event ids by alias, of the partial match.")
+    reason: str
+
+    @classmethod
+    def from_domain(cls, found: BrokenMatch) -> Self:
+        """The wire form."""
+        event = found.event
+        return cls(
+            event=None if event is None else event.id,
+            event_type=None if event is None else event.type,
+            time=None if event is None else format_time(event.time_us),
+            bound={alias: list(ids) for alias, ids in found.bound.items()},
+            reason=found.reason,
+        )
+
+
 class TracePattern(WireModel):
     """The state of a pattern in a transaction."""
 
@@ -49,6 +71,11 @@ class TracePattern(WireModel):
     matches: list[dict[str, list[str]]] = Field(description="Event ids by alias, of the newest 20 matches.")
     partial_matches: int = Field(description="How many events are bound in partial matches, each for each of them.")
     ended: EndedModel | None
+    broken: BrokenModel | None = Field(
+        None,
+        description="How its last partial match ended without a match, where it holds none and may still match or the "
+        "transaction is over; not examined in transactions of more than 300 events.",
+    )
 
     @classmethod
     def from_domain(cls, found: PatternInTrace) -> Self:
@@ -71,6 +98,7 @@ class TracePattern(WireModel):
             matches=[{alias: list(ids) for alias, ids in match.items()} for match in found.matches],
             partial_matches=found.partial_matches,
             ended=ended,
+            broken=None if found.broken is None else BrokenModel.from_domain(found.broken),
         )
 
 

@@ -134,7 +134,8 @@ def _told(found: Mapping[str, Any]) -> dict[str, Any]:
 def _pattern(found: Mapping[str, Any]) -> str:
     matched = {0: "", 1: ", matched once"}.get(found["matched"], f", matched {found['matched']} times")
     ended = "" if found["ended"] is None else f": {found['ended']['reason']}"
-    return f"{found['name']} is {found['state']}{matched}{ended}"
+    broken = "" if found.get("broken") is None else f": {found['broken']['reason']}"
+    return f"{found['name']} is {found['state']}{matched}{ended}{broken}"
 
 
 def _next(found: Mapping[str, Any]) -> str:

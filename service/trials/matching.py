@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import orjson
 
 from nfa import (
+    CasePattern,
+    CaseQuery,
     Correction,
     Deviation,
     Ending,
@@ -335,6 +337,36 @@ def match_events(
     return run.report(rules)
 
 
+def match_stepwise(
+    patterns: Sequence[Pattern], events: Sequence[Event], constraint_set: ConstraintSet, options: MatchOptions
+) -> Iterator[tuple[Event | None, dict[str, CasePattern], frozenset[str]]]:
+    """Run at most 20 patterns over one trace, event by event.
+
+    Args:
+        patterns: With distinct names and their texts.
+        events: In the order in which they are matched; ``options.lateness_us`` is ignored.
+        constraint_set: What the trace keeps to.
+        options: See ``MatchOptions``.
+
+    Yields:
+        After each event, and None once time has come as far as the options say: the event, the patterns that have
+        partial matches, and the names of those that have matched there.
+    """
+    rules = Rules(_used(constraint_set, patterns, options), options.ties)
+    matcher = _matcher(rules, options)
+    run = _Run(matcher, replace(options, lateness_us=None, sections=("matches",)))
+    for place, event in enumerate([*events, None]):
+        if place == min(options.first, len(events)):
+            run.add(patterns)
+        if event is None:
+            run.close()
+        else:
+            run.take(EventBatch.from_events([event]))
+        matched = run.matched()
+        cases = matcher.open_cases(CaseQuery()).cases if place >= options.first else ()
+        yield event, {one.name: one for case in cases for one in case.patterns if one.partial_matches}, matched
+
+
 def merged(report: MatchReport, other: MatchReport) -> MatchReport:
     """A report with what other patterns find in the same events by another key."""
     return replace(
@@ -411,6 +443,11 @@ class _Run:
             self._note(self._place.finish(_UNLOGGED))
         elif self._options.now_us is not None:
             self._note(self._place.tick(_UNLOGGED, self._options.now_us))
+
+    def matched(self) -> frozenset[str]:
+        """The patterns that have matched since the last call; what they found is given up."""
+        outputs, self._found.outputs = self._found.outputs, []
+        return frozenset(match.pattern for output in outputs for match in output.matches())
 
     def report(self, rules: Rules | None) -> MatchReport:
         """Everything found, sorted and explained."""

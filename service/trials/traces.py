@@ -18,6 +18,7 @@ from service.registering.routing import route_of
 from service.runtime import Stores
 from service.settings import Limits
 from service.stores import LogTail, RegisteredConstraints, RegisteredPattern
+from service.trials.broken import BrokenMatch, broken_matches
 from service.trials.matching import SECTIONS, DeviatingTrace, EndedPair, MatchOptions, MatchReport, match_events
 from streams import (
     ConstraintsOn,
@@ -59,6 +60,7 @@ class PatternInTrace:
         matched: How many matches there are.
         partial_matches: How many (pattern, instance) pairs are bound in partial matches.
         ended: Why it can no longer match.
+        broken: How its last partial match ended without a match, where it holds none.
     """
 
     name: str
@@ -68,6 +70,7 @@ class PatternInTrace:
     matched: int = 0
     partial_matches: int = 0
     ended: EndedPair | None = None
+    broken: BrokenMatch | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,7 +323,7 @@ class _Look:
         has_waiting = plain.stats.events < len(self._seen.events)  # for older ones, as the stream's lateness says
         is_open = report.is_open and (has_waiting or bool(plain.stats.open_traces))
         report = replace(report, is_open=is_open, deviation=deviation)
-        found = tuple(self._pattern(pattern, report) for pattern in patterns)
+        found = self._with_broken([self._pattern(pattern, report) for pattern in patterns], patterns)
         following: tuple[NextType, ...] = ()
         if is_open and deviation is None:
             running = [pattern for pattern in found if pattern.state in ("alive", "waiting")]
@@ -348,6 +351,23 @@ class _Look:
             partial_matches=found.stats.held,
             ended=ended,
         )
+
+    def _with_broken(
+        self, found: Sequence[PatternInTrace], records: Sequence[RegisteredPattern]
+    ) -> tuple[PatternInTrace, ...]:
+        """Patterns with how their last partial match ended, where they hold none; the events are matched one by one."""
+        groups: dict[tuple[int, bool], list[Pattern]] = {}
+        for one, record in zip(found, records, strict=True):
+            pattern = parse_pattern(record.text)
+            if one.state in ("waiting", "closed") or (one.state == "alive" and pattern.within_us is not None):
+                first = self._seen.starts.get((one.name, one.version), 0)
+                groups.setdefault((first, record.is_guarded), []).append(pattern)
+        broken: dict[str, BrokenMatch] = {}
+        for (first, is_guarded), patterns in groups.items():
+            rules = self._constraint_set if is_guarded else self._ends
+            options = replace(self._options, prune=None if is_guarded else Prune.OFF, first=first)
+            broken |= broken_matches(patterns, self._seen.events, rules, options)
+        return tuple(_ended_by(one, broken.get(one.name)) for one in found)
 
     def _following(self, patterns: Sequence[Pattern]) -> tuple[NextType, ...]:
         """What an event of each type that is known would mean: one copy of the transaction for each goes on with it."""
@@ -386,6 +406,14 @@ class _Look:
         prune = Prune.OFF if constraint_set is self._ends else None
         chosen = replace(options or self._options, prune=prune, first=first)
         return match_events(patterns, events, constraint_set, chosen)
+
+
+def _ended_by(found: PatternInTrace, broken: BrokenMatch | None) -> PatternInTrace:
+    """A pattern with how its last partial match ended; one that WITHIN has ended may still be in memory."""
+    if broken is None:
+        return found
+    state: TraceState = "waiting" if found.state == "alive" else found.state
+    return replace(found, state=state, partial_matches=0, broken=broken)
 
 
 def _state(found: MatchReport, ended: EndedPair | None, report: TraceReport) -> TraceState:

@@ -139,3 +139,35 @@ def test_a_transaction_that_is_too_long_is_refused(orders, send, check_problem, 
     monkeypatch.setattr("service.trials.traces._MOST_EVENTS", 2)
     send("AAA")
     check_problem(orders.get("/v1/traces/orders/k"), 413, "trace-too-long")
+
+
+@pytest.mark.parametrize(
+    ("text", "types", "event", "reason"),
+    [
+        ("SEQ(A a, NOT H h, B b)", "AH", "e2", "H e2 ended its partial match a=e1"),
+        ("SEQ(A a, NOT H h, B b)", "AXHX", "e3", "H e3 ended its partial match a=e1"),
+        ("SEQ(A a, B b) WITHIN 2 s", "AXXXX", None, "WITHIN ended the partial match a=e1 at 1970-01-01T00:00:03Z"),
+        ("SEQ(A a, B b)", "AXZ", "e3", "Z e3 ended the transaction and its partial match a=e1"),
+    ],
+)
+def test_a_partial_match_that_ended_without_a_match_is_named(orders, send, patterns, text, types, event, reason):
+    patterns(p=text)
+    send(types)
+    (found,) = look(orders)["patterns"]
+    assert (found["broken"]["event"], found["broken"]["reason"], found["matched"]) == (event, reason, 0)
+    assert (found["broken"]["bound"], found["partial_matches"], found["state"] == "alive") == ({"a": ["e1"]}, 0, False)
+
+
+@pytest.mark.parametrize("types", ["XX", "AHA", "AHAB", "AB"])
+def test_a_pattern_that_holds_or_has_matched_since_has_no_broken_match(orders, send, patterns, types):
+    patterns(p="SEQ(A a, NOT H h, B b) SELECT NEXT")
+    send(types)
+    assert look(orders)["patterns"][0]["broken"] is None
+
+
+def test_long_transactions_are_not_examined_event_by_event(orders, send, patterns):
+    patterns(p="SEQ(A a, NOT H h, B b)")
+    send("AH")
+    for _ in range(6):
+        send("X" * 50)
+    assert look(orders)["patterns"][0]["broken"] is None
