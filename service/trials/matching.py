@@ -354,7 +354,7 @@ def match_stepwise(
     """
     rules = Rules(_used(constraint_set, patterns, options), options.ties)
     matcher = _matcher(rules, options)
-    run = _Run(matcher, replace(options, lateness_us=None, sections=("matches",)))
+    run = _Run(matcher, replace(options, lateness_us=None, sections=frozenset[Section](("matches",))))
     for place, event in enumerate([*events, None]):
         if place == min(options.first, len(events)):
             run.add(patterns)

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from collections import Counter
 from random import Random
 from typing import Any
 
@@ -432,7 +433,10 @@ def test_a_backtest_of_a_project_finds_what_a_run_finds(tmp_path, call):
     done = subprocess.run([*command, *asked, *options], capture_output=True, cwd=ROOT, timeout=300, check=False)
     assert done.returncode == 0, done.stderr.decode()  # a process of its own: it ends the session of Spark
     found = orjson.loads(done.stdout)
-    assert (ran.pop("stats"), found.pop("stats")) == ({"events": 600}, {"events": 600, "rounds": 3})
+    letters = Counter(one["stream"] for one in ran["dead_letters"])
+    counted = {name: {"not-derivable": number} for name, number in letters.items()}
+    assert ran.pop("stats") == {"events": 600, "dead_letters": counted}
+    assert found.pop("stats") == {"events": 600, "rounds": 3}
     assert min(map(len, (ran["alerts"], ran["ended"], ran["dead_letters"], *ran["streams"].values()))) > 0
     assert _in_order(found) == _in_order(ran)
     lines = [line for file in (tmp_path / "rows").glob("alert-*") for line in file.read_bytes().splitlines()]
