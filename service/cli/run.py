@@ -28,6 +28,7 @@ from service.projects import (
     read_promises,
 )
 from service.projects.errors import JoinSuspended, ProjectRefused
+from service.projects.running import ProjectRun
 from streams import Punctuation, did_you_mean
 from streams.compiling import JSON_LINES, compile_kernels
 
@@ -79,13 +80,7 @@ def run(
         found = ran.results(is_open=is_open)
     numbers = {name: len(some) for name, some in found.items()}
     stats: dict[str, Any] = {"events": sum(map(len, batches.values()))}
-    if ran.measured:
-        stats["lateness"] = {name: asdict(one) for name, one in ran.measured.items()}
-    if ran.waiting:
-        stats["waiting"] = {
-            name: {alias: asdict(one) for alias, one in inputs.items()} for name, inputs in ran.waiting.items()
-        }
-    stats |= {name: some for name, some in (("late_events", ran.late), ("dead_letters", ran.dead_letters)) if some}
+    stats |= _measured(ran)
     unkeyed = ran.unkeyed
     notices = {name: [*project.notices.get(name, ()), *unkeyed.get(name, ())] for name in project.derived()}
     if any(notices.values()):
@@ -94,6 +89,19 @@ def run(
     tell_notices({name: [sentence] for name, sentence in ran.losses.items()})
     if found[SUSPENSIONS]:
         raise JoinSuspended("\n".join(one["reason"] for one in found[SUSPENSIONS]))
+
+
+def _measured(ran: ProjectRun) -> dict[str, Any]:
+    """What was measured of streams and joins, and the events that were late or became dead letters."""
+    stats: dict[str, Any] = {}
+    if ran.measured:
+        stats["lateness"] = {name: asdict(one) for name, one in ran.measured.items()}
+    if ran.waiting:
+        stats["waiting"] = {
+            name: {alias: asdict(one) for alias, one in inputs.items()} for name, inputs in ran.waiting.items()
+        }
+    stats |= {name: some for name, some in (("late_events", ran.late), ("dead_letters", ran.dead_letters)) if some}
+    return stats
 
 
 def print_results(
