@@ -11,7 +11,7 @@ from joins.combinations import FIGURE, Condition
 from joins.document import JoinBody, JoinInput, read_join
 from joins.errors import JoinError, JoinRefused, JoinStateError
 from joins.exercises import JOIN_EXERCISE
-from joins.explaining import explain
+from joins.explaining import explain, warnings
 from joins.figures import figures, without_keys
 from joins.items import Cause, Item, ItemColumns, JoinedColumns, Why
 from joins.merging import (
@@ -82,5 +82,6 @@ __all__ = [
     "value_at",
     "waiting_inputs",
     "waiting_sentences",
+    "warnings",
     "without_keys",
 ]

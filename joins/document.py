@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from joins.errors import JoinRefused
+from joins.limiting import ResultLimits
 from joins.returns import Column, read_columns
-from joins.windowed import MOST_INPUTS
+from joins.windowed import MOST_INPUTS, MOST_RESULTS
 from joins.windows import Window
 
 Emit: TypeAlias = Literal["each", "on_close"]
@@ -32,7 +33,19 @@ _UNITS_US = {
 }
 _MOST_DURATION_US = 2**62  # as in patterns: a time plus a duration is an int64
 _PAIR = 2
-_MEMBERS = ("inputs", "window", "emit", "outer", "return", "type", "late", "memory", "wait", "where")
+_MEMBERS = (
+    "inputs",
+    "window",
+    "where",
+    "emit",
+    "outer",
+    "return",
+    "type",
+    "late",
+    "memory",
+    "wait",
+    "results",
+)
 _MEMBERS_OF_INPUT = ("stream", "as", "type", "key", "closed_by", "window", "retractions")
 
 
@@ -99,6 +112,7 @@ class JoinBody:
         memory_rows: At most this many events per shard are kept in memory, and the others on disk; None: all in memory.
         most_rows: Where nothing goes to disk: more events per shard than this are not to be kept; None: any number.
         where: A condition between the inputs, as text: a combination exists only where it holds.
+        results: How many results it may lead to.
     """
 
     inputs: tuple[JoinInput, ...]
@@ -110,6 +124,15 @@ class JoinBody:
     memory_rows: int | None = None
     most_rows: int | None = None
     where: str | None = None
+    results: ResultLimits = field(default_factory=ResultLimits)
+
+    @property
+    def multiplying(self) -> tuple[str, ...]:
+        """Aliases of inputs that may have any number of events of one key, where two or more are such."""
+        found = [
+            one.alias for one in self.inputs if "unique" not in one.closings and one.window.kind != "events-of-key"
+        ]
+        return tuple(found) if len(found) > 1 else ()
 
     @property
     def waits(self) -> bool:
@@ -149,8 +172,7 @@ def read_join(document: Mapping[str, Any]) -> JoinBody:
     usual = _window(document.get("window", "none"), "window")
     waits = _choice(document, "wait", get_args(Wait)) == "auto"
     inputs = tuple(replace(_input(one, number, usual), waits=waits) for number, one in enumerate(found))
-    aliases = [one.alias for one in inputs]
-    if len(set(aliases)) != len(aliases):
+    if len(set(aliases := [one.alias for one in inputs])) != len(inputs):
         raise JoinRefused(f"two inputs are called alike: {', '.join(aliases)}; give each an 'as'", field="inputs")
     outer = _outer(document.get("outer", []), aliases)
     if outer and len(inputs) > _PAIR:
@@ -162,11 +184,12 @@ def read_join(document: Mapping[str, Any]) -> JoinBody:
         emit=emit,
         outer=outer,
         columns=read_columns(document.get("return"), aliases, is_on_close=emit == "on_close"),
-        event_type=None if document.get("type") is None else _text(document, "type"),
+        event_type=_optional(document, "type"),
         late=cast("Late", _choice(document, "late", get_args(Late))),
         memory_rows=rows if spills else None,
         most_rows=None if spills else rows,
-        where=_text(document, "where") if document.get("where") is not None else None,
+        where=_optional(document, "where"),
+        results=_limits(document.get("results", {})),
     )
     if body.where is not None and body.optional:
         raise JoinRefused(
@@ -267,24 +290,21 @@ def _window(value: object, place: str) -> Window:
         return Window()
     if (size := _duration_us(value)) is not None:
         return Window("time", size)
-    if isinstance(value, Mapping) and list(value) == ["last"]:
-        last = value["last"]
-        if isinstance(last, int) and not isinstance(last, bool) and last > 0:
-            return Window("events-of-key", last)
+    if isinstance(value, Mapping) and list(value) == ["last"] and _is_number(value["last"]):
+        return Window("events-of-key", value["last"])
     raise JoinRefused(
         f"{place!r} of a join is {value!r}; write a duration such as '24 h' or '15 min' of at most 2^62 us, "
-        "{last: 100} for the newest events of each key, or none",
+        f"{{last: 100}} for the newest events of each key (at most {MOST_RESULTS:,}), or none",
         field=place,
     )
 
 
 def _memory(value: object, *, waits: bool) -> tuple[int, bool]:
     """How many events are kept in memory, and whether the others go to disk."""
-    rows = value.get("rows") if isinstance(value, Mapping) else None
-    if not isinstance(value, Mapping) or isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
+    if not isinstance(value, Mapping) or not _is_number(value.get("rows")):
         raise JoinRefused(
             f"'memory' of a join is {value!r}; write {{rows: 2000000, spill: true}}: at most this many events of each "
-            "shard are in memory, the others on disk",
+            f"shard (1 to {MOST_RESULTS:,}) are in memory, the others on disk",
             field="memory",
         )
     _require_known(value, ("rows", "spill"), "'memory' of a join")
@@ -297,7 +317,31 @@ def _memory(value: object, *, waits: bool) -> tuple[int, bool]:
         )
     if not isinstance(spills, bool):
         raise JoinRefused(f"'spill' of the memory of a join is true or false, got {spills!r}", field="memory")
-    return rows, spills
+    return value["rows"], spills
+
+
+def _optional(document: Mapping[str, Any], name: str) -> str | None:
+    return None if document.get(name) is None else _text(document, name)
+
+
+def _is_number(value: object) -> bool:
+    """Whether a member is a whole number that is not out of proportion."""
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_RESULTS
+
+
+def _limits(value: object) -> ResultLimits:
+    """How many results the join may lead to."""
+    usual = asdict(ResultLimits())
+    if not isinstance(value, Mapping):
+        raise JoinRefused(f"'results' of a join is {value!r}; write limits such as {usual}", field="results")
+    _require_known(value, tuple(usual), "'results' of a join")
+    for name, number in value.items():
+        if not _is_number(number):
+            raise JoinRefused(
+                f"{name!r} of the results of a join is {number!r}; write a whole number of 1 to {MOST_RESULTS:,}",
+                field=f"results.{name}",
+            )
+    return ResultLimits(**value)
 
 
 def _outer(value: object, aliases: Sequence[str]) -> tuple[str, ...]:

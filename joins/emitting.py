@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from joins.document import JoinBody
@@ -35,6 +36,7 @@ from streams import (
 )
 
 _ID_LENGTH = 32
+_LITTLE = 512  # bytes of the values of one event
 _WINDOW, _FINISHED, _END = "window", "finished", "end_of_input"  # what decides that an event is absent
 _TAKEN_BACK, _NO_KEY = "retracted", "no_key"  # so do these
 
@@ -75,6 +77,18 @@ class MemberEvents:
             return [format_time(time_us) for time_us in self._held.times_us(self.rows).tolist()]
         found = self._found(column)
         return [found[place] for place in self._places.tolist()]
+
+    def sizes(self, columns: Sequence[Column]) -> NDArray[np.int64]:
+        """Bytes of what some columns say of each, where that may be much; 0 where it is little."""
+        ids, data = (binary_sizes(one(self._distinct)) for one in (self._held.ids, self._held.data))
+        found = np.full(len(self._distinct), 64 * len(columns), np.int64)
+        found += ids * sum(column.function == "id" for column in columns)
+        values = [column for column in columns if column.function in ("value", "type")]
+        if int((found + len(values) * data).max()) <= _LITTLE:
+            return np.zeros(len(self.rows), np.int64)
+        for column in values:
+            found += binary_sizes(json_texts(self._found(column)))
+        return found[self._places]
 
     @cached_property
     def _told(self) -> list[dict[str, Any]]:
@@ -124,6 +138,16 @@ class DerivedEvents:
         rows = [np.flatnonzero(present == bits) for bits in np.unique(present)]
         parts = [self._combined(held, found, some, is_over=is_over) for some in rows]
         return EventBatch.joined(parts).take(np.argsort(np.concatenate(rows)))
+
+    def sizes(self, held: HeldEvents, found: JoinedColumns, *, is_each: bool) -> NDArray[np.int64]:
+        """Bytes of what the event of each combination says, where that may be much and each has one."""
+        sizes = np.zeros(len(found.members), np.int64)
+        for number, alias in enumerate(self._aliases if is_each else ()):
+            columns = [column for column in self._columns if column.alias == alias]
+            rows = np.flatnonzero(found.members[:, number] >= 0)
+            if columns and len(rows):
+                sizes[rows] += MemberEvents(held, held.rows_of(found.members[rows, number])).sizes(columns)
+        return sizes
 
     def of_keys(
         self, keys: tuple[pa.Array, NDArray[np.uint64]], times_us: NDArray[np.int64], values: Any, behind: str = ""
@@ -218,6 +242,11 @@ def _digest(what: Sequence[Any]) -> str:
     """An id that depends on plain JSON only."""
     found: str = text_digests(texts_of([orjson.dumps(what).decode()]), _ID_LENGTH).to_pylist()[0]
     return found
+
+
+def binary_sizes(pieces: pa.Array) -> NDArray[np.int64]:
+    """Bytes of each text or piece of bytes."""
+    return cast("NDArray[np.int64]", pc.binary_length(pieces).to_numpy(zero_copy_only=False).astype(np.int64))
 
 
 def json_texts(values: Sequence[Any]) -> pa.Array:

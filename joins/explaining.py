@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from joins.document import JoinBody, JoinInput
 from joins.windows import Window
 
+_PAIR = 2
 _UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1_000), ("us", 1))
 _CLOSINGS = {
     "unique": "with its first event",
@@ -24,7 +25,23 @@ def explain(body: JoinBody) -> list[str]:
         *_memory(body),
         *(_kept(body, number) for number in range(len(body.inputs))),
         *_emitted(body),
+        *_limits(body),
+        *warnings(body),
     ]
+
+
+def warnings(body: JoinBody) -> list[str]:
+    """What lets a join lead to more results than it may: nothing bounds the product of its inputs."""
+    if (body.emit == "on_close" and body.where is None) or not (inputs := body.multiplying):
+        return []
+    power = "²" if len(inputs) == _PAIR else f" to the power of {len(inputs)}"
+    made = "results" if body.where is None else "combinations to ask 'where' about"
+    text = (
+        f"Nothing bounds how many events of one key {_listed(inputs)} have at a time, so n events of each make up to "
+        f"n{power} {made}. A key that many events share, such as 'unknown', suspends the join by its limits "
+        "('results'). closed_by: unique, {last: N} or a shorter window bounds them."
+    )
+    return [text]
 
 
 def _algorithm(body: JoinBody) -> str:
@@ -95,6 +112,20 @@ def _emitted(body: JoinBody) -> Iterator[str]:
         return
     for alias in body.outer:
         yield f"An event without {alias} is emitted once no {alias} can join it any more."
+
+
+def _limits(body: JoinBody) -> Iterator[str]:
+    """How many results it may lead to."""
+    if body.where is not None:
+        yield f"Ten combinations that 'where' {'decides' if body.emit == 'on_close' else 'drops'} count as one result."
+    elif body.emit == "on_close":
+        yield "Totals need no combinations: memory grows with the number of events (not where they may be retracted)."
+    if body.emit == "on_close" and body.where is None:
+        return
+    yield (
+        f"One event of a key leads to at most {body.results.per_event:,} results at once. With {body.results.ahead:,} "
+        f"more than {body.results.average:,} for each event, in one shard, the join is suspended."
+    )
 
 
 def _window(window: Window) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TypeAlias
 
@@ -73,6 +73,34 @@ class ItemColumns:
             times_us=np.array(times, np.int64),
         )
 
+    @classmethod
+    def closing(cls, keys: NDArray[np.uint64], inputs: Sequence[int], now_us: int, kind: Item) -> ItemColumns:
+        """Columns of items of a kind: of each key one for each of some inputs."""
+        return cls(
+            kinds=np.full(len(keys) * len(inputs), kind, np.uint8),
+            inputs=np.tile(np.array(inputs, np.uint8), len(keys)),
+            keys=np.repeat(keys, len(inputs)),
+            times_us=np.full(len(keys) * len(inputs), now_us),
+        )
+
+    @classmethod
+    def in_order(cls, parts: Sequence[Part], times_us: NDArray[np.int64]) -> tuple[ItemColumns, NDArray[np.intp]]:
+        """Items by the rows that they are of, and of each its row; those of one row in the order of the parts.
+
+        Args:
+            parts: The items.
+            times_us: Of each row its time.
+        """
+        places = np.concatenate([part[0] for part in parts])
+        order = np.argsort(places, kind="stable")
+        places = places[order]
+        kinds = np.concatenate([np.full(len(part[0]), part[1], np.uint8) for part in parts])[order]
+        keys, numbers = (np.concatenate([part[place] for part in parts])[order] for place in (2, 3))
+        items = cls(
+            kinds=kinds, inputs=numbers.astype(np.uint8), keys=keys.astype(np.uint64), times_us=times_us[places]
+        )
+        return items, places
+
     def __len__(self) -> int:
         return len(self.times_us)
 
@@ -111,6 +139,7 @@ class JoinedColumns:
         closing_items: int32.
         closing_places: int64: the number of results before each, as both come in one order.
         violations: int32: items that are events of keys that their own input had closed. They joined nothing.
+        cuts: int64: of each event that led to more results than one may, the number of the last one that is there.
     """
 
     members: NDArray[np.int64]
@@ -123,6 +152,27 @@ class JoinedColumns:
     closing_items: NDArray[np.int32]
     closing_places: NDArray[np.int64]
     violations: NDArray[np.int32]
+    cuts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def up_to(self, result: int) -> JoinedColumns:
+        """What there is up to a result, that one included; of other kinds what came before it."""
+        item = int(self.result_items[result])
+        before = self.until(item - 1)
+        closings = int(np.searchsorted(self.closing_places, result, side="right"))
+        return replace(
+            self.until(item),
+            members=self.members[: result + 1],
+            result_times_us=self.result_times_us[: result + 1],
+            result_items=self.result_items[: result + 1],
+            result_whys=self.result_whys[: result + 1],
+            closing_keys=self.closing_keys[:closings],
+            closing_causes=self.closing_causes[:closings],
+            closing_times_us=self.closing_times_us[:closings],
+            closing_items=self.closing_items[:closings],
+            closing_places=self.closing_places[:closings],
+            violations=before.violations,
+            cuts=self.cuts[self.cuts < result],
+        )
 
     def until(self, item: int) -> JoinedColumns:
         """What items up to one led to, that one included."""
@@ -140,6 +190,27 @@ class JoinedColumns:
             closing_items=self.closing_items[:closings],
             closing_places=self.closing_places[:closings],
             violations=self.violations[:violations],
+            cuts=self.cuts[self.cuts < results],
+        )
+
+    def only(self, is_kept: NDArray[np.bool_]) -> JoinedColumns:
+        """What was found, without some results; those behind which others were cut are kept.
+
+        Args:
+            is_kept: Of each result, and perhaps of more behind them.
+        """
+        is_kept = is_kept[: len(self.members)]
+        if is_kept.all():
+            return self
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(is_kept)])
+        return replace(
+            self,
+            members=self.members[is_kept],
+            result_times_us=self.result_times_us[is_kept],
+            result_items=self.result_items[is_kept],
+            result_whys=self.result_whys[is_kept],
+            closing_places=before[self.closing_places],
+            cuts=before[self.cuts],
         )
 
 
@@ -159,6 +230,12 @@ def are_late(items: ItemColumns) -> NDArray[np.bool_]:
     return found
 
 
+def with_late(found: JoinedColumns, items: ItemColumns) -> JoinedColumns:
+    """What was found, and among the events of finished keys those that contradict a range."""
+    late = np.flatnonzero(are_late(items)).astype(np.int32)
+    return replace(found, violations=np.sort(np.concatenate([found.violations, late]))) if len(late) else found
+
+
 def are_unkeyed(items: ItemColumns) -> NDArray[np.bool_]:
     """Which items are events without a usable key."""
     found: NDArray[np.bool_] = (items.kinds == Item.PLACE) & (items.keys != 0)
@@ -176,3 +253,30 @@ def reminders(is_said: NDArray[np.bool_], hashes: NDArray[np.uint64]) -> list[Pa
     return [
         (some, Item.REMINDER, hashes[some], np.full(len(some), number, np.uint8)) for number, some in enumerate(rows)
     ]
+
+
+def keys_before(
+    clustered: Sequence[int],
+    newest_keys: dict[int, int],
+    inputs: NDArray[np.uint8],
+    keys: NDArray[np.uint64],
+    is_event: NDArray[np.bool_],
+) -> NDArray[np.uint64]:
+    """The key that each row finishes, as its event has another one; 0 where it finishes none.
+
+    Args:
+        clustered: Numbers of inputs whose events of a key come together.
+        newest_keys: By number of such an input its newest key; updated.
+        inputs: Of each row the number of its input.
+        keys: Of each row its hashed key.
+        is_event: Which rows are events.
+    """
+    before = np.zeros(len(keys), np.uint64)
+    for number in clustered:
+        rows = np.flatnonzero((inputs == number) & is_event)
+        if not len(rows):
+            continue
+        last = np.concatenate([np.array([newest_keys.get(number, 0)], np.uint64), keys[rows[:-1]]])
+        before[rows] = np.where(last != keys[rows], last, 0)
+        newest_keys[number] = int(keys[rows[-1]])
+    return before

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from joins.items import JoinedColumns
+from joins.document import JoinBody
+from joins.held_events import HeldEvents
+from joins.items import ItemColumns, JoinedColumns, are_events
+from joins.merging import original_of
 from streams import Event, EventBatch
 
 
@@ -36,6 +39,8 @@ class JoinOutput:
         is_suspended: Whether the join stops with the first of them (``late: fail``), and holds nothing any more.
         late_retractions: Retractions of events of which nothing is known, or not any more.
         lost: Why rows that were on disk are gone, so that the join has stopped here; None: it has not.
+        cut: The newest event of each combination behind which results are missing, as one event led to too many.
+        excess: Where the join stops as its events led to too many results: the newest event of the last one.
     """
 
     events: EventBatch
@@ -44,6 +49,8 @@ class JoinOutput:
     is_suspended: bool = False
     late_retractions: tuple[Broken, ...] = ()
     lost: str | None = None
+    cut: tuple[Broken, ...] = ()
+    excess: tuple[Broken, ...] = ()
 
 
 def with_ends(events: EventBatch, places: NDArray[np.int64], found: JoinedColumns, *, is_each: bool) -> EventBatch:
@@ -75,4 +82,84 @@ def joined_outputs(outputs: Sequence[JoinOutput]) -> JoinOutput:
         is_suspended=any(one.is_suspended for one in outputs),
         late_retractions=tuple(late for one in outputs for late in one.late_retractions),
         lost=next((one.lost for one in outputs if one.lost is not None), None),
+        cut=tuple(cut for one in outputs for cut in one.cut),
+        excess=tuple(excess for one in outputs for excess in one.excess),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """What a join found until it stops, where it does.
+
+    Attributes:
+        found: What is reported.
+        is_there: Whether it stops.
+        broken: Events that contradict a finished key.
+        cut: The newest event of each combination behind which results are missing, as one event led to too many.
+        excess: Where the join stops as its events led to too many results: the newest event of the last; else empty.
+    """
+
+    found: JoinedColumns
+    is_there: bool
+    broken: tuple[Broken, ...]
+    cut: tuple[Broken, ...]
+    excess: tuple[Broken, ...]
+
+    def output(self, events: EventBatch, places: NDArray[np.int64], *, is_each: bool) -> JoinOutput:
+        """What was made of what was found (``with_ends``), and what is reported beside it."""
+        return JoinOutput(
+            events=events,
+            passed_on=with_ends(events, places, self.found, is_each=is_each),
+            broken=self.broken,
+            is_suspended=self.is_there,
+            cut=self.cut,
+            excess=self.excess,
+        )
+
+
+def stopped(
+    found: JoinedColumns,
+    items: ItemColumns,
+    first: int,
+    of: tuple[JoinBody, HeldEvents],
+    over: int | None,
+) -> Stop:
+    """What a join found, up to the event or the result with which it stops.
+
+    Args:
+        found: What the items led to.
+        items: In their order.
+        first: Number of the first event among them.
+        of: The join, and the events that it holds.
+        over: The result with which the join has led to too many; None: it has not.
+    """
+    body, held = of
+    late = int(found.violations[0]) if body.late == "fail" and len(found.violations) else None
+    if over is not None and late is not None and found.result_items[over] > late:
+        over = None
+    if over is not None:
+        found = found.up_to(over)
+    elif late is not None:
+        found = found.until(late)
+    sequences, aliases = first + np.cumsum(are_events(items)) - 1, [one.alias for one in body.inputs]
+    return Stop(
+        found=found,
+        is_there=over is not None or late is not None,
+        broken=_named(held, aliases, sequences[found.violations], items.inputs[found.violations]),
+        cut=_newest(held, aliases, found.members[found.cuts]),
+        excess=_newest(held, aliases, found.members[over:] if over is not None else found.members[:0]),
+    )
+
+
+def _newest(held: HeldEvents, aliases: Sequence[str], members: NDArray[np.int64]) -> tuple[Broken, ...]:
+    """The newest events of some combinations."""
+    return _named(held, aliases, members.max(axis=1, initial=-1), members.argmax(axis=1))
+
+
+def _named(
+    held: HeldEvents, aliases: Sequence[str], sequences: NDArray[np.int64], numbers: NDArray[np.integer]
+) -> tuple[Broken, ...]:
+    """Some events that are held, as they were in their streams; ``numbers``: their inputs."""
+    events = held.batch(held.rows_of(sequences)).to_events() if len(sequences) else []
+    told = zip(events, numbers.tolist(), strict=True)
+    return tuple(Broken(event=original_of(event), alias=aliases[number]) for event, number in told)

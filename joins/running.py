@@ -5,7 +5,7 @@ The merged events come in one order: by time, then by input, then as they came.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -21,15 +21,16 @@ from joins.errors import JoinStateError
 from joins.figures import numbers_of
 from joins.finished_ranges import FinishedRanges
 from joins.held_events import HeldEvents
-from joins.items import Item, ItemColumns, JoinedColumns, are_events, are_late, reminders
+from joins.items import Item, ItemColumns, JoinedColumns, are_events, are_late, keys_before, reminders, with_late
+from joins.limiting import ResultAccount
 from joins.merging import AGAIN, CLOSED, MARKS, RANGE, RETRACTED, REVOCABLE, UNKEYED, finishes_key, original_of
 from joins.outer import decided_by_the_end
-from joins.outputs import Broken, JoinOutput, joined_outputs, with_ends
+from joins.outputs import Broken, JoinOutput, Stop, joined_outputs, stopped
 from joins.paging import Pager
 from joins.retracting import KnownBeside, Retractions
 from joins.totalling import KeyTotals
 from joins.waiting import Arrivals
-from joins.windowed import WindowJoin
+from joins.windowed import MOST_RESULTS, WindowJoin
 from streams import EventBatch, KeyRange, SpilledFiles, texts_of
 
 _FORMAT = 1
@@ -60,6 +61,7 @@ class JoinRun:
         self.body, self.name, self.version = body, name, version
         self.spilled, self.conditions = files or SpilledFiles(), conditions
         self._where = Conditional.of(body, conditions)
+        self._account = ResultAccount(body.results)
         self._join = WindowJoin(
             [one.window for one in body.inputs],
             outer=body.reporting,
@@ -70,7 +72,8 @@ class JoinRun:
         self._derived = DerivedEvents(body, name, version)
         self._totals = KeyTotals(body)
         self._retractions: Retractions | None = None  # from the first event on that may be retracted
-        self._observer = _observer_of(body)
+        self._limit()
+        self._observer = StateObserver.of(body)
         self.is_suspended = False
         self._pager = self._pager_of(body)
         self._lost: str | None = None
@@ -132,6 +135,7 @@ class JoinRun:
         counts["violations"] += self._broken
         counts |= self._unkeyed.measures()
         counts |= {} if self._where is None else self._where.counted(counts)
+        counts |= self._account.measures()
         if self.body.waits:
             counts |= self._arrivals.measures(self.body, self._join.stored_by_input)
         if self._pager is not None:
@@ -151,6 +155,7 @@ class JoinRun:
         if self._retractions is None and any(REVOCABLE in name for name in batch.type_names) and not self.has_stopped:
             self._retractions = Retractions(self.body, self._join, self._derived, self._totals)
             self._retractions.begin(self._held)
+            self._limit()
         is_special = np.array([name.endswith((RANGE, AGAIN, RETRACTED)) for name in batch.type_names], np.bool_)
         if not is_special.any():
             return self._process(batch)
@@ -264,17 +269,50 @@ class JoinRun:
             self._bring_back(self._pager, np.concatenate([batch.key_hashes, before]), until_us)
         items, rows = self._items(batch)
         self._observer.observe(items)
-        is_event, items = are_events(items), items.with_time(until_us)
-        first, came_us = self._join.next_sequence, self._join.now_us
-        taken = rows[is_event]
-        self._held.add(first + np.arange(len(taken)), batch if len(taken) == len(batch) else batch.take(taken))
-        found = self._join.push(items)
-        found = self._unkeyed.reported(found, items, first, came_us)
-        if self._retractions is not None:
-            by_range = np.flatnonzero(are_late(items))
-            broken = (np.cumsum(is_event) - 1)[np.concatenate([found.violations, by_range])]
-            self._retractions.note_events(batch, taken, first, set(broken.tolist()), came_us)
-        return self._output(found, items, first)
+        taken, items = rows[are_events(items)], items.with_time(until_us)
+        begun = self._join.next_sequence
+        self._held.add(begun + np.arange(len(taken)), batch if len(taken) == len(batch) else batch.take(taken))
+
+        def note(found: JoinedColumns, part: ItemColumns, first: int, came_us: int | None) -> None:
+            if self._retractions is not None:
+                broken = with_late(found, part).violations
+                self._retractions.note_events((batch, taken[first - begun :]), part, first, broken, came_us)
+
+        return self._pushed(items, note)
+
+    def _pushed(
+        self,
+        items: ItemColumns,
+        note: Callable[[JoinedColumns, ItemColumns, int, int | None], None] = lambda *_: None,
+        closed: NDArray[np.uint64] | None = None,
+        *,
+        is_over: bool = False,
+    ) -> JoinOutput:
+        """Take items in, part by part, so that what is made of combinations at once is bounded.
+
+        ``note`` takes what a part led to, its items, the number of its first event, and how far time had come.
+        """
+        outputs: list[JoinOutput] = []
+        while True:
+            first, came_us = self._join.next_sequence, self._join.now_us
+            found, done = self._join.push_part(items)
+            if closed is not None:
+                found, closed = decided_by_the_end(found, closed), closed[done:]
+            part, items = items.slice(0, done), items.slice(done, len(items))
+            found = self._unkeyed.reported(found, part, first, came_us)
+            note(found, part, first, came_us)
+            outputs.append(self._output(found, part, first, is_over=is_over, is_last=not len(items)))
+            if not len(items) or outputs[-1].is_suspended:
+                return joined_outputs(outputs)
+
+    def _limit(self) -> None:
+        """Let the join report what is needed: of totals no more combinations than each event needs to be in one.
+
+        Where events may be retracted, all combinations of a key are known; a condition is asked about all of them.
+        """
+        is_total = self.body.emit == "on_close" and self._retractions is None
+        most, covers = self._account.limited(self.body.results, asks=self._where is not None, is_total=is_total)
+        self._join.limit(most, covers=covers)
 
     def advance_time(self, watermark_us: int) -> JoinOutput:
         """No event before a time comes any more."""
@@ -282,8 +320,7 @@ class JoinRun:
             return self._nothing()
         if self._pager is not None:
             self._bring_back(self._pager, np.zeros(0, np.uint64), watermark_us)
-        items = ItemColumns.of([(Item.TIME, 0, 0, watermark_us)])
-        return self._output(self._join.push(items), items, self._join.next_sequence)
+        return self._pushed(ItemColumns.of([(Item.TIME, 0, 0, watermark_us)]))
 
     def change(self, body: JoinBody, version: int) -> JoinOutput:
         """Go on as another version of the join, with what is held (``keeps_rows``).
@@ -297,13 +334,14 @@ class JoinRun:
         """
         self._settle()
         self.body, self.version = body, version
-        self._observer = _observer_of(body)
+        self._observer = StateObserver.of(body)
         self._pager = self._pager_of(body)
         self._derived = DerivedEvents(body, self.name, version)
         self._totals.change(body)
         self._where = Conditional.of(body, self.conditions, self._where)
         if self._retractions is not None:
             self._retractions.change(body, self._derived)
+        self._limit()
         self._newest_keys = {
             number: key for number, key in self._newest_keys.items() if "clustered" in body.inputs[number].closings
         }
@@ -327,9 +365,8 @@ class JoinRun:
         rest = np.array(sorted(keys, key=lambda key: (texts.get(key, ""), key)), np.uint64)
         cuts = [] if self._pager is None else self._pager.cuts(rest)
         inputs = range(len(self.body.inputs))
-        return joined_outputs(
-            [self._closed(part, inputs, now_us, Item.CLOSING, is_over=is_over) for part in np.split(rest, cuts)],
-        )
+        parts = np.split(rest, cuts)
+        return joined_outputs([self._closed(part, inputs, now_us, Item.CLOSING, is_over=is_over) for part in parts])
 
     def _closed(
         self, keys: NDArray[np.uint64], inputs: Sequence[int], now_us: int, kind: Item, *, is_over: bool = False
@@ -337,17 +374,9 @@ class JoinRun:
         """Some inputs finish some keys, one after the other."""
         if self._pager is not None:
             self._bring_back(self._pager, keys, now_us)
-        items = ItemColumns(
-            kinds=np.full(len(keys) * len(inputs), kind, np.uint8),
-            inputs=np.tile(np.array(inputs, np.uint8), len(keys)),
-            keys=np.repeat(keys, len(inputs)),
-            times_us=np.full(len(keys) * len(inputs), now_us),
-        )
+        items = ItemColumns.closing(keys, inputs, now_us, kind)
         closed = self._join.closed(keys) if is_over and self.body.optional else None
-        found = self._join.push(items)
-        if closed is not None:
-            found = decided_by_the_end(found, np.repeat(closed, len(inputs)))
-        return self._output(found, items, self._join.next_sequence, is_over=is_over)
+        return self._pushed(items, closed=None if closed is None else np.repeat(closed, len(inputs)), is_over=is_over)
 
     def _settle(self) -> None:
         """Have all rows in memory that may still join; what has left its window is there no more."""
@@ -357,9 +386,8 @@ class JoinRun:
             self._join.push(ItemColumns.of([(Item.TIME, 0, 0, now_us)]))
 
     def _pager_of(self, body: JoinBody) -> Pager | None:
-        return (
-            None if body.memory_rows is None else Pager(body.memory_rows, self.spilled, f"{self.name} {self.version}")
-        )
+        rows = body.memory_rows
+        return None if rows is None else Pager(rows, self.spilled, f"{self.name} {self.version}")
 
     def _nothing(self) -> JoinOutput:
         """Nothing; why nothing comes any more is said once."""
@@ -378,8 +406,7 @@ class JoinRun:
     def drop(self, is_dropped: NDArray[np.bool_], keys: NDArray[np.uint64]) -> None:
         """Forget some of the keys that ``keys`` gives, as if their events had never come."""
         gone = keys[is_dropped]
-        known = np.isin(gone, self._join.keys())
-        self._join.drop(gone[known])
+        self._join.drop(gone[np.isin(gone, self._join.keys())])
         if self._pager is not None:
             self._pager.disk.forget(gone)
         for key in gone.tolist():
@@ -403,6 +430,7 @@ class JoinRun:
             **({"suspended": True} if self.is_suspended else {}),
             **({} if self._where is None else {"left_out": self._where.left_out}),
             **({"unkeyed": self._unkeyed.counts} if self._unkeyed.counts else {}),
+            **self._account.to_json(),
         }
         held = self._held.dump(self._beside.needed())
         sections = {f"join/{name}": array for name, array in arrays.items()}
@@ -442,12 +470,14 @@ class JoinRun:
                 self._where.left_out = list(head["left_out"])
             self._unkeyed = UnkeyedEvents(self.body, head.get("unkeyed"))
             self._lost, self._has_said_so = head.get("lost", (None, False))
+            self._account = ResultAccount.from_json(self.body.results, head)
             if self._pager is not None:
                 self._pager.load(head["spilled"], sections["spilled"])
             self._totals.load(sections["totals"])
             if "ledger" in sections:
                 self._retractions = Retractions(self.body, self._join, self._derived, self._totals)
                 self._retractions.load(sections["ledger"])
+            self._limit()
             if "ranges" in head:
                 self._ranges = FinishedRanges.load(head["ranges"], _part(sections, "ranges/"))
                 self._broken, self._may_have_ranges = head["broken"], True
@@ -473,12 +503,13 @@ class JoinRun:
         covered = self._covered(batch)
         is_broken = covered[inputs, np.arange(len(batch))]
         is_last = closes[batch.type_codes] & ~is_broken
-        before = self._keys_before(inputs, batch.key_hashes, is_event)
+        clustered = [number for number, one in enumerate(self.body.inputs) if "clustered" in one.closings]
+        before = keys_before(clustered, self._newest_keys, inputs, batch.key_hashes, is_event)
         rows, hashes = np.arange(len(batch)), batch.key_hashes
         is_other = np.arange(len(covered))[:, None] == (inputs + 1) % len(covered)
         is_behind = is_other & is_event & (covered.sum(axis=0) == len(covered) - 1)  # or the key is forgotten before
         is_taken, is_broken, covered = is_event & ~is_broken, is_event & is_broken, covered & ~is_broken
-        parts = [
+        parts = [  # of one row: the key before, what ranges say, the event, its own end
             (rows[before != 0], Item.CLOSING, before[before != 0], inputs[before != 0]),
             *reminders(covered & ~is_behind, hashes),
             (rows[is_taken], Item.EVENT, hashes[is_taken], inputs[is_taken]),
@@ -487,15 +518,7 @@ class JoinRun:
             *reminders(covered & is_behind, hashes),
             (rows[is_last], Item.CLOSING, hashes[is_last], inputs[is_last]),
         ]
-        places = np.concatenate([part[0] for part in parts])
-        order = np.argsort(places, kind="stable")  # of one row: the key before, what ranges say, the event, its own end
-        places = places[order]
-        kinds = np.concatenate([np.full(len(part[0]), part[1], np.uint8) for part in parts])[order]
-        keys, numbers = (np.concatenate([part[place] for part in parts])[order] for place in (2, 3))
-        items = ItemColumns(
-            kinds=kinds, inputs=numbers.astype(np.uint8), keys=keys.astype(np.uint64), times_us=batch.time_us[places]
-        )
-        return items, places
+        return ItemColumns.in_order(parts, batch.time_us)
 
     def _covered(self, batch: EventBatch) -> NDArray[np.bool_]:
         """By input and row, whether the input has finished the key by a range; the join may not have known it then."""
@@ -505,43 +528,15 @@ class JoinRun:
         is_whole, keys = self._ranges.note(batch.columns.column("key"), batch.key_hashes)
         return np.array([is_whole & self._ranges.covers(number, keys) for number in inputs], np.bool_)
 
-    def _keys_before(
-        self, inputs: NDArray[np.uint8], keys: NDArray[np.uint64], is_event: NDArray[np.bool_]
-    ) -> NDArray[np.uint64]:
-        """Where events of a key come together: the key that an event finishes, as it has another one; else 0."""
-        before = np.zeros(len(keys), np.uint64)
-        for number, one in enumerate(self.body.inputs):
-            rows = np.flatnonzero((inputs == number) & is_event)
-            if "clustered" not in one.closings or not len(rows):
-                continue
-            last = np.concatenate([np.array([self._newest_keys.get(number, 0)], np.uint64), keys[rows[:-1]]])
-            before[rows] = np.where(last != keys[rows], last, 0)
-            self._newest_keys[number] = int(keys[rows[-1]])
-        return before
-
-    def _output(self, found: JoinedColumns, items: ItemColumns, first: int, *, is_over: bool = False) -> JoinOutput:
-        """What is reported of what the join found; ``is_over``: at the end of the input."""
-        by_range = np.flatnonzero(are_late(items))
-        self._broken += len(by_range)
-        if len(by_range):
-            violations = np.sort(np.concatenate([found.violations, by_range.astype(np.int32)]))
-            found = replace(found, violations=violations)
+    def _output(
+        self, found: JoinedColumns, items: ItemColumns, first: int, *, is_over: bool = False, is_last: bool = True
+    ) -> JoinOutput:
+        """What is reported of what the join found; ``is_over``: at the end of the input; ``is_last``: of the items."""
+        self._broken += int(np.count_nonzero(are_late(items)))
+        found = with_late(found, items)
         self._arrivals.note(items, found.violations)
-        is_suspended = self.body.late == "fail" and len(found.violations) > 0
-        if is_suspended:
-            found = found.until(int(found.violations[0]))
-        broken: tuple[Broken, ...] = ()
-        if len(found.violations):
-            sequences = first + np.cumsum(are_events(items)) - 1
-            events = self._held.batch(self._held.rows_of(sequences[found.violations])).to_events()
-            numbers = items.inputs[found.violations].tolist()
-            broken = tuple(
-                Broken(event=original_of(event), alias=self.body.inputs[number].alias)
-                for event, number in zip(events, numbers, strict=True)
-            )
-        retractions, is_each = self._retractions, self.body.emit == "each"
-        if self._where is not None:
-            found = self._where.kept(found, self._held, retractions)
+        stop = self._limited(found, items, first)
+        found, retractions, is_each = stop.found, self._retractions, self.body.emit == "each"
         if is_each:
             made = self._derived.of_combinations(self._held, found, is_over=is_over)
             places = np.arange(len(found.members))
@@ -551,12 +546,26 @@ class JoinRun:
             made, places = retractions.on_close(found, self._held)
         else:
             made, places = self._totals.on_close(found, self._held, self._derived)
-        if is_suspended:
+        if stop.is_there:
             self._suspend()
-        else:
+        elif is_last:
             self._make_room()
-        passed_on = with_ends(made, places, found, is_each=is_each)
-        return JoinOutput(events=made, passed_on=passed_on, broken=broken, is_suspended=is_suspended)
+        return stop.output(made, places, is_each=is_each)
+
+    def _limited(self, found: JoinedColumns, items: ItemColumns, first: int) -> Stop:
+        """What the join found, without what its condition drops, up to where it stops."""
+        is_each = self.body.emit == "each"
+        is_counted, is_kept = is_each or self._retractions is not None, None  # else totals are made
+        if self._where is not None:
+            most = self.body.results.per_event if is_counted else MOST_RESULTS
+            found, is_kept = self._where.judged(found, self._held, self._retractions, most)
+        overs = [] if is_each else found.cuts[:1].tolist()  # totals without some combinations would be wrong
+        if is_counted or self._account.has_asked:
+            sizes = self._derived.sizes(self._held, found, is_each=is_each)
+            is_result = is_kept if is_counted else np.zeros(len(sizes), np.bool_)
+            overs += self._account.count(found, items, sizes, is_result)
+        stop = stopped(found, items, first, (self.body, self._held), min(overs, default=None))
+        return stop if is_kept is None else replace(stop, found=stop.found.only(is_kept))
 
     def _make_room(self) -> None:
         """Forget what is not needed any more, and have rows on disk if there are too many."""
@@ -581,17 +590,10 @@ class JoinRun:
 
     def _texts(self) -> dict[int, str]:
         """The texts of hashed keys, where an event of it may still join, or there is a total."""
-        rows = self._held.rows_of(self._beside.needed())
-        held = dict(zip(self._held.hashes(rows).tolist(), self._held.keys(rows).to_pylist(), strict=True))
-        held |= {key: text for key, (text, _) in self._totals.open.items()}
+        held = self._beside.texts(self._held)
         for keys, some in () if self._pager is None else self._pager.texts():
             held |= dict(zip(keys.tolist(), some.to_pylist(), strict=True))
         return held
-
-
-def _observer_of(body: JoinBody) -> StateObserver:
-    windows, closes = [one.window for one in body.inputs], [one.closes for one in body.inputs]
-    return StateObserver(windows, closes, body.optional)
 
 
 def _part(sections: Mapping[str, bytes], prefix: str) -> dict[str, bytes]:

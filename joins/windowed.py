@@ -25,7 +25,9 @@ from joins.outer.leaving import due_times
 from joins.windows import Window
 
 MOST_INPUTS = 16
+MOST_RESULTS = 2**31
 _FORMAT = 1
+_PART = 65_536  # results; a part of a call has about as many at most
 _FIRST_ROOM = 64
 _SLOTS_TO_CLUSTERS = 2
 _FOREVER = np.iinfo(np.int64).max
@@ -121,7 +123,8 @@ class WindowJoin:
         if not 2 <= len(windows) <= MOST_INPUTS:
             raise ValueError(f"a join has 2 to {MOST_INPUTS} inputs, not {len(windows)}")
         self._optional = tuple(optional)
-        self._rules = _rules(windows, outer, self._optional, most_remembered, reports_all=reports_all)
+        limits = most_remembered, MOST_RESULTS
+        self._rules = _rules(windows, outer, self._optional, limits, covers=False, reports_all=reports_all)
         self._state = _empty_state(len(windows), has_seen=bool(optional))
         self._found = _room(len(windows), _FIRST_ROOM, _FIRST_ROOM)
 
@@ -174,6 +177,30 @@ class WindowJoin:
 
     def push(self, items: ItemColumns) -> JoinedColumns:
         """Take items in, in their order; any cut into calls gives the same."""
+        found, _ = self._take(items, MOST_RESULTS)
+        return found
+
+    def push_part(self, items: ItemColumns) -> tuple[JoinedColumns, int]:
+        """Take the first items in, up to one that leads to more results than a part has.
+
+        Returns:
+            What they led to, and their number. Of the next item the time has come; what that led to is there, too.
+        """
+        return self._take(items, _PART)
+
+    def limit(self, most_results: int, *, covers: bool) -> None:
+        """Limit what is reported.
+
+        Args:
+            most_results: Of one event at once; beyond them ``JoinedColumns.cuts`` has it.
+            covers: From its first event on: of the combinations, only as many as each event needs to be in one. They
+                are those of all, in their order, in which an event is for the first time (of joins with ``optional``
+                inputs others with the same events). Their number is that of the events.
+        """
+        self._rules = self._rules._replace(most=np.array([most_results], np.int64), covers=np.array([covers]))
+
+    def _take(self, items: ItemColumns, most: int) -> tuple[JoinedColumns, int]:
+        """Take items in until there is no room for results, and there is room for a number of them."""
         given = Items(items.kinds, items.inputs, items.keys, items.times_us)
         if len(self._found.violations) < len(items):
             self._found = _room(self.inputs, len(self._found.result_times), len(items))
@@ -182,8 +209,9 @@ class WindowJoin:
         while True:
             take = join_outer if self._optional else join_batch
             status, item = take(self._rules, self._state, given, self._found, item)
-            if status == kernel.DONE:
-                return _columns(self._found)
+            is_part = status == kernel.OUTPUT_FULL and len(self._found.result_times) >= most
+            if status == kernel.DONE or (is_part and self._found.filled[:2].any()):
+                return _columns(self._found), item
             if status == kernel.OUTPUT_FULL:
                 self._found = _enlarged(self._found, int(self._state.counters[kernel.NEEDED]))
             else:
@@ -203,9 +231,10 @@ class WindowJoin:
         """
         if len(windows) != self.inputs:
             raise ValueError(f"the join has {self.inputs} inputs; their number cannot change")
-        outer, most_remembered = np.flatnonzero(self._rules.reports_absent).tolist(), int(self._rules.most_dead[0])
-        reports_all = bool(self._rules.reports_all[0])
-        rules = _rules(windows, outer, self._optional, most_remembered, reports_all=reports_all)
+        outer = np.flatnonzero(self._rules.reports_absent).tolist()
+        limits = int(self._rules.most_dead[0]), int(self._rules.most[0])
+        flags = {name: bool(getattr(self._rules, name)[0]) for name in ("covers", "reports_all")}
+        rules = _rules(windows, outer, self._optional, limits, **flags)
         if not np.array_equal(rules.counts, self._rules.counts):
             raise ValueError("a window of a number of events of an input cannot change")
         self._rules = rules
@@ -398,10 +427,13 @@ def _rules(
     windows: Sequence[Window],
     outer: Sequence[int],
     optional: Sequence[int],
-    most_remembered: int,
+    limits: tuple[int, int],
     *,
+    covers: bool,
     reports_all: bool,
 ) -> Rules:
+    """The rules; ``limits``: keys that are over and remembered, and results of one event."""
+
     def sizes(kind: str, other: int) -> NDArray[np.int64]:
         return np.array([window.size if window.kind == kind else other for window in windows], np.int64)
 
@@ -412,7 +444,9 @@ def _rules(
         of_key=sizes("events-of-key", NIL),
         reports_absent=is_outer,
         reporters=np.array([sum(1 << number for number in outer)], np.uint64),
-        most_dead=np.array([most_remembered], np.int64),
+        most_dead=np.array([limits[0]], np.int64),
+        most=np.array([limits[1]], np.int64),
+        covers=np.array([covers]),
         is_plain=np.array([not outer and all(window.kind in ("time", "none") for window in windows)]),
         required=np.array([sum(1 << number for number in range(len(windows)) if number not in optional)], np.uint64),
         reports_all=np.array([reports_all]),
@@ -488,7 +522,8 @@ def _room(inputs: int, results: int, items: int) -> Found:
         closing_items=np.zeros(results, np.int32),
         closing_places=np.zeros(results, np.int64),
         violations=np.zeros(items, np.int32),
-        filled=np.zeros(4, np.int64),
+        cut_places=np.zeros(results, np.int64),
+        filled=np.zeros(5, np.int64),
         cursors=np.zeros(inputs, np.int32),
     )
 
@@ -503,13 +538,14 @@ def _enlarged(found: Found, needed: int) -> Found:
 
 
 def _columns(found: Found) -> JoinedColumns:
-    results, closings, violations, _ = found.filled.tolist()
+    results, closings, violations, _, cuts = found.filled.tolist()
     return JoinedColumns(
         members=found.members[:results].copy(),
         result_times_us=found.result_times[:results].copy(),
         result_items=found.result_items[:results].copy(),
         result_whys=found.result_whys[:results].copy(),
         violations=found.violations[:violations].copy(),
+        cuts=found.cut_places[:cuts].copy(),
         **(_closings(found, closings) if closings else _NO_CLOSINGS),
     )
 

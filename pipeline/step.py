@@ -40,6 +40,7 @@ _OUTPUT = pa.schema(
     ]
 )
 _ROLE = "FORESTALL_ROLE"
+_MOST_ROWS = 10_000  # that Spark takes at once
 
 Step = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -63,7 +64,9 @@ def advance(batches: Iterable[pa.RecordBatch], options: HeldOptions) -> Iterator
     """Match the entries of one partition; runs in Spark's Python worker."""
     held = held_shards(options)
     for shard, after, entries in ranges(batches):
-        yield to_batch(held.advance(shard, after, entries))
+        rows = to_batch(held.advance(shard, after, entries))
+        for first in range(0, len(rows), _MOST_ROWS):
+            yield rows.slice(first, _MOST_ROWS)
 
 
 def look_away(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

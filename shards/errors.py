@@ -46,6 +46,10 @@ class RetractionLate(ShardError, code="retraction-late", fault="caller"):
     """A retraction came of an event that a join does not know, or not any more."""
 
 
+class ResultLimitReached(ShardError, code="result-limit", fault="caller"):
+    """An event led to more results of a join at once than are emitted; the others are missing."""
+
+
 class KeyNotWhole(ShardError, code="key-not-whole", fault="caller"):
     """The key of an event is not a whole number, in a join that waits for keys by their order."""
 

@@ -399,7 +399,7 @@ class ExplainingKind(DocumentKind, Protocol):
 
 @runtime_checkable
 class NotingKind(DocumentKind, Protocol):
-    """A kind that knows which members of a document can do nothing."""
+    """A kind that knows what of a document is legal and probably not meant, such as members that can do nothing."""
 
     def notices(
         self,

@@ -21,6 +21,8 @@ from joins.items import JoinedColumns
 from joins.retracting import Retractions
 from joins.returns import Column
 
+_PART = 65_536  # combinations; the values of so many are in memory at a time
+
 
 class Condition(Protocol):
     """A condition over the events of a combination."""
@@ -65,12 +67,13 @@ class Conditional:
     Attributes:
         body: Of the join.
         condition: Over each combination.
-        left_out: The numbers of combinations that contradict it, and of events that had joined something.
+        left_out: The numbers of combinations that contradict it, of events that had joined something, and of
+            combinations that are cut.
     """
 
     body: JoinBody
     condition: Condition
-    left_out: list[int] = field(default_factory=lambda: [0, 0])
+    left_out: list[int] = field(default_factory=lambda: [0, 0, 0])
 
     @classmethod
     def of(cls, body: JoinBody, conditions: Conditions, before: Conditional | None = None) -> Conditional | None:
@@ -80,13 +83,16 @@ class Conditional:
             return None
         return cls(body, condition) if before is None else cls(body, condition, before.left_out)
 
-    def kept(self, found: JoinedColumns, held: HeldEvents, retractions: Retractions | None) -> JoinedColumns:
-        """The combinations in which the condition holds, and the events alone that are in none.
+    def judged(
+        self, found: JoinedColumns, held: HeldEvents, retractions: Retractions | None, most: int
+    ) -> tuple[JoinedColumns, NDArray[np.bool_]]:
+        """What was found, and which of it is kept: combinations in which the condition holds, and events in none.
 
         Args:
             found: What the join found by key.
             held: Holds the events; those that have joined something for good are marked there.
             retractions: Know the others.
+            most: One event completes at most this many combinations that are kept; the others are cut.
         """
         is_whole = np.all(found.members >= 0, axis=1)
         whole, alone = np.flatnonzero(is_whole), np.flatnonzero(~is_whole)
@@ -106,19 +112,28 @@ class Conditional:
             held.count(held.rows_of(joined))
         self.left_out[0] += int(np.count_nonzero(~is_kept[whole]))
         self.left_out[1] += int(np.count_nonzero(~is_kept[alone]))
-        return found if is_kept.all() else _only(found, is_kept)
+        held_in = whole[is_kept[whole]]
+        items = found.result_items[held_in]
+        ranks = np.arange(len(held_in)) - np.searchsorted(items, items)
+        is_kept[held_in[ranks >= most]] = False
+        self.left_out[2] += int(np.count_nonzero(ranks >= most))
+        return replace(found, cuts=held_in[np.flatnonzero(ranks == most) - 1]), is_kept
 
     def counted(self, counts: dict[str, int]) -> dict[str, int]:
         """Counts of a join, without what is left out."""
-        contradicting, joined = self.left_out
+        contradicting, joined, cut = self.left_out
         return {
             **counts,
-            "results": counts["results"] - contradicting - joined,
+            "results": counts["results"] - contradicting - joined - cut,
             "absent": counts["absent"] - joined,
             "contradicting": contradicting,
         }
 
     def _holds(self, members: NDArray[np.int64], held: HeldEvents) -> NDArray[np.bool_]:
+        parts = [self._holds_in(members[first : first + _PART], held) for first in range(0, len(members), _PART)]
+        return np.concatenate([np.zeros(0, np.bool_), *parts])
+
+    def _holds_in(self, members: NDArray[np.int64], held: HeldEvents) -> NDArray[np.bool_]:
         aliases = [one.alias for one in self.body.inputs]
         events = {
             alias: MemberEvents(held, held.rows_of(members[:, aliases.index(alias)]))
@@ -131,16 +146,3 @@ class Conditional:
             for column in self.condition.reads
         ]
         return self.condition.holds(values, len(members))
-
-
-def _only(found: JoinedColumns, is_kept: NDArray[np.bool_]) -> JoinedColumns:
-    """What was found, without some results."""
-    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(is_kept)])
-    return replace(
-        found,
-        members=found.members[is_kept],
-        result_times_us=found.result_times_us[is_kept],
-        result_items=found.result_items[is_kept],
-        result_whys=found.result_whys[is_kept],
-        closing_places=before[found.closing_places],
-    )

@@ -81,6 +81,9 @@ def with_lone(
     ends = _order([found.closing_items, chosen])
     before = np.searchsorted(chosen, found.closing_items)  # of each closing the events that are reported before it
     own = np.searchsorted(found.result_items, chosen, side="right") + np.arange(1, len(chosen) + 1)
+    behind = np.searchsorted(
+        chosen, found.result_items[found.cuts]
+    )  # of each cut the events that are reported before it
 
     def results(some: NDArray[Any], more: NDArray[Any]) -> NDArray[Any]:
         return np.concatenate([some, more.astype(some.dtype)])[order]
@@ -99,6 +102,7 @@ def with_lone(
         closing_items=closings(found.closing_items, chosen),
         closing_places=closings(found.closing_places + before, own),
         violations=found.violations,
+        cuts=found.cuts + behind,
     )
 
 

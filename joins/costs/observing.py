@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joins.costs.estimate import KeyRecord, SeenKey
+from joins.document import JoinBody
 from joins.items import Item, ItemColumns
 from joins.windows import Window
 
@@ -47,6 +48,11 @@ class StateObserver:
         self._bits = 0
         self._open: dict[int, SeenKey] = {}
         self._records: list[deque[KeyRecord]] = [deque(maxlen=_SAMPLE) for _ in windows]
+
+    @classmethod
+    def of(cls, body: JoinBody) -> StateObserver:
+        """That of a join."""
+        return cls([one.window for one in body.inputs], [one.closes for one in body.inputs], body.optional)
 
     def observe(self, items: ItemColumns) -> None:
         """Take note of items, in their order."""

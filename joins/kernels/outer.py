@@ -54,8 +54,10 @@ from joins.kernels.tables import (
     FREE_NODES,
     FRESH_NODES,
     IMMEDIATE,
+    JOINED,
     LAST_EVENT,
     LOOKUPS,
+    MOST_COUNTED,
     NIL,
     NODES_FULL,
     NOW,
@@ -77,6 +79,7 @@ from joins.kernels.tables import (
     JoinState,
     Rules,
 )
+from joins.kernels.unclosed import note_cut, room_for
 from joins.kernels.windowed import every_input, has_room, hold_place
 from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import inlined, kernel, routine
@@ -104,13 +107,13 @@ def is_over(lent: JoinState, rules: Rules, cluster: np.int64) -> bool:
 
 
 @routine
-def product_of(lent: JoinState, cluster: np.int64, number: np.int64) -> np.int64:
-    """The number of ways to take an event from each input that has some; ``number``: but from this one (NIL: none)."""
+def product_of(lent: JoinState, rules: Rules, cluster: np.int64, number: np.int64) -> np.int64:
+    """The most results of the ways to take an event from each input that has some, but ``number`` (NIL: of all)."""
     count = np.int64(1)
     for other in range(lent.lists.shape[1]):
         if other != number and lent.lists[cluster, other]["live"] > 0:
-            count *= lent.lists[cluster, other]["live"]
-    return count
+            count = min(count * np.int64(lent.lists[cluster, other]["live"]), np.int64(MOST_COUNTED))
+    return np.int64(room_for(lent, rules, cluster, number, count))
 
 
 @inlined
@@ -140,8 +143,80 @@ def next_combination(lent: JoinState, found: Found, cluster: np.int64, number: n
 
 
 @routine
+def skip_older(lent: JoinState, found: Found, cluster: np.int64, number: np.int64, since: np.int64) -> bool:
+    """Move the cursors, all of which are at events before ``since``, to the next combination with a newer one.
+
+    Returns:
+        Whether there is one.
+    """
+    cursors, last = found.cursors, lent.lists.shape[1] - 1
+    while last >= 0:
+        if last != number and cursors[last] != NIL:
+            if lent.nodes[lent.lists[cluster, last]["tail"]]["sequence"] >= since:
+                while lent.nodes[cursors[last]]["sequence"] < since:
+                    cursors[last] = lent.nodes[cursors[last]]["of_key"]
+                return True
+            cursors[last] = lent.lists[cluster, last]["head"]
+        last -= 1
+    return False
+
+
+@routine
+def write_at(
+    lent: JoinState,
+    found: Found,
+    key: tuple[np.int64, np.int64, np.int64],
+    said: tuple[np.int64, np.int64, np.uint8],
+    place: np.int64,
+) -> np.int64:
+    """Write the combination at the cursors (``key``: cluster, an input and the event it has); its newest event."""
+    (cluster, number, sequence), newest = key, np.int64(NIL)
+    for other in range(lent.lists.shape[1]):
+        one = sequence
+        if other != number:
+            one = member_of(lent, cluster, np.int64(other), np.int64(found.cursors[other]))
+        found.members[place, other] = one
+        newest = max(newest, one)
+    found.result_times[place] = said[0]
+    found.result_items[place] = said[1]
+    found.result_whys[place] = said[2]
+    return newest
+
+
+@routine
+def cover_combinations(
+    lent: JoinState,
+    found: Found,
+    key: tuple[np.int64, np.int64, np.int64],
+    said: tuple[np.int64, np.int64, np.uint8],
+    since: np.int64,
+) -> np.int64:
+    """Write so many combinations that each event is in one that was in none before; the place behind them.
+
+    An event that is in any that is not part of a larger one is in that with the newest events of the other inputs.
+    """
+    (cluster, number, _), cursors, place = key, found.cursors, found.filled[0]
+    for other in range(lent.lists.shape[1]):
+        cursors[other] = lent.lists[cluster, other]["tail"]
+    place += write_at(borrowed(lent), borrowed(found), key, said, place) >= since
+    for other in range(lent.lists.shape[1]):
+        tail, node = np.int64(cursors[other]), np.int64(lent.lists[cluster, other]["head"])
+        if other == number or (tail != NIL and lent.nodes[tail]["flags"] & JOINED != 0):
+            node = np.int64(NIL)
+        while node != NIL:
+            if node != tail and lent.nodes[node]["flags"] & JOINED == 0:
+                cursors[other] = node
+                place += write_at(borrowed(lent), borrowed(found), key, said, place) >= since
+            lent.nodes[node]["flags"] |= JOINED
+            node = np.int64(lent.nodes[node]["of_key"])
+        cursors[other] = tail
+    return np.int64(place)
+
+
+@routine
 def write_combinations(
     lent: JoinState,
+    rules: Rules,
     found: Found,
     cluster: np.int64,
     of: tuple[np.int64, np.int64],
@@ -151,30 +226,29 @@ def write_combinations(
 
     Args:
         lent: The state.
+        rules: What the join was declared to do.
         found: There is room.
         cluster: The key.
         of: An input, and the sequence of its event that all of them have; NIL: they have any.
         said: Their time, the item that leads to them, and why.
     """
-    inputs, cursors, place, (number, sequence) = lent.lists.shape[1], found.cursors, found.filled[0], of
+    cursors, place, (number, sequence) = found.cursors, np.int64(found.filled[0]), of
+    key, end = (cluster, number, sequence), place + rules.most[0]
     since, is_partial, is_more = np.int64(0), False, True
-    for other in range(inputs):
+    for other in range(lent.lists.shape[1]):
         cursors[other] = lent.lists[cluster, other]["head"]
         if other != number and cursors[other] == NIL:
             since, is_partial = max(since, lent.seen[cluster, other]), True
+    if rules.covers[0]:
+        place, is_more = cover_combinations(borrowed(lent), borrowed(found), key, said, since), False
     while is_more:
-        newest = np.int64(NIL)
-        for other in range(inputs):
-            one = sequence
-            if other != number:
-                one = member_of(lent, cluster, np.int64(other), np.int64(cursors[other]))
-            found.members[place, other] = one
-            newest = max(newest, one)
-        if newest >= since:
-            found.result_times[place] = said[0]
-            found.result_items[place] = said[1]
-            found.result_whys[place] = said[2]
-            place += 1
+        if write_at(borrowed(lent), borrowed(found), key, said, place) < since:
+            is_more = skip_older(borrowed(lent), borrowed(found), cluster, number, since)
+            continue
+        if place == end:
+            note_cut(borrowed(found), place)
+            break
+        place += 1
         is_more = next_combination(borrowed(lent), borrowed(found), cluster, number)
     lent.counters[RESULTS] += place - found.filled[0]
     if is_partial:
@@ -226,7 +300,7 @@ def leave(
     is_open = absent & ~lent.keyed[cluster]["closed"] != _NONE  # else they were reported when that became known
     if is_open and absent & rules.required[0] == _NONE:
         of, why = (number, np.int64(lent.nodes[node]["sequence"])), np.uint8(BY_WINDOW)
-        write_combinations(borrowed(lent), borrowed(found), cluster, of, (time_us, item, why))
+        write_combinations(borrowed(lent), borrowed(rules), borrowed(found), cluster, of, (time_us, item, why))
     remove_node(borrowed(lent), number, node)
     lent.counters[EXPIRED] += 1
     lent.counters[OPEN_NODES] -= 1
@@ -241,12 +315,12 @@ def leave(
 
 
 @inlined
-def owed_by(lent: JoinState, number: np.int64) -> np.int64:
+def owed_by(lent: JoinState, rules: Rules, number: np.int64) -> np.int64:
     """The most results that the oldest event of an input can lead to as it leaves its window."""
     node = lent.sides[number]["first"]
     if node == NIL or lent.nodes[node]["flags"] & ALIVE == 0:
         return np.int64(0)
-    return product_of(borrowed(lent), np.int64(lent.nodes[node]["cluster"]), number)
+    return product_of(borrowed(lent), borrowed(rules), np.int64(lent.nodes[node]["cluster"]), number)
 
 
 @routine
@@ -257,7 +331,7 @@ def pass_time(lent: JoinState, rules: Rules, found: Found, now: np.int64, item: 
         if due > now:
             lent.counters[NOW] = now
             return True
-        if not has_room(lent, found, owed_by(lent, who)):
+        if not has_room(lent, found, owed_by(lent, rules, who)):
             return False
         leave(borrowed(lent), borrowed(rules), borrowed(found), who, np.int64(lent.sides[who]["first"]), due, item)
 
@@ -265,16 +339,17 @@ def pass_time(lent: JoinState, rules: Rules, found: Found, now: np.int64, item: 
 @routine
 def join_event(
     lent: JoinState, rules: Rules, found: Found, of: tuple[np.int64, np.int64], is_stored: bool, item: np.int64
-) -> None:
-    """Write the combinations of an event (``of``: its key and input) that comes, if they are decided at once."""
+) -> bool:
+    """Write the combinations of an event (``of``: its key and input) that comes; whether they are decided at once."""
     cluster, number = of
     absent = every_input(lent) & ~(live_inputs(lent, cluster) | bit_of(number))
     is_open = absent & ~lent.keyed[cluster]["closed"] != _NONE
     if absent & rules.required[0] != _NONE or (is_open and is_stored):
-        return
+        return False
     why = np.uint8(LAST_EVENT if absent == _NONE else BY_WINDOW if is_open else BY_CLOSING)
     event, said = (number, lent.counters[SEQUENCE]), (lent.counters[NOW], item, why)
-    write_combinations(borrowed(lent), borrowed(found), cluster, event, said)
+    write_combinations(borrowed(lent), borrowed(rules), borrowed(found), cluster, event, said)
+    return True
 
 
 @routine
@@ -300,7 +375,7 @@ def take_part(
         return
     is_useless = lent.keyed[cluster]["closed"] | bit_of(number) == every_input(lent)
     is_stored = not is_useless and rules.counts[number] != 0 and rules.of_key[number] != 0
-    join_event(borrowed(lent), borrowed(rules), borrowed(found), (cluster, number), is_stored, item)
+    is_joined = join_event(borrowed(lent), borrowed(rules), borrowed(found), (cluster, number), is_stored, item)
     if not is_stored:
         counters[ON_THE_FLY] += 1
         lent.seen[cluster, number] = counters[SEQUENCE] + 1
@@ -311,7 +386,7 @@ def take_part(
     if lent.keyed[cluster]["ends"] & CLOSED_FOR_GOOD != 0:
         leave_dead(borrowed(lent), cluster)
     node = add_node(borrowed(lent), number, time_us, counters[SEQUENCE])
-    link_node(borrowed(lent), node, number, cluster, np.int32(0))
+    link_node(borrowed(lent), node, number, cluster, np.int32(JOINED if is_joined else 0))
     if 0 < rules.of_key[number] < lent.lists[cluster, number]["live"]:
         oldest = np.int64(lent.lists[cluster, number]["head"])
         leave(borrowed(lent), borrowed(rules), borrowed(found), number, oldest, time_us, item)
@@ -337,7 +412,7 @@ def close_input(
     is_decided = absent & bit_of(number) != _NONE and absent & ~closed == _NONE
     if is_decided and absent != every and absent & rules.required[0] == _NONE:
         nothing = np.int64(NIL), np.int64(NIL)
-        write_combinations(borrowed(lent), borrowed(found), cluster, nothing, (time_us, item, why))
+        write_combinations(borrowed(lent), borrowed(rules), borrowed(found), cluster, nothing, (time_us, item, why))
     if closed == every or is_over(lent, rules, cluster):
         cause = np.uint8(REGULAR if closed == every else IMMEDIATE)
         close_cluster(borrowed(lent), borrowed(rules), borrowed(found), cluster, cause, time_us, item)
@@ -356,9 +431,9 @@ def most_of(lent: JoinState, rules: Rules, cluster: np.int64, number: np.int64, 
     """The most results that an item can lead to: its own, and those of events that it pushes out of their windows."""
     owed = np.int64(2)
     if cluster != NIL:
-        owed = 2 * product_of(borrowed(lent), cluster, number if is_event else np.int64(NIL))
+        owed = 2 * product_of(borrowed(lent), borrowed(rules), cluster, number if is_event else np.int64(NIL))
     if rules.counts[number] > 0 and lent.sides[number]["size"] >= rules.counts[number]:
-        owed += owed_by(lent, number)
+        owed += owed_by(lent, rules, number)
     return owed
 
 
@@ -416,7 +491,7 @@ def leave_nodes(
         node, number = leaving[place, 0], leaving[place, 1]
         if lent.nodes[node]["flags"] & ALIVE == 0:
             continue
-        if not has_room(lent, written, product_of(lent, np.int64(lent.nodes[node]["cluster"]), number)):
+        if not has_room(lent, written, product_of(lent, law, np.int64(lent.nodes[node]["cluster"]), number)):
             return OUTPUT_FULL, place
         leave(lent, law, written, number, node, lent.counters[NOW], np.int64(0))
     return DONE, leaving.shape[0]

@@ -76,6 +76,8 @@ N_SAVED = 24  # those before it are saved
 CLOSED_KEYS = 24  # known keys that an input has closed
 N_COUNTERS = 25
 
+MOST_COUNTED = 2**31  # combinations; a number of more than that is not exact
+
 
 class Rules(NamedTuple):
     """What a join was declared to do; arrays by input."""
@@ -89,6 +91,8 @@ class Rules(NamedTuple):
     is_plain: NDArray[np.bool_]  # (1,) windows of time or none, and no input reports absent ones
     required: NDArray[np.uint64]  # (1,) inputs that combinations may not lack, as bits (kernels/outer.py)
     reports_all: NDArray[np.bool_]  # (1,) absent events are reported whether or not they have joined something
+    most: NDArray[np.int64]  # (1,) results that one event of a key may lead to at once; the others are cut
+    covers: NDArray[np.bool_]  # (1,) of combinations only as many are written as each event needs to be in one
 
 
 # Records: what is read together lies together.
@@ -158,5 +162,6 @@ class Found(NamedTuple):
     closing_items: NDArray[np.int32]
     closing_places: NDArray[np.int64]  # results before it
     violations: NDArray[np.int32]  # items
-    filled: NDArray[np.int64]  # (4,) results, closings, violations; the last means nothing (look_ahead)
+    cut_places: NDArray[np.int64]  # of each event whose results were cut, the last one that was written
+    filled: NDArray[np.int64]  # (5,) results, closings, violations; one that means nothing (look_ahead); cuts
     cursors: NDArray[np.int32]  # (inputs,) scratch

@@ -14,8 +14,10 @@ from joins.kernels.clusters import add_cluster, add_node, link_node, remove_clus
 from joins.kernels.tables import (
     EXPIRED,
     FREE_NODES,
+    JOINED,
     LAST_EVENT,
     LOOKUPS,
+    MOST_COUNTED,
     NEEDED,
     NIL,
     NODES,
@@ -66,32 +68,107 @@ def expire_due(lent: JoinState, number: np.int64, due_us: np.int64) -> None:
 
 @inlined
 def completed(lent: JoinState, cluster: np.int64, number: np.int64) -> np.int64:
-    """The number of combinations that an event of an input completes."""
+    """The number of combinations that an event of an input completes; ``MOST_COUNTED`` of them count as all."""
     count = np.int64(1)
     for other in range(lent.lists.shape[1]):
         if other != number:
-            count *= lent.lists[cluster, other]["live"]
+            count = min(count * np.int64(lent.lists[cluster, other]["live"]), np.int64(MOST_COUNTED))
     return count
+
+
+@inlined
+def room_for(lent: JoinState, rules: Rules, cluster: np.int64, number: np.int64, count: np.int64) -> np.int64:
+    """The most results that are written of a number of combinations with an event of an input (NIL: of any)."""
+    if not rules.covers[0]:
+        return np.int64(min(count, rules.most[0]) + 1)
+    rows = np.int64(1)
+    for other in range(lent.lists.shape[1]):
+        if other != number:
+            rows += np.int64(lent.lists[cluster, other]["live"])
+    return rows
+
+
+@inlined
+def write_result(
+    lent: JoinState, found: Found, number: np.int64, time_us: np.int64, item: np.int64, place: np.int64
+) -> None:
+    """Write the combination of the event that comes with those at the cursors."""
+    for other in range(lent.lists.shape[1]):
+        if other == number:
+            found.members[place, other] = lent.counters[SEQUENCE]
+        else:
+            found.members[place, other] = lent.nodes[found.cursors[other]]["sequence"]
+    found.result_times[place] = time_us
+    found.result_items[place] = item
+    found.result_whys[place] = LAST_EVENT
+
+
+@inlined
+def note_cut(found: Found, place: np.int64) -> None:
+    """The result before a place is the last one of its event that is written, and there are more."""
+    found.cut_places[found.filled[4]] = place - 1
+    found.filled[4] += 1
+
+
+@routine
+def write_cover(
+    lent: JoinState, found: Found, cluster: np.int64, number: np.int64, time_us: np.int64, item: np.int64
+) -> None:
+    """Write so many combinations of the event that comes that each event is in one that was in none before.
+
+    They are those of all combinations, in their order, that have an event for the first time. Of each input the events
+    that are in none are the newest: so where its newest is in one, all are.
+    """
+    inputs, cursors, place = lent.lists.shape[1], found.cursors, found.filled[0]
+    for other in range(inputs):
+        cursors[other] = lent.lists[cluster, other]["head"]
+    write_result(borrowed(lent), borrowed(found), number, time_us, item, place)
+    place += 1
+    for back in range(inputs):
+        other = inputs - 1 - back
+        head = np.int64(lent.lists[cluster, other]["head"])
+        node = head
+        if other == number or lent.nodes[lent.lists[cluster, other]["tail"]]["flags"] & JOINED != 0:
+            node = np.int64(NIL)
+        while node != NIL:
+            if node != head and lent.nodes[node]["flags"] & JOINED == 0:
+                cursors[other] = node
+                write_result(borrowed(lent), borrowed(found), number, time_us, item, place)
+                place += 1
+            lent.nodes[node]["flags"] |= JOINED
+            node = np.int64(lent.nodes[node]["of_key"])
+        cursors[other] = head
+    lent.counters[RESULTS] += place - found.filled[0]
+    found.filled[0] = place
 
 
 @routine
 def write_results(
-    lent: JoinState, found: Found, cluster: np.int64, number: np.int64, time_us: np.int64, item: np.int64
+    lent: JoinState,
+    rules: Rules,
+    found: Found,
+    cluster: np.int64,
+    number: np.int64,
+    time_us: np.int64,
+    item: np.int64,
 ) -> None:
-    """Write each combination of the event that comes with one event of every other input; there is room."""
+    """Write each combination of the event that comes with one event of every other input, up to the limit.
+
+    There is room for them.
+    """
+    if rules.covers[0]:
+        write_cover(borrowed(lent), borrowed(found), cluster, number, time_us, item)
+        return
     inputs, cursors, place = lent.lists.shape[1], found.cursors, found.filled[0]
+    end = place + rules.most[0]
     for other in range(inputs):
         cursors[other] = lent.lists[cluster, other]["head"]
     last = 0
     while last >= 0:
-        for other in range(inputs):
-            if other == number:
-                found.members[place, other] = lent.counters[SEQUENCE]
-            else:
-                found.members[place, other] = lent.nodes[cursors[other]]["sequence"]
-        found.result_times[place] = time_us
-        found.result_items[place] = item
-        found.result_whys[place] = LAST_EVENT
+        if place == end:
+            note_cut(borrowed(found), place)
+            break
+        write_result(borrowed(lent), borrowed(found), number, time_us, item, place)
         place += 1
         last = inputs - 1
         while last >= 0:
@@ -115,19 +192,20 @@ def take_unclosed(lent: JoinState, rules: Rules, found: Found, items: Items, ite
         if rules.spans_us[other] > 0:
             expire_due(borrowed(lent), np.int64(other), now - rules.spans_us[other])
     slot = find_slot(lent.slots, key)
-    cluster = np.int64(lent.slots[slot, 1]) - 1
+    cluster, count = np.int64(lent.slots[slot, 1]) - 1, np.int64(0)
     if cluster == NIL:
         cluster = add_cluster(borrowed(lent), slot, key)
     else:
         touch(lent, cluster)
         count = completed(lent, cluster, number)
-        if found.filled[0] + count > found.result_times.shape[0]:
-            counters[NEEDED] = count
-            return False
         if count > 0:
-            write_results(borrowed(lent), borrowed(found), cluster, number, now, item)
+            room = room_for(lent, rules, cluster, number, count)
+            if found.filled[0] + room > found.result_times.shape[0]:
+                counters[NEEDED] = room
+                return False
+            write_results(borrowed(lent), borrowed(rules), borrowed(found), cluster, number, now, item)
     node = add_node(borrowed(lent), number, now, counters[SEQUENCE])
-    link_node(borrowed(lent), node, number, cluster, np.int32(0))
+    link_node(borrowed(lent), node, number, cluster, np.int32(JOINED if count > 0 and rules.covers[0] else 0))
     counters[LOOKUPS] += 1
     counters[SEQUENCE] += 1
     return True

@@ -69,7 +69,7 @@ from joins.kernels.tables import (
     JoinState,
     Rules,
 )
-from joins.kernels.unclosed import take_unclosed, write_results
+from joins.kernels.unclosed import completed, room_for, take_unclosed, write_results
 from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import inlined, kernel, routine
 from streams.kernels.slots import HOME_BITS, find_slot
@@ -182,12 +182,12 @@ def emit_all(
     lent: JoinState, rules: Rules, found: Found, cluster: np.int64, number: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
     """Write each combination of the event that comes, and note which events have joined something; there is room."""
-    for other in range(lent.lists.shape[1]):
+    for other in range(0 if rules.covers[0] else lent.lists.shape[1]):
         node = np.int64(lent.lists[cluster, other]["head"])
         while rules.reports_absent[other] and not rules.reports_all[0] and other != number and node != NIL:
             lent.nodes[node]["flags"] |= JOINED
             node = np.int64(lent.nodes[node]["of_key"])
-    write_results(borrowed(lent), borrowed(found), cluster, number, time_us, item)
+    write_results(borrowed(lent), borrowed(rules), borrowed(found), cluster, number, time_us, item)
 
 
 @routine
@@ -195,11 +195,7 @@ def combinations(lent: JoinState, cluster: np.int64, number: np.int64) -> np.int
     """The number of combinations that an event of an input completes."""
     if lent.keyed[cluster]["filled"] - (lent.lists[cluster, number]["live"] > 0) != lent.lists.shape[1] - 1:
         return np.int64(0)
-    count = np.int64(1)
-    for other in range(lent.lists.shape[1]):
-        if other != number:
-            count *= lent.lists[cluster, other]["live"]
-    return count
+    return np.int64(completed(lent, cluster, number))
 
 
 @routine
@@ -320,7 +316,10 @@ def take_item(lent: JoinState, rules: Rules, found: Found, items: Items, item: n
         cluster = np.int64(lent.slots[slot, 1]) - 1
         if cluster != NIL:
             own = combinations(borrowed(lent), cluster, number) if kind == EVENT else stored(lent, cluster)
-    if not has_room(lent, found, most_results(lent, rules, number, own)):
+    room = own
+    if kind == EVENT and own > 0:
+        room = room_for(lent, rules, cluster, number, own)
+    if not has_room(lent, found, most_results(lent, rules, number, room)):
         lent.counters[LOOKUPS] -= kind != PLACE
         return False
     if kind in (CLOSING, REMINDER):

@@ -44,6 +44,12 @@ class KnownBeside:
             found.append(None if both is None else packed_totals(both))
         return found
 
+    def texts(self, held: HeldEvents) -> dict[int, str]:
+        """The texts of hashed keys of which an event in memory may still join, or there is a total."""
+        rows = held.rows_of(self.needed())
+        texts = dict(zip(held.hashes(rows).tolist(), held.keys(rows).to_pylist(), strict=True))
+        return texts | {key: text for key, (text, _) in self._totals.open.items()}
+
     def unpack(
         self, keys: Sequence[int], packed: Sequence[bytes | None], rows: NDArray[np.void], held: HeldEvents
     ) -> None:

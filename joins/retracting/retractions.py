@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from joins.document import JoinBody
 from joins.emitting import DerivedEvents
 from joins.held_events import HeldEvents
-from joins.items import JoinedColumns
+from joins.items import ItemColumns, JoinedColumns, are_events
 from joins.merging import REVOCABLE, original_ids, original_of
 from joins.outputs import JoinOutput
 from joins.retracting.consequences import Removed, absences, left_alone, total_of
@@ -60,17 +60,24 @@ class Retractions:
             held.count(held.rows_of(sequences))
 
     def note_events(
-        self, batch: EventBatch, rows: NDArray[np.intp], first: int, broken: set[int], came_us: int | None
+        self,
+        source: tuple[EventBatch, NDArray[np.intp]],
+        items: ItemColumns,
+        first: int,
+        violations: NDArray[np.int32],
+        came_us: int | None,
     ) -> None:
         """Note the events of some rows that may be retracted; not those that contradict a finished key.
 
         Args:
-            batch: Holds them.
-            rows: Of all events that are taken in.
+            source: Holds them, and has the rows of all events that are taken in, perhaps of more behind them.
+            items: The events and what comes among them.
             first: Sequence number of the first one.
-            broken: Places among the rows of those that joined nothing.
+            violations: The items that contradict a finished key.
             came_us: How far time had come before.
         """
+        batch, is_event = source[0], are_events(items)
+        rows, broken = source[1][: np.count_nonzero(is_event)], set((np.cumsum(is_event) - 1)[violations].tolist())
         inputs = {f"{one.alias}{REVOCABLE}": number for number, one in enumerate(self._body.inputs)}
         numbers = [inputs.get(name[: name.find(REVOCABLE) + len(REVOCABLE)], -1) for name in batch.type_names]
         of_rows = np.array(numbers, np.int64)[batch.type_codes[rows]]

@@ -14,7 +14,7 @@ from nfa import build_query
 from service.projects.errors import ProjectRefused
 from service.registering.routing import RoutedPattern
 from shards import DEAD_LETTER, DERIVED, WAIT, InlineShards, RowBlock
-from shards.errors import KeyFinished, KeyNotWhole, NotDerivable, RetractionLate
+from shards.errors import KeyFinished, KeyNotWhole, NotDerivable, ResultLimitReached, RetractionLate
 from shards.kinds.joins import JOIN_SUSPENSION, JoinKind
 from streams import (
     BLOCK_EVENTS,
@@ -40,7 +40,7 @@ Results: TypeAlias = dict[str, list[dict[str, Any]]]
 """What was found, by the name of its list."""
 
 LISTS = ("alerts", "timeouts", "ended", "deviations", "corrections")
-_SHOWN_LETTERS = (NotDerivable.code, KeyFinished.code, KeyNotWhole.code, RetractionLate.code)
+_SHOWN_LETTERS = tuple(one.code for one in (NotDerivable, KeyFinished, KeyNotWhole, ResultLimitReached, RetractionLate))
 EVENTS = "events"
 """The list of derived events."""
 SUSPENSIONS = "suspensions"

@@ -36,7 +36,7 @@ WINDOW_MUTATIONS = {
     ),
 }
 OUTER_MUTATIONS = {
-    "a combination that is part of a larger one": ("if newest >= since:", "if True:"),
+    "a combination that is part of a larger one": ("said, place) < since:", "said, place) < -9:"),
     "an event that leaves is not seen": (
         "    lent.seen[cluster, number] = lent.counters[SEQUENCE]\n    if is_over",
         "    if is_over",

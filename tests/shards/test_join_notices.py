@@ -25,8 +25,10 @@ BASE: dict[str, Any] = {
 
 
 def notices(document: dict[str, Any], *, has_constraints: bool = False) -> list[str]:
+    """The notices about members; what is said of the number of results has a test of its own."""
     definition = KIND.read(document, STREAMS.__getitem__)
-    return list(KIND.notices(definition, STREAMS.__getitem__, lambda stream: has_constraints))
+    found = KIND.notices(definition, STREAMS.__getitem__, lambda stream: has_constraints)
+    return [one for one in found if not one.startswith("Nothing bounds")]
 
 
 def changed(number: int, **members: Any) -> dict[str, Any]:

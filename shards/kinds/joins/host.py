@@ -10,7 +10,7 @@ import orjson
 
 from joins import Broken, JoinOutput, JoinRun, finished_range, keeps_rows, read_join
 from shards.deciding import WAIT, Observation
-from shards.errors import KeyFinished, RetractionLate, ShardError
+from shards.errors import KeyFinished, ResultLimitReached, RetractionLate, ShardError
 from shards.kinds.joins.conditions import condition_of
 from shards.kinds.joins.result_kinds import JOIN_SUSPENSION
 from shards.kinds.joins.rows import derived_rows, letter_body
@@ -30,6 +30,11 @@ from streams import (
     StreamDeclaration,
     format_time,
     held_summary,
+)
+
+_REMEDY = (
+    "Many events of one key, such as 'unknown', multiply: leave them out, bound the inputs by closed_by: unique, "
+    "{last: N} or a shorter window, or raise the limit in 'results' of the join"
 )
 
 
@@ -55,8 +60,12 @@ class JoinResults:
                 yield _letter(run, broken, origin)
             for late in output.late_retractions if run.body.late != "drop" else ():
                 yield _late_retraction(run, late, origin)
-            for broken in output.broken if output.is_suspended else ():
+            for cut in output.cut:
+                yield _cut(run, cut, origin)
+            for broken in output.broken if output.is_suspended and not output.excess else ():
                 yield _suspension(run, broken, self.stream, origin)
+            for excess in output.excess:
+                yield _excess(run, excess, self.stream, origin)
             if output.lost is not None:
                 yield _lost(run, output.lost, self.stream, origin)
 
@@ -276,6 +285,16 @@ def _late_retraction(run: JoinRun, late: Broken, origin: Origin) -> Result:
     return _dead_letter(run, late, origin, error)
 
 
+def _cut(run: JoinRun, cut: Broken, origin: Origin) -> Result:
+    """The dead letter of the newest event of the last combination that an event led to, where there were more."""
+    most = run.body.results.per_event
+    error = ResultLimitReached(
+        f"at {_said(cut)} of the key {cut.event.key!r} there were more than {most:,} results of the join {run.name!r} "
+        f"at once; the first {most:,} are emitted and the others are missing. {_REMEDY}"
+    )
+    return _dead_letter(run, cut, origin, error)
+
+
 def _dead_letter(run: JoinRun, broken: Broken, origin: Origin, error: ShardError) -> Result:
     event, stream = broken.event, _source(run, broken)
     identity = row_id(DEAD_LETTER, stream, error.code, run.name, run.version, broken.alias, event.id, event.time_us)
@@ -285,16 +304,30 @@ def _dead_letter(run: JoinRun, broken: Broken, origin: Origin, error: ShardError
 
 def _suspension(run: JoinRun, broken: Broken, stream: str, origin: Origin) -> Result:
     """A join runs no more, as an event contradicts a finished key."""
+    why = f"by late: fail: {_said(broken)} came, but {_why(run, broken)}"
+    return _suspended(run, stream, origin, why, _about(run, broken))
+
+
+def _excess(run: JoinRun, newest: Broken, stream: str, origin: Origin) -> Result:
+    """A join runs no more, as its events led to too many results."""
+    limits = run.body.results
+    tried = "" if run.body.where is None else " (ten combinations that 'where' drops count as one)"
+    why = (
+        f"as its events in one shard have led to more results than it may: {limits.ahead:,} beyond {limits.average:,} "
+        f"for each event{tried}, at {_said(newest)} of the key {newest.event.key!r}. {_REMEDY}"
+    )
+    return _suspended(run, stream, origin, why, _about(run, newest))
+
+
+def _about(run: JoinRun, broken: Broken) -> dict[str, str]:
     event = broken.event
-    about = {
+    return {
         "key": event.key,
         "source": _source(run, broken),
         "event": event.id,
         "event_type": event.type,
         "time": format_time(event.time_us),
     }
-    why = f"by late: fail: {_said(broken)} came, but {_why(run, broken)}"
-    return _suspended(run, stream, origin, why, about)
 
 
 def _suspended(run: JoinRun, stream: str, origin: Origin, why: str, about: Mapping[str, str]) -> Result:

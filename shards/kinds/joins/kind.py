@@ -21,7 +21,7 @@ from shards.operators import Host, SavedHost, Told
 from shards.results import ResultKind
 from streams import Definition, ForestallError, Input, SpilledFiles, StreamDeclaration
 
-_OWN = ("inputs", "window", "emit", "outer", "return", "type", "late", "memory", "wait", "where")
+_OWN = (*"inputs window where emit outer return type late memory wait results".split(),)
 _INPUT = "join-input"
 
 
@@ -147,11 +147,12 @@ class JoinKind:
         declared: Callable[[str], StreamDeclaration],
         has_constraints: Callable[[str], bool],
     ) -> Sequence[str]:
-        """Members of a join that can do nothing."""
-        from joins import read_join  # noqa: PLC0415 - takes long
+        """Members of a join that can do nothing, and what may let it lead to more results than it may."""
+        from joins import read_join, warnings  # noqa: PLC0415 - takes long
         from shards.kinds.joins.notices import notices_of  # noqa: PLC0415 - loads the joins
 
-        return list(notices_of(read_join(definition.body), definition.body, declared, has_constraints))
+        body = read_join(definition.body)
+        return [*notices_of(body, definition.body, declared, has_constraints), *warnings(body)]
 
     def explain(self, definition: Definition) -> Sequence[str]:
         """Which algorithm runs and why, what is kept of each input and for how long, and what is emitted when."""

@@ -89,6 +89,28 @@ JOIN_SCHEMA: Mapping[str, Any] = {
             "description": "auto: keys are whole numbers that rise roughly; how far out of order they are is measured, "
             "and keys that are not expected any more are finished by that (default: none).",
         },
+        "results": {
+            "type": "object",
+            "description": "How many results it may lead to.",
+            "properties": {
+                "per_event": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "description": "By one event of a key at once; the others are not emitted (default: 10000).",
+                },
+                "average": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "description": "By each event on average (default: 20).",
+                },
+                "ahead": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "description": "Beyond that average in one shard; with more it is suspended (default: 200000).",
+                },
+            },
+            "additionalProperties": False,
+        },
         "late": {
             "enum": ["report", "drop", "fail"],
             "description": "What to do with an event of a finished key: a dead letter, nothing, or suspend the join.",

@@ -374,6 +374,7 @@ def test_the_schema_names_every_kind():
         ("window: 24", "or none; got 24"),
         ("as: a}, {stream: c}], window: 5, outer: [{stream: d", "window: a duration such as '24 h'"),
         ("window: 99999999999999999999999", "got 99999999999999999999999"),
+        ("closed_by: [1180591620717411303424]", "; got [1180591620717411303424]"),
         ("streem: b", "inputs.0: there is no member 'streem' (did you mean stream?); it has stream, as, type"),
     ],
 )

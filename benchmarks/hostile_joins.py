@@ -1,0 +1,220 @@
+"""Hostile documents and events of joins: none ends a run by anything but an error that says why, or takes much memory.
+
+Documents of joins and events of at most 100 kB, from seeds, as a project for ``forestall run``: half of the documents
+are of the right form, the others have parts replaced. Each case runs in a process that may have 1 GB beside what it has
+at first (RLIMIT_AS). Counted are refusals by code, results and suspensions. A case fails by any error but
+``ForestallError``, and where a join leads to more results than its limits allow for its events.
+
+    scripts/bench hostile_joins --cases=5000 --first=0 --processes=1
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+import traceback
+from argparse import ArgumentParser
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from copy import deepcopy
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from service.cli.inputs import read_event_batch
+from service.projects import EVENTS, SUSPENSIONS, LocalProject, read_project
+from streams import ForestallError
+from streams.readers import reading_of
+
+MOST_BYTES = 100_000
+_ROOM_BYTES = 1024**3
+_WARMED = range(-40, 0)
+_STREAMS = ("a", "b", "c")
+_KEYS = ("unknown", "unknown", "unknown", "k1", "k2", "7")
+_WINDOWS: tuple[Any, ...] = ("24 h", "24 h", "1 us", "9 s", "none", {"last": 1}, {"last": 50}, "1000000 w")
+_CLOSINGS: tuple[Any, ...] = ("unique", "clustered", "end", "punctuation", {"type": "L"}, ["end", {"type": "L"}])
+_FORMS = ("{a}.v", "{a}.w.x", "id({a})", "type({a})", "time({a})")
+_TOTALS = ("count({a})", "sum({a}.v)", "min({a}.v)", "max({a}.v)", "avg({a}.v)", "first({a}.v)", "last({a}.v)")
+_CONDITIONS = ("{a}.v = {b}.v", "id({a}) = id({b}) AND {a}.v > 7", "time({a}) < time({b}) OR {b}.v IS NULL", "{a}.v")
+_ODD: tuple[Any, ...] = (None, True, -1, 0, 2**70, 1e300, "", "x" * 50_000, [], [[]], {}, "data..k", "unique", ["o", 5])
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a case.
+
+    Attributes:
+        seed: Its number.
+        code: Of the error that refused it; empty: it ran.
+        events: That its joins took in, at most.
+        results: Events of its derived streams.
+        is_suspended: Whether a join was suspended.
+        took_s: How long it took.
+        fault: What is wrong; empty: nothing.
+    """
+
+    seed: int
+    code: str
+    events: int
+    results: int
+    is_suspended: bool
+    took_s: float
+    fault: str = ""
+
+
+def document_of(chance: Random) -> dict[str, Any]:
+    """The document of a join."""
+    number = chance.choice((2, 2, 2, 3, 4, 16))
+    aliases = [f"i{place}" for place in range(number)]
+    emit = chance.choice(("each", "each", "on_close"))
+    forms = (*_FORMS, *(_TOTALS if emit == "on_close" else ()))
+    columns = chance.choice((1, 2, 5, 5, 200))
+    inputs = [
+        {
+            "stream": chance.choice(_STREAMS[: chance.choice((1, 3))]),
+            "as": alias,
+            **({"window": chance.choice(_WINDOWS)} if chance.random() < 0.4 else {}),
+            **({"closed_by": chance.choice(_CLOSINGS)} if chance.random() < 0.6 or emit == "on_close" else {}),
+            **({"key": "data.k"} if chance.random() < 0.2 else {}),
+            **({"type": ["A", "L"]} if chance.random() < 0.2 else {}),
+        }
+        for alias in aliases
+    ]
+    found: dict[str, Any] = {
+        "kind": "join",
+        "name": "j",
+        "inputs": inputs,
+        "window": chance.choice(("24 h", "24 h", "24 h", "none", "1000 w")),
+        "emit": emit,
+        "return": {f"c{place}": chance.choice(forms).format(a=chance.choice(aliases)) for place in range(columns)},
+    }
+    if chance.random() < 0.4:
+        found["outer"] = chance.sample(aliases, chance.randint(1, number))
+    if chance.random() < 0.2:
+        found["late"] = chance.choice(("report", "drop", "fail"))
+    if chance.random() < 0.2:
+        found["memory"] = {"rows": chance.choice((1, 50, 10_000)), "spill": True}
+    if chance.random() < 0.1:
+        found["wait"] = "auto"
+    if chance.random() < 0.2:
+        found["results"] = {"per_event": chance.choice((1, 7, 10_000)), "ahead": chance.choice((1, 500, 200_000))}
+    if chance.random() < 0.25:
+        found["where"] = chance.choice(_CONDITIONS).format(a=aliases[0], b=aliases[1])
+    for _ in range(chance.choice((0, 0, 1, 3))):
+        _spoil(found, chance)
+    return found
+
+
+def _spoil(node: Any, chance: Random) -> None:
+    """Replace, remove or repeat a part of a document."""
+    while True:
+        places: list[Any] = list(node) if isinstance(node, dict) else list(range(len(node)))
+        if not places:
+            return
+        place = chance.choice(places)
+        if isinstance(node[place], dict | list) and chance.random() < 0.7:
+            node = node[place]
+            continue
+        if chance.random() < 0.3:
+            del node[place]
+        else:
+            node[place] = deepcopy(chance.choice(_ODD))
+        return
+
+
+def lines_of(chance: Random) -> list[str]:
+    """Events as JSON lines, of at most 100 kB."""
+    value = chance.choice((1, 1, 1, 5_000, 40_000))
+    found, size, time_us = list[str](), 0, 0
+    keys = chance.choice((_KEYS[:1], _KEYS))
+    most = chance.choice((3, 30, 300, 5_000))
+    while len(found) < most:
+        time_us += chance.choice((0, 1, 1_000_000))
+        data = {"v": chance.choice((1, "x" * value, 2.5, None)), "k": chance.choice((*keys, "", None))}
+        event = {"id": f"e{len(found)}", "type": chance.choice("AAAL"), "time": time_us, "key": chance.choice(keys)}
+        line = json.dumps({**event, "time": f"2026-03-02T00:00:00.{time_us % 1_000_000:06}Z", "data": data})
+        size += len(line) + 1
+        if size > MOST_BYTES:
+            break
+        found.append(line)
+    return found
+
+
+def case(seed: int) -> Outcome:
+    """Run a case.
+
+    Args:
+        seed: What it is drawn from.
+    """
+    chance, begun = Random(seed), time.perf_counter()
+    with TemporaryDirectory() as folder:
+        document, lines = document_of(chance), lines_of(chance)
+        try:
+            text = json.dumps(document)[:MOST_BYTES]
+            declared = [json.dumps({"kind": "stream", "name": name}) for name in _STREAMS]
+            Path(folder, "shop.yaml").write_text("\n---\n".join([*declared, text]), encoding="utf-8")
+            events = Path(folder, "events.jsonl")
+            events.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            results, is_suspended = _run(Path(folder), events)
+            inputs = len(document["inputs"])
+            most = 220_000 + 20 * inputs * len(lines) + len(lines) * inputs
+            fault = "" if results <= most else f"{results} results, at most {most} are allowed"
+            took_s = time.perf_counter() - begun
+            return Outcome(seed, "", inputs * len(lines), results, is_suspended, took_s, fault)
+        except ForestallError as error:
+            return Outcome(seed, error.code, 0, 0, is_suspended=False, took_s=time.perf_counter() - begun)
+        # house: allow broad-except: any other error is what is looked for
+        except Exception:
+            fault = traceback.format_exc(limit=-6)
+            return Outcome(seed, "", 0, 0, is_suspended=False, took_s=time.perf_counter() - begun, fault=fault)
+
+
+def _run(folder: Path, events: Path) -> tuple[int, bool]:
+    """The number of results, and whether a join was suspended."""
+    project = LocalProject.of(read_project(folder), folder)
+    batches = {name: read_event_batch(events, reading_of(project.stream(name).declaration)) for name in _STREAMS}
+    found = project.fed(batches).results(is_open=False)
+    return len(found[EVENTS]), bool(found[SUSPENSIONS])
+
+
+def begin() -> None:
+    """Load and compile what cases need, then bound the memory of this process."""
+    for seed in _WARMED:
+        case(seed)
+    used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + _ROOM_BYTES, used + _ROOM_BYTES))
+
+
+def main(cases: int, first: int, processes: int) -> int:
+    """Run cases and print what was found; the number of faults."""
+    codes: Counter[str] = Counter()
+    faults, results, suspended, slowest = [], 0, 0, (0.0, -1)
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=begin) as pool:
+        for found in pool.map(case, range(first, first + cases), chunksize=10):
+            codes[found.code or "ran"] += 1
+            results, suspended = results + found.results, suspended + found.is_suspended
+            slowest = max(slowest, (found.took_s, found.seed))
+            if found.fault:
+                faults.append(found)
+                print(f"case {found.seed}: {found.fault}", file=sys.stderr, flush=True)
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    print(f"{cases} cases from {first} on: {dict(codes.most_common())}")
+    print(
+        f"{results} results, {suspended} suspended; slowest {slowest[0]:.1f} s (case {slowest[1]}); peak {peak:.0f} MB"
+    )
+    print(f"{len(faults)} faults")
+    return len(faults)
+
+
+if __name__ == "__main__":
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", type=int, default=5_000)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--processes", type=int, default=1)
+    given = parser.parse_args()
+    sys.exit(min(1, main(given.cases, given.first, given.processes)))
