@@ -44,6 +44,7 @@ from pipeline.sources.log_reading import (
 )
 from pipeline.sources.options import EventLogOptions
 from pipeline.spilled import SpilledStates
+from pipeline.stops import PlacedStops
 from shards import KINDS, Kind, RowBlock, SavedStateError, ShardState, StoredEntry
 from streams import StateLost, log_key, position_order
 
@@ -95,6 +96,7 @@ class HeldShards:
         self._spilled = SpilledStates(options.log, options.kinds)
         self._server = connect(options.log)
         self._quarantine = Quarantine(self._server)
+        self._stops = PlacedStops(self._server)
         self._snapshots = open_snapshots(options.log.snapshots, self._server, options.log.generation)
         self._index = SnapshotIndex(self._server, options.log.generation)
         self._handover = None if options.handover is None else FolderSnapshots(options.handover, is_durable=False)
@@ -118,6 +120,9 @@ class HeldShards:
             self._held.pop(shard, None)
         self._begun.add(shard)
         is_suspect = self._quarantine.begin(shard, after)
+        self._stops.place(shard, after)
+        if (held := self._held.get(shard)) is not None and not self._is_usable(shard, held.state, START, after):
+            del self._held[shard]
         try:
             self._held_at(shard, after)
             loaded = time.perf_counter()
@@ -173,7 +178,7 @@ class HeldShards:
 
     def _all(self, shard: int, after: str, entries: Sequence[StoredEntry]) -> list[RowBlock]:
         """All entries at once; one by one, if that raises what nobody foresaw."""
-        state, wanted = self._held_at(shard, after).state, self._quarantine.screened(shard, entries)
+        state, wanted = self._held_at(shard, after).state, self._screened(shard, entries)
         try:
             return state.advance(wanted)
         except (MemoryError, StateLost):
@@ -194,14 +199,14 @@ class HeldShards:
             if is_watched and self._quarantine.watch(shard, entry):
                 self._quarantine.set_aside(shard, entry, "the process that matched it died, again and again")
             rows += self._one(shard, after, done, entry)
-            done += self._quarantine.screened(shard, [entry])
+            done += self._screened(shard, [entry])
             self._quarantine.unwatch(shard, entry)
         return rows
 
     def _one(self, shard: int, after: str, done: Sequence[StoredEntry], entry: StoredEntry) -> list[RowBlock]:
         """Match one entry behind those that are done; if it raises, it is set aside and the state made anew."""
         held = self._held.get(shard) or self._held_at(shard, after)
-        wanted = self._quarantine.screened(shard, [entry])
+        wanted = self._screened(shard, [entry])
         try:
             return held.state.advance(wanted)
         except (MemoryError, StateLost):
@@ -212,7 +217,11 @@ class HeldShards:
             del self._held[shard]
             again = self._held_at(shard, after).state
             again.advance(done)
-            return again.advance(self._quarantine.screened(shard, [entry]))
+            return again.advance(self._screened(shard, [entry]))
+
+    def _screened(self, shard: int, entries: Sequence[StoredEntry]) -> list[StoredEntry]:
+        """The entries as they are applied: some are set aside, and before some operators stop."""
+        return self._stops.noted(shard, self._quarantine.screened(shard, entries))
 
     def _held_at(self, shard: int, after: str) -> _Held:
         """The state of the shard at a position, from where it is nearest.
@@ -230,7 +239,7 @@ class HeldShards:
         """From what was kept, handed over or saved, whichever is nearest, and the log from there."""
         saved = self._index.latest(shard, position)
         held = self._held.pop(shard, None)
-        if held is not None and not _is_between(saved or START, held.state.position, position):
+        if held is not None and not self._is_usable(shard, held.state, saved or START, position):
             held = None
         nearest = saved or START if held is None else held.state.position
         held = self._handed_over(shard, nearest, position) or held
@@ -239,8 +248,17 @@ class HeldShards:
         for page in read_entries(self._server, shard, held.state.position, position):
             held.unsaved_bytes += _cost(page)
             held.unshared_bytes += _cost(page)
-            held.state.replay(self._quarantine.screened(shard, page))
+            held.state.replay(self._screened(shard, page))
         return held
+
+    def _is_usable(self, shard: int, state: ShardState, first: str, last: str) -> bool:
+        """Whether a state that was kept leads to the last of two positions, and is no nearer to the log's beginning."""
+        if not _is_between(first, state.position, last):
+            return False
+        with suppress(StateLost):
+            self._stops.check(shard, state)
+            return True
+        return False
 
     def _handed_over(self, shard: int, after: str, until: str) -> _Held | None:
         """The last one that was handed over up to a position, and behind another one."""
@@ -306,6 +324,7 @@ class HeldShards:
             StateLost: A file is missing or damaged.
         """
         state = ShardState.load(body, self._spilled.kinds(shard))
+        self._stops.check(shard, state)
         if is_verified or shard in self._incomplete:
             state.verify()
         return state

@@ -79,6 +79,7 @@ from .registering.joining import Derived
 from .registering.operators import OperatorExplanation, OperatorLibrary
 from .registering.registration import Registration
 from .registering.reports import ConstraintReport, PatternReport
+from .registering.skipping import SkippedBacklog, skipped_by
 from .registering.stream_library import StreamLibrary
 from .registering.workflow_library import (
     Follower,
@@ -254,6 +255,7 @@ __all__ = [
     "Settings",
     "SettingsInvalid",
     "Severity",
+    "SkippedBacklog",
     "StoreFull",
     "StoreUnavailable",
     "Stores",
@@ -312,6 +314,7 @@ __all__ = [
     "render_metrics",
     "run_process",
     "set_document",
+    "skipped_by",
     "stream_usage",
     "tag_of",
 ]

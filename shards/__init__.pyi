@@ -36,6 +36,7 @@ from .place import Place
 from .results import ANSWER, DEAD_LETTER, DERIVED, STATS, ResultKind, ResultMetric
 from .rows import FoundRows, OutputRow, RowBlock, row_id, rows_of
 from .state import ShardState
+from .stops import stop_note
 from .trial import ComparisonCounts, Likeness, Trial, TrialPlan, TrialRows, Variant, VariantCounts
 
 __all__ = [
@@ -108,5 +109,6 @@ __all__ = [
     "row_id",
     "rows_of",
     "run_inline",
+    "stop_note",
     "trial_exercises",
 ]

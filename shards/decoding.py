@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from shards.entries import Entry, EventsEntry
 from streams import EARLIEST_US, LATEST_US, BatchFormatError, EventBatch
 
 _BRACES = ord("{"), ord("}")
@@ -75,3 +76,9 @@ def _fault_of_attributes(column: pa.Array) -> BatchFormatError | None:
         return None
     shown = cast("bytes", column[int(np.flatnonzero(~is_object)[0])].as_py())[:40]
     return BatchFormatError(f"attributes of an event are not JSON: expected an object, not {shown!r}")
+
+
+def batches_of(entries: Sequence[Entry]) -> Sequence[EventBatch | BatchFormatError]:
+    """The events of entries; of those that were never bytes as they are."""
+    batches = [entry.batch for entry in entries if isinstance(entry, EventsEntry)]
+    return batches if len(batches) == len(entries) else decode_batches([entry.body for entry in entries])

@@ -12,6 +12,7 @@ from streams import EventBatch, RecordKind
 
 # The kind of what stands in the place of an entry that broke the matcher; the log itself has none.
 QUARANTINED = "quarantined"
+_GROUP_BYTES = 8_000_000  # some 65,536 events; from here on more at once save nothing
 
 
 class Entry(Protocol):
@@ -72,6 +73,29 @@ class EventsEntry:
     def body(self) -> bytes:
         """What the entry would hold in the log."""
         return self.batch.to_bytes()
+
+
+class EventGroup:
+    """Entries of events, one after the other in the log, that may be matched together."""
+
+    def __init__(self) -> None:
+        self._entries: list[Entry] = []
+        self._size_bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether more at once save nothing."""
+        return self._size_bytes >= _GROUP_BYTES
+
+    def add(self, entry: Entry) -> None:
+        """One more entry."""
+        self._entries.append(entry)
+        self._size_bytes += entry.batch.columns.nbytes if isinstance(entry, EventsEntry) else len(entry.body)
+
+    def taken(self) -> list[Entry]:
+        """All entries; the group is empty then."""
+        found, self._entries, self._size_bytes = self._entries, [], 0
+        return found
 
 
 def quarantine_note(entry: StoredEntry, reason: str) -> StoredEntry:

@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 
 from shards.blob import pack, unpack
 from shards.deciding import Observation
-from shards.decoding import decode_batches
+from shards.decoding import batches_of
 from shards.derivation import MAIN as _MAIN
 from shards.derivation import Derivation
 from shards.derivation import PlaceKey as _PlaceKey
 from shards.derived_place import declared_place, loaded_place
-from shards.entries import QUARANTINED, Entry, EventsEntry, StoredEntry, quarantine_reason
+from shards.entries import QUARANTINED, Entry, EventGroup, EventsEntry, StoredEntry, quarantine_reason
 from shards.errors import EntryQuarantined, SavedStateError
 from shards.feeds import Feeds
 from shards.format_1 import from_format_1
@@ -33,6 +33,7 @@ from shards.kinds import KINDS_BY_NAME
 from shards.operators import Kind, Origin, Result, in_columns
 from shards.place import Place, Step, known_kind
 from shards.rows import OutputRow, RowBlock, dead_letter, rows_of
+from shards.stops import STOPPED, Stops
 from streams import (
     Ask,
     BatchFormatError,
@@ -64,41 +65,12 @@ from streams import (
 )
 
 _BEGINNING = "0-0"
-_GROUP_BYTES = 8_000_000  # some 65,536 events; from here on more at once save nothing
 NO_FEEDS = Feeds({})
 _KINDS = frozenset(kind.value for kind in RecordKind)
 
 
 _Decoded: TypeAlias = tuple[Entry, EventBatch | BatchFormatError]
 _Decoder: TypeAlias = Callable[[Sequence[Entry]], Sequence[EventBatch | BatchFormatError]]
-
-
-def _decoded(entries: Sequence[Entry]) -> Sequence[EventBatch | BatchFormatError]:
-    batches = [entry.batch for entry in entries if isinstance(entry, EventsEntry)]
-    return batches if len(batches) == len(entries) else decode_batches([entry.body for entry in entries])
-
-
-class _Group:
-    """Entries of events, one after the other in the log, that may be matched together."""
-
-    def __init__(self) -> None:
-        self._entries: list[Entry] = []
-        self._size_bytes = 0
-
-    @property
-    def is_full(self) -> bool:
-        """Whether more at once save nothing."""
-        return self._size_bytes >= _GROUP_BYTES
-
-    def add(self, entry: Entry) -> None:
-        """One more entry."""
-        self._entries.append(entry)
-        self._size_bytes += entry.batch.columns.nbytes if isinstance(entry, EventsEntry) else len(entry.body)
-
-    def taken(self) -> list[Entry]:
-        """All entries; the group is empty then."""
-        found, self._entries, self._size_bytes = self._entries, [], 0
-        return found
 
 
 def _place_of(entry: Entry) -> _PlaceKey:
@@ -114,6 +86,7 @@ class ShardState:
         places: By stream name and route; that of the correlation key, which exists for every declared stream, is empty.
         kinds: The kinds of operators, by name.
         feeds: The derived streams that operators feed.
+        stops: Operators that are stopped before their pause is reached.
     """
 
     def __init__(
@@ -124,7 +97,9 @@ class ShardState:
         places: Mapping[_PlaceKey, Place] | None = None,
         kinds: Mapping[str, Kind] = KINDS_BY_NAME,
         feeds: Feeds = NO_FEEDS,
+        stops: Stops | None = None,
     ) -> None:
+        self._stops = stops or Stops()
         self._kinds = kinds
         self._shard = shard
         self._position = position
@@ -160,6 +135,11 @@ class ShardState:
     def feeds(self) -> Feeds:
         """Which operators feed which derived streams."""
         return self._derivation.feeds
+
+    @property
+    def stops(self) -> frozenset[str]:
+        """Positions of the pauses before which operators are stopped."""
+        return self._stops.names
 
     def measures(self) -> dict[str, dict[str, int | None]]:
         """Numbers by stream name; those of a further key under ``<stream>@<key>``."""
@@ -206,11 +186,15 @@ class ShardState:
     def advance(self, entries: Iterable[Entry]) -> list[RowBlock]:
         """As ``apply``, with the rows as columns."""
         rows: list[RowBlock] = []
-        group = _Group()
+        group = EventGroup()
         reached = position_order(self._position)
         for entry in entries:
             order = position_order(entry.position)
             if order <= reached:
+                continue
+            if entry.kind == STOPPED:
+                rows += self._matched(group.taken())
+                self._stop_all(entry)
                 continue
             if entry.kind != RecordKind.EVENTS:
                 rows += self._matched(group.taken())
@@ -220,6 +204,9 @@ class ShardState:
                     rows += self._matched(group.taken())
                 group.add(entry)
             self._position, reached = entry.position, order
+            if self._stops:
+                rows += self._matched(group.taken())
+                self._stops.pass_to(entry.position)
         return rows + self._matched(group.taken())
 
     def take(self, entry: EventsEntry) -> list[RowBlock]:
@@ -296,15 +283,15 @@ class ShardState:
 
             for place in part._places.values():
                 place.keep(is_kept, has_counts=is_first)
-            position = self._position if is_first else _BEGINNING
-            yield ShardState(shard, position=position, places=part._places, kinds=self._kinds, feeds=part.feeds)
+            at, stops = (self._position, part._stops) if is_first else (_BEGINNING, None)
+            yield ShardState(shard, position=at, places=part._places, kinds=self._kinds, feeds=part.feeds, stops=stops)
 
     def dump(self) -> bytes:
         """The whole state as bytes, versioned and checksummed."""
         saved = [place.dump() for place in self._places.values()]
         head = {"shard": self._shard, "position": self._position, "places": [place_head for place_head, _ in saved]}
-        if self.feeds.of:
-            head["feeds"] = self.feeds.to_json()
+        head |= {"stops": self._stops.to_json()} if self._stops else {}
+        head |= {"feeds": self.feeds.to_json()} if self.feeds.of else {}
         sections = {f"{number}/{name}": body for number, (_, own) in enumerate(saved) for name, body in own.items()}
         return pack(head, sections)
 
@@ -327,9 +314,10 @@ class ShardState:
             raise SavedStateError(f"saved state of shard {head['shard']} cannot be read: {error}") from error
         named = {(place.declaration.name, place.route): place for place in places}
         feeds = Feeds.from_json(head.get("feeds", []))
-        return cls(head["shard"], position=head["position"], places=named, kinds=kinds, feeds=feeds)
+        stops, at = Stops(head.get("stops", ())), head["position"]
+        return cls(head["shard"], position=at, places=named, kinds=kinds, feeds=feeds, stops=stops)
 
-    def _matched(self, entries: Sequence[Entry], decode: _Decoder = _decoded) -> list[RowBlock]:
+    def _matched(self, entries: Sequence[Entry], decode: _Decoder = batches_of) -> list[RowBlock]:
         """Match the events of entries.
 
         Those of one stream and route are matched together, where they follow each other. Where streams are derived from
@@ -364,6 +352,8 @@ class ShardState:
         try:
             place = self._routed(decoded[-1][0])
         except ControlRecordError as error:
+            if self._stops.reads(decoded[-1][0].stream):  # they came by a key that only a stopped operator used
+                return []
             return [dead_letter(self._shard, entry, error) for entry, _ in decoded]
         rows = [dead_letter(self._shard, entry, found) for entry, found in decoded if isinstance(found, ForestallError)]
         good = [(entry, found) for entry, found in decoded if isinstance(found, EventBatch)]
@@ -405,6 +395,8 @@ class ShardState:
         """Apply a control record; everything in it is read before any state changes, so a failure changes nothing."""
         try:
             record = decode_control(kind, entry.body)
+            if self._stops.ignores(entry.stream, record):
+                return ()
             self._control(record, entry)
         except (ForestallError, MemoryError):
             raise
@@ -544,6 +536,13 @@ class ShardState:
             place.host(kind).stop(name)
         self._derivation = Derivation(self._places, self.feeds.without_operator(entry.stream, kind, name))
         self._forget_unused(entry.stream)
+
+    def _stop_all(self, note: Entry) -> None:
+        """Stop the operators of a note that run."""
+        for stream, (kind, name) in self._stops.begin(note, self._position):
+            if any(place.runs(kind, name) for place in self._places_of(stream)):
+                entry = StoredEntry(position=note.position, kind=note.kind, stream=stream, body=note.body)
+                self._stop(kind, name, entry)
 
     def _forget_unused(self, stream: str) -> None:
         """Give up further keys that no operator is on: no events will come for them."""

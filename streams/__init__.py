@@ -91,7 +91,7 @@ from streams.log.control import (
 )
 from streams.log.keys_closed import ClosedKeys, KeysClosed
 from streams.log.operators import Definition, Input
-from streams.log.records import LAYOUT_KEY, LogEntry, RecordKind, log_key, position_order
+from streams.log.records import LAYOUT_KEY, LogEntry, RecordKind, log_key, position_order, stops_key
 from streams.log.scripts import Script, ScriptInput, ScriptValue, read_script
 from streams.nearest import did_you_mean, listed, nearest
 from streams.reordering import NEVER_US, ReorderBuffer
@@ -257,6 +257,7 @@ __all__ = [
     "run_texts",
     "shard_of",
     "shown",
+    "stops_key",
     "text_digests",
     "texts_of",
     "time_column",

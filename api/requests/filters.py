@@ -20,6 +20,14 @@ class _OfStream(Protocol):
 
 _Item = TypeVar("_Item", bound=_OfStream)
 
+Now = Annotated[
+    bool,
+    Query(
+        description="Take effect before the backlog: each shard stops showing it events with its next micro-batch, and "
+        "the answer says what it `skipped`."
+    ),
+]
+
 
 def known_stream(
     services: Served,

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Query, Response, status
 
 from api.access.callers import Calling
 from api.locations import LOCATION, give_location
-from api.requests.filters import OlderThan, StreamFilter, shown
+from api.requests.filters import Now, OlderThan, StreamFilter, shown
 from api.requests.idempotency import IdempotentRoute, once
 from api.requests.preconditions import Preconditions, give_tag
 from api.schemas.operators import (
@@ -20,7 +20,7 @@ from api.schemas.operators import (
     OperatorResults,
 )
 from api.services import Served
-from service import Action, RegisteredOperator
+from service import Action, RegisteredOperator, skipped_by
 from shards import DocumentKind, ExplainingKind, ResultKind
 
 _ACTIONS: dict[Action, str] = {
@@ -126,8 +126,15 @@ def _add_move(router: APIRouter, kind: DocumentKind, action: Action, meaning: st
         record, _ = services.operators.move(kind.name, name, action, preconditions)
         return _answer(record, services, response)
 
-    title = f"{action.capitalize()} a {kind.name}"
-    _post(router, f"/{{name:path}}/{action}", move, summary=title, description=meaning, name=f"{action}_{kind.name}")
+    def pause(
+        name: str, services: Served, response: Response, preconditions: Preconditions, now: Now = False
+    ) -> OperatorModel:
+        skipped = skipped_by(services.stores) if now else None
+        record, _ = services.operators.move(kind.name, name, action, preconditions, stops=now)
+        return _answer(record, services, response).with_skipped(skipped)
+
+    title, run = f"{action.capitalize()} a {kind.name}", pause if action == "pause" else move
+    _post(router, f"/{{name:path}}/{action}", run, summary=title, description=meaning, name=f"{action}_{kind.name}")
 
 
 def _add_delete(router: APIRouter, kind: DocumentKind) -> None:

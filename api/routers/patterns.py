@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Response, status
 from api.access.callers import Calling
 from api.errors import Forbidden
 from api.locations import LOCATION, give_location
-from api.requests.filters import StreamFilter, shown
+from api.requests.filters import Now, StreamFilter, shown
 from api.requests.idempotency import IdempotentRoute, once
 from api.requests.preconditions import Preconditions, give_tag
 from api.schemas.patterns import (
@@ -22,7 +22,7 @@ from api.schemas.patterns import (
 )
 from api.services import Served
 from api.work import bounded
-from service import PatternReport, pattern_counts
+from service import PatternReport, pattern_counts, skipped_by
 
 router = APIRouter(prefix="/patterns", tags=["patterns"], route_class=IdempotentRoute)
 
@@ -111,9 +111,13 @@ def retire_pattern(name: str, services: Served, response: Response, precondition
 
 @router.post("/{name:path}/pause", summary="Pause a pattern")
 @bounded
-def pause_pattern(name: str, services: Served, response: Response, preconditions: Preconditions) -> CheckedPattern:
+def pause_pattern(
+    name: str, services: Served, response: Response, preconditions: Preconditions, now: Now = False
+) -> CheckedPattern:
     """Stop showing events to a pattern, from this position of the log on; its partial matches are dropped."""
-    return _moved(services.registration.move_pattern(name, "pause", preconditions), response)
+    skipped = skipped_by(services.stores) if now else None
+    report = services.registration.move_pattern(name, "pause", preconditions, stops=now)
+    return _moved(report, response).with_skipped(skipped)
 
 
 @router.post("/{name:path}/resume", summary="Resume a pattern")

@@ -7,9 +7,9 @@ from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field
 
-from api.schemas.patterns import State
+from api.schemas.patterns import SkippedModel, State
 from api.wire import Older, WireModel
-from service import OperatorExplanation, RegisteredOperator, Severity
+from service import OperatorExplanation, RegisteredOperator, Severity, SkippedBacklog
 from streams import format_time
 
 
@@ -61,7 +61,12 @@ class OperatorModel(WireModel):
         description="When it began to hold what it holds: by this version, or by an earlier one that it continues."
     )
     warnings: list[str] = Field(
-        [], description="Members of its document that can do nothing, in words; lists leave them out."
+        [],
+        description="What is probably not meant, such as members that can do nothing, in words; lists leave it out.",
+    )
+
+    skipped: SkippedModel | None = Field(
+        default=None, description="What it skips, in the answer to `pause` with `now=true`; null elsewhere."
     )
 
     @classmethod
@@ -82,6 +87,10 @@ class OperatorModel(WireModel):
             held_since=format_time(operator.since_us),
             warnings=list(warnings),
         )
+
+    def with_skipped(self, skipped: SkippedBacklog | None) -> Self:
+        """The same with what it skips."""
+        return self.model_copy(update={"skipped": None if skipped is None else SkippedModel.from_domain(skipped)})
 
 
 class OperatorResults(WireModel):

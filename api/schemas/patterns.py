@@ -19,6 +19,7 @@ from service import (
     PatternReport,
     RegisteredPattern,
     Severity,
+    SkippedBacklog,
 )
 from streams import format_time
 
@@ -135,9 +136,27 @@ class PatternModel(WireModel):
         )
 
 
+class SkippedModel(WireModel):
+    """The backlog that an operator skips which is paused before it (`now=true`)."""
+
+    events: int = Field(
+        description="Events of all streams that waited to be matched. The operator sees none of them but those of "
+        "micro-batches that were under way."
+    )
+    after: dict[int, str] = Field(description="By shard the last position of its log that was matched.")
+
+    @classmethod
+    def from_domain(cls, skipped: SkippedBacklog) -> Self:
+        """The wire form."""
+        return cls(events=skipped.events, after=dict(skipped.after))
+
+
 class CheckedPattern(PatternModel):
     """A registered pattern in both forms, and what of it can never match or is probably not meant."""
 
+    skipped: SkippedModel | None = Field(
+        default=None, description="What it skips, in the answer to `pause` with `now=true`; null elsewhere."
+    )
     definition: dict[str, Any] = Field(description="The JSON form of the text; its schema is at /v1/schemas/pattern.")
     warnings: list[str]
 
@@ -147,6 +166,10 @@ class CheckedPattern(PatternModel):
         plain = PatternModel.from_domain(report.pattern)
         definition = pattern_to_json(report.parsed)
         return cls(**plain.model_dump(), definition=definition, warnings=list(report.warnings))
+
+    def with_skipped(self, skipped: SkippedBacklog | None) -> Self:
+        """The same with what it skips."""
+        return self.model_copy(update={"skipped": None if skipped is None else SkippedModel.from_domain(skipped)})
 
 
 class FailingConditionModel(WireModel):

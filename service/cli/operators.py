@@ -65,6 +65,8 @@ def tell_operator(found: Mapping[str, Any], *, is_json: bool) -> None:
         return
     kept = f"; it kept what it holds since {found['held_since']}" if found.get("is_continued") else ""
     typer.echo(printable(f"{found['name']}: version {found['version']} on {found['stream']}, {found['state']}{kept}"))
+    if skipped := found.get("skipped"):
+        typer.echo(f"It skips the backlog: {skipped['events']} events of all streams wait to be matched.")
     if found.get("suspension"):
         told.print(printable(found["suspension"]["reason"]), markup=False)
     for warning in found.get("warnings", ()):
@@ -90,10 +92,23 @@ def _add_add(app: typer.Typer, resource: Resource) -> None:
 def _add_move(app: typer.Typer, resource: Resource, action: str, meaning: str) -> None:
     named = argument_of(resource)
 
-    @app.command(action, help=meaning)
     def move(name: str = named, url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
         with calling(url, api_key) as client:
             tell_operator(client.post(f"{resource.path}/{part(name)}/{action}", None), is_json=is_json)
+
+    def pause(
+        name: str = named,
+        now: Annotated[bool, typer.Option("--now", help="Before the backlog: skip the events that wait.")] = False,
+        url: Url = None,
+        api_key: ApiKeyOption = None,
+        is_json: IsJson = False,
+    ) -> None:
+        with calling(url, api_key) as client:
+            parameters = {"now": "true"} if now else {}
+            found = client.post(f"{resource.path}/{part(name)}/{action}", None, **parameters)
+            tell_operator(found, is_json=is_json)
+
+    app.command(action, help=meaning)(pause if action == "pause" else move)
 
 
 def _document(path: Path) -> dict[str, Any]:

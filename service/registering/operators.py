@@ -152,8 +152,10 @@ class OperatorLibrary:
         """
         return self._registry.operators(kind).versions(name)
 
-    def move(self, kind: str, name: str, action: Action, condition: Condition = ANY) -> tuple[RegisteredOperator, bool]:
-        """Lead one from its state to another, from this place of the log on.
+    def move(
+        self, kind: str, name: str, action: Action, condition: Condition = ANY, *, stops: bool = False
+    ) -> tuple[RegisteredOperator, bool]:
+        """Lead one from its state to another, from this place of the log on; ``stops``: a pause before the backlog.
 
         Returns:
             The operator as it is now, and whether it changed.
@@ -165,7 +167,7 @@ class OperatorLibrary:
         operators = self._registry.operators(kind)
         if action == "activate":
             self._derivations.declare_fed(operators.get(name).feeders)
-        return operators.move(name, action, condition, self._clock.now_us())
+        return operators.move(name, action, condition, self._clock.now_us(), stops=stops)
 
     def explain(self, kind: str, name: str) -> OperatorExplanation:
         """How one runs, and what it has counted so far.
@@ -194,7 +196,7 @@ class OperatorLibrary:
         )
 
     def notices(self, record: RegisteredOperator) -> Sequence[str]:
-        """Members of an operator's document that can do nothing, in sentences."""
+        """What of an operator's document is probably not meant, such as members that can do nothing, in sentences."""
         kind = self._kinds[record.kind]
         if not isinstance(kind, NotingKind):
             return ()

@@ -198,8 +198,12 @@ class Registration:
         warnings = pattern_warnings(on_stream, query, found.check, ends)
         return PatternReport(pattern=record, is_new=False, parsed=pattern, warnings=warnings), found
 
-    def move_pattern(self, name: str, action: Action, condition: Condition = ANY) -> PatternReport:
+    def move_pattern(
+        self, name: str, action: Action, condition: Condition = ANY, *, stops: bool = False
+    ) -> PatternReport:
         """Lead a pattern from its state to another, from this place of the log on.
+
+        A pause with ``stops`` takes effect before the backlog.
 
         Raises:
             UnknownPatternName: There is none of that name.
@@ -214,7 +218,7 @@ class Registration:
                 self.check_pattern(record.stream, pattern, is_guarded=record.is_guarded)
                 self._derivations.declare(pattern)
         return self._report(
-            *self._stores.registry.pattern_operators.move(name, action, condition, self._clock.now_us())
+            *self._stores.registry.pattern_operators.move(name, action, condition, self._clock.now_us(), stops=stops)
         )
 
     def delete_pattern(self, name: str, condition: Condition = ANY) -> None:

@@ -54,6 +54,15 @@ def log_key(shard: int) -> str:
     return f"forestall:log:{shard}"
 
 
+def stops_key(shard: int) -> str:
+    """The Redis key under which the operators of a shard are that stop before their pause is reached.
+
+    A hash: the position of the last control record of the pause to a JSON list that has of each of its records the
+    stream, the kind and the body as text. The script that appends them writes it.
+    """
+    return f"forestall:stops:{shard}"
+
+
 def position_order(position: str) -> tuple[int, int]:
     """Sort key of a position within its shard."""
     milliseconds, _, sequence = position.partition("-")

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias, cast
 
+import orjson
+
 from service.errors import RegistryContended, UnknownStream
 from service.stores.connection import PREFIX, Client, register
 from service.stores.log.event_log import EventLog
 from service.stores.log.lives import STREAMS_KEY
 from service.stores.log.routes import ROUTES_KEY, require_there, users_key
-from streams import LAYOUT_KEY, ControlRecord, encode_control, log_key
+from streams import LAYOUT_KEY, ControlRecord, encode_control, log_key, stops_key
 
 CONSTRAINTS_KEY = PREFIX + "constraints"
 CONSTRAINT_VERSIONS_KEY = PREFIX + "constraint-versions"
@@ -53,6 +55,8 @@ class Change:
         route: Of a pattern, the route that its events take from here on; empty for none of its own, and for a
             stream that is declared. None elsewhere.
         parts: What is said of the parts of an operator, behind what is said of itself.
+        stops: Whether the pause takes effect before the backlog.
+        spared: The shard that has suspended the operator by itself; None: none has.
     """
 
     record: bytes
@@ -61,6 +65,8 @@ class Change:
     control: ControlRecord | None
     route: str | None = None
     parts: tuple[PartChange, ...] = ()
+    stops: bool = False
+    spared: int | None = None
 
 
 Changing: TypeAlias = Callable[[bytes | None], Change | None]
@@ -116,6 +122,8 @@ class RecordBook:
                 stream=wanted.stream,
                 is_routed="" if wanted.route is None else "1",
                 route=wanted.route or "",
+                stop=_stop_of(wanted),
+                spared="" if wanted.spared is None else str(wanted.spared),
                 **_told(wanted),
             )
             reply = self._log.layout.fitted(partial(_append, commit))
@@ -199,12 +207,22 @@ class StreamBook:
 
 
 def _commit_record(script: Callable[..., Any], wanted: Change, **given: Any) -> Any:
-    """Call the script with the logs of the shards and the routes of the parts' streams behind each other."""
+    """Call the script with the logs of the shards, the routes of the parts' streams and the stops behind each other."""
     users = [users_key(part.stream) for part in wanted.parts]
+    stops = [stops_key(shard) for shard in range(given["shard_count"])] if wanted.stops else []
     parts = [
         said for part in wanted.parts for said in (part.stream, part.user, part.route, *_told_of(part.control).values())
     ]
-    return script(places=[*given.pop("shards"), *users], parts=parts, **given)
+    return script(places=[*given.pop("shards"), *users, *stops], parts=parts, **given)
+
+
+def _stop_of(change: Change) -> bytes:
+    """The control records of a change by which operators stop before the backlog, as the hash of stops has them."""
+    if not change.stops:
+        return b""
+    records = [(change.stream, change.control), *((part.stream, part.control) for part in change.parts)]
+    said = [[stream, one.KIND.value, encode_control(one).decode()] for stream, one in records if one is not None]
+    return orjson.dumps(said)
 
 
 def _append(commit: Callable[..., Any], shards: int) -> Any:

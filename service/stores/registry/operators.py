@@ -138,7 +138,15 @@ class Operators(Generic[R]):
 
         return self._apply(draft.name, change)
 
-    def move(self, name: str, action: Action, condition: Condition = ANY, now_us: int | None = None) -> tuple[R, bool]:
+    def move(
+        self,
+        name: str,
+        action: Action,
+        condition: Condition = ANY,
+        now_us: int | None = None,
+        *,
+        stops: bool = False,
+    ) -> tuple[R, bool]:
         """Lead an operator from its state to another; one that was suspended is resumed as its next version.
 
         Args:
@@ -146,6 +154,7 @@ class Operators(Generic[R]):
             action: What leads to the other state.
             condition: On what is there.
             now_us: When a version that begins by it begins; None: when that before did.
+            stops: Whether a pause takes effect before the backlog, also where it is paused already.
 
         Returns:
             The operator as it is now, and whether it changed.
@@ -158,12 +167,17 @@ class Operators(Generic[R]):
         def change(current: bytes | None) -> Change | None:
             known = self._standing(current, name)
             condition.check_record(known)
+            if stops and action == "pause":
+                paused = moved(known, action, now_us)
+                return replace(self._change(paused, self._form.pause(name)), stops=True)
             return self._moved_change(known, action, now_us)
 
         return self._apply(name, change)
 
     def suspend(self, name: str, suspension: Mapping[str, Any]) -> bool:
         """Let every shard stop running the version of an operator of which one shard says that it cost too much.
+
+        The others stop before their backlog. That one has stopped where it says so.
 
         Args:
             name: Of the operator.
@@ -178,7 +192,8 @@ class Operators(Generic[R]):
             known = self._standing(current, name)
             if known.version != suspension["version"] or known.state != "active":
                 return None
-            return self._change(replace(known, suspension=suspension), self._form.pause(name))
+            change = self._change(replace(known, suspension=suspension), self._form.pause(name))
+            return replace(change, stops=True, spared=suspension.get("shard"))
 
         try:
             record, _ = self._apply(name, change)

@@ -113,6 +113,8 @@ def test_the_life_of_a_pattern(ask, told, tmp_path):
     assert (status, out) == (0, "lost: version 1 on orders, draft\n")
     for verb, state in (("activate", "active"), ("pause", "paused"), ("resume", "active"), ("retire", "retired")):
         assert told("patterns", verb, "lost")[0]["state"] == state
+        if verb == "pause":
+            assert "It skips the backlog: 0 events" in ask("patterns", "pause", "lost", "--now")[1]
     assert ask("patterns", "list", "--stream", "orders")[1].splitlines()[1].split()[:3] == ["lost", "orders", "retired"]
     assert "total: 0" in ask("patterns", "show", "lost")[1]
     assert told("patterns", "statistics", "lost")[0]["alerts"] == 0

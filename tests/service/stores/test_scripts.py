@@ -245,9 +245,9 @@ def test_registry_commit_record(run, client):
     def commit(before, after, **given):
         keys = {"records": "records", "versions": "versions", "routes": "routes", "users": "users", "layout": "layout"}
         usual = {"field": "p", "before": before, "after": after, "version_field": f"{after}@p", "kind": "on"}
-        usual |= {"stream": "s", "body": "b", "is_routed": "1", "route": "by", "shard_count": 2}
+        usual |= {"stream": "s", "body": "b", "is_routed": "1", "route": "by", "shard_count": 2, "parts": []}
         places = ["log:0", "log:1", *given.pop("more", [])]
-        return run("registry/commit_record", **keys, places=places, **{"parts": [], **usual, **given})
+        return run("registry/commit_record", **keys, places=places, **{"stop": "", "spared": "", **usual, **given})
 
     assert commit("other", "1") == 0
     assert commit("", "1") == 1
@@ -266,6 +266,9 @@ def test_registry_commit_record(run, client):
     assert commit("3", "3", more=["users:2", "users:3"], parts=parts) == 1
     assert (client.hgetall("users:2"), client.hget("routes", "s2")) == ({b"part/1": b"k"}, b"k")
     assert [fields[b"body"] for _, fields in client.xrange("log:1")][-2:] == [b"b", b"b1"]
+    assert commit("3", "3", more=["users:2", "users:3", "stops:0", "stops:1"], parts=parts, stop="[1]", spared="0") == 1
+    assert not client.exists("stops:0")
+    assert client.hgetall("stops:1") == {client.xrevrange("log:1", count=1)[0][0]: b"[1]"}
     client.hset("routes", "s3", "-")
     assert commit("3", "4", more=["users:2", "users:3"], parts=parts) == b"gone"
     client.hdel("routes", "s", "s2", "s3")

@@ -1,12 +1,14 @@
 --! uses: rerouting, fitting, leaving
 --! keys: records, versions, routes, users, layout, places*
---! args: field, before, after, version_field, kind, stream, body, is_routed, route, shard_count, parts*
+--! args: field, before, after, version_field, kind, stream, body, is_routed, route, shard_count, stop, spared, parts*
 -- Puts a record in the place of the one that was read ('': there was none), and appends its control record to every
 -- shard (``kind`` '': it has none). ``is_routed`` '1': the field is a pattern whose route may change, to ``route`` ('':
 -- it has none), as that of a stream that is declared, whose name is the field. ``places``: the logs of the shards, then for
 -- each part of an operator the users of routes of its stream; ``parts``: of each the stream, the name under which its route
--- is kept, the route, and the kind and body of its control record, which come behind that of the operator. Returns 1; 0: another writer came
--- first; 'gone': the stream was removed; or what ``misfit`` says.
+-- is kept, the route, and the kind and body of its control record, which come behind that of the operator. ``stop``: these records, where
+-- they take effect before the backlog ('': they do not); then ``places`` ends with the hashes of stops of the shards, and the record goes
+-- into each under the position of the last control record, but for the shard ``spared`` ('': for none). Returns 1; 0: another writer
+-- came first; 'gone': the stream was removed; or what ``misfit`` says.
 if (redis.call('HGET', records, field) or '') ~= before then return 0 end
 local unfit = misfit(layout, shard_count)
 if unfit then return unfit end
@@ -17,14 +19,20 @@ end
 redis.call('HSET', records, field, after)
 redis.call('HSET', versions, version_field, after)
 if is_routed == '1' then rerouted(routes, users, stream, field, route) end
+local ends = {}
 local function tell(kind, stream, body)
   for shard = 1, kind == '' and 0 or tonumber(shard_count) do
-    redis.call('XADD', places[shard], '*', 'kind', kind, 'stream', stream, 'body', body)
+    ends[shard] = redis.call('XADD', places[shard], '*', 'kind', kind, 'stream', stream, 'body', body)
   end
 end
 tell(kind, stream, body)
 for at = 1, #parts, 5 do
   rerouted(routes, places[tonumber(shard_count) + (at + 4) / 5], parts[at], parts[at + 1], parts[at + 2])
   tell(parts[at + 3], parts[at], parts[at + 4])
+end
+for shard = 1, stop == '' and 0 or tonumber(shard_count) do
+  if tostring(shard - 1) ~= spared then
+    redis.call('HSET', places[tonumber(shard_count) + #parts / 5 + shard], ends[shard], stop)
+  end
 end
 return 1

@@ -1,0 +1,99 @@
+"""Where operators stop that are to stop before the backlog, on record beside the log as quarantine is.
+
+The registry says which operators, together with the pause that it appends to the log. Each shard then decides where:
+at the position behind which the next micro-batch begins that it is to match, if nothing of that is written yet. The
+position is on record before the micro-batch is matched, so a process that matches it again, after a crash or from an
+older snapshot, stops them there, too (``shards.stops``). A state between that position and the pause in which they are
+not stopped is of a try that was not committed, and is not used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import redis
+
+from shards import ShardState, StoredEntry, stop_note
+from streams import StateLost, position_order, stops_key
+
+_PLACED_KEY = "forestall:stops:{shard}:places"
+_MARKS_KEY = "forestall:derived:marks"
+_MATCHED_KEY = "forestall:log:matched"
+
+
+class PlacedStops:
+    """The stops of one log.
+
+    Args:
+        server: Where the log is.
+    """
+
+    def __init__(self, server: redis.Redis) -> None:
+        self._server = server
+
+    def place(self, shard: int, after: str) -> None:
+        """Let what is to stop do so behind a position, with which the next micro-batch begins.
+
+        What is derived from a micro-batch is counted as it enters the log: where some of that is there, or it is known
+        to be matched, it is matched as it was, and the next one is where they stop.
+        """
+        wanted, placed = self._read(shard)
+        unplaced = [until for until in wanted if until not in placed and position_order(until) > position_order(after)]
+        if unplaced and not self._is_written(shard, after):
+            for until in unplaced:
+                self._server.hsetnx(_PLACED_KEY.format(shard=shard), until, after)
+
+    def noted(self, shard: int, entries: Sequence[StoredEntry]) -> list[StoredEntry]:
+        """The entries, and in front of the first one behind each stop a note of it."""
+        wanted, placed = self._read(shard)
+        notes: list[tuple[int, StoredEntry]] = []
+        for until, after in placed.items():
+            behind = [place for place, entry in enumerate(entries) if _is_before(after, entry.position)]
+            if behind and until in wanted:
+                notes.append((behind[0], stop_note(until, wanted[until], entries[behind[0]])))
+        found = list(entries)
+        for place, note in sorted(notes, key=lambda one: one[0], reverse=True):
+            found.insert(place, note)
+        return found
+
+    def check(self, shard: int, state: ShardState) -> None:
+        """Check that what has to be stopped in a state is.
+
+        Raises:
+            StateLost: It is of a try in which it was not.
+        """
+        _, placed = self._read(shard)
+        for until, after in placed.items():
+            is_between = _is_before(after, state.position) and _is_before(state.position, until)
+            if is_between and until not in state.stops:
+                raise StateLost(
+                    f"the state of shard {shard} at {state.position} was saved before it was decided that operators "
+                    f"stop behind {after}"
+                )
+
+    def _read(self, shard: int) -> tuple[dict[str, str], dict[str, str]]:
+        """By position of the pause its records, and where it was placed."""
+        reading = self._server.pipeline(transaction=False)
+        reading.hgetall(stops_key(shard))
+        reading.hgetall(_PLACED_KEY.format(shard=shard))
+        wanted, placed = cast("list[dict[bytes, bytes]]", reading.execute())
+        return _as_text(wanted), _as_text(placed)
+
+    def _is_written(self, shard: int, after: str) -> bool:
+        matched = cast("bytes | None", self._server.hget(_MATCHED_KEY, f"position:{shard}"))
+        if matched is not None and _is_before(after, matched.decode()):
+            return True
+        marks = cast("dict[bytes, bytes]", self._server.hgetall(_MARKS_KEY))
+        return any(
+            field.decode().startswith(f"{shard}:") and mark.decode().split()[0] == after
+            for field, mark in marks.items()
+        )
+
+
+def _is_before(first: str, second: str) -> bool:
+    return position_order(first) < position_order(second)
+
+
+def _as_text(found: dict[bytes, bytes]) -> dict[str, str]:
+    return {name.decode(): value.decode() for name, value in found.items()}

@@ -1,0 +1,28 @@
+"""What an operator skips that is paused before the backlog."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from service.runtime import Stores
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkippedBacklog:
+    """The backlog as it was when an operator was paused before it.
+
+    Attributes:
+        events: Events of all streams that waited to be matched; the operator sees none of them, but those of
+            micro-batches that were under way.
+        after: By shard the last position that was matched.
+    """
+
+    events: int
+    after: Mapping[int, str]
+
+
+def skipped_by(stores: Stores) -> SkippedBacklog:
+    """The backlog as it is now."""
+    after = {report.shard: report.position for report in stores.pipeline_status.shards()}
+    return SkippedBacklog(events=stores.backlog.read().waiting.events, after=after)
