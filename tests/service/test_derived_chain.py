@@ -21,7 +21,7 @@ from service.stores.log.layout import DERIVED_MARKS_KEY, DERIVED_PROMISES_KEY
 from service.testing import HandClock, settings_for
 from service.upkeep.resharding import match_to_end, reshard
 from shards import InlineShards, rows_of
-from streams import EventBatch, PatternOn, StreamDeclaration, StreamOn, parse_each, parse_plain
+from streams import EventBatch, PatternOn, StreamDeclaration, StreamOn, format_time, parse_each, parse_plain
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
 
@@ -225,7 +225,9 @@ def test_a_chain_that_is_removed_and_declared_again_finds_what_a_new_one_finds(
     """The first life has later times, and a part of it is matched when the second has begun."""
     monkeypatch.setattr(timekeeper, "_QUIET_US", 0)
     chance, batches = random.Random(seed), posted(seed)
-    later = [[{**event, "time": event["time"] + 9_000_000_000} for event in batch] for batch in posted(seed + 9)]
+    later = [
+        [{**event, "time": format_time(event["time"] + 9_000_000_000)} for event in batch] for batch in posted(seed + 9)
+    ]
 
     def begun(stores):
         registration = Registration(stores, settings, clock)

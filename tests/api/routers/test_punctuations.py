@@ -45,7 +45,7 @@ def test_every_shard_is_told(orders, stores, body, record):
         ({"range": {}}, "give 'from', 'to' or both"),
         ({"range": {"from": 2, "to": 1}}, "no key is in a range from 2 to 1"),
         ({"range": {"from": "1"}}, "valid integer"),
-        ({"range": {"to": 2**63}}, "less than or equal to"),
+        ({"range": {"to": 2**63}}, "an integer beyond 64 bits"),
         ({"key": "7", "by": "order"}, "'by' and 'time' are about a 'range'"),
         ({"before": "soon"}, "is not RFC 3339"),
         ({"before": "2026-01-01T00:00:00"}, "has no time zone"),

@@ -6,7 +6,7 @@ import pytest
 
 from service import AlertSink
 from service.stores.log.pipeline_status import SHARDS_KEY
-from service.testing import stats_row
+from service.testing import as_old_as_the_log, stats_row
 from shards import Observation
 from streams import AutoLateness, Lags, format_time, lateness_summary
 from streams.disorder import bins_of
@@ -25,7 +25,19 @@ ORDERS = {
     "idle_timeout": None,
     "quiet_after": None,
     "max_ahead": None,
-    "mapping": {"id": "nr", "type": "type", "time": "at", "data": None},
+    "mapping": {
+        "id": "nr",
+        "type": "type",
+        "time": "at",
+        "data": None,
+        "time_unit": "auto",
+        "zone": None,
+        "time_format": None,
+        "local_times": "earlier",
+        "delimiter": None,
+        "encoding": None,
+        "columns": {},
+    },
     "duplicates": "keep",
     "derived": False,
     "description": "Orders of the shop.",
@@ -173,6 +185,7 @@ def test_a_lateness_that_is_measured_is_declared_and_shown_as_it_was_said(http):
 
 def test_what_was_measured_is_shown(orders, stores, clock):
     orders.patch("/v1/streams/orders", json={"lateness": {"auto": {"start": 5}}})
+    as_old_as_the_log(stores.client, "orders")
     lags = Lags(events=300, largest_us=20_000_000, bins=Counter({int(bins_of(np.array([20_000_000]))[0]): 1}))
     summary = lateness_summary(AutoLateness(start=5), 5_000_000, 0, lags)
     observed = [Observation(stream="orders", decider="lateness", summary=summary).to_json()]

@@ -16,7 +16,7 @@ from service.errors import CallRefused
 from service.projects import Change, apply_plan, document_schema, export_project, plan_project, read_project
 from service.projects.errors import ApplyStopped, ProjectRefused
 from service.projects.planning import wanted_of
-from service.testing import HandClock, settings_for, stats_row
+from service.testing import HandClock, as_old_as_the_log, settings_for, stats_row
 from shards import Observation
 from streams import AutoLateness, Lags, lateness_summary
 
@@ -134,6 +134,7 @@ def test_an_export_changes_nothing_and_makes_another_service_equal(service, proj
     applied(service, project)
     summary = lateness_summary(AutoLateness(at_most=90), 60_000_000, 0, Lags(1, 0, 70_000_000, Counter({227: 1})))
     observed = [Observation(stream="clicks", decider="lateness", summary=summary).to_json()]
+    as_old_as_the_log(stores.client, "clicks")
     AlertSink(stores, HandClock())([stats_row(0, "1-0", after="0-0", observed=observed)], 1)
     assert service.get("/streams/clicks")["measured_lateness"]["total_changes"] == 1
     files = export_project(service, tmp_path / "out")
