@@ -134,7 +134,8 @@ class LaneReport:
         if batch is not None:
             passed_us = batch.clocks[visits.rows[broken]]
             since_us = dict(zip(visits.traces[broken].tolist(), passed_us.tolist(), strict=True))
-            by_time[has_row] = batch.clocks[matches.rows[has_row]] > matches.detected_us[has_row]
+            rows, detected_us = matches.rows[has_row], matches.detected_us[has_row]
+            by_time[has_row] = (batch.clocks[rows] > detected_us) & (batch.times[rows] != detected_us)
         for match in np.flatnonzero(is_deviating & by_time).tolist() if since_us else []:
             since = since_us.get(int(matches.traces[match]))
             is_deviating[match] = since is None or since <= matches.detected_us[match]
