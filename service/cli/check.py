@@ -24,6 +24,7 @@ from constraints import (
     idle_parts,
 )
 from nfa import Atom, Pattern, Query, TraceEnds, all_types_of, build_query, describe_atom, describe_node, parse_patterns
+from service.cli.columns import Classifier
 from service.cli.inputs import Times, chosen_key, read_constraint_file, read_pattern_files
 from service.cli.model_choice import Exact, MapFile, Model, ModelChoice, Process, Tables, model_choice
 from service.cli.past import PastViolations
@@ -61,6 +62,7 @@ def check(
         typer.Option(help="With --log: order of events: event (by time), file (as in the file) or line."),
     ] = Times.EVENT,
     lifecycle: Annotated[bool, typer.Option(help="With --log: XES event types are name+transition.")] = False,
+    classifier: Classifier = None,
     end: EndEvents = None,
 ) -> None:
     """Check patterns: can they match, and which events terminate them early? Exit status 1: one can never match."""
@@ -71,7 +73,9 @@ def check(
     past = PastViolations.told(parsed)
     if log is not None:
         ends = parsed.constraint_set.trace_ends.union(end or ())
-        traces = read_log(log, key=chosen_key(key), times=times, lifecycle=lifecycle, end_events=ends)
+        traces = read_log(
+            log, key=chosen_key(key), times=times, lifecycle=lifecycle, classifier=classifier, end_events=ends
+        )
         past = PastViolations.counted(parsed, traces)
     try:
         warnings = check_set(parsed.constraint_set)

@@ -95,6 +95,10 @@ Encoding = Annotated[
     str | None,
     typer.Option("--encoding", metavar="NAME", help="Encoding of the file (default: UTF-8, or UTF-16 with a mark)."),
 ]
+Classifier = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="XES: classifier of the log that makes event types (default: concept:name)."),
+]
 DuplicateIds = Annotated[
     Repeated,
     typer.Option("--duplicates", help="What to do with repeated event ids: 'drop' them with a notice, or 'keep' them."),
@@ -112,10 +116,13 @@ FILE_OPTIONS: Mapping[str, tuple[Any, Any]] = {
     "local_times": (ChangedClocks, Changed.EARLIER),
     "delimiter": (Delimiter, None),
     "encoding": (Encoding, None),
+    "classifier": (Classifier, None),
 }
 """Options of commands that read one kind of file, by parameter: what each is, and its default."""
 MESSAGE_OPTIONS = {
-    name: FILE_OPTIONS[name] for name in FILE_OPTIONS if name not in ("column_types", "delimiter", "encoding")
+    name: FILE_OPTIONS[name]
+    for name in FILE_OPTIONS
+    if name not in ("column_types", "delimiter", "encoding", "classifier")
 }
 """Those that mean something for messages of JSON."""
 
@@ -169,6 +176,7 @@ def as_asked(options: ReaderOptions, asked: Mapping[str, Any]) -> ReaderOptions:
         ),
         delimiter=delimiter_of(asked.get("delimiter")) or options.delimiter,
         encoding=options.encoding if encoding is None else encoding_of(encoding),
+        classifier=asked.get("classifier") or options.classifier,
         types={**options.types, **types_of(asked.get("column_types"))},
         duplicates="keep" if asked.get("duplicates") is Repeated.KEEP else options.duplicates,
     )

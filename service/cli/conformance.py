@@ -11,6 +11,7 @@ import orjson
 import typer
 from rich.console import Console
 
+from service.cli.columns import Classifier
 from service.cli.inputs import Key, Times, TimesOption, chosen_key, progress_bar
 from service.cli.models import read_model_file
 from service.cli.past_log import EndEvents, PastLog, read_log
@@ -39,6 +40,7 @@ def conformance(
     key: Key = None,
     times: Annotated[Times, TimesOption] = (Times.EVENT),
     lifecycle: Annotated[bool, typer.Option(help="XES: event types are name+transition.")] = False,
+    classifier: Classifier = None,
     end: EndEvents = None,
 ) -> None:
     """Compare past transactions with a model. Exit status 1: one of them leaves the model."""
@@ -46,7 +48,9 @@ def conformance(
     read = read_model_file(model, map_file, process)
     with progress_bar(f"compiling {model.name}"):
         compiled = compile_workflow(read)
-    past = read_log(log, key=chosen_key(key), times=times, lifecycle=lifecycle, end_events=end or ())
+    past = read_log(
+        log, key=chosen_key(key), times=times, lifecycle=lifecycle, classifier=classifier, end_events=end or ()
+    )
     with progress_bar(f"comparing {len(past.traces):,} transactions"):
         found = check_log(compiled, past.traces)
     if is_json:

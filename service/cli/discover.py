@@ -13,6 +13,7 @@ import yaml
 from rich.console import Console
 from rich.markup import escape
 
+from service.cli.columns import Classifier
 from service.cli.inputs import Key, Times, TimesOption, chosen_key, progress_bar, told
 from service.cli.past_log import EndEvents, read_log
 from workflows import MinedConstraints, MiningSettings, kind_of, mine
@@ -51,13 +52,16 @@ def discover(
     key: Key = None,
     times: Annotated[Times, TimesOption] = Times.EVENT,
     lifecycle: Annotated[bool, typer.Option(help="XES: event types are name+transition.")] = False,
+    classifier: Classifier = None,
     end: EndEvents = None,
 ) -> None:
     """Discover the constraints that past transactions keep."""
     settings = MiningSettings(
         min_support=min_support, min_confidence=min_confidence, min_expected=min_expected, has_rules=rules
     )
-    past = read_log(log, key=chosen_key(key), times=times, lifecycle=lifecycle, end_events=end or ())
+    past = read_log(
+        log, key=chosen_key(key), times=times, lifecycle=lifecycle, classifier=classifier, end_events=end or ()
+    )
     with progress_bar(f"discovering constraints in {len(past.traces):,} transactions"):
         found = mine(past.traces, settings, past.summary)
     for mined in found.withdrawn:

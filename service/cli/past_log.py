@@ -37,7 +37,13 @@ EndEvents = Annotated[
 
 
 def read_log(
-    path: Path, *, key: KeyForm | None, times: Times, lifecycle: bool, end_events: Collection[str] = ()
+    path: Path,
+    *,
+    key: KeyForm | None,
+    times: Times,
+    lifecycle: bool,
+    classifier: str | None = None,
+    end_events: Collection[str] = (),
 ) -> PastLog:
     """The traces of an event file, each taken to be finished.
 
@@ -46,9 +52,12 @@ def read_log(
         key: The correlation key; None: the file says it.
         times: What orders the events.
         lifecycle: Of an XES file, whether types are name+transition.
+        classifier: Of an XES file, the classifier of the log that makes event types.
         end_events: Types that end a trace, as end events of a stream do: a later event of the key opens another one.
     """
-    events = read_event_file(path, ReaderOptions(key=key, times=times.order, lifecycle=lifecycle))
+    events = read_event_file(
+        path, ReaderOptions(key=key, times=times.order, lifecycle=lifecycle, classifier=classifier)
+    )
     traces: list[list[str]] = []
     keys: list[str] = []
     running: dict[str, list[str]] = {}

@@ -44,6 +44,7 @@ class Assembly:
         self._problem_count = 0
         self._position = -1
         self._notes: Counter[str] = Counter()
+        self._missing: Counter[str] = Counter()
 
     def next_id(self, name: str) -> str:
         """``name:1``, ``name:2``, ...: the id of an event that has none, by its place among those of ``name``."""
@@ -94,6 +95,7 @@ class Assembly:
             if self._dropped and self.options.on_dropped is not None:
                 self.options.on_dropped(self._dropped)
             self._note_times()
+            self._note_missing()
             if self.options.is_by_time:
                 self._events.sort(key=lambda event: event.time_us)
             return self._events
@@ -108,6 +110,17 @@ class Assembly:
         raise EventFileError(
             message, file=str(self._path), problems=list(self._problems), problem_count=self._problem_count
         )
+
+    def note_missing(self, attribute: str) -> None:
+        """Count a value that cannot be read, and is missing therefore."""
+        self._missing[attribute] += 1
+
+    def _note_missing(self) -> None:
+        """Say how many values of each attribute are missing, as they could not be read."""
+        for name, count in sorted(self._missing.items()):
+            if self.options.on_notice is not None:
+                what = "value is" if count == 1 else "values are"
+                self.options.on_notice(f"{self._path}: {name}: {count:,} {what} not a number, and missing therefore")
 
     def _note_times(self) -> None:
         """Say how many local times had to be read in one of two ways."""

@@ -61,6 +61,7 @@ class ReaderOptions:
         duplicates: What to do with an event whose id came before in the file: drop it, or read it like any other.
         on_dropped: Called with the number of dropped events, if any.
         keeps_order: The events are read in the order of the file, in which they came, and not in that of their times.
+        classifier: XES: the name of the log's classifier that makes event types; None: ``concept:name``.
         lifecycle: XES: the event type is ``name+transition`` where the event has a ``lifecycle:transition``.
         max_bytes: Most bytes that the file may hold, after decompression.
         span: JSON lines: only the lines between two places of the file, as ``line_spans`` gives them.
@@ -78,6 +79,7 @@ class ReaderOptions:
     on_notice: Callable[[str], None] | None = None
     keeps_order: bool = False
     lifecycle: bool = False
+    classifier: str | None = None
     max_bytes: int = 4 * 1024**3
     span: tuple[int, int] | None = None
 

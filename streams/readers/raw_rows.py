@@ -34,7 +34,7 @@ from streams.readers.csv_form import CsvForm, examine
 from streams.readers.mapped_rows import MAPPED_ROWS, RawRow, mapped_row
 from streams.readers.opening import open_events
 from streams.readers.options import ReaderOptions
-from streams.readers.xes import CASE_NAME, Trace, iterate_traces, read_event, refuse_columns
+from streams.readers.xes import CASE_NAME, Trace, iterate_traces, read_event, refuse_columns, type_keys
 
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -265,10 +265,11 @@ def _xes_faults(traces: Iterator[Trace], assembly: Assembly, events: list[tuple[
 
 
 def _trace_rows(case: str, trace: Trace, assembly: Assembly, events: list[tuple[str, Event]]) -> Iterator[RawRow]:
+    keys = type_keys(trace, assembly.options)
     for number, attributes in enumerate(trace.events, start=1):
         place = f"trace {trace.number}, event {number}"
         try:
-            events.append((place, read_event(case, attributes, assembly, assembly.options)))
+            events.append((place, read_event(case, attributes, assembly, assembly.options, keys)))
         except EventRejected as error:
             yield RawRow(place=place, body=orjson.dumps(dict(attributes))[:_SHOWN_BYTES], fault=error.message)
 

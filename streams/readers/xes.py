@@ -3,8 +3,10 @@
 The correlation key is the trace's ``concept:name``; traces of the same name are one. The event type is the event's
 ``concept:name``, its time ``time:timestamp``, its id ``<case>:<n>``, the n-th event of its case in the file, from 1.
 Attributes are the event's own, scalar ones, under their XES keys: strings and ids as text, numbers, booleans, dates as
-RFC 3339 in UTC (as written, where they are not RFC 3339); NaN and infinities, which JSON lacks, are null. Trace
-attributes, nested attributes, lists and containers are left out.
+RFC 3339 in UTC (as written, where they are not RFC 3339); NaN and infinities, which JSON lacks, are null. Numbers that
+are empty or written in another way are null, too, and are counted. With a classifier of the log, the event type is made
+of the values of its attributes, joined by ``+``. Trace attributes, nested attributes, lists and containers are left
+out.
 
 Entities, document types and external references are refused; memory is bounded by the largest trace, apart from the
 result.
@@ -14,7 +16,8 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -44,11 +47,12 @@ Attributes: TypeAlias = Mapping[str, tuple[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """One trace as written; ``number`` counts from 1."""
+    """One trace as written; ``number`` counts from 1, ``classifiers`` are those of the log before it, by name."""
 
     number: int
     attributes: Attributes
     events: tuple[Attributes, ...]
+    classifiers: Mapping[str, tuple[str, ...]]
 
 
 def read_xes(stream: io.BufferedReader, path: Path, options: ReaderOptions) -> list[Event]:
@@ -60,13 +64,14 @@ def read_xes(stream: io.BufferedReader, path: Path, options: ReaderOptions) -> l
     refuse_columns(path, options)
     assembly = Assembly(path, options)
     for trace in iterate_traces(stream, path):
+        keys = type_keys(trace, options)
         case = trace.attributes.get(CASE_NAME, ("", ""))[1]
         if not case:
             assembly.refuse(f"trace {trace.number}", f"no {CASE_NAME}; a trace needs one, as the name of its case")
             continue
         for number, attributes in enumerate(trace.events, start=1):
             try:
-                assembly.take_numbered(read_event(case, attributes, assembly, options))
+                assembly.take_numbered(read_event(case, attributes, assembly, options, keys))
             except EventRejected as error:
                 assembly.refuse(f"trace {trace.number} ({shown(case)}), event {number}", error)
     return assembly.finish()
@@ -87,8 +92,24 @@ def refuse_columns(path: Path, options: ReaderOptions) -> None:
         )
 
 
-def read_event(case: str, attributes: Attributes, assembly: Assembly, options: ReaderOptions) -> Event:
-    """The event of an XES element.
+def type_keys(trace: Trace, options: ReaderOptions) -> tuple[str, ...]:
+    """The attributes that make up the types of a trace's events.
+
+    Raises:
+        EventFileError: The log has no classifier of that name.
+    """
+    if options.classifier is None:
+        return (CASE_NAME,)
+    if options.classifier not in trace.classifiers:
+        known = f"; it has {listed(list(trace.classifiers))}" if trace.classifiers else ", nor any other"
+        raise EventFileError(f"--classifier: the log has no classifier {options.classifier!r}{known}")
+    return trace.classifiers[options.classifier]
+
+
+def read_event(
+    case: str, attributes: Attributes, assembly: Assembly, options: ReaderOptions, keys: Sequence[str]
+) -> Event:
+    """The event of an XES element; its type is made of the attributes ``keys``.
 
     Raises:
         EventRejected: It lacks what an event needs.
@@ -97,9 +118,12 @@ def read_event(case: str, attributes: Attributes, assembly: Assembly, options: R
     time_us = assembly.next_time_us(
         attributes[_TIME][1] if _TIME in attributes else None, f"give the event a date {_TIME}"
     )
-    if not attributes.get(CASE_NAME, ("", ""))[1]:
-        raise EventRejected(f"no {CASE_NAME}; an event needs one, as its type", field=CASE_NAME)
-    event_type = attributes[CASE_NAME][1]
+    parts = [attributes.get(name, ("", ""))[1] for name in keys]
+    if not all(parts):
+        name = keys[parts.index("")]
+        advice = "" if options.classifier is not None else ", or a classifier of the log (--classifier)"
+        raise EventRejected(f"no {name}; an event needs one, as its type{advice}", field=name)
+    event_type = "+".join(parts)
     if options.lifecycle and _TRANSITION in attributes:
         event_type = f"{event_type}+{attributes[_TRANSITION][1]}"
     key = case
@@ -108,7 +132,9 @@ def read_event(case: str, attributes: Attributes, assembly: Assembly, options: R
         key = attributes.get(attribute_name(name, attributes), ("", ""))[1]
         if not key:
             raise EventRejected(f"no attribute {name}, which was named as the correlation key", field=name)
-    data = {name: _read_value(name, kind, value) for name, (kind, value) in attributes.items() if kind in _SCALARS}
+    data = {
+        name: _read_value(name, kind, value, assembly) for name, (kind, value) in attributes.items() if kind in _SCALARS
+    }
     return Event(id=event_id, type=event_type, time_us=time_us, key=key, data=data)
 
 
@@ -139,6 +165,7 @@ def _parse_traces(stream: io.BufferedReader, path: Path) -> Iterator[Trace]:
     depth = 1
     traces = 0
     events: list[Attributes] = []
+    classifiers: dict[str, tuple[str, ...]] = {}
     for kind, element in steps:
         if kind == "start":
             depth += 1
@@ -150,13 +177,21 @@ def _parse_traces(stream: io.BufferedReader, path: Path) -> Iterator[Trace]:
         elif depth == 1:
             if _local_name(element) == "trace":
                 traces += 1
-                yield Trace(number=traces, attributes=_read_attributes(element), events=tuple(events))
+                attributes = _read_attributes(element)
+                yield Trace(number=traces, attributes=attributes, events=tuple(events), classifiers=classifiers)
+            elif _local_name(element) == "classifier" and element.get("scope", "event") == "event":
+                classifiers[element.get("name", "")] = _classifier_keys(element.get("keys", ""))
             elif _local_name(element) == "event":
                 raise EventFileError(
                     f"{path}: has events outside of traces; put every event into a trace", file=str(path)
                 )
             events = []
             root.clear()
+
+
+def _classifier_keys(written: str) -> tuple[str, ...]:
+    """The attributes of a classifier: divided by blanks, in quotes where a name has one."""
+    return tuple(quoted or plain for quoted, plain in re.findall(r"'([^']*)'|(\S+)", written))
 
 
 def _check_root(element: Element, path: Path) -> Element:
@@ -177,10 +212,13 @@ def _local_name(element: Element) -> str:
     return element.tag.rpartition("}")[2]
 
 
-def _read_value(name: str, kind: str, value: str) -> _Scalar:
+def _read_value(name: str, kind: str, value: str, assembly: Assembly) -> _Scalar:
     try:
         return _SCALARS[kind](value)
     except ValueError as error:
+        if kind in _NUMBERS and not _WHOLE.fullmatch(value.strip()):
+            assembly.note_missing(name)
+            return None
         raise EventRejected(f"attribute {name}: {shown(value)} is not of the type {kind}", field=name) from error
 
 
@@ -211,6 +249,8 @@ def _read_date(value: str) -> str:
         return value
 
 
+_NUMBERS = frozenset({"int", "float"})
+_WHOLE = re.compile(r"[-+]?[0-9]+")  # beyond 64 bits: refused, as elsewhere
 _SCALARS: Mapping[str, Callable[[str], _Scalar]] = {
     "string": str,
     "id": str,
