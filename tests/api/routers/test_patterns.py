@@ -34,9 +34,10 @@ def test_a_pattern_is_registered_and_shown(orders):
         "registered_at": "2026-01-01T00:00:00Z",
         "definition": DEFINITION,
         "warnings": [],
+        "skipped": None,
     }
     (listed,) = orders.get("/v1/patterns").json()["items"]
-    assert {**listed, "definition": DEFINITION, "warnings": []} == shown
+    assert {**listed, "definition": DEFINITION, "warnings": [], "skipped": None} == shown
     assert orders.post("/v1/streams", json={"name": "other"}).status_code == 201
     assert orders.get("/v1/patterns?stream=other").json() == {"items": []}
 
