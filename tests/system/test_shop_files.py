@@ -29,7 +29,12 @@ def forestall(*arguments: str, api_key: str = "") -> str:
 
 
 def identity(alert):
-    return alert["pattern"], alert["key"], alert["bindings"], alert["start"], alert["end"], alert.get("returns") or {}
+    """The answer. An absence is decided by the end of the files in a run, and by time in a service: its row has another
+    time, and another id, so events of derived streams are left out.
+    """
+    is_posted = alert["stream"] in FILES
+    events = (alert["bindings"], alert["start"], alert["end"]) if is_posted else ()
+    return alert["pattern"], alert["key"], events, alert.get("returns") or {}
 
 
 def test_the_service_gives_the_answers_of_a_run(tmp_path):
