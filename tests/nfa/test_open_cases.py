@@ -133,7 +133,7 @@ def test_open_traces_and_partial_matches_are_those_that_counting_finds(seen: lis
     for event_type in "ABCX":
         is_last = {key for key, case in found.items() if case.last_type == event_type}
         assert cases_of(matcher, last_type=event_type).keys() == is_last
-        furthest = {(key, one.furthest) for key, case in found.items() for one in case.patterns if one.furthest}
+        furthest = [(key, one.furthest) for key, case in found.items() for one in case.patterns if one.furthest]
         is_waiting = {key for key, one in furthest if any(step.startswith(event_type) for step in one.waits_for)}
         assert cases_of(matcher, waits_for=event_type).keys() == is_waiting
     assert found.keys() == expected.keys()
