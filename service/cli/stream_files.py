@@ -21,30 +21,15 @@ def _option(name: str, metavar: str, text: str) -> tuple[Any, None]:
 
 STREAM_OPTIONS: Mapping[str, tuple[Any, Any]] = {
     "key": _option("--key", "PATH", "Path of the correlation key in the file, as TYPE=PATH by event type."),
-    "id_column": (
-        _option("--id", "COLUMN[,…]", "Column of the event's id; several make one id (default: generated)."),
-        None,
-    ),
+    "id_column": _option("--id", "COLUMN[,…]", "Column of the event's id; several make one id (default: generated)."),
     "type_column": _option("--type", "COLUMN", "Column of the event type."),
     "time_column": _option("--time", "COLUMN", "Column of the time."),
     "column_types": _option("--columns", "NAME=TYPE", "CSV: type of a column: text, number or boolean."),
-    "assume_zone": (
-        _option("--assume-zone", "ZONE", "Time zone of times without one: UTC, +02:00, Europe/Berlin."),
-        None,
-    ),
+    "assume_zone": _option("--assume-zone", "ZONE", "Time zone of times without one: UTC, +02:00, Europe/Berlin."),
     "time_unit": _option("--time-unit", "UNIT", "Unit of times that are numbers: auto, s, ms, us or ns."),
-    "time_format": (
-        _option("--time-format", "FORM", "Form of times: day-first, month-first, or as '%d.%m.%y %H:%M'."),
-        None,
-    ),
-    "local_times": (
-        _option("--local-times", "CHOICE", "Local times that exist twice or not: earlier, later or refuse."),
-        None,
-    ),
-    "delimiter": (
-        _option("--delimiter", "CHARACTER", "CSV: what separates columns, or tab (default: detected)."),
-        None,
-    ),
+    "time_format": _option("--time-format", "FORM", "Form of times: day-first, month-first, or as '%d.%m.%y %H:%M'."),
+    "local_times": _option("--local-times", "CHOICE", "Local times that exist twice or not: earlier, later or refuse."),
+    "delimiter": _option("--delimiter", "CHARACTER", "CSV: what separates columns, or tab (default: detected)."),
     "encoding": _option("--encoding", "NAME", "Encoding of the file (default: UTF-8, or UTF-16 with a mark)."),
 }
 """Options of commands that read a file for each stream, by parameter: what each is, and its default."""

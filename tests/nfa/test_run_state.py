@@ -116,7 +116,7 @@ def test_a_missing_or_short_array_is_refused():
     for name, whole in arrays.items():  # named here, as saving needs kernels, which collecting does not compile
         others = {other: array for other, array in arrays.items() if other != name}
         damaged = [{**others, name: whole.astype(np.float32)}]
-        if name not in ("run_pair_work", "run_accounts"):  # older releases did not write them
+        if name not in ("run_pair_work", "run_accounts", "run_worked"):  # older releases did not write them
             damaged.append(others)
         if name != "run_peak":
             damaged.append({**others, name: whole[:-1]})

@@ -36,7 +36,7 @@ def dealt(tmp_path, monkeypatch):
             (tmp_path / name).write_text(text)
         history = History(files=history_files(tmp_path), options=ReaderOptions(**options))
         parts = parts_of(history, 8)
-        assert len(parts) > len(texts) or options.get("times") == "file"
+        assert len(parts) > len(texts) or options.get("times") == "line"
         found = sorted(reading(history, shards)(parts), key=lambda one: one[0])
         return [received([one for one in found if one[0].shard == shard]) for shard in range(shards)]
 

@@ -13,7 +13,7 @@ from streams.disorder import bins_of
 
 pytestmark = pytest.mark.redis
 
-ORDERS = {
+ORDERS: dict[str, Any] = {
     "name": "orders",
     "key": "data.id",
     "keys": {"customer": "data.customer_id"},

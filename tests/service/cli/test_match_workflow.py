@@ -86,7 +86,7 @@ def test_constraints_written_by_hand_hold_beside_the_model(small, match):
 
 
 def test_end_events_of_the_model_end_traces(small, match):
-    (small / "p.pattern").write_text("PATTERN p EVENT SEQ(A a, NOT X)")
+    (small / "p.pattern").write_text("PATTERN p EVENT SEQ(A a, NOT C)")
     write_events(small / "e.jsonl", [("k", "A"), ("k", "B"), ("k", "D")])
     _, document, _ = match("--workflow", "small.yaml", "--open")
     assert [found["bindings"] for found in document["matches"]] == [{"a": ["e1"]}]
