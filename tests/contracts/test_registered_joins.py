@@ -392,10 +392,15 @@ def test_a_join_that_may_not_be_contradicted_is_suspended(http, stores, options,
     assert resumed["is_continued"] is False
 
 
+def bounded(warnings: list[str]) -> list[str]:
+    """The warnings but for the one about results that nothing bounds, which has tests of its own."""
+    return [one for one in warnings if not one.startswith("Nothing bounds")]
+
+
 def test_members_that_can_do_nothing_are_warnings(http: httpx.Client) -> None:
     inputs = [PAID["inputs"][0], {**PAID["inputs"][1], "retractions": "2 h", "closed_by": "punctuation"}]
     answer = http.post("/v1/joins", json={**PAID, "inputs": inputs}).json()
-    assert [one for one in answer["warnings"] if "takes posted events" in one]
+    assert ["takes posted events" in one for one in bounded(answer["warnings"])] == [True]
     assert http.get("/v1/joins/paid").json()["warnings"] == answer["warnings"]
     ranges = [{"range": {"to": 5}, "by": by} for by in ("order", "other")]
     warned = [http.post("/v1/streams/payments/punctuations", json=one).json()["warnings"] for one in ranges]
@@ -403,7 +408,7 @@ def test_members_that_can_do_nothing_are_warnings(http: httpx.Client) -> None:
     assert "no active join has an input of the stream 'payments' with the key 'other'" in warned[1][0]
     inputs = [{"stream": "orders", "as": "o", "closed_by": "workflow"}, {"stream": "payments", "as": "p"}]
     following = {**PAID, "name": "ruled", "inputs": inputs}
-    assert any("follows no workflow" in one for one in http.post("/v1/joins", json=following).json()["warnings"])
+    assert "follows no workflow" in bounded(http.post("/v1/joins", json=following).json()["warnings"])[0]
     rule = {"stream": "orders", "constraints": [{"prior": ["A", "B"]}]}
     assert http.post("/v1/constraints", json=rule).is_success
-    assert not any("follows no" in one for one in http.get("/v1/joins/ruled").json()["warnings"])
+    assert bounded(http.get("/v1/joins/ruled").json()["warnings"]) == []
