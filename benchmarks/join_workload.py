@@ -66,7 +66,7 @@ kind: join
 name: paid
 inputs:
   - {{stream: orders, as: o, type: Order, closed_by: unique}}
-  - {{stream: payments, as: p, type: Part, key: order, closed_by: {{type: Last}}}}
+  - {{stream: payments, as: p, type: [Part, Last], key: order, closed_by: {{type: Last}}}}
 window: 2 s
 outer: [p]
 memory: {{rows: 25, spill: true}}

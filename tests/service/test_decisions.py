@@ -35,6 +35,7 @@ from streams import (
 pytestmark = pytest.mark.redis
 
 SECOND = 1_000_000
+START = 1_767_225_600 * SECOND
 DECLARED = AutoLateness(start=4)
 ORDERS = StreamDeclaration(name="orders", key="data.order", lateness=DECLARED)
 
@@ -87,7 +88,7 @@ def plain(seed, first, delay, count=120):
     chance = random.Random(seed)
     arrivals = sorted((number + chance.uniform(0, delay), number) for number in range(first, first + count))
     return [
-        {"id": f"e{number}", "type": "AU"[number % 2], "time": number * SECOND, "data": {"order": f"o{number % 29}"}}
+        {"id": f"e{number}", "type": "AU"[number % 2], "time": START + number * SECOND, "data": {"order": f"o{number % 29}"}}
         for _, number in arrivals
     ]
 
@@ -194,7 +195,7 @@ def numbered(stream, first, count=700):
     chance = random.Random(f"{stream}{first}")
     order = sorted(range(first, first + count), key=lambda number: number + chance.uniform(0, 20))
     return [
-        {"id": f"{stream}{number}", "type": "T", "time": (first + place) * SECOND, "key": str(number % 1_000_000)}
+        {"id": f"{stream}{number}", "type": "T", "time": START + (first + place) * SECOND, "key": str(number % 1_000_000)}
         | {"data": {"order": number}}
         for place, number in enumerate(order)
     ]
