@@ -65,20 +65,27 @@ ranges = st.sampled_from([{"to": 1}, {"to": 2}, {"from": 2}, {"from": 2, "to": 4
 VALUES = [1, 2, 2.0, "x", None, 3]
 CONDITIONS: dict[str, Callable[[Sequence[Event]], bool]] = {
     "i0.v = i1.v": lambda events: (
-        type_of(events[0]) == type_of(events[1]) and events[0].data["v"] == events[1].data["v"]
+        value_of(events[0]) is not None
+        and type_of(events[0]) == type_of(events[1])
+        and value_of(events[0]) == value_of(events[1])
     ),
     "time(i1) >= time(i0)": lambda events: events[1].time_us >= events[0].time_us,
     "i0.v IS NOT NULL AND NOT type(i1) = type(i0)": lambda events: (
-        events[0].data["v"] is not None and events[0].type != events[1].type
+        value_of(events[0]) is not None and events[0].type != events[1].type
     ),
-    "id(i0) != id(i1) OR i1.v > 2": lambda events: events[0].id != events[1].id or events[1].data["v"] == 3,
+    "id(i0) != id(i1) OR i1.v > 2": lambda events: events[0].id != events[1].id or value_of(events[1]) == 3,
 }
 """Conditions between inputs, and their meaning in combinations."""
 
 
+def value_of(event: Event) -> Any:
+    """The attribute ``v``; None: the event has none."""
+    return event.data.get("v")
+
+
 def type_of(event: Event) -> type | None:
     """What the value of an event can be compared with; None: with nothing."""
-    return {int: float, float: float, str: str}.get(type(event.data["v"]))
+    return {int: float, float: float, str: str}.get(type(value_of(event)))
 
 
 @st.composite
