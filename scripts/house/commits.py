@@ -1,0 +1,49 @@
+"""The form of commit messages: ``area: Add, Fix, ... what changed``, a body that says why, no merges."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from house.sources import ROOT
+
+SINCE = "2026-11-26T17:00:00Z"
+"""Earlier commits were written before the rule."""
+
+_SUBJECT = re.compile(
+    r"[a-z][a-z0-9_/-]*(, [a-z][a-z0-9_/-]*)*: (Add|Fix|Remove|Rename|Move|Speed up|Document|Test) \S.*[^.\s]"
+)
+_LONGEST = 100
+
+
+class Commit(NamedTuple):
+    """A commit: its abbreviated id, the number of its parents and its message."""
+
+    id: str
+    parents: int
+    message: str
+
+
+def commits(since: str = SINCE) -> list[Commit]:
+    """The commits of the current branch that were written since a time; none outside a git checkout."""
+    command = ["git", "-C", str(ROOT), "log", f"--since-as-filter={since}", "--format=%h%x00%p%x00%B%x01"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    records = [record.strip("\n").split("\0") for record in done.stdout.split("\1")[:-1]]
+    return [Commit(commit_id, len(parents.split()), message) for commit_id, parents, message in records]
+
+
+def refused_messages(found: Iterable[Commit]) -> Iterator[str]:
+    """What is wrong with each commit whose message has another form."""
+    for commit in found:
+        subject, _, body = commit.message.strip().partition("\n")
+        if commit.parents > 1:
+            yield f"{commit.id}: a merge commit; rebase instead"
+        elif not _SUBJECT.fullmatch(subject) or len(subject) > _LONGEST:
+            yield (
+                f"{commit.id}: {subject!r}: 'area: Add|Fix|Remove|Rename|Move|Speed up|Document|Test what changed' "
+                f"is the form, without a full stop, at most {_LONGEST} characters"
+            )
+        elif not body.strip():
+            yield f"{commit.id}: {subject!r}: the body says why, in two or three lines"
