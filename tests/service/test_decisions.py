@@ -88,7 +88,12 @@ def plain(seed, first, delay, count=120):
     chance = random.Random(seed)
     arrivals = sorted((number + chance.uniform(0, delay), number) for number in range(first, first + count))
     return [
-        {"id": f"e{number}", "type": "AU"[number % 2], "time": START + number * SECOND, "data": {"order": f"o{number % 29}"}}
+        {
+            "id": f"e{number}",
+            "type": "AU"[number % 2],
+            "time": START + number * SECOND,
+            "data": {"order": f"o{number % 29}"},
+        }
         for _, number in arrivals
     ]
 
@@ -195,7 +200,12 @@ def numbered(stream, first, count=700):
     chance = random.Random(f"{stream}{first}")
     order = sorted(range(first, first + count), key=lambda number: number + chance.uniform(0, 20))
     return [
-        {"id": f"{stream}{number}", "type": "T", "time": START + (first + place) * SECOND, "key": str(number % 1_000_000)}
+        {
+            "id": f"{stream}{number}",
+            "type": "T",
+            "time": START + (first + place) * SECOND,
+            "key": str(number % 1_000_000),
+        }
         | {"data": {"order": number}}
         for place, number in enumerate(order)
     ]
