@@ -1,12 +1,13 @@
 # Each target does all its own set-up; only Python 3.11+, Java 17 and make have to be there.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup setup-runtime check-java demo serve check test bench bench-peers pins clean
+.PHONY: help setup setup-runtime check-java demo serve check test test-deep bench bench-peers pins clean
 
 help:
 	@echo "make demo    the whole service on generated orders, ends with a table"
 	@echo "make serve   the service for your own events (options: ARGS='--port 8001')"
 	@echo "make test    every test but the benchmarks, in two stages (one of them: ARGS=first, ARGS=last)"
+	@echo "make test-deep  ten times the random examples, from new seeds (again: SEED=N); other engines; literature/"
 	@echo "make check   format, lint, layers, types, dependencies, house rules"
 	@echo "make bench   the benchmarks"
 	@echo "make bench-peers  side by side with other engines, which it installs below .peers (ARGS='--quick')"
@@ -34,6 +35,10 @@ check: setup
 
 test: check-java setup
 	@scripts/test $(ARGS)
+
+test-deep: check-java setup
+	@scripts/bench peers --set-up
+	@scripts/test deep
 
 bench: check-java setup
 	@scripts/bench $(ARGS)

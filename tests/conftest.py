@@ -10,10 +10,6 @@ from house import called_kernels, surplus_signatures
 from house.examples import share_examples
 from house.session import Bound, Heartbeat, line_writer, slow_files_first
 
-# The first use of a kernel compiles it, so an example may take seconds.
-settings.register_profile("forestall", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("forestall")
-
 SURPLUS = pytest.StashKey[set[str]]()
 GARBAGE = 10_000, 20, 20  # how many objects are made before garbage is looked for, and how often the older is spared
 gc.disable()  # nothing of what is imported and collected is garbage: looking for some takes a third of that time
@@ -21,13 +17,22 @@ gc.disable()  # nothing of what is imported and collected is garbage: looking fo
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """How much is drawn at random, and how long it may take."""
-    parser.addoption("--openapi-examples", type=int, default=25, help="examples at random per operation of the API")
-    parser.addoption("--examples-share", type=float, default=1.0, help="share of the examples of each property test")
+    parser.addoption("--openapi-examples", type=int, default=3, help="examples at random per operation of the API")
+    parser.addoption("--examples-share", type=float, default=0.1, help="share of the examples of each property test")
     parser.addoption("--bound", type=float, help="interrupt the tests after so many seconds")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The same examples in each run; long tests are named while they run."""
+    """The same examples in each run, unless a seed is given; long tests are named while they run."""
+    settings.register_profile(
+        "forestall",
+        derandomize=config.getoption("--hypothesis-seed") is None,
+        database=None,
+        print_blob=True,
+        deadline=None,  # the first use of a kernel compiles it, so an example may take seconds
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+    settings.load_profile("forestall")
     settings.register_profile(
         "openapi",
         max_examples=config.getoption("--openapi-examples"),

@@ -62,6 +62,20 @@ def test_a_pass_says_what_share_its_tests_draw(run):
     assert run(text, "--examples-share=0.2")[0] == 0
 
 
+def test_examples_are_the_same_in_each_run_unless_a_seed_is_given(run):
+    text = "from hypothesis import given, strategies as st\n"
+    text += "@given(st.integers())\ndef test_it(n):\n    assert n is not None\n    print('drawn', n)\n"
+
+    def drawn(*options):
+        status, output = run(text, "-s", "--examples-share=1", *options)
+        assert status == 0, output
+        return [line for line in output.splitlines() if "drawn" in line]
+
+    assert len(drawn()) == 100
+    assert drawn() == drawn()
+    assert drawn() != drawn("--hypothesis-seed=1") == drawn("--hypothesis-seed=1") != drawn("--hypothesis-seed=2")
+
+
 def test_garbage_is_looked_for_among_what_tests_make():
     assert gc.isenabled()
     assert gc.get_freeze_count() > 10_000

@@ -31,6 +31,7 @@ def test_matcher_holds_what_the_replay_holds_in_every_mode(sweep, ratio):
 
 
 @pytest.mark.slow
+@pytest.mark.deep
 def test_quick_run_finds_no_disagreement_and_writes_everything(tmp_path):
     figures = Figures()
     todo = tasks(QUICK, MODES)

@@ -145,6 +145,7 @@ def test_oracles_call_impossible_what_breaks_them():
 
 
 @pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.parametrize("cell", table_cells(), ids=lambda cell: f"{cell.sweep} {cell.label}")
 def test_cells_of_the_table_are_met_within_three_points(cell):
     changes: dict[str, list[tuple[float, float]]] = {name: [] for name in cell.wanted}

@@ -102,6 +102,7 @@ def of_one_key(aliases: str, number: int, kind: str = "unknown") -> EventBatch:
     )
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("aliases", ["op", "opq"])
 @pytest.mark.parametrize("outer", ["", "p"])
 def test_totals_of_many_events_of_a_key_need_memory_like_their_number(aliases, outer):
@@ -310,6 +311,7 @@ def test_totals_without_their_condition_are_of_all_events_of_a_key():
     assert [one[2] for one in said(run.finish())] == [{"o": 3, "p": 3}]
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("number", [2, 5])
 def test_many_inputs_of_one_stream_never_run_out_of_memory(number):
     inputs = [{"stream": "a", "as": f"a{one}", "window": "1 h"} for one in range(16)]

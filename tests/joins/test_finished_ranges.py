@@ -69,6 +69,7 @@ def finished(alias: str, said: dict[str, int], time_us: int) -> EventBatch:
     return finished_range("opq".index(alias), alias, KeyRange.from_json(said), time_us)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("document", [JOIN, THREE], ids=["two", "three"])
 def test_keys_that_are_over_by_ranges_are_not_remembered_one_by_one(document: dict[str, Any]) -> None:
     run, most_rows, most_bytes, absent = JoinRun(read_join(document), "pairs", 1), 0, 0, 0

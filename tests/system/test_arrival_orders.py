@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from threading import Event as Flag
 from typing import Any
@@ -14,23 +14,24 @@ from typing import Any
 import orjson
 import pytest
 
-from service.processes.temporary import TemporaryService, running
+from service.processes.temporary import TemporaryService
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow, pytest.mark.lengthy]
 
 PATIENCE_S = 180.0
-BOTH = "for the first event of payments and of shipments"
-STREAMS = {"orders": "Order", "payments": "Paid", "shipments": "Shipped"}
+BOTH = "for the first event of hourly_payments and of hourly_shipments"
+STREAMS = {"hourly_orders": "Order", "hourly_payments": "Paid", "hourly_shipments": "Shipped"}
 DECLARED = "---\n".join(
-    f"kind: stream\nname: {name}\nkey: data.nr\n{'lateness: 5' if name == 'payments' else ''}\n" for name in STREAMS
+    f"kind: stream\nname: {name}\nkey: data.nr\n{'lateness: 5' if name == 'hourly_payments' else ''}\n"
+    for name in STREAMS
 )
 PROJECT = f"""{DECLARED}---
 kind: join
 name: fulfilled
 inputs:
-  - {{stream: orders, as: o, key: data.order}}
-  - {{stream: payments, as: p, key: data.order}}
-  - {{stream: shipments, as: s, key: data.order}}
+  - {{stream: hourly_orders, as: o, key: data.order}}
+  - {{stream: hourly_payments, as: p, key: data.order}}
+  - {{stream: hourly_shipments, as: s, key: data.order}}
 window: 48 h
 outer: [s]
 return: {{order: o.order, paid: id(p), shipped: id(s)}}
@@ -40,12 +41,6 @@ name: not_shipped
 stream: fulfilled
 text: "PATTERN not_shipped EVENT fulfilled f [shipped IS NULL]"
 """
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TemporaryService]:
-    with running(tmp_path_factory.mktemp("service")) as found:
-        yield found
 
 
 @pytest.fixture
@@ -66,7 +61,7 @@ def files(tmp_path: Path) -> dict[str, Path]:
     """Forty orders, an hour apart, paid an hour later; every fourth is not shipped. Behind the last all has passed."""
     found = {}
     for place, (name, event_type) in enumerate(STREAMS.items()):
-        rows = [(number, number + place) for number in range(40) if name != "shipments" or number % 4]
+        rows = [(number, number + place) for number in range(40) if name != "hourly_shipments" or number % 4]
         rows.append((1_000, 500 + place))
         lines = [
             orjson.dumps(
@@ -115,7 +110,7 @@ def test_files_one_after_the_other_give_what_run_gives(
     for name, path in files.items():
         forestall("replay", str(path), "--stream", name)
         Flag().wait(2.5)  # time enough for ticks of the clock
-        if name == "orders":
+        if name == "hourly_orders":
             until(lambda: BOTH in forestall("status", "--over", "0"), "the join to say what it waits for")
     until(lambda: len(derived(service)) >= len(expected), "the orders")
     assert derived(service) == expected

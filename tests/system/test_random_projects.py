@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
 from threading import Event as Flag
@@ -14,7 +14,7 @@ import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 
 from service.client import ForestallClient
-from service.processes.temporary import TemporaryService, running
+from service.processes.temporary import TemporaryService
 from service.projects import LocalProject, read_project
 from streams import Event, EventBatch, parse_time
 from tests.shards.naive_projects import SECOND_US, Project, Told, projects, told_event
@@ -25,12 +25,6 @@ FAR_S = 3_600
 PATIENCE_S = 120.0
 EXAMPLES = 6
 NUMBERS = count()
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TemporaryService]:
-    with running(tmp_path_factory.mktemp("service")) as found:
-        yield found
 
 
 @settings(

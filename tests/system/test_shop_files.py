@@ -11,12 +11,12 @@ import orjson
 import pytest
 
 from house import ROOT
-from service.processes.temporary import running
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow, pytest.mark.lengthy]
 
 SHOP = ROOT / "docs" / "examples" / "shop"
 FILES = {"orders": "orders.csv", "payments": "payments.jsonl", "shipments": "shipments.csv"}
+STREAMS = (*FILES, "paid", "refunds")
 PATIENCE_S = 120.0
 
 
@@ -37,22 +37,22 @@ def identity(alert):
     return alert["pattern"], alert["key"], events, alert.get("returns") or {}
 
 
-def test_the_service_gives_the_answers_of_a_run(tmp_path):
+def test_the_service_gives_the_answers_of_a_run(service):
     named = [word for name, file in FILES.items() for word in ("--events", f"{name}={file}")]
     ran = orjson.loads(forestall("run", "rules", *named, "--output", "json"))
     expected = sorted(map(identity, ran["alerts"]), key=str)
     assert len(expected) == 10
-    with running(tmp_path) as service:
-        call = partial(forestall, api_key=service.api_key)
-        call("apply", "rules", "--url", service.url)
-        for name, file in FILES.items():
-            call("replay", file, "--stream", name, "--url", service.url)
-        for name in FILES:
-            call("streams", "punctuate", name, "--before", "2026-06-01T00:00:00Z", "--url", service.url)
-        deadline = time.monotonic() + PATIENCE_S
-        while time.monotonic() < deadline:
-            found = sorted(map(identity, service.client.pages("/alerts")), key=str)
-            if found == expected:
-                break
-            Flag().wait(0.5)
-        assert found == expected
+    call = partial(forestall, api_key=service.api_key)
+    call("apply", "rules", "--url", service.url)
+    for name, file in FILES.items():
+        call("replay", file, "--stream", name, "--url", service.url)
+    for name in FILES:
+        call("streams", "punctuate", name, "--before", "2026-06-01T00:00:00Z", "--url", service.url)
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        alerts = (alert for stream in STREAMS for alert in service.client.pages("/alerts", stream=stream))
+        found = sorted(map(identity, alerts), key=str)
+        if found == expected:
+            break
+        Flag().wait(0.5)
+    assert found == expected

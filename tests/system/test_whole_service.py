@@ -23,7 +23,7 @@ from nfa import parse_pattern
 from nfa.reference import reference_matches
 from service import build_stores
 from service.delivery.receiver import receiver
-from service.processes.temporary import require_ready, running
+from service.processes.temporary import require_ready
 from service.settings import Settings
 from service.stores import connect
 from service.testing import receiving
@@ -46,19 +46,6 @@ EP1 = """PATTERN EP1 EVENT SEQ(AND(SEQ(OrderFromSupplier o, GenerateQuote q [tot
                                    SEQ(UseRemoteStock u, GenerateInvoice i)), CancelOrder c)"""
 Q1 = "PATTERN Q1 EVENT SEQ(CheckInventory c, UseRemoteStock u, GenerateInvoice i [price > 200])"
 PATIENCE_S = 240.0
-
-
-@pytest.fixture(scope="module")
-def collector():
-    with receiving() as collector:
-        yield collector
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory, collector):
-    traced = {"TRACING__ENDPOINT": collector.site, "TRACING__SAMPLE_RATIO": "0"}  # only what says so itself
-    with running(tmp_path_factory.mktemp("service"), more=traced) as started:
-        yield started
 
 
 def until(condition, what: str) -> None:
@@ -131,7 +118,8 @@ def check_replay(service, log: Path, stream: str, pattern: Path) -> tuple[int, i
     until(lambda: len(alerts_of(service, stream)) >= len(expected), "the alerts of the log")
     assert alerts_of(service, stream) == expected
     count = re.search(rf"^(\d+) of (\d+) events sent to {stream}$", sent, re.MULTILINE)
-    assert count and count[1] == count[2], sent
+    assert count is not None, sent
+    assert count[1] == count[2], sent
     return int(count[1]), len(expected)
 
 

@@ -72,7 +72,7 @@ def test_ours_finds_what_its_reference_finds(seed, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.lengthy
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("name", "peer", "modes"),
     [("flink-cep", "flink", ("any", "next", "strict")), ("core", "core", ("any",))],
@@ -86,7 +86,7 @@ def test_a_peer_finds_what_ours_finds(name, peer, modes, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.lengthy
+@pytest.mark.deep
 def test_the_window_of_siddhi_includes_its_bound(tmp_path):
     installed("siddhi")
     difference = DIFFERENCES["window"]
@@ -98,7 +98,7 @@ def test_the_window_of_siddhi_includes_its_bound(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.lengthy
+@pytest.mark.deep
 def test_select_next_has_no_effect_in_core_with_partitions(tmp_path):
     installed("core")
     case = case_of("random", random_patterns(Random(1), 1, ("any",)))

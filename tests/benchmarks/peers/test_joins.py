@@ -65,7 +65,7 @@ def test_ours_finds_all_pairs(way, made, count, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.lengthy
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("name", "peer", "made"), [("flink-sql", "flink", random_rows), ("siddhi", "siddhi", dense_rows)]
 )

@@ -1,0 +1,25 @@
+"""One running service for all tests of a process that kill nothing of it, or leave it as ready as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from service.processes.temporary import TemporaryService, running
+from service.testing import HandReceiver, receiving
+
+
+@pytest.fixture(scope="session")
+def collector() -> Iterator[HandReceiver]:
+    """Where the service sends its spans."""
+    with receiving() as collector:
+        yield collector
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory: pytest.TempPathFactory, collector: HandReceiver) -> Iterator[TemporaryService]:
+    """A service whose streams have names of one test each; a request is traced where its header says so."""
+    traced = {"TRACING__ENDPOINT": collector.site, "TRACING__SAMPLE_RATIO": "0"}
+    with running(tmp_path_factory.mktemp("service"), more=traced) as started:
+        yield started
