@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pipeline.snapshots.store import IN_REDIS
 from pipeline.sources.options import EventLogOptions
-from shards import Kind, SpillingKind
+from shards import Kind
 from streams import SpilledFiles
 
 _FOLDER = "spilled"
@@ -44,7 +44,7 @@ class SpilledStates:
         """
         folder = None if self._folder is None else self._folder / str(shard)
         files = self._files[shard] = SpilledFiles(folder, may_be_lost=may_be_lost)
-        return {kind.name: kind.spilling_to(files) if isinstance(kind, SpillingKind) else kind for kind in self._kinds}
+        return {kind.name: kind.spilling_to(files) for kind in self._kinds}
 
     def keep(self, shard: int, position: str, names: Collection[str], *, is_durable: bool) -> None:
         """A state that names some files is about to be kept at a position; ``is_durable``: as a snapshot.

@@ -21,17 +21,7 @@ from .kinds.patterns import ALERT, alert_id
 from .kinds.patterns.bound_columns import BOUND_SAME, BoundTexts, match_marks, match_times
 from .kinds.patterns.host import PatternHost, PatternOutput
 from .kinds.patterns.rules import Rules
-from .operators import (
-    AnsweringHost,
-    ChangingKind,
-    CompoundKind,
-    DocumentKind,
-    ExplainingKind,
-    Kind,
-    MeasuredKind,
-    NotingKind,
-    SpillingKind,
-)
+from .operators import DocumentKind, Host, Kind
 from .place import Place
 from .results import ANSWER, DEAD_LETTER, DERIVED, STATS, ResultKind, ResultMetric
 from .rows import FoundRows, OutputRow, RowBlock, row_id, rows_of
@@ -54,29 +44,24 @@ __all__ = [
     "RESULT_KINDS",
     "STATS",
     "WAIT",
-    "AnsweringHost",
     "BoundTexts",
     "ChainPlan",
     "ChainShard",
-    "ChangingKind",
     "ComparisonCounts",
-    "CompoundKind",
     "Decider",
     "Deciders",
     "DocumentKind",
     "Entry",
     "EntryQuarantined",
     "EventLate",
-    "ExplainingKind",
     "Feed",
     "Feeds",
     "FoundRows",
+    "Host",
     "InlineShards",
     "Kind",
     "Likeness",
     "MatchLimitReached",
-    "MeasuredKind",
-    "NotingKind",
     "Observation",
     "OperatorRefused",
     "OutputRow",
@@ -91,7 +76,6 @@ __all__ = [
     "SavedStateError",
     "ShardError",
     "ShardState",
-    "SpillingKind",
     "StoredEntry",
     "Trial",
     "TrialPlan",

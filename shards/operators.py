@@ -6,10 +6,11 @@ for results. A host runs all operators of one kind at one place; a kind says how
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from shards.results import ResultKind
 from shards.rows import FoundRows
 from streams import (
     ConstraintsOn,
+    ControlRecordError,
     Definition,
     EventBatch,
     KeysClosed,
@@ -88,259 +90,231 @@ class SavedHost:
     sections: Mapping[str, bytes]
 
 
-class Host(Protocol):
-    """All operators of one kind at one place of a shard.
+class Traces(NamedTuple):
+    """The traces of a stream that a host has followed from the declaration on.
 
-    Its state is a function of the calls. How events are cut into batches changes no result.
+    Attributes:
+        followed: The constraints of traces that begin now; None: there are none.
+        open_keys: Returns the hashed keys of the open traces, in any order.
     """
 
+    followed: ConstraintsOn | None
+    open_keys: Callable[[], NDArray[np.uint64]]
+
+
+class NoOutput:
+    """The output of a call that made nothing."""
+
+    def results(self, origin: Origin) -> Iterator[Result]:
+        """No results."""
+        return iter(())
+
+    def derived(self) -> Iterator[tuple[str, EventBatch]]:
+        """No derived events."""
+        return iter(())
+
+
+NO_OUTPUT = NoOutput()
+
+
+class Host(ABC):
+    """All operators of one kind at one place of a shard.
+
+    The state of a host is a function of the calls. How events are cut into batches changes no result. Methods that
+    a kind does not need have defaults: no output, no numbers, no answers.
+    """
+
+    __slots__ = ()
+
     @property
+    @abstractmethod
     def names(self) -> Collection[str]:
-        """The operators that run."""
-        ...
+        """The running operators."""
 
     @property
     def waits_for_time(self) -> bool:
-        """Whether time that passes decides anything, now or with the next event."""
-        ...
+        """Whether passing time decides anything, now or with the next event."""
+        return False
 
     @property
+    @abstractmethod
     def newest_us(self) -> int | None:
-        """How far time has come for it; None before the first event."""
-        ...
+        """The event time that the host has reached; None before the first event."""
 
+    @abstractmethod
     def start(self, definition: Definition, start: Start) -> None:
         """Start an operator; a version that is running already continues.
 
         Raises:
             ForestallError: The definition is refused; nothing has changed.
         """
-        ...
 
+    def started(self) -> Output:
+        """The output of the last ``start``, at its position of the log; called after it."""
+        return NO_OUTPUT
+
+    def learn(self, followed: ConstraintsOn | None, open_keys: Callable[[], NDArray[np.uint64]]) -> None:
+        """Take over the open traces of the stream; called after ``start``, as a host may begin later than its stream.
+
+        Args:
+            followed: The constraints of traces that begin now; None: there are none.
+            open_keys: Returns the hashed keys of the open traces.
+        """
+
+    @abstractmethod
     def stop(self, name: str) -> None:
-        """Stop an operator; what it has in work is dropped.
+        """Stop an operator; its unfinished work is dropped.
 
         Raises:
             ForestallError: No such operator runs.
         """
-        ...
 
     def declare(self, declaration: StreamDeclaration) -> Output:
-        """Take a changed declaration over from here on; open traces may end by it.
+        """Apply a changed declaration; open traces may end by it.
 
-        Only ``streams.CHANGEABLE`` members are others. The place sees to the order of events.
+        Only ``streams.CHANGEABLE`` members differ. The place keeps the order of events.
         """
-        ...
+        return NO_OUTPUT
 
     def follow(self, record: ConstraintsOn) -> None:
-        """Let traces that begin later follow these constraints.
+        """Apply constraints to traces that begin later.
 
         Raises:
             ForestallError: They are refused; nothing has changed.
         """
-        ...
 
+    @property
+    def traces(self) -> Traces | None:
+        """The traces that the host has followed since the stream was declared; None: it follows none."""
+        return None
+
+    @abstractmethod
     def process(self, batch: EventBatch) -> Output:
-        """Take events in, in the order of the log, or of time where the place orders them."""
-        ...
+        """Process events, in the order of the log, or of time where the place orders them."""
 
+    @abstractmethod
     def advance_time(self, watermark_us: int) -> Output:
-        """No event before a time comes any more."""
-        ...
+        """Pass event time: no event before the watermark follows."""
 
     def end_trace(self, key: str, time_us: int | None) -> Output:
-        """No event of a key comes any more; its trace ends at the newest time, or at an earlier one."""
-        ...
+        """End the trace of a key, at the newest time or at an earlier one: no event of the key follows."""
+        return NO_OUTPUT
+
+    def finish_keys(self, promise: Punctuation) -> Output:
+        """Finish a range of keys: no event of them follows that is later than the time of the promise."""
+        return NO_OUTPUT
+
+    def close_keys(self, record: KeysClosed) -> EventBatch | None:
+        """Events for this host that carry the keys a decider has closed; None: the record does not concern the host.
+
+        The place puts the events into the order of the others. The output that follows at once is the next one.
+        """
+        return None
 
     def finish(self) -> Output:
-        """No event comes any more."""
-        ...
+        """End a finite input: no event follows."""
+        return NO_OUTPUT
 
+    @abstractmethod
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        """Forget every other key, as if its events had gone elsewhere; ``has_counts``: go on from the counts so far."""
-        ...
+        """Forget all other keys, as if their events had been in another shard.
+
+        Args:
+            is_kept: Selects hashes of keys.
+            has_counts: Keep the counts so far; else they are 0.
+        """
 
     def measures(self) -> Mapping[str, int]:
         """Numbers for operations."""
-        ...
-
-    def dump(self) -> SavedHost:
-        """The whole state."""
-        ...
-
-
-# What only some hosts do. These protocols do not extend ``Host``: ``isinstance`` evaluates the properties of a protocol
-# before Python 3.12, and those of a host may cost as much as its operators.
-
-
-@runtime_checkable
-class ChangingHost(Protocol):
-    """A host whose operators may go on as another version."""
-
-    def started(self) -> Output:
-        """What follows from the last ``start``, at its place of the log; called behind it."""
-        ...
-
-
-@runtime_checkable
-class AnsweringHost(Protocol):
-    """A host that answers questions about its state."""
+        return {}
 
     def answer(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What its operators hold now, as plain JSON; the state stays as it is.
+        """The current state of some operators as plain JSON; a question changes nothing.
 
-        The size of an answer and the work for it are bounded by the question and the state, and never by the events of
-        the past.
+        The size of an answer and the work for it are bounded by the question and the state, and never by past events.
 
         Raises:
-            ForestallError: The question is not of a form that the kind knows.
+            ForestallError: The kind does not know questions of this form, or answers none.
         """
-        ...
+        raise ControlRecordError(f"operators of the kind of {', '.join(self.names) or 'this host'} answer no questions")
 
-
-@runtime_checkable
-class FinishingHost(Protocol):
-    """A host to which it matters that many keys are finished."""
-
-    def finish_keys(self, promise: Punctuation) -> Output:
-        """No event of a range of keys comes any more that is later than the time of the promise."""
-        ...
-
-
-@runtime_checkable
-class FollowingHost(Protocol):
-    """A host that has followed the traces of a stream from its declaration on."""
-
-    @property
-    def followed(self) -> ConstraintsOn | None:
-        """The constraints that traces follow which begin now; None: there are none."""
-        ...
-
-    def open_keys(self) -> NDArray[np.uint64]:
-        """Hashed keys of the traces that are open, in any order."""
-        ...
-
-
-@runtime_checkable
-class LearningHost(Protocol):
-    """A host that begins later than the stream, and has to know what was before."""
-
-    def learn(self, followed: ConstraintsOn | None, open_keys: Callable[[], NDArray[np.uint64]]) -> None:
-        """What a host knows that has followed the stream; called when an operator has started.
-
-        Args:
-            followed: The constraints that traces follow which begin now.
-            open_keys: Gives the hashed keys of the traces that are open.
-        """
-        ...
-
-
-@runtime_checkable
-class SpillingHost(Protocol):
-    """A host a part of whose state is in files, which what ``dump`` gives names."""
+    def observed(self) -> Iterator[Observation]:
+        """Observations for a decider (``shards.deciding``) since the last call; small, and never saved."""
+        return iter(())
 
     @property
     def files(self) -> Collection[str]:
-        """Their names."""
-        ...
+        """Names of the files that hold a part of the state; ``dump`` names them, too."""
+        return ()
 
     def verify(self) -> None:
-        """Compare their checksums.
+        """Compare the checksums of ``files``.
 
         Raises:
             StateLost: One is missing or damaged.
         """
-        ...
+
+    @abstractmethod
+    def dump(self) -> SavedHost:
+        """The whole state."""
 
 
-@runtime_checkable
-class ObservingHost(Protocol):
-    """A host that observes something which shards cannot decide by themselves (``shards.deciding``)."""
+class Kind(ABC):
+    """A kind of operator.
 
-    def observed(self) -> Iterator[Observation]:
-        """What it observed since the last call; small, and no part of the saved state."""
-        ...
+    Attributes:
+        name: As in definitions and in saved state; never changes.
+        result_kinds: Results of the operators besides dead letters; their names are distinct among all kinds.
+        is_resident: Whether every stream has a host from its declaration on, which then knows the open traces.
+    """
 
-
-@runtime_checkable
-class DecidedHost(Protocol):
-    """A host for whose operators it is decided which keys are finished."""
-
-    def close_keys(self, record: KeysClosed) -> EventBatch:
-        """The events by which the host is to be told so; its place puts them into the order of its other events.
-
-        What follows at once is in the next output, which the place asks for.
-        """
-        ...
-
-
-class Kind(Protocol):
-    """A kind of operator."""
-
-    @property
-    def name(self) -> str:
-        """As in definitions and in saved state; never changes."""
-        ...
-
-    @property
-    def result_kinds(self) -> tuple[ResultKind, ...]:
-        """What its operators report besides dead letters; their names are distinct among all kinds."""
-        ...
-
-    @property
-    def is_resident(self) -> bool:
-        """Whether every stream has a host from its declaration on, as it has to know traces that are open already."""
-        ...
+    name: ClassVar[str]
+    result_kinds: ClassVar[tuple[ResultKind, ...]] = ()
+    is_resident: ClassVar[bool] = False
 
     def feed(self, definition: Definition) -> Feed | None:
-        """The derived stream that an operator makes events of; None: it makes none.
+        """The derived stream of an operator; None: it has none.
 
         Raises:
             ForestallError: The definition is refused.
         """
-        ...
+        return None
 
+    @abstractmethod
     def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> Host:
-        """A host without operators, or the one that was saved.
+        """A host without operators, or the saved one.
 
         Raises:
             ForestallError: The saved state cannot be read.
         """
-        ...
-
-
-@runtime_checkable
-class SpillingKind(Kind, Protocol):
-    """A kind whose hosts have a part of their state in files."""
 
     def spilling_to(self, files: SpilledFiles) -> Kind:
-        """The same kind, with other files."""
-        ...
+        """The same kind, with a place for the files of its hosts."""
+        return self
 
     def spills(self, definition: Definition) -> bool:
         """Whether an operator may have a part of its state in files."""
-        ...
+        return False
 
 
-@runtime_checkable
-class DocumentKind(Kind, Protocol):
+class DocumentKind(Kind):
     """A kind whose operators are registered as JSON documents; patterns have a language instead.
 
     The API has it under ``/v1/<plural>``, the command line under ``forestall <plural>``.
+
+    Attributes:
+        plural: The word for several operators, as a part of a path.
+        schema: JSON Schema of the kind's own members.
+        decider: The name of the decider for its operators, on their streams; empty: nothing is decided.
     """
 
-    @property
-    def plural(self) -> str:
-        """What people call several of it, as a part of a path."""
-        ...
+    plural: ClassVar[str]
+    schema: ClassVar[Mapping[str, Any]]
+    decider: ClassVar[str] = ""
 
-    @property
-    def schema(self) -> Mapping[str, Any]:
-        """JSON Schema of the members that are its own."""
-        ...
-
+    @abstractmethod
     def read(self, document: Mapping[str, Any], declared: Callable[[str], StreamDeclaration]) -> Definition:
-        """The operator that a document describes, as version 0.
+        """The operator of a document, as version 0.
 
         Args:
             document: Its members but those that all kinds have (``state``, ``severity``).
@@ -350,56 +324,35 @@ class DocumentKind(Kind, Protocol):
             OperatorRefused: The document is not of the form, or cannot run on its streams.
             ForestallError: A stream is not declared.
         """
-        ...
-
-
-@runtime_checkable
-class CompoundKind(DocumentKind, Protocol):
-    """A kind whose operators consist of others, which are where they are: each on one stream, and in no list."""
 
     def parts(self, definition: Definition, declared: Callable[[str], StreamDeclaration]) -> Sequence[Definition]:
-        """What an operator consists of besides itself, with one input each.
+        """Further operators that an operator consists of, each with one input; lists do not show them.
 
         Args:
-            definition: What ``read`` gave.
+            definition: A result of ``read``.
             declared: The declaration of a stream by its name; may raise.
 
         Raises:
             ForestallError: A stream is not declared.
         """
-        ...
-
-
-@runtime_checkable
-class ChangingKind(DocumentKind, Protocol):
-    """A kind whose operators may go on as another version, with what they hold (``start: keep``)."""
+        return ()
 
     def keeps(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-        """Whether one with a body can go on as one with another."""
-        ...
-
-
-@runtime_checkable
-class ExplainingKind(DocumentKind, Protocol):
-    """A kind that can say why its operators run as they do."""
+        """Whether an operator with one body can continue with another one and keep its state (``start: keep``)."""
+        return False
 
     def explain(self, definition: Definition) -> Sequence[str]:
         """How an operator runs, what it keeps and what it emits, in sentences."""
-        ...
+        return ()
 
     def figures(self, definition: Definition, counts: Mapping[str, int]) -> tuple[Sequence[str], Mapping[str, int]]:
-        """What the counts of all shards say, in sentences, and those counts that are shown beside them.
+        """Sentences on the counts of all shards, and the counts that are shown beside them.
 
         Args:
             definition: The operator.
             counts: By name; sums over the shards.
         """
-        ...
-
-
-@runtime_checkable
-class NotingKind(DocumentKind, Protocol):
-    """A kind that knows what of a document is legal and probably not meant, such as members that can do nothing."""
+        return (), counts
 
     def notices(
         self,
@@ -407,29 +360,19 @@ class NotingKind(DocumentKind, Protocol):
         declared: Callable[[str], StreamDeclaration],
         has_constraints: Callable[[str], bool],
     ) -> Sequence[str]:
-        """What is legal and probably not meant, in sentences.
+        """Sentences on members that are legal and probably not meant, such as one without effect.
 
         Args:
             definition: The operator.
             declared: The declaration of a stream by its name; may raise.
             has_constraints: Whether a stream follows a workflow or has constraints.
         """
-        ...
-
-
-@runtime_checkable
-class MeasuredKind(ExplainingKind, Protocol):
-    """A kind with operators for which something is decided by what shards measure (``shards.deciding``)."""
-
-    @property
-    def decider(self) -> str:
-        """The name of the decider, on the stream of the operator."""
-        ...
+        return ()
 
     def measured(
         self, definition: Definition, counts: Mapping[str, int], state: Mapping[str, Any] | None, told: Sequence[Told]
     ) -> Sequence[str]:
-        """What was measured and decided, in sentences; none where nothing is decided for the operator.
+        """Sentences on what was measured and decided; none where nothing is decided for the operator.
 
         Args:
             definition: The operator.
@@ -437,7 +380,7 @@ class MeasuredKind(ExplainingKind, Protocol):
             state: Of the decider; None: there is none yet.
             told: Its newest decisions, oldest first.
         """
-        ...
+        return ()
 
 
 def in_columns(results: Iterable[Result]) -> Iterator[FoundRows]:

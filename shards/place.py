@@ -14,20 +14,12 @@ from shards.deciding import LATENESS, Observation
 from shards.entries import Entry
 from shards.errors import EventLate
 from shards.operators import (
-    AnsweringHost,
-    ChangingHost,
-    DecidedHost,
-    FinishingHost,
-    FollowingHost,
     Host,
     KeyChoice,
     Kind,
-    LearningHost,
-    ObservingHost,
     Origin,
     Output,
     Result,
-    SpillingHost,
 )
 from shards.results import ANSWER, DEAD_LETTER
 from shards.rows import dead_letter_body, row_id
@@ -182,16 +174,14 @@ class Place:
         """
         host = self.host(definition.kind)
         host.start(definition, start)
-        if isinstance(host, LearningHost):
-            for other in self._hosts.values():
-                if isinstance(other, FollowingHost):
-                    host.learn(other.followed, other.open_keys)
+        for other in self._hosts.values():
+            if (traces := other.traces) is not None:
+                host.learn(traces.followed, traces.open_keys)
 
     def started(self, entry: Entry) -> Iterator[Step]:
         """What follows from the start of an operator that goes on as another version."""
         for host in self._hosts.values():
-            if isinstance(host, ChangingHost):
-                yield entry, host.started()
+            yield entry, host.started()
 
     @property
     def late(self) -> int:
@@ -233,8 +223,7 @@ class Place:
             yield Observation(stream=self._declaration.name, decider=LATENESS, summary=summary)
         self._lags = Lags()
         for host in self._hosts.values():
-            if isinstance(host, ObservingHost):
-                yield from host.observed()
+            yield from host.observed()
 
     @property
     def _newest_us(self) -> int | None:
@@ -371,23 +360,24 @@ class Place:
     def finish_keys(self, entry: Entry, promise: Punctuation) -> Iterator[Step]:
         """The keys of a range are finished."""
         for host in self._hosts.values():
-            if isinstance(host, FinishingHost):
-                yield entry, host.finish_keys(promise)
+            yield entry, host.finish_keys(promise)
 
     def close_keys(self, entry: Entry, record: KeysClosed) -> Iterator[Step]:
         """Take in that inputs of joins have finished keys, in the order of other events."""
         for host in self._hosts.values():
-            if isinstance(host, DecidedHost):
-                if len(batch := host.close_keys(record)):
-                    yield from self.process([entry], [batch])
-                if host.newest_us is not None:
-                    yield entry, host.advance_time(host.newest_us)
+            batch = host.close_keys(record)
+            if batch is None:
+                continue
+            if len(batch):
+                yield from self.process([entry], [batch])
+            if host.newest_us is not None:
+                yield entry, host.advance_time(host.newest_us)
 
     def answer(self, asked: Ask) -> Answer:
         """What a host says to a question; its state stays as it is."""
-        host: object = self._hosts.get(asked.operator)
+        host = self._hosts.get(asked.operator)
         try:
-            if not isinstance(host, AnsweringHost):
+            if host is None:
                 raise ControlRecordError(f"no operators of the kind {asked.operator!r} answer questions here")
             return Answer(asked, {"answer": host.answer(asked.question)})
         except ForestallError as error:
@@ -415,9 +405,9 @@ class Place:
             self._counts = dict.fromkeys(_LATE.values(), 0)
 
     @property
-    def spilling(self) -> list[SpillingHost]:
-        """Hosts a part of whose state is in files."""
-        return [host for host in self._hosts.values() if isinstance(host, SpillingHost)]
+    def spilling(self) -> list[Host]:
+        """Hosts with a part of their state in files."""
+        return [host for host in self._hosts.values() if host.files]
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """The state as a JSON object and sections by name."""

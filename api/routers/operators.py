@@ -21,7 +21,7 @@ from api.schemas.operators import (
 )
 from api.services import Served
 from service import Action, RegisteredOperator, skipped_by
-from shards import DocumentKind, ExplainingKind, ResultKind
+from shards import DocumentKind, ResultKind
 
 _ACTIONS: dict[Action, str] = {
     "activate": "Let a draft see events from this position of the log on. An active one stays active.",
@@ -37,8 +37,7 @@ def operator_router(kind: DocumentKind) -> APIRouter:
     _add_register(router, kind)
     for result in kind.result_kinds:
         _add_results(router, kind, result)
-    if isinstance(kind, ExplainingKind):
-        _add_explanation(router, kind)
+    _add_explanation(router, kind)
     _add_reading(router, kind)
     for action, meaning in _ACTIONS.items():
         _add_move(router, kind, action, meaning)

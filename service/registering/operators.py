@@ -16,15 +16,9 @@ from service.stores import ANY, Action, Condition, OperatorDraft, OperatorPart, 
 from shards import (
     DOCUMENT_KINDS,
     KINDS_BY_NAME,
-    ChangingKind,
-    CompoundKind,
     DocumentKind,
-    ExplainingKind,
     Kind,
-    MeasuredKind,
-    NotingKind,
     OperatorRefused,
-    SpillingKind,
 )
 from streams import Clock, Definition, format_time
 
@@ -113,7 +107,7 @@ class OperatorLibrary:
             inputs=wanted.inputs,
             body=wanted.body,
             severity=severity,
-            keeps=lambda body: isinstance(reader, ChangingKind) and reader.keeps(body, wanted.body),
+            keeps=lambda body: reader.keeps(body, wanted.body),
             is_draft=is_draft,
             condition=condition,
             into=_into(reader, wanted),
@@ -128,7 +122,7 @@ class OperatorLibrary:
 
     def _read(self, reader: DocumentKind, document: Mapping[str, Any]) -> Definition:
         wanted = reader.read(document, self._registry.stream)
-        if not self._can_spill and isinstance(reader, SpillingKind) and reader.spills(wanted):
+        if not self._can_spill and reader.spills(wanted):
             raise _no_folder(wanted)
         return wanted
 
@@ -180,12 +174,9 @@ class OperatorLibrary:
         counts: Counter[str] = Counter()
         for report in reports:
             counts.update({counted.removeprefix(f"{kind}_"): count for counted, count in report.operators.items()})
-        sentences: list[str] = []
-        shown: Mapping[str, int] = counts
-        if isinstance(explaining, ExplainingKind):
-            figures, shown = explaining.figures(record.definition, counts)
-            sentences = [*explaining.explain(record.definition), _since(record), *figures]
-        if isinstance(explaining, MeasuredKind) and record.state == "active":
+        figures, shown = explaining.figures(record.definition, counts)
+        sentences = [*explaining.explain(record.definition), _since(record), *figures]
+        if explaining.decider and record.state == "active":
             known = self._deciders.get(record.stream, explaining.decider)
             told = [(one.at_us, one.record) for one in known.decisions]
             sentences += explaining.measured(record.definition, counts, known.state, told)
@@ -197,10 +188,7 @@ class OperatorLibrary:
 
     def notices(self, record: RegisteredOperator) -> Sequence[str]:
         """What of an operator's document is probably not meant, such as members that can do nothing, in sentences."""
-        kind = self._kinds[record.kind]
-        if not isinstance(kind, NotingKind):
-            return ()
-        return kind.notices(record.definition, self._registry.stream, self._has_constraints)
+        return self._kinds[record.kind].notices(record.definition, self._registry.stream, self._has_constraints)
 
     def _has_constraints(self, stream: str) -> bool:
         try:
@@ -223,9 +211,7 @@ class OperatorLibrary:
                 self._derived.forget(stream)
 
     def _parts(self, kind: DocumentKind, wanted: Definition) -> tuple[OperatorPart, ...]:
-        """What an operator consists of besides, where its kind is such."""
-        if not isinstance(kind, CompoundKind):
-            return ()
+        """Further operators that an operator consists of."""
         found = []
         for one in kind.parts(wanted, self._registry.stream):
             (source,) = one.inputs

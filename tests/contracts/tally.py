@@ -11,11 +11,10 @@ import numpy as np
 import orjson
 
 from shards.errors import OperatorRefused
-from shards.operators import KeyChoice, Origin, Result, SavedHost
+from shards.operators import DocumentKind, Host, KeyChoice, Origin, Result, SavedHost
 from shards.results import ResultKind, ResultMetric
 from shards.rows import row_id
 from streams import (
-    ConstraintsOn,
     ControlRecordError,
     Definition,
     EventBatch,
@@ -62,15 +61,14 @@ class TallyOutput:
         return iter(())
 
 
-@dataclass(slots=True)
-class TallyHost:
+@dataclass
+class TallyHost(Host):
     """Counts by operator and key; a key that ends, or that is complete, is forgotten."""
 
     every: dict[str, int] = field(default_factory=dict)
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     newest_us: int | None = None
     events: int = 0
-    waits_for_time: bool = False
 
     @property
     def names(self) -> Collection[str]:
@@ -87,12 +85,6 @@ class TallyHost:
             raise ControlRecordError(f"no tally {name!r} runs")
         del self.every[name]
         self.counts = Counter({place: count for place, count in self.counts.items() if place[0] != name})
-
-    def declare(self, declaration: StreamDeclaration) -> TallyOutput:
-        return TallyOutput()
-
-    def follow(self, record: ConstraintsOn) -> None:
-        pass
 
     def process(self, batch: EventBatch) -> TallyOutput:
         reached: list[tuple[str, str, int]] = []
@@ -134,11 +126,10 @@ class TallyHost:
 
 
 @dataclass(frozen=True)
-class TallyKind:
+class TallyKind(DocumentKind):
     name: ClassVar[str] = "tally"
     plural: ClassVar[str] = "tallies"
     result_kinds: ClassVar[tuple[ResultKind, ...]] = (TALLY,)
-    is_resident: ClassVar[bool] = False
     schema: ClassVar[Mapping[str, Any]] = {
         "type": "object",
         "properties": {"every": {"type": "integer", "minimum": 1}},
@@ -156,9 +147,6 @@ class TallyKind:
         return Definition(
             kind=self.name, name=document["name"], version=0, inputs=(Input(stream),), body={"every": every}
         )
-
-    def feed(self, definition: Definition) -> None:
-        return None
 
     def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> TallyHost:
         if saved is None:

@@ -5,7 +5,6 @@ from unittest.mock import Mock
 import pytest
 
 from nfa.lanes import lane, layout
-from shards import operators
 from shards.state import ShardState
 from shards.testing import event, log_of, saved_measures
 from streams import PatternOff, PatternOn, StreamDeclaration, StreamOn
@@ -67,13 +66,3 @@ def test_the_numbers_of_a_place_do_not_depend_on_when_patterns_are_compiled():
         again = ShardState(0)
         again.advance(log[:count])
         assert saved_measures(ShardState.load(again.dump())) == measured
-
-
-@pytest.mark.parametrize(
-    "name", sorted(name for name in vars(operators) if name.endswith("Host") and name not in ("Host", "SavedHost"))
-)
-def test_a_protocol_of_some_hosts_does_not_evaluate_what_every_host_has(name):
-    """Before Python 3.12 ``isinstance`` reads every property of a protocol, and one of a host may compile patterns."""
-    members = {"names", "waits_for_time", "newest_us"}
-    assert members <= vars(operators.Host).keys()
-    assert not members & {member for base in getattr(operators, name).__mro__ for member in vars(base)}

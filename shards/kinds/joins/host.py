@@ -14,11 +14,10 @@ from shards.errors import KeyFinished, ResultLimitReached, RetractionLate, Shard
 from shards.kinds.joins.conditions import condition_of
 from shards.kinds.joins.result_kinds import JOIN_SUSPENSION
 from shards.kinds.joins.rows import derived_rows, letter_body
-from shards.operators import KeyChoice, Origin, Result, SavedHost
+from shards.operators import Host, KeyChoice, Origin, Result, SavedHost
 from shards.results import DEAD_LETTER
 from shards.rows import row_id
 from streams import (
-    ConstraintsOn,
     ControlRecordError,
     Definition,
     EventBatch,
@@ -71,7 +70,7 @@ class JoinResults:
 
 
 @dataclass(slots=True)
-class JoinHost:
+class JoinHost(Host):
     """Joins; each has merged events of its own, so there is one at a place.
 
     Attributes:
@@ -154,13 +153,6 @@ class JoinHost:
             raise ControlRecordError(f"no join {name!r} runs on the stream {self.stream!r}")
         del self.runs[name]
 
-    def declare(self, declaration: StreamDeclaration) -> JoinResults:
-        """Nothing that the declaration of merged events can change matters here."""
-        return JoinResults(self.stream)
-
-    def follow(self, record: ConstraintsOn) -> None:
-        """Constraints mean nothing here."""
-
     def process(self, batch: EventBatch) -> JoinResults:
         """Join events."""
         self._see(int(batch.time_us.max()))
@@ -170,10 +162,6 @@ class JoinHost:
         """Let events leave their windows."""
         self._see(watermark_us)
         return self._all(lambda run: run.advance_time(watermark_us))
-
-    def end_trace(self, key: str, time_us: int | None) -> JoinResults:
-        """Merged events have no traces that end."""
-        return JoinResults(self.stream)
 
     def finish(self) -> JoinResults:
         """Finish every key."""

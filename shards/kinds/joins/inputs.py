@@ -31,7 +31,7 @@ from shards.deciding import WAIT, Observation
 from shards.kinds.joins.rows import derived_rows, refused_letters
 from shards.kinds.joins.ruled_out import RuledOut
 from shards.kinds.joins.sources import source_of
-from shards.operators import KeyChoice, Origin, Result, SavedHost
+from shards.operators import Host, KeyChoice, Origin, Result, SavedHost
 from streams import (
     EARLIEST_US,
     ENDED,
@@ -111,7 +111,7 @@ class MergedOutput:
 
 
 @dataclass(slots=True)
-class JoinInputHost:
+class JoinInputHost(Host):
     """The inputs of joins at one place.
 
     Attributes:

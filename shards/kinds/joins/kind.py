@@ -17,7 +17,7 @@ from shards.feeds import Feed
 from shards.kinds.joins.result_kinds import JOIN_SUSPENSION
 from shards.kinds.joins.schema import JOIN_SCHEMA
 from shards.kinds.joins.sources import source_of
-from shards.operators import Host, SavedHost, Told
+from shards.operators import DocumentKind, Host, Kind, SavedHost, Told
 from shards.results import ResultKind
 from streams import Definition, ForestallError, Input, SpilledFiles, StreamDeclaration
 
@@ -31,12 +31,10 @@ def merged_stream(join: str) -> str:
 
 
 @dataclass(frozen=True)
-class JoinInputKind:
+class JoinInputKind(Kind):
     """One input of a join: it hands the events that take part on, marked, to the stream of the merged events."""
 
     name: ClassVar[str] = _INPUT
-    result_kinds: ClassVar[tuple[ResultKind, ...]] = ()
-    is_resident: ClassVar[bool] = False
 
     def feed(self, definition: Definition) -> Feed | None:
         """The stream of the merged events."""
@@ -50,7 +48,7 @@ class JoinInputKind:
 
 
 @dataclass(frozen=True)
-class JoinKind:
+class JoinKind(DocumentKind):
     """Joins.
 
     Attributes:
@@ -60,7 +58,6 @@ class JoinKind:
     name: ClassVar[str] = "join"
     plural: ClassVar[str] = "joins"
     result_kinds: ClassVar[tuple[ResultKind, ...]] = (JOIN_SUSPENSION,)
-    is_resident: ClassVar[bool] = False
     schema: ClassVar[Mapping[str, Any]] = JOIN_SCHEMA
     decider: ClassVar[str] = WAIT
     files: SpilledFiles = field(default_factory=SpilledFiles, compare=False)

@@ -15,7 +15,7 @@ from shards.kinds.patterns.cases import CaseAnswer, case_query
 from shards.kinds.patterns.derived_events import DerivedEvents
 from shards.kinds.patterns.results import PatternResults
 from shards.kinds.patterns.rules import Rules, rules_of
-from shards.operators import KeyChoice, Origin, Result, SavedHost
+from shards.operators import Host, KeyChoice, Origin, Result, SavedHost, Traces
 from streams import ConstraintsOn, ControlRecordError, Definition, EventBatch, Start, StreamDeclaration, WorkBudget
 
 _MATCHER = "matcher"
@@ -59,7 +59,7 @@ class PatternOutput:
         return iter(()) if self.events is None else self.events.batches()
 
 
-class PatternHost:
+class PatternHost(Host):
     """Patterns at one place.
 
     The matcher is made with the first event, pattern or constraint: a place that has none of them takes next to no
@@ -121,6 +121,11 @@ class PatternHost:
     def open_keys(self) -> NDArray[np.uint64]:
         """Hashed keys of the open traces."""
         return _NO_KEYS if self._matcher is None else self._matcher.open_keys()
+
+    @property
+    def traces(self) -> Traces:
+        """All traces of the stream, as each has a host of patterns."""
+        return Traces(self.followed, self.open_keys)
 
     @property
     def newest_us(self) -> int | None:

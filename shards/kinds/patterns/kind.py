@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from shards.feeds import Feed
 from shards.kinds.patterns.result_kinds import PATTERN_RESULTS
-from shards.operators import Host, SavedHost
+from shards.operators import Host, Kind, SavedHost
 from shards.results import ResultKind
 from streams import Definition, StreamDeclaration
 
@@ -16,7 +16,7 @@ _INTO = re.compile(r"\binto\b", re.IGNORECASE)  # texts without it, nearly all, 
 
 
 @dataclass(frozen=True)
-class PatternKind:
+class PatternKind(Kind):
     """Patterns; every stream has a host of them, as its constraints follow traces from their first event."""
 
     name: ClassVar[str] = "pattern"
