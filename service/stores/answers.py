@@ -1,4 +1,4 @@
-"""Answers to requests that carry an idempotency key: the same request is answered again as it was."""
+"""Answers to requests with an idempotency key: a repeated request gets the stored answer."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Asked:
     """A request that is to be done once.
 
     Attributes:
-        name: Tells it from every other one that is to be done once.
-        fingerprint: Tells what it asks for.
-        token: Tells this try from others.
+        name: Identifies the request among all that are to be done once.
+        fingerprint: Identifies its contents.
+        token: Identifies this attempt.
     """
 
     name: str
@@ -28,13 +28,13 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a request was answered with.
+    """The answer to a request.
 
     Attributes:
         fingerprint: Of the request.
-        status: HTTP status; 0 while the request is on its way.
+        status: HTTP status; 0 while the request is in progress.
         body: The body.
-        headers: Those that belong to the answer.
+        headers: The headers that belong to the answer.
     """
 
     fingerprint: str
@@ -44,10 +44,10 @@ class Answer:
 
 
 class AnswerStore:
-    """The answers.
+    """Stores the answers.
 
     Args:
-        client: Where they are.
+        client: The Redis server.
         life_s: How long they are kept.
     """
 
@@ -58,7 +58,11 @@ class AnswerStore:
         self._release = register(client, "locks/release")
 
     def begin(self, asked: Asked) -> Answer | None:
-        """Begin with a request, unless it was begun before; the answer at that time, or what stands for it so far."""
+        """Begin a request, unless it was begun before.
+
+        Returns:
+            None if it begins now; else the stored answer, with status 0 while the request is in progress.
+        """
         found = self._begin(answer=_key(asked), pending=_pending(asked), pending_ms=_PENDING_MS)
         if found is None:
             return None
@@ -67,11 +71,11 @@ class AnswerStore:
         return Answer(**fields)
 
     def keep(self, asked: Asked, answer: Answer) -> None:
-        """Keep the answer to a request."""
+        """Store the answer to a request."""
         self._client.set(_key(asked), encode(**asdict(answer)), px=self._life_ms)
 
     def release(self, asked: Asked) -> None:
-        """Let a request that failed be made again."""
+        """Let a failed request be made again."""
         self._release(lock=_key(asked), token=_pending(asked))
 
 

@@ -1,4 +1,4 @@
-"""The audit log: every change that was asked for over the API, and who asked; the latest are kept."""
+"""The audit log: the latest changes requested over the API, with the client that requested each."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from service.stores.results.recent import RecentList
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEntry:
-    """A change that somebody asked for; it holds no secret and nothing of the body.
+    """A change requested over the API; contains no secret and nothing of the body.
 
     Attributes:
         at_us: When it was answered, microseconds UTC.
-        key: Id of the key; ``environment`` for the one of the environment, None where no key is demanded.
-        key_name: Its name then.
-        client: Address of the caller; empty where it is not known.
+        key: Id of the API key; ``environment`` for the key of the environment, None where no key is required.
+        key_name: The key's name at that time.
+        client: Address of the caller; empty where it is unknown.
         method: HTTP method.
         route: The operation, with its parameters by name.
-        resource: The path that was named.
+        resource: The requested path.
         status: HTTP status of the answer.
     """
 
@@ -41,6 +41,6 @@ class AuditLog(RecentList):
         super().__init__(client, PREFIX + "audit", kept=kept)
 
     def note(self, entry: AuditEntry) -> None:
-        """Keep an entry; the oldest go when there are more than are kept."""
-        # A command whose answer was lost is sent again, so an entry may be there twice; none is ever missing.
+        """Add an entry; the oldest are removed beyond the number to keep."""
+        # A command whose reply was lost is sent again, so an entry may be listed twice; none is ever missing.
         self._client.xadd(self.key, {"record": encode(**asdict(entry))}, maxlen=self._kept, approximate=True)

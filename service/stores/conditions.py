@@ -1,6 +1,7 @@
-"""Conditions on changes: what was read must still be there, or nothing must be there yet.
+"""Conditions on changes: the stored record must still be the one that was read, or must not exist yet.
 
-A condition is checked against the very record that a change replaces, so between check and change nobody comes in.
+A condition is checked against the very record that a change replaces, so nothing can intervene between check and
+change.
 """
 
 from __future__ import annotations
@@ -23,21 +24,21 @@ _TAG_BYTES = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """What has to hold for a change.
+    """The condition of a change.
 
     Attributes:
-        matches: What is there has one of these tags; ``*``: it is there at all. None: whatever it is.
-        none_matches: What is there has none of these tags; ``*``: nothing is there.
+        matches: The record has one of these tags; ``*``: it exists. None: no such condition.
+        none_matches: The record has none of these tags; ``*``: it does not exist. None: no such condition.
     """
 
     matches: tuple[str, ...] | None = None
     none_matches: tuple[str, ...] | None = None
 
     def check(self, tag: str | None) -> None:
-        """Check the tag of what is there; None where nothing is.
+        """Check the tag of the stored record; None where there is no record.
 
         Raises:
-            PreconditionFailed: It does not hold.
+            PreconditionFailed: The condition does not hold.
         """
         if self.matches is not None and (tag is None or not {ANY_TAG, tag} & set(self.matches)):
             raise PreconditionFailed(
@@ -49,10 +50,10 @@ class Condition:
             raise PreconditionFailed(f'it exists already (If-None-Match), with the ETag "{tag}"', etag=tag)
 
     def check_record(self, record: DataclassInstance | None) -> None:
-        """Check a record; None where there is none.
+        """Check the stored record, if there is any.
 
         Raises:
-            PreconditionFailed: It does not hold.
+            PreconditionFailed: The condition does not hold.
         """
         if self != ANY:
             self.check(None if record is None else tag_of(record))
@@ -62,6 +63,6 @@ ANY = Condition()
 
 
 def tag_of(record: DataclassInstance) -> str:
-    """Tells a record from every other state of it."""
+    """The entity tag of a record: a digest of all its members."""
     fields: dict[str, Any] = asdict(record)
     return blake2b(orjson.dumps(fields, option=orjson.OPT_SORT_KEYS), digest_size=_TAG_BYTES).hexdigest()

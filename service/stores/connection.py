@@ -1,4 +1,4 @@
-"""The connection to Redis: retries with backoff, one error when it does not answer."""
+"""The connection to Redis: retries with backoff, one error when Redis does not answer."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _ANSWER_TIMEOUT_S = 10.0
 _BACKOFF_BASE_S = 0.05
 _BACKOFF_CAP_S = 0.5
 _UNAVAILABLE = (redis.ConnectionError, redis.TimeoutError, BusyLoadingError, ReadOnlyError)
-_FULL = "OOM command not allowed"  # servers before Redis 7 say it inside of another error, when a script hits it
+_FULL = "OOM command not allowed"  # servers before Redis 7 report it within another error, in scripts
 _UNWRITTEN = "MISCONF"  # the server cannot write its files, and takes no writes until it can
 
 
 class Client(redis.Redis):
     """A Redis client whose commands raise ``StoreUnavailable`` after the retries; safe to share between threads.
 
-    A server that has reached its ``maxmemory`` raises ``StoreFull``, which is one of these.
+    A server that has reached its ``maxmemory`` raises ``StoreFull``, which is a subclass.
     """
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
@@ -54,14 +54,14 @@ class Client(redis.Redis):
 def connect(url: str, *, retries: int = 3) -> Client:
     """A client for ``url``; connects at the first command.
 
-    Commands that fail on the way are sent again, so every script of this package can run twice without harm.
+    A command whose connection fails is sent again, so every script of this package can run twice without harm.
 
     Args:
         url: ``redis://``, ``rediss://`` or ``unix://``.
         retries: How often a command is sent again, with growing pauses of at most half a second.
 
     Raises:
-        StoreUnavailable: The URL is not one of these.
+        StoreUnavailable: The URL cannot be read.
     """
     try:
         client = Client.from_url(
@@ -79,7 +79,7 @@ def connect(url: str, *, retries: int = 3) -> Client:
 def register(client: Client, name: str) -> Callable[..., Any]:
     """The script ``scripts/<name>.lua`` as a function of its keys and arguments by name.
 
-    The server is sent the text when it does not have it. A name that is missing or unknown raises ``TypeError``.
+    The text is sent to a server that does not have it. A missing or unknown name raises ``TypeError``.
     """
     script = read_script("service.stores", f"scripts/{name}")
     run = client.register_script(script.text)
@@ -100,7 +100,7 @@ def is_answering(client: Client) -> bool:
 
 
 def server_folder(client: Client) -> str | None:
-    """The data folder of the server behind ``client``; None when it does not say."""
+    """The data folder of the client's server; None if the server does not report it."""
     try:
         return str(client.config_get("dir").get("dir"))
     except (StoreUnavailable, RedisError):

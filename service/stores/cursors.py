@@ -1,4 +1,4 @@
-"""Cursors of paged lists: what a caller sends back is checked before it reaches Redis."""
+"""Cursors of paged lists: a cursor sent by a client is checked before it reaches Redis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pipeline's sign of life."""
+"""The pipeline's heartbeat."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ _STARTING_S = 30
 
 
 class Heartbeat:
-    """When the pipeline last said that it is well."""
+    """Stores the pipeline's heartbeat, its present task, and the reason of its last end."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     def beat(self, now_us: int) -> None:
-        """The pipeline is well now."""
+        """Note that the pipeline is well."""
         self._client.set(HEARTBEAT_KEY, now_us)
 
     def clear(self) -> None:
-        """The pipeline begins anew: earlier signs count no more."""
+        """Delete the heartbeats of an earlier pipeline: a new one begins."""
         self._client.delete(HEARTBEAT_KEY, STARTING_KEY)
 
     def busy(self, doing: str) -> None:
-        """The pipeline starts, or a micro-batch takes long; forgotten unless repeated within half a minute.
+        """Note that the pipeline starts, or a micro-batch takes long; expires unless repeated within half a minute.
 
         Args:
             doing: In words, such as "starting Spark".
@@ -36,24 +36,24 @@ class Heartbeat:
         self._client.set(STARTING_KEY, doing.encode(), ex=_STARTING_S)
 
     def is_doing(self) -> str | None:
-        """What the pipeline is busy with while it does not beat; None: unknown."""
+        """What the pipeline is busy with while it has no heartbeat; None: unknown."""
         value = cast("bytes | None", self._client.get(STARTING_KEY))
         return None if value is None else value.decode()
 
     def failed(self, reason: str) -> None:
-        """Remember why the pipeline ended, until it is well again."""
+        """Store why the pipeline ended, until it is well again."""
         self._client.set(FAILURE_KEY, reason.encode())
 
     def recovered(self) -> None:
-        """Forget why the pipeline ended, and what it was busy with."""
+        """Delete why the pipeline ended, and what it was busy with."""
         self._client.delete(FAILURE_KEY, STARTING_KEY)
 
     def failure(self) -> str | None:
-        """Why the pipeline ended last; None: it has been well since."""
+        """Why the pipeline last ended; None if it has been well since."""
         value = cast("bytes | None", self._client.get(FAILURE_KEY))
         return None if value is None else value.decode()
 
     def last_us(self) -> int | None:
-        """Microseconds UTC of the last sign; None when there never was one."""
+        """Time of the last heartbeat, microseconds UTC; None before the first."""
         value = cast("bytes | None", self._client.get(HEARTBEAT_KEY))
         return None if value is None else int(value)

@@ -1,6 +1,6 @@
-"""Every key of the service, read and written as it is, whatever it means: for backups.
+"""Every key of the service, read and written without interpretation: for backups.
 
-A key goes in parts of bounded size, so that no log is in memory as a whole.
+A key is read and written in parts of bounded size, so that no log is in memory as a whole.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _PASSING = frozenset(key.encode() for key in _OF_A_MOMENT)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyPart:
-    """Some of what a key holds.
+    """A part of a key's value.
 
     Attributes:
         key: The key.
         kind: As Redis calls it: ``string``, ``hash``, ``list``, ``set``, ``zset`` or ``stream``.
-        expires_ms: When the key goes, in milliseconds UTC; 0 for never.
+        expires_ms: When the key expires, in milliseconds UTC; 0 for never.
         values: Of a string its value; of a hash fields and values in turn, of a sorted set members and scores; of a
-            list or set the members; of a stream one entry after the other: its id, the number of what follows, fields
-            and values in turn; in the last part of a stream an empty id, then the last id that was given, the number
-            of entries ever added and the greatest id that was deleted.
+            list or set the members; of a stream one entry after the other: its id, the number of values that follow,
+            fields and values in turn; in the last part of a stream an empty id, then the last generated id, the number
+            of entries ever added and the greatest deleted id.
     """
 
     key: bytes
@@ -46,14 +46,14 @@ class Keyspace:
     """All keys with the prefix of the service.
 
     Args:
-        client: Where they are.
+        client: The Redis server.
     """
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     def names(self) -> list[bytes]:
-        """Every key that is to be kept, sorted.
+        """Every key to be saved, sorted.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -62,7 +62,7 @@ class Keyspace:
         return sorted(found - _PASSING)
 
     def read(self, key: bytes) -> Iterator[KeyPart]:
-        """What a key holds, part by part; nothing where it is gone by now.
+        """The value of a key, part by part; nothing if the key no longer exists.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -82,10 +82,10 @@ class Keyspace:
                 yield KeyPart(key=key, kind=kind, expires_ms=expires_ms, values=values)
 
     def write(self, part: KeyPart) -> None:
-        """Add a part to its key, which holds those before it.
+        """Add a part to its key, which holds the parts before it.
 
         Raises:
-            StoreUnavailable: Redis does not answer, or refuses it.
+            StoreUnavailable: Redis does not answer, or refuses the part.
         """
         commands = list(_commands(part))
         if part.expires_ms:
@@ -105,15 +105,15 @@ class Keyspace:
             self._client.unlink(key)
 
     def begin_restoring(self) -> None:
-        """From here on the service does not start, until ``end_restoring``."""
+        """Keep the service from starting until ``end_restoring``."""
         self._client.set(RESTORING_KEY, 1)
 
     def end_restoring(self) -> None:
-        """All is there."""
+        """Let the service start again: everything is restored."""
         self._client.delete(RESTORING_KEY)
 
     def is_restoring(self) -> bool:
-        """Whether a backup is being written back, or was and did not come to its end."""
+        """Whether a backup is being restored, or a restoration was interrupted."""
         return bool(self._client.exists(RESTORING_KEY))
 
     def _string(self, key: bytes) -> Iterator[tuple[bytes, ...]]:
@@ -149,7 +149,7 @@ class Keyspace:
 
 
 def _flat(found: Any) -> tuple[bytes, ...]:
-    """What a scan gave, as Redis writes it: a hash comes as a dictionary, a sorted set as pairs with numbers."""
+    """The result of a scan in the form of the commands that write it."""
     if isinstance(found, dict):
         return tuple(word for pair in found.items() for word in pair)
     if found and isinstance(found[0], tuple):
@@ -180,7 +180,7 @@ def _stream_commands(part: KeyPart) -> Iterator[tuple[Any, ...]]:
     while place < len(values):
         if not values[place]:
             _, last, added, deleted = values[place:]
-            # An empty stream comes into being with a group, which goes again.
+            # A group is created and destroyed because this creates an empty stream.
             yield ("XGROUP", "CREATE", part.key, "restoring", "0", "MKSTREAM")
             yield ("XGROUP", "DESTROY", part.key, "restoring")
             yield ("XSETID", part.key, last, "ENTRIESADDED", added, "MAXDELETEDID", deleted)

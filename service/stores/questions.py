@@ -1,4 +1,4 @@
-"""Answers of the shards to questions of the log, until somebody has read them."""
+"""Answers of the shards to questions of the log, kept until they are read."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _LIFE_MS = 60_000
 
 
 class QuestionStore:
-    """The answers, by question and shard.
+    """Stores answers by question and shard.
 
     Args:
-        client: Where they are.
+        client: The Redis server.
         life_ms: How long they are kept after the last one came.
     """
 
@@ -26,7 +26,7 @@ class QuestionStore:
         self._life_ms = life_ms
 
     def keep(self, rows: Iterable[OutputRow]) -> None:
-        """Keep what shards have answered; keeping it again changes nothing."""
+        """Store answers of shards; storing one again changes nothing."""
         pipe = self._client.pipeline(transaction=False)
         for row in rows:
             key = _key(orjson.loads(row.body)["question"])
@@ -35,7 +35,7 @@ class QuestionStore:
         pipe.execute()
 
     def read(self, question: str, wanted: int) -> list[Mapping[str, Any]] | None:
-        """The answers to a question by shard, once there are as many as are wanted; None until then."""
+        """The answers to a question by shard, once at least ``wanted`` have come; None until then."""
         key = _key(question)
         if self._client.hlen(key) < wanted:
             return None
@@ -43,7 +43,7 @@ class QuestionStore:
         return [orjson.loads(found[shard]) for shard in sorted(found, key=int)]
 
     def forget(self, question: str) -> None:
-        """Nobody waits for the answers any more."""
+        """Delete the answers to a question."""
         self._client.delete(_key(question))
 
 

@@ -12,12 +12,12 @@ FORMAT_VERSION = 1
 
 
 def encode(**fields: Any) -> bytes:
-    """One record, its format version first."""
+    """Encode a record, its format version first."""
     return orjson.dumps({"format": FORMAT_VERSION, **fields})
 
 
 def encode_object(body: bytes) -> bytes:
-    """As ``encode`` of the members of a JSON object that has some."""
+    """As ``encode``, from the JSON text of a non-empty object."""
     return b'{"format":%d,%b' % (FORMAT_VERSION, body[1:])
 
 
@@ -25,8 +25,8 @@ def decode(body: bytes, what: str) -> dict[str, Any]:
     """Read a record, without its format version.
 
     Args:
-        body: As stored.
-        what: What it is, for the message.
+        body: The stored bytes.
+        what: Describes the record in error messages.
 
     Raises:
         RecordFormatError: It is damaged or of an unknown version.

@@ -1,7 +1,7 @@
-"""Which traced request brought which event: remembered for some time, so that an alert continues the request's trace.
+"""The traced requests that brought events, remembered for some time so that an alert continues the request's trace.
 
-It is written by the script that appends the events, and only where the request is traced. What is remembered is in a
-hash for each stream and stretch of time by the clock of Redis; a hash takes so many events, and expires as a whole.
+The script that appends events writes them, and only where the request is traced. They are stored in a hash for each
+stream and period of time by the clock of Redis; a hash takes a limited number of events, and expires as a whole.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _ASKED_AT_ONCE = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextLimits:
-    """How contexts of requests are remembered.
+    """Retention of request contexts.
 
     Attributes:
-        life_s: So long at least, and at most twice as long.
-        most: So many events of a stream in that time.
+        life_s: At least this long, and at most twice as long.
+        most: Largest number of a stream's events in this time.
     """
 
     life_s: int = 3600
     most: int = 100_000
 
     def packed(self, context: str, parts: Sequence[tuple[int, Sequence[str]]]) -> bytes:
-        """What ``remember`` takes: the events of each part, behind its shard."""
+        """The argument for the script's part ``remember``: the events of each part, after its shard."""
         listed = [[str(shard), *seen] for shard, seen in parts]
         return orjson.dumps({"context": context, "life_ms": self.life_s * 1000, "most": self.most, "parts": listed})
 
@@ -45,8 +45,8 @@ class RequestContext:
     Attributes:
         traceparent: Of its span.
         time_us: Time of the event.
-        shard: Where the log has it.
-        position: In which entry of the shard.
+        shard: The shard that has the event.
+        position: Of its entry in the shard.
     """
 
     traceparent: str
@@ -56,16 +56,16 @@ class RequestContext:
 
     @property
     def taken_us(self) -> int:
-        """When the log took it, by the clock of Redis, to the millisecond."""
+        """When the log took the event, by the clock of Redis, to the millisecond."""
         return int(self.position.partition("-")[0]) * 1_000
 
 
 class RequestContextStore:
-    """Requests that brought events.
+    """Finds the requests that brought events.
 
     Args:
-        client: Where they are remembered.
-        limits: How they are remembered by those who write them.
+        client: The Redis server.
+        limits: How the contexts were stored.
     """
 
     def __init__(self, client: Client, limits: ContextLimits) -> None:

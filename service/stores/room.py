@@ -1,4 +1,4 @@
-"""Room for one more, where a store keeps a number of records and lets the oldest go that are of no more use."""
+"""Room for a further record in a store that keeps a limited number and removes the oldest that are over."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ _Record = TypeVar("_Record")
 
 
 def surplus(known: Sequence[_Record], kept: int, is_over: Callable[[_Record], bool]) -> list[_Record] | None:
-    """Which records have to go before another one is kept; None: too many are still of use.
+    """The records to remove before another one is stored; None if too few are over.
 
     Args:
-        known: All records, the oldest first.
-        kept: So many are kept.
-        is_over: Whether a record is of no more use.
+        known: All records, oldest first.
+        kept: The number of records to keep.
+        is_over: Whether a record may be removed.
     """
     wanted = max(0, len(known) - kept + 1)
     over = [record for record in known if is_over(record)][:wanted]

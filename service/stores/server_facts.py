@@ -1,4 +1,4 @@
-"""What the Redis server says of itself: version, what it keeps on the disk, memory, clock."""
+"""The Redis server's description of itself: version, persistence, memory, clock."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _MICROS = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerFacts:
-    """A server as it describes itself; what it does not tell is None.
+    """A server's description of itself; None where it does not report a value.
 
     Attributes:
         product: ``Redis`` or ``Valkey``.
         version: Of that product.
         is_replica: Whether it copies another server and takes no writes.
         is_clustered: Whether its keys are spread over several servers.
-        is_append_only: Whether every write goes to an append-only file.
+        is_append_only: Whether every write is appended to an append-only file.
         fsync: When that file is synced: ``always``, ``everysec`` or ``no``.
         save: When snapshots are saved; empty for never.
-        failures: What it could not write last, in words.
-        eviction: What happens when memory is used up; ``noeviction`` is that writes are refused.
+        failures: Its last failures to write, in words.
+        eviction: What happens when memory is used up; ``noeviction``: writes are refused.
         memory_limit: Bytes that it may use; 0 for no limit.
         memory_used: Bytes that it uses.
     """
@@ -46,10 +46,10 @@ class ServerFacts:
 
 
 def server_facts(client: Client) -> ServerFacts:
-    """Ask the server.
+    """Query the server's description of itself.
 
     Raises:
-        StoreUnavailable: It does not answer.
+        StoreUnavailable: The server does not answer.
     """
     told = _told(client)
     is_valkey = told.get("server_name") == "valkey"
@@ -72,7 +72,7 @@ def server_time_us(client: Client) -> int:
     """The server's clock, in microseconds UTC.
 
     Raises:
-        StoreUnavailable: It does not answer.
+        StoreUnavailable: The server does not answer.
     """
     seconds, micros = client.time()
     return int(seconds) * _MICROS + int(micros)
@@ -93,7 +93,7 @@ def _failures(told: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _option(client: Client, name: str) -> str | None:
-    """An option of the server; None where it keeps that to itself, as servers that are rented out do."""
+    """An option of the server; None if the server does not reveal its options, as hosted servers do not."""
     try:
         value = client.config_get(name).get(name)
     except StoreUnavailable:

@@ -1,6 +1,6 @@
-"""The format of all that is stored, as one number, and who may change it.
+"""The format of the whole store, as one number, and the lock under which it is changed.
 
-A store without the number is new where there is no log, and else of the first format, which came before the number.
+A store without the number is new if it has no log, and otherwise of the first format, which is older than the number.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _LOCK_MS = 60_000
 
 
 class FormatLock:
-    """The right to change the format, which goes by itself when it is not renewed for a minute.
+    """The right to change the format; expires if it is not renewed for a minute.
 
     Args:
-        client: Where the store is.
-        token: What the lock holds.
+        client: The Redis server.
+        token: The value of the lock.
     """
 
     def __init__(self, client: Client, token: str) -> None:
@@ -35,16 +35,16 @@ class FormatLock:
         self._renew = register(client, "locks/renew")
 
     def renew(self) -> None:
-        """Keep the lock for another minute; long changes call it now and then.
+        """Hold the lock for another minute; long changes call this now and then.
 
         Raises:
-            StoreUnavailable: Another process has it.
+            StoreUnavailable: Another process has the lock.
         """
         if not self._renew(lock=LOCK_KEY, token=self._token, lock_ms=_LOCK_MS):
             raise _lost()
 
     def advance(self, form: int) -> None:
-        """The store has this format from here on.
+        """Set the format of the store.
 
         Raises:
             StoreUnavailable: Another process has the lock.
@@ -57,7 +57,7 @@ class StoreFormat:
     """The format of a store.
 
     Args:
-        client: Where it is.
+        client: The Redis server.
     """
 
     def __init__(self, client: Client) -> None:
@@ -65,7 +65,7 @@ class StoreFormat:
         self._release = register(client, "locks/release")
 
     def read(self) -> int | None:
-        """The format of what is stored; None where there is nothing yet.
+        """The format of the store; None where nothing is stored yet.
 
         Raises:
             StoreUnavailable: Redis does not answer.

@@ -1,1 +1,1 @@
-"""Webhooks in Redis: who gets what, the queue of deliveries, and how each attempt went."""
+"""Webhooks in Redis: what each receives, the queue of deliveries, and the outcome of each attempt."""

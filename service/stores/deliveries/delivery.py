@@ -1,6 +1,6 @@
 """Deliveries: one alert, correction or deviation on its way to one webhook each.
 
-What is new is put into one list with what it tells, in the same script that writes it. From there the queue takes it
+The script that writes a result also appends its deliveries to one list. From there the queue takes them
 (``service.stores.deliveries.delivery_queue``).
 """
 
@@ -17,7 +17,7 @@ from service.stores.deliveries.webhooks import RegisteredWebhook
 from service.stores.records import decode, encode
 from service.stores.severities import USUAL_SEVERITY
 
-DUE_KEY = PREFIX + "deliveries:due"  # new ones; those of earlier releases wait here too
+DUE_KEY = PREFIX + "deliveries:due"  # new deliveries; those of earlier releases wait here too
 RECORDS_KEY = PREFIX + "deliveries:records"
 
 Verdict = Literal["delivered", "retry", "dead", "dropped"]
@@ -28,12 +28,12 @@ class Delivery:
     """One alert, correction or deviation on its way to one webhook.
 
     Attributes:
-        alert: Id of what is delivered, mostly an alert.
-        kind: What it is.
+        alert: Id of the delivered result, mostly an alert.
+        kind: Kind of the result.
         attempts: Failed attempts so far.
         queued_us: When it was written.
-        lease_us: Until when it is the claimer's.
-        body: What is delivered, as JSON; None for an alert, which the alert log holds.
+        lease_us: Until when the worker that claimed it holds it.
+        body: The result as JSON; None for an alert, which the alert log holds.
         traceparent: Of the alert's span, if it is traced.
     """
 
@@ -48,7 +48,7 @@ class Delivery:
     traceparent: str | None = None
 
     def record(self, attempts: int) -> bytes:
-        """As it is stored after so many failed attempts."""
+        """The stored form after a number of failed attempts."""
         return encode(
             webhook=self.webhook,
             alert=self.alert,
@@ -61,16 +61,16 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How one attempt ended.
+    """The outcome of an attempt.
 
     Attributes:
-        verdict: ``delivered``; ``retry`` at ``next_us``; ``dead``: given up; ``dropped``: nobody wants it any more.
-        at_us: When.
+        verdict: ``delivered``; ``retry`` at ``next_us``; ``dead``: abandoned; ``dropped``: no longer wanted.
+        at_us: When it ended.
         status: HTTP status, if there was an answer.
         error: Why it failed.
         next_us: When the next attempt is due, for ``retry``.
         duration_ms: How long it took.
-        rest_us: Before this the receiver wants nothing more.
+        rest_us: The receiver asked for no further attempt before this time.
     """
 
     verdict: Verdict
@@ -84,13 +84,13 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deliverable:
-    """What webhooks may want.
+    """A result that webhooks may receive.
 
     Attributes:
-        kind: What it is.
+        kind: Its kind.
         id: Its own id.
-        stream: Where it is from.
-        pattern: Of which pattern; None for a deviation.
+        stream: The stream that it belongs to.
+        pattern: The pattern that it belongs to; None for a deviation.
         severity: Of that pattern.
         body: As ``Delivery.body``.
         traceparent: As ``Delivery.traceparent``.
@@ -106,7 +106,7 @@ class Deliverable:
 
 
 def deliveries_of(item: Deliverable, webhooks: Sequence[RegisteredWebhook], now_us: int) -> list[dict[str, str]]:
-    """Id and record of a new delivery for each webhook that wants it; a script of another store writes them."""
+    """Id and record of a new delivery for each webhook that wants the item; a script of another store writes them."""
     return [
         {
             "id": f"{webhook.id}:{item.id}",
@@ -125,7 +125,7 @@ def deliveries_of(item: Deliverable, webhooks: Sequence[RegisteredWebhook], now_
 
 
 def read_delivery(delivery_id: str, record: bytes, lease_us: int) -> Delivery:
-    """A stored delivery.
+    """Read a stored delivery.
 
     Raises:
         RecordFormatError: It is damaged or of an unknown version.
@@ -138,7 +138,7 @@ def read_delivery(delivery_id: str, record: bytes, lease_us: int) -> Delivery:
 
 
 def _kind_of(body: str | None) -> Any:
-    """What a record of an earlier release is about."""
+    """The kind of the result that a record of an earlier release delivers."""
     return "alert" if body is None else orjson.loads(body).get("type", "correction")
 
 

@@ -1,14 +1,15 @@
-"""The durable queue of webhook deliveries: one for each webhook, and turns among them.
+"""The durable queue of webhook deliveries: one queue for each webhook, served in turn.
 
-A delivery is in the queue from the moment that what it is about is written until the receiver has taken it or it is
-given up. Who works on one holds a lease; when that runs out, as the worker died, the delivery is due again. An outcome
-counts only while the lease is the worker's own, except success, which always does.
+A delivery is in the queue from the moment that its result is written until the receiver has taken it or it is
+abandoned. The worker on a delivery holds a lease; when the lease runs out, because the worker died, the delivery is due
+again. An outcome counts only while the worker still holds the lease, except success, which always counts.
 
-Webhooks take turns: each call serves every webhook that has something due in rounds of one, those first that have
-waited longest for their turn. So a webhook with a hundred thousand due deliveries holds nobody up. One webhook has at
-most ``per_target`` attempts on their way. After ``circuit_failures`` failed attempts in a row its circuit is open: its
-deliveries wait, and one attempt per ``circuit_pause_us`` tries whether the receiver is back; the first success closes
-the circuit. The deliveries of a disabled webhook wait until it is enabled; those of a deleted one are dropped.
+Webhooks take turns: each call serves every webhook that has a due delivery in rounds of one, beginning with the
+webhooks that have waited longest for their turn. So a webhook with a hundred thousand due deliveries delays no other. A
+webhook has at most ``per_target`` attempts in progress. After ``circuit_failures`` failed attempts in a row its circuit
+is open: its deliveries wait, and one attempt per ``circuit_pause_us`` probes whether the receiver is back; the first
+success closes the circuit. The deliveries of a disabled webhook wait until it is enabled; those of a deleted webhook
+are dropped.
 """
 
 from __future__ import annotations
@@ -36,15 +37,15 @@ SENDING_KEY = PREFIX + "deliveries:sending:"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueRules:
-    """How webhooks share the deliverer.
+    """Rules by which webhooks share the deliverer.
 
     Attributes:
-        per_target: Attempts at one webhook at the same time.
-        circuit_failures: So many failed attempts in a row open a webhook's circuit.
-        circuit_pause_us: An open circuit lets one attempt through in so many microseconds.
-        given_up_kept: Deliveries of one webhook that were given up, kept to be sent again.
-        log_kept: About so many attempts of one webhook are listed.
-        most_waiting: Deliveries that may wait for one webhook; more are given up at once.
+        per_target: Largest number of simultaneous attempts at a webhook.
+        circuit_failures: Failed attempts in a row that open a webhook's circuit.
+        circuit_pause_us: An open circuit lets one attempt through per this number of microseconds.
+        given_up_kept: Abandoned deliveries of a webhook that are kept, so that they can be sent again.
+        log_kept: About how many attempts of a webhook are listed.
+        most_waiting: Deliveries that may wait for a webhook; further ones are abandoned at once.
     """
 
     per_target: int = 8
@@ -57,13 +58,13 @@ class QueueRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circuit:
-    """How a webhook's attempts fared since the last success.
+    """The state of a webhook's attempts since the last success.
 
     Attributes:
         failures: Failed attempts since then.
-        since_us: When the first of them ended; None: there are none.
-        until_us: No attempt is made before this, where the circuit is open or the receiver asked for a pause
-            (``Retry-After``); None elsewhere.
+        since_us: When the first of them ended; None if none failed.
+        until_us: No attempt is made before this time, because the circuit is open or the receiver asked for a pause
+            (``Retry-After``); else None.
     """
 
     failures: int = 0
@@ -75,8 +76,8 @@ class DeliveryStore:
     """The queue.
 
     Args:
-        client: Where it is.
-        rules: How webhooks share it.
+        client: The Redis server.
+        rules: How webhooks share the deliverer.
     """
 
     def __init__(self, client: Client, rules: QueueRules | None = None) -> None:
@@ -87,7 +88,7 @@ class DeliveryStore:
         self._again = register(client, "deliveries/send_again")
 
     def claim(self, now_us: int, lease_us: int, limit: int) -> list[Delivery]:
-        """Take deliveries that are due, for ``lease_us`` microseconds, from each webhook in turn.
+        """Claim due deliveries for ``lease_us`` microseconds, from each webhook in turn.
 
         Of one webhook, the longest due come first.
         """
@@ -118,10 +119,10 @@ class DeliveryStore:
         return [read_delivery(id_.decode(), record, end_us) for id_, record in found]
 
     def settle(self, delivery: Delivery, outcome: Outcome) -> bool:
-        """Record how an attempt ended.
+        """Record the outcome of an attempt.
 
         Returns:
-            Whether it counted: not when the lease had run out and another worker has the delivery.
+            Whether it counted: not if the lease had run out and another worker has the delivery.
         """
         if (outcome.verdict == "retry") != (outcome.next_us is not None):
             raise ValueError("a retry, and only a retry, has a next due time")
@@ -159,10 +160,10 @@ class DeliveryStore:
         return bool(is_counted)
 
     def send_again(self, webhook_id: str, deliveries: Sequence[Delivery], now_us: int) -> int:
-        """Queue deliveries of a webhook anew, due now and with no attempt made; those that wait are due now.
+        """Queue deliveries of a webhook again, due now and without attempts; waiting ones become due now.
 
         Returns:
-            How many; those that are being sent at this moment stay as they are.
+            The number of queued deliveries; those that are being sent at the moment are unchanged.
         """
         queued = self._again(
             waiting=WAITING_KEY + webhook_id,
@@ -178,31 +179,31 @@ class DeliveryStore:
         return int(queued)
 
     def wake(self, webhook_id: str, now_us: int) -> None:
-        """Forget the failures of a webhook and give it a turn, as it was changed."""
+        """Reset the failures of a changed webhook and give it a turn."""
         self._client.delete(CIRCUIT_KEY + webhook_id)
         self.send_again(webhook_id, [], now_us)
 
     def circuit(self, webhook_id: str) -> Circuit:
-        """How a webhook's attempts fared since the last success."""
+        """The state of a webhook's attempts since the last success."""
         raw = cast("dict[bytes, bytes]", self._client.hgetall(CIRCUIT_KEY + webhook_id))
         fields = {name.decode(): int(value) for name, value in raw.items()}
         if fields.get("failures", 0) < self._rules.circuit_failures:
-            fields.pop("until_us", None)  # the setting was another one when it was opened
+            fields.pop("until_us", None)  # the setting had another value when the circuit was opened
         if (rest_us := fields.pop("rest_us", None)) is not None:
             fields["until_us"] = max(rest_us, fields.get("until_us", 0))
         return Circuit(**fields)
 
     def waiting(self, webhook_id: str) -> int:
-        """How many deliveries of a webhook are in its queue, those that are being sent included."""
+        """The number of deliveries in a webhook's queue, including those that are being sent."""
         return self._client.zcard(WAITING_KEY + webhook_id) + self._client.zcard(SENDING_KEY + webhook_id)
 
     def queued(self) -> int:
-        """How many deliveries are in the queue, those under a lease included."""
+        """The number of deliveries in the queue, including those under a lease."""
         return self._client.hlen(RECORDS_KEY)
 
 
 def _entry(delivery: Delivery, outcome: Outcome) -> Mapping[str, Any]:
-    """An attempt as the log lists it."""
+    """An attempt in the form of the log."""
     return {
         "delivery": delivery.id,
         "kind": delivery.kind,

@@ -1,4 +1,4 @@
-"""Delivery attempts and their outcomes: the latest of each webhook, and the deliveries that were abandoned."""
+"""Delivery attempts and their outcomes: the latest of each webhook, and the abandoned deliveries."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _PAGE_ROWS = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One attempt.
+    """A delivery attempt.
 
     Attributes:
         delivery: Id of the delivery.
-        kind: What was delivered.
-        item: Id of that: of the alert, correction or deviation.
+        kind: Kind of the delivered result.
+        item: Id of the alert, correction or deviation.
         attempt: Counts from 1.
-        verdict: How it ended; ``dead``: it was the last one.
+        verdict: The outcome; ``dead``: it was the last attempt.
         at_us: When it ended, microseconds UTC.
         status: HTTP status, if there was an answer.
         error: Why it failed.
         duration_ms: How long it took.
-        next_us: When the next one is due, if there is one.
+        next_us: When the next attempt is due, if any.
     """
 
     delivery: str
@@ -49,8 +49,8 @@ class AttemptPage:
     """Some attempts, newest first.
 
     Attributes:
-        attempts: At most as many as were asked for.
-        next: Cursor behind the last of them, for older ones; None when these are all.
+        attempts: At most the requested number.
+        next: Cursor after the last of them, for older ones; None when these are all.
     """
 
     attempts: list[Attempt]
@@ -64,7 +64,7 @@ class DeliveryLog:
         self._client = client
 
     def page(self, webhook_id: str, limit: int, *, after: str | None = None) -> AttemptPage:
-        """The latest attempts of a webhook, newest first, or those behind a cursor, which are older.
+        """The latest attempts of a webhook, newest first, or the older ones after a cursor.
 
         Raises:
             InvalidCursor: ``after`` is not a cursor.
@@ -76,10 +76,10 @@ class DeliveryLog:
         return AttemptPage(attempts=attempts, next=found[limit - 1][0].decode() if len(found) > limit else None)
 
     def delivery(self, webhook_id: str, delivery_id: str) -> Delivery:
-        """A delivery of a webhook that waits, was given up, or ended a short while ago.
+        """A delivery of a webhook that waits, was abandoned, or ended a short while ago.
 
         Raises:
-            UnknownDelivery: None of that id is remembered.
+            UnknownDelivery: No delivery with this id is kept.
         """
         mine = delivery_id.startswith(webhook_id + ":")
         for key in (RECORDS_KEY, GIVEN_UP_RECORDS_KEY + webhook_id) if mine else ():
@@ -98,7 +98,7 @@ class DeliveryLog:
         )
 
     def given_up(self, webhook_id: str, since_us: int, limit: int) -> list[Delivery]:
-        """Deliveries that were given up since a time, the oldest first."""
+        """Deliveries abandoned since a time, oldest first."""
         keys = self._client.zrangebyscore(GIVEN_UP_KEY + webhook_id, since_us, "+inf", start=0, num=limit)
         ids = cast("list[bytes]", keys)
         if not ids:
@@ -110,7 +110,7 @@ class DeliveryLog:
         return [read_delivery(id_.decode(), record, 0) for id_, record in found if record is not None]
 
     def count_given_up(self, webhook_id: str, since_us: int = 0) -> int:
-        """How many were given up since a time and not sent again."""
+        """The number of deliveries abandoned since a time and not sent again."""
         return self._client.zcount(GIVEN_UP_KEY + webhook_id, since_us, "+inf")
 
     def _rows(self, webhook_id: str, until: str, limit: int) -> list[tuple[bytes, dict[bytes, bytes]]]:

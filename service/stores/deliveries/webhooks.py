@@ -1,4 +1,4 @@
-"""Registered webhooks: where results go, and the state of their deliveries."""
+"""Registered webhooks: the receivers of results, and the state of their deliveries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GIVEN_UP_KEY = PREFIX + "webhook-given-up:"
 GIVEN_UP_RECORDS_KEY = PREFIX + "webhook-given-up-records:"
 
 USUAL_KINDS = tuple(kind.delivered_as for kind in RESULT_KINDS.values() if kind.is_usual)
-_FORMER_KINDS = ("alert", "correction")  # of records that do not say
+_FORMER_KINDS = ("alert", "correction")  # of records without the member
 
 _ATTEMPTS = 5
 _OF_EACH = (STATS_KEY, CIRCUIT_KEY, LOG_KEY, GIVEN_UP_KEY, GIVEN_UP_RECORDS_KEY)
@@ -35,7 +35,7 @@ class RetiringSecret:
 
     Attributes:
         secret: As ``RegisteredWebhook.secret``.
-        until_us: So long messages are signed with it too, microseconds UTC.
+        until_us: Messages are also signed with it until this time, microseconds UTC.
     """
 
     secret: str
@@ -44,22 +44,22 @@ class RetiringSecret:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredWebhook:
-    """Where alerts go. Members with a default are missing in older records.
+    """A receiver of alerts and other results. Members with a default are missing in older records.
 
     Attributes:
         secret: ``whsec_`` and the base64 of the signing key.
-        stream: Only what is of this stream; None means any.
-        pattern: Only what is of this pattern; None means any.
-        is_enabled: Whether anything is sent; what is queued waits until it is.
+        stream: Only results of this stream; None means any.
+        pattern: Only results of this pattern; None means any.
+        is_enabled: Whether anything is sent; queued deliveries wait until it is enabled.
         registered_us: Microseconds UTC.
-        kinds: What is sent.
+        kinds: The kinds of results to send.
         min_severity: Only results of patterns of at least this severity; None means any, deviations included.
         description: For people.
         headers: Sent along.
-        template: The form of the bodies; None: as they are.
+        template: The form of the bodies; None: the results as they are.
         retiring: Earlier secrets, the latest first.
         disabled_because: Why it is not enabled, in words.
-        name: What people call it, each of another name; empty where it has none.
+        name: A unique name for people; empty if it has none.
     """
 
     id: str
@@ -79,26 +79,26 @@ class RegisteredWebhook:
     name: str = ""
 
     def wants(self, kind: str, stream: str, pattern: str | None, severity: str = USUAL_SEVERITY) -> bool:
-        """Whether what is of that kind, stream and pattern shall be delivered here; a deviation is of no pattern."""
+        """Whether a result of a kind, stream and pattern is to be delivered here; a deviation belongs to no pattern."""
         is_near = self.stream in (None, stream) and self.pattern in (None, pattern)
         is_grave = self.min_severity is None or (pattern is not None and is_as_grave(severity, self.min_severity))
         return self.is_enabled and kind in self.kinds and is_near and is_grave
 
     def secrets_at(self, now_us: int) -> list[str]:
-        """What a message is signed with now: the secret, then those that are on their way out."""
+        """The secrets with which a message is signed now: the current one, then those that are being retired."""
         return [self.secret, *(old.secret for old in self.retiring if now_us < old.until_us)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryStats:
-    """How deliveries to one webhook fared.
+    """Totals of the deliveries to a webhook.
 
     Attributes:
-        delivered: Alerts that the receiver took.
+        delivered: Deliveries that the receiver took.
         failed_attempts: Attempts that failed.
-        dead: Alerts given up on.
+        dead: Abandoned deliveries.
         last_status: HTTP status of the last attempt, if there was an answer.
-        last_error: Why the last attempt failed; None when it did not.
+        last_error: Why the last attempt failed; None if it succeeded.
         last_attempt_us: Microseconds UTC.
     """
 
@@ -120,10 +120,10 @@ class WebhookStore:
         self._delete = register(client, "registry/delete_webhook")
 
     def put(self, webhook: RegisteredWebhook) -> None:
-        """Keep a webhook under its id.
+        """Store a webhook under its id.
 
         Raises:
-            WebhookNameTaken: Another one has its name.
+            WebhookNameTaken: Another webhook has the name.
         """
         record = encode(**asdict(webhook))
         if not self._put(webhooks=WEBHOOKS_KEY, names=NAMES_KEY, id=webhook.id, name=webhook.name, record=record):
@@ -133,31 +133,31 @@ class WebhookStore:
             )
 
     def get(self, webhook_id: str) -> RegisteredWebhook:
-        """One webhook.
+        """The webhook with an id.
 
         Raises:
-            UnknownWebhook: There is none of that id.
+            UnknownWebhook: No webhook has this id.
         """
         return read_webhook(self._record(webhook_id), webhook_id)
 
     def all(self) -> list[RegisteredWebhook]:
-        """All webhooks, the oldest first."""
+        """All webhooks, oldest first."""
         records = cast("dict[bytes, bytes]", self._client.hgetall(WEBHOOKS_KEY))
         webhooks = [read_webhook(body, key.decode()) for key, body in records.items()]
         return sorted(webhooks, key=lambda webhook: (webhook.registered_us, webhook.id))
 
     def change(self, webhook_id: str, change: Callable[[RegisteredWebhook], RegisteredWebhook]) -> RegisteredWebhook:
-        """Put another form of a webhook in its place.
+        """Replace a webhook by a changed form.
 
         Args:
-            webhook_id: Which.
-            change: From the form that it has; may be called again when another writer comes in between, and may raise.
+            webhook_id: The webhook's id.
+            change: Makes the new form from the current one; called again if another writer intervenes; may raise.
 
         Returns:
-            The webhook as it is now.
+            The webhook in its new form.
 
         Raises:
-            UnknownWebhook: There is none of that id.
+            UnknownWebhook: No webhook has this id.
             RegistryContended: Others keep changing it.
         """
         for _ in range(_ATTEMPTS):
@@ -168,11 +168,11 @@ class WebhookStore:
         raise RegistryContended.over(f"the webhook {webhook_id!r}")
 
     def delete(self, webhook_id: str, condition: Condition = ANY) -> None:
-        """Forget a webhook, its statistics and its log; what is queued for it is dropped when its turn comes.
+        """Delete a webhook, its statistics and its log; its queued deliveries are dropped when their turn comes.
 
         Raises:
-            UnknownWebhook: There is none of that id.
-            PreconditionFailed: It is not what the condition says.
+            UnknownWebhook: No webhook has this id.
+            PreconditionFailed: The condition does not hold.
             RegistryContended: Others keep changing it.
         """
         belongings = belongings_of(webhook_id)
@@ -187,7 +187,7 @@ class WebhookStore:
         raise RegistryContended.over(f"the webhook {webhook_id!r}")
 
     def stats(self, webhook_id: str) -> DeliveryStats:
-        """How deliveries there fared so far."""
+        """Totals of the deliveries to a webhook."""
         raw = cast("dict[bytes, bytes]", self._client.hgetall(STATS_KEY + webhook_id))
         fields: dict[str, Any] = {
             name.decode(): value.decode() if name == b"last_error" else int(value)
@@ -204,7 +204,7 @@ class WebhookStore:
 
 
 def belongings_of(webhook_id: str) -> list[str]:
-    """Keys of what is kept of one webhook beside its record."""
+    """Redis keys of a webhook's data beside its record."""
     return [key + webhook_id for key in _OF_EACH]
 
 
@@ -213,7 +213,7 @@ def _unknown(webhook_id: str) -> UnknownWebhook:
 
 
 def read_webhook(body: bytes, webhook_id: str) -> RegisteredWebhook:
-    """A stored webhook.
+    """Read a stored webhook.
 
     Raises:
         RecordFormatError: It is damaged or of an unknown version.

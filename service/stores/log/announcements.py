@@ -1,4 +1,4 @@
-"""Control records that change nothing that is registered: what is known of time and of the end of traces."""
+"""Control records that change nothing registered: announcements about event time and about the end of traces."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _TOKEN_MS = 60_000
 
 
 class Announcements:
-    """Appends such records.
+    """Appends announcements.
 
     Args:
-        client: Where the log is.
+        client: The Redis server of the log.
         log: Its shards.
     """
 
@@ -26,13 +26,13 @@ class Announcements:
         self._append = register(client, "log/append_control")
 
     def append(self, stream: str, record: ControlRecord, key: str | None = None) -> int:
-        """Append a record, all or nothing: to every shard, or to that of a correlation key.
+        """Append a record to every shard, or to the shard of a correlation key, all or nothing.
 
         Returns:
-            The number of shards that have it.
+            The number of shards that it was appended to.
 
         Raises:
-            LogResharding: The log is being divided anew.
+            LogResharding: The log is being resharded.
             UnknownStream: The stream was removed.
         """
         token = f"{PREFIX}announcement:{uuid.uuid4().hex}"

@@ -1,10 +1,10 @@
-"""The counters of the log: what was appended, what is matched, how fast.
+"""The counters of the log: what was appended, what is matched, and the drain rate.
 
-The script that appends events counts them per shard, writes into each entry how much that makes up to it, and refuses
-events beyond the limits (``event_log``). The sink notes which position of a shard is matched
-(``pipeline_status``), and what the entry there says is what is matched: however often a micro-batch is
-written, the counters are right. A shard that is matched to its end has matched all that was appended, so they mend
-themselves also in a log that is older than they are.
+The script that appends events counts them per shard, writes the running totals into each entry, and refuses
+events beyond the limits (``event_log``). The sink notes up to which position a shard is matched (``pipeline_status``);
+the totals in the entry at that position are what is matched. So the counters are right however often a micro-batch is
+written. A shard that is matched to its end has matched everything that was appended, so the counters also correct
+themselves in a log that was begun before they existed.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class BacklogStore:
         self._read_marks = register(client, "log/read_drain")
 
     def read(self) -> Backlog:
-        """How far matching is behind."""
+        """The volumes appended and matched; their difference is the backlog."""
         appended, matched = self._read(appended=APPENDED_KEY, matched=MATCHED_KEY)
         return Backlog(appended=_volume(appended), matched=_volume(matched))
 
     def drain_rate(self) -> Volume | None:
-        """Events and bytes matched per second of late; None where nobody knows."""
+        """Events and bytes matched per second recently; None where the rate is unknown."""
         (seconds, micros), found = self._read_marks(marks=MARKS_KEY)
         marks = []
         for text in found:
@@ -46,13 +46,13 @@ class BacklogStore:
         return drain_rate(marks, int(seconds) * 1_000_000 + int(micros))
 
     def refusal(self, what: str, wanted: int, waiting: int, limit: int) -> LogFull:
-        """The error for events that would go beyond a limit.
+        """The error for events that would exceed a limit of the backlog.
 
         Args:
             what: ``events`` or ``bytes``.
-            wanted: The backlog with them.
+            wanted: The backlog including them.
             waiting: The backlog without them.
-            limit: Of the backlog.
+            limit: The limit that they would exceed.
         """
         rate = self.drain_rate()
         pause_s = retry_after_s(wanted, limit, None if rate is None else getattr(rate, what))

@@ -1,4 +1,4 @@
-"""Dead letters: events and log entries that could not be processed, the reasons, and the results of sending again."""
+"""Dead letters: events and log entries that could not be processed, the reasons, and the results of resending them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _PAGE_LETTERS = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayOutcome:
-    """The result of sending a dead letter again.
+    """The result of resending a dead letter.
 
     Attributes:
-        at_us: When.
+        at_us: Time of the resending, microseconds UTC.
         is_accepted: Whether the log has its event now.
-        code: Else the reason.
+        code: The reason of a rejection; None if it was accepted.
         detail: The reason as a sentence.
     """
 
@@ -43,7 +43,7 @@ class DeadLetterStore(RecentStore):
         self._note_outcome = register(client, "results/note_outcome")
 
     def counts(self, **chosen: str) -> list[dict[str, Any]]:
-        """One object per stream and code, in their order, with ``count`` since the store began.
+        """Count dead letters: one object per stream and code, in this order, with ``count`` since the store began.
 
         Args:
             chosen: Only counters whose fields have these values.
@@ -54,14 +54,14 @@ class DeadLetterStore(RecentStore):
         return [{"stream": stream, "code": code, "count": count} for (stream, code), count in sums.items()]
 
     def counts_by_pattern(self) -> list[dict[str, Any]]:
-        """One object per stream, code and pattern, of the dead letters that are about a pattern."""
+        """Count the dead letters that are about a pattern: one object per stream, code and pattern."""
         return [found for found in super().counts() if found["pattern"]]
 
     def get(self, letter_id: str) -> dict[str, Any]:
         """A dead letter that is kept.
 
         Raises:
-            UnknownDeadLetter: There is none of that id.
+            UnknownDeadLetter: No letter with this id is kept.
         """
         for letter in self.all():
             if letter["id"] == letter_id:
@@ -76,7 +76,7 @@ class DeadLetterStore(RecentStore):
         return (record for _, record in self._newest_first(_PAGE_LETTERS, None))
 
     def note_outcome(self, letter_id: str, outcome: ReplayOutcome) -> None:
-        """Remember the result of sending a letter again; outcomes stay at least as long as their letters."""
+        """Store the result of resending a letter; results are kept at least as long as their letters."""
         self._note_outcome(
             outcomes=self.key + ":replayed",
             times=self.key + ":replayed:times",
@@ -87,7 +87,7 @@ class DeadLetterStore(RecentStore):
         )
 
     def outcomes(self, letter_ids: list[str]) -> list[ReplayOutcome | None]:
-        """By letter, the result of sending it again last, if it was."""
+        """The result of each letter's last resending; None for letters that were not resent."""
         if not letter_ids:
             return []
         found = cast("list[bytes | None]", self._client.hmget(self.key + ":replayed", letter_ids))
@@ -99,8 +99,8 @@ class DeadLetter:
     """A dead letter of the intake, ready to be appended together with the rest of its batch.
 
     Attributes:
-        record: What is listed.
-        counter: What is counted.
+        record: Its stored record, as it is listed.
+        counter: The counter that it raises.
     """
 
     record: bytes

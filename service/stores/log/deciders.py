@@ -1,4 +1,4 @@
-"""The state of deciders: what decides by what all shards observe (``shards.deciding``)."""
+"""The state of deciders, which decide by the observations of all shards (``shards.deciding``)."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _KEPT = 20  # decisions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What was decided.
+    """A decision of a decider.
 
     Attributes:
-        at_us: When, by the clock of the driver, microseconds UTC.
+        at_us: Its time by the clock of the driver, microseconds UTC.
         record: The members of the control record.
     """
 
@@ -33,15 +33,15 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeciderRecord:
-    """What is kept of a decider.
+    """The stored record of a decider.
 
     Attributes:
-        state: Its own, as plain JSON; None: it is new.
-        positions: Up to which place of each shard it has observed, by the number of the shard.
+        state: The decider's own state, as plain JSON; None for a new decider.
+        positions: The position up to which it has observed each shard, by the number of the shard.
         total: The number of its decisions.
-        decisions: The newest of them, oldest first.
-        stored: As it is stored; empty: it is new.
-        since: When its stream was declared; empty: it is not.
+        decisions: The newest decisions, oldest first.
+        stored: The record as bytes; empty for a new decider.
+        since: When its stream was declared; empty if it is not declared.
     """
 
     state: Mapping[str, Any] | None = None
@@ -52,12 +52,12 @@ class DeciderRecord:
     since: str = ""
 
     def after(self, state: Mapping[str, Any], positions: Mapping[str, str], decided: Decision | None) -> DeciderRecord:
-        """The record when it has observed more.
+        """The record after further observations.
 
         Args:
-            state: Its own then.
-            positions: Of the shards that it has observed.
-            decided: What it decided by that.
+            state: The decider's new state.
+            positions: The new positions of the shards that it has observed.
+            decided: The decision that followed, if any.
         """
         new = () if decided is None else (decided,)
         return DeciderRecord(
@@ -69,15 +69,15 @@ class DeciderRecord:
 
 
 def decider_fields(stream: str, fields: Sequence[str]) -> list[str]:
-    """Of some fields those that are of a stream."""
+    """The hash fields that belong to a stream."""
     return [name for name in fields if name.partition(" ")[0] == stream]
 
 
 class DeciderStore:
-    """Deciders by stream and name.
+    """Stores deciders by stream and name.
 
     Args:
-        client: Where they are.
+        client: The Redis server.
         layout: How the log is divided.
     """
 
@@ -87,10 +87,10 @@ class DeciderStore:
         self._decide = register(client, "log/decide")
 
     def get(self, stream: str, name: str) -> DeciderRecord:
-        """What is kept of a decider.
+        """The record of a decider.
 
         Raises:
-            RecordFormatError: It is damaged, or a newer release has written it.
+            RecordFormatError: The record is damaged, or was written by a newer release.
             StoreUnavailable: Redis does not answer.
         """
         since = since_of(self._client, stream)
@@ -98,13 +98,13 @@ class DeciderStore:
         return replace(DeciderRecord() if stored is None else _read(stored, stream, name), since=since)
 
     def unread(self, stream: str, name: str) -> DeciderRecord:
-        """A new record in the place of one that cannot be read."""
+        """A new record that replaces an unreadable one."""
         since = since_of(self._client, stream)
         stored = cast("bytes | None", self._client.hget(DECIDERS_KEY, _field(stream, name)))
         return DeciderRecord(stored=stored or b"", since=since)
 
     def totals(self, name: str) -> dict[str, int]:
-        """The number of decisions of the deciders of a name, by stream."""
+        """The number of decisions of all deciders with a name, by stream."""
         found = cast("dict[bytes, bytes]", self._client.hgetall(DECIDERS_KEY))
         pairs = [(field.decode().partition(" "), stored) for field, stored in found.items()]
         return {stream: _read(stored, stream, own).total for (stream, _, own), stored in sorted(pairs) if own == name}
@@ -112,13 +112,13 @@ class DeciderStore:
     def put(
         self, stream: str, name: str, before: DeciderRecord, after: DeciderRecord, record: ControlRecord | None
     ) -> bool:
-        """Keep a decider, and append what it decided to every shard.
+        """Store a decider, and append its decision to every shard.
 
         Returns:
-            Whether the one before was still there, and the stream is.
+            False if the stored record is no longer ``before``, or the stream is not declared any more.
 
         Raises:
-            LogResharding: The log is being divided anew.
+            LogResharding: The log is being resharded.
             StoreUnavailable: Redis does not answer.
         """
         body = encode(

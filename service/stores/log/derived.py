@@ -1,8 +1,9 @@
-"""The way of derived events into the log: marks by which none comes twice, and promises by which their time passes.
+"""Appending derived events to the log: marks keep duplicates out, promises let the time of derived streams pass.
 
-A *mark* says of one derived stream and one source shard how much of which micro-batch is in the log: the position
-behind which the shard's range begins, and the number of its events that were appended. The script that appends moves
-it. A *promise* is the time before which a shard adds no more to a derived stream; null where it cannot say so yet.
+A *mark* belongs to a derived stream and a source shard. It records how much of which micro-batch is in the log: the
+position after which the shard's range begins, and the number of its events that were appended. The script that appends
+moves the mark. A *promise* is the time before which a shard adds nothing more to a derived stream; null where the
+shard cannot promise anything yet.
 """
 
 from __future__ import annotations
@@ -24,19 +25,20 @@ from streams import LAYOUT_KEY, EventBatch, Tick, log_key, position_order
 
 CHUNK_EVENTS = 5_000
 
-_Move: TypeAlias = tuple[str, str, str]  # of a mark: its field, what it must be (empty: there is none), what it is then
+_Move: TypeAlias = tuple[str, str, str]  # of a mark: its field, the expected value (empty: no mark), the new value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DerivedPart:
-    """The events of one derived stream that one shard found in a micro-batch.
+    """The events of a derived stream that a shard found in a micro-batch.
 
     Attributes:
-        shard: Where they were found.
-        after: Position behind which the shard's range in the micro-batch begins.
-        until: Position with which it ends.
+        shard: The shard that found them.
+        after: Position after which the shard's range in the micro-batch begins.
+        until: Position at which it ends.
         events: In the order of time and id.
-        positions: Of each event the place in the shard's log that brought it; empty: all are of the stream as it is.
+        positions: For each event, the position in the shard's log of the entry that brought it; empty: all events
+            belong to the present declaration of the stream.
     """
 
     shard: int
@@ -47,10 +49,10 @@ class DerivedPart:
 
 
 class DerivedEventStore:
-    """Appends derived events once, and ticks that say how far their streams are.
+    """Appends derived events once, and ticks that announce how far the time of their streams has come.
 
     Args:
-        client: Where the log is.
+        client: The Redis server of the log.
         layout: How it is divided.
         times: How far the streams are.
     """
@@ -62,20 +64,21 @@ class DerivedEventStore:
         self._append = register(client, "log/append_derived")
 
     def append(self, stream: str, parts: Sequence[DerivedPart]) -> int:
-        """Append what is not in the log yet; what an earlier try has appended is passed over.
+        """Append the events that are not in the log yet; events that an earlier attempt appended are skipped.
 
-        So is what is known to be matched: a new checkpoint reads the log again, in other ranges. Events that were
-        derived before the stream was declared are left out: they are of another stream that had its name.
+        Events that are known to be matched are skipped, too: a new checkpoint reads the log again, in other ranges.
+        Events that were derived before the stream was declared are left out: they belong to a former stream of the same
+        name.
 
         Args:
             stream: The derived stream.
-            parts: Of some shards, each with all that it found in the micro-batch.
+            parts: Of some shards, each with all events that it found in the micro-batch.
 
         Returns:
-            The number of events that were appended now.
+            The number of events appended by this call.
 
         Raises:
-            LogResharding: The log is being divided anew, or was since this process read its layout.
+            LogResharding: The log is being resharded, or was since this process read its layout.
         """
         appended = 0
         parts = self._unwritten(parts)
@@ -87,18 +90,19 @@ class DerivedEventStore:
     def promise(
         self, stream: str, by_shard: Mapping[int, int | None], ends: Mapping[int, str] = MappingProxyType({})
     ) -> bool:
-        """Keep what shards promise to a derived stream, and tick it in every shard if its time has come further.
+        """Store the promises of shards to a derived stream, and append a tick to every shard if its time has advanced.
 
         Args:
             stream: The derived stream.
             by_shard: Microseconds; None where the shard promises nothing yet.
-            ends: How far each shard had read its log; one that had not come to the stream as it is promises nothing.
+            ends: Position up to which each shard had read its log; a shard that had not reached the present declaration
+                of the stream promises nothing.
 
         Returns:
-            Whether it has.
+            Whether the time of the stream has advanced.
 
         Raises:
-            LogResharding: The log is being divided anew.
+            LogResharding: The log is being resharded.
         """
         since = since_of(self._client, stream)
         told = {
@@ -117,7 +121,7 @@ class DerivedEventStore:
         return self._times.tick(stream, tick, self._layout, token=self._layout.token, since=since)
 
     def promises(self, stream: str) -> list[int | None]:
-        """What each shard promised to a derived stream last; None where it promises nothing yet."""
+        """The latest promise of each shard to a derived stream; None where it promises nothing yet."""
         return self._promises(stream, since_of(self._client, stream))
 
     def _promises(self, stream: str, since: str) -> list[int | None]:
@@ -125,14 +129,14 @@ class DerivedEventStore:
         return [_promised((body or b"").decode(), since) for body in found]
 
     def forget(self, stream: str) -> None:
-        """Forget the promises to a stream that is deleted; its marks stay, as places of the log never come again."""
+        """Drop the promises to a deleted stream; its marks stay, as positions of the log never come again."""
         self._client.hdel(DERIVED_PROMISES_KEY, *self._fields(stream))
 
     def _fields(self, stream: str) -> list[str]:
         return [_field(stream, shard) for shard in range(self._layout.known().shards)]
 
     def _unwritten(self, parts: Sequence[DerivedPart]) -> list[DerivedPart]:
-        """Those whose ranges are not matched: only the next ones and those of a micro-batch that is written again."""
+        """The parts whose ranges are not matched yet: new ones, and those of a micro-batch that is written again."""
         fields = [f"position:{part.shard}" for part in parts]
         found = cast("list[bytes | None]", self._client.hmget(MATCHED_KEY, fields)) if fields else []
         return [
@@ -142,9 +146,9 @@ class DerivedEventStore:
         ]
 
     def _next_chunk(self, stream: str, parts: Sequence[DerivedPart], since: str) -> list[tuple[DerivedPart, _Move]]:
-        """The next events to be appended, by shard, with how their mark moves; some at a time.
+        """The next events to append, by shard, each with the move of its mark; at most ``CHUNK_EVENTS``.
 
-        Marks count those that are left out, too.
+        Marks also count the events that are left out.
         """
         if not parts:
             return []
@@ -164,7 +168,7 @@ class DerivedEventStore:
         return chunk
 
     def _append_chunk(self, stream: str, since: str, chunk: Sequence[tuple[DerivedPart, _Move]]) -> bool:
-        """Append one chunk, unless its marks have moved since they were read, or the stream is another one."""
+        """Append a chunk, unless its marks have moved since they were read, or the stream was declared again."""
         shards = self._layout.known().shards
         batch = EventBatch.joined([part.events for part, _ in chunk])
         by_shard = batch.split_by_shard(shards)
@@ -188,7 +192,7 @@ class DerivedEventStore:
 
 
 def _done(mark: str, part: DerivedPart) -> int:
-    """How many events of a part are in the log by its mark: all, where that is of a later micro-batch."""
+    """The number of events of a part that are in the log by its mark: all, if the mark is of a later micro-batch."""
     if not mark:
         return 0
     position, number = mark.split()
@@ -202,6 +206,6 @@ def _field(stream: str, shard: int) -> str:
 
 
 def _promised(text: str, since: str) -> int | None:
-    """What a shard promised to a stream that was declared then; older releases did not note when it was."""
+    """A shard's promise to the stream declared at ``since``; older releases did not store the time of declaration."""
     time_us, _, life = text.partition("@")
     return int(time_us) if time_us and life in ("", since) else None

@@ -1,4 +1,4 @@
-"""The events of a derived stream in pages: from the list of derived events, as they are not all in the log."""
+"""The events of a derived stream in pages, read from the list of derived events, as the log lacks some."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _MEMBERS = ("id", "type", "time", "key", "data")
 
 
 class DerivedEventPages:
-    """The pages of derived streams. At most some thousand derived events, of whatever stream, are read for one page.
+    """The pages of derived streams. For a page, at most some thousand derived events, of any stream, are read.
 
     Args:
-        client: Where the list is.
+        client: The Redis server of the list.
     """
 
     def __init__(self, client: Client) -> None:
@@ -33,7 +33,7 @@ class DerivedEventPages:
         self._key = list_key(DERIVED)
 
     def __call__(self, wanted: EventFilter, after: str | None, limit: int) -> EventPage:
-        """A page: behind a cursor, or the newest events where that is None. ``0`` is before the oldest.
+        """The events after a cursor, or the newest events if ``after`` is None. ``0`` is before the oldest.
 
         Raises:
             InvalidCursor: ``after`` is not a cursor.
@@ -53,11 +53,10 @@ class DerivedEventPages:
             if len(items) == limit or examined == _EXAMINED:
                 has_more = True
                 break
-        trimmed_us = self._trimmed_us(begin)  # after reading: what was trimmed meanwhile counts
+        trimmed_us = self._trimmed_us(begin)  # after reading, so that trimming in the meantime counts
         return EventPage(items=items, cursors=cursors, after=place, has_more=has_more, trimmed_us=trimmed_us)
 
     def _newest(self, wanted: EventFilter, limit: int) -> EventPage:
-        """The newest events."""
         found: list[tuple[str, dict[str, Any]]] = []
         end: str | None = None
         for examined, (place, record) in enumerate(self._before(), start=1):
@@ -70,7 +69,7 @@ class DerivedEventPages:
         return EventPage(items=[one for _, one in found], cursors=[place for place, _ in found], after=end or _FIRST)
 
     def _trimmed_us(self, begin: str) -> int | None:
-        """When the oldest event that is kept came, if the list had more and begins behind a place; else None."""
+        """Arrival time of the oldest kept event, if events after the place ``begin`` were trimmed; else None."""
         first = cast("list[tuple[bytes, Any]]", self._client.xrange(self._key, count=1))
         if not first or position_order(begin) >= position_order(oldest := first[0][0].decode()):
             return None
@@ -97,7 +96,7 @@ class DerivedEventPages:
 
 
 def pages_of_any(client: Client, layout: LayoutStore, is_derived: Callable[[str], bool]) -> EventPages:
-    """The pages of any stream: of one whose events are posted, or of one that is derived."""
+    """The pages of any stream, whether its events are posted or derived."""
     posted, derived = LogEventPages(client, layout), DerivedEventPages(client)
 
     def pages(wanted: EventFilter, after: str | None, limit: int) -> EventPage:

@@ -29,13 +29,13 @@ _ATTEMPTS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLimits:
-    """How the log is bounded.
+    """Limits and retention of the log.
 
     Attributes:
         answer_life_s: How long an idempotency key is remembered.
-        dead_letters_kept: About so many dead letters are kept.
-        max_backlog_events: So many events may wait to be matched.
-        max_log_bytes: So many bytes of them may.
+        dead_letters_kept: About how many dead letters are kept.
+        max_backlog_events: At most this number of events waits to be matched.
+        max_log_bytes: At most this number of bytes waits to be matched.
         contexts: How contexts of requests are remembered.
         ids: How long ids of events are known.
     """
@@ -50,22 +50,22 @@ class LogLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """One posted batch on its way into the log.
+    """A posted batch on its way into the log.
 
     Attributes:
-        stream: Where it belongs.
+        stream: The stream of the batch.
         batch: The good events, in their order; may be empty.
         dead_letters: Of the events that were rejected.
         answer: Plain JSON that a repetition of the batch gets again.
         idempotency_key: The client's name for the batch; None makes every call a new batch.
         keys: The stream's further keys: paths of attributes by name.
-        fingerprint: Tells whether a repetition is the same batch.
+        fingerprint: Shows whether a repetition is the same batch.
         token: Unique to this call; keeps it from being taken twice when Redis' reply is lost.
-        step: The step of a feed that this batch is; takes the place of the key and the token.
+        step: The step of a feed that the batch is; replaces key and token.
         context: The ``traceparent`` of the request, if it is traced.
-        ids: For each event of the batch the digest of its identity, no two alike, or None where it has none; empty: the
-            stream takes events as often as they come.
-        dropped: Events that were left out, as they are in the batch or in the log already.
+        ids: For each event of the batch the digest of its identity, all different, or None where it has none; empty if
+            the stream does not drop repeated events.
+        dropped: The number of events left out because the batch or the log has them already.
     """
 
     stream: str
@@ -82,7 +82,7 @@ class Submission:
     dropped: int = 0
 
     def without(self, numbers: Sequence[int]) -> Submission:
-        """The submission without the events of some digests, by their numbers among those that are there."""
+        """The submission without the events of some digests, given by number among those that are not None."""
         gone = set(known_rows(self.ids, numbers))
         rest = [row for row in range(len(self.batch)) if row not in gone]
         dropped = self.dropped + len(gone)
@@ -101,9 +101,9 @@ class Receipt:
 
     Attributes:
         positions: Shard to position of its last part, for the parts that were appended now.
-        earlier: The stored answer when the batch had been taken before, else None.
-        fingerprint: That of the batch that was taken under the key.
-        dropped: Events that were left out of those that were appended now.
+        earlier: The stored answer if the batch had been taken before, else None.
+        fingerprint: Of the batch that was taken under the key.
+        dropped: Events left out of those that were appended now.
     """
 
     positions: Mapping[int, str]
@@ -114,7 +114,7 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """What a shard gets of a batch by one key.
+    """The events of a batch for a shard, by one key.
 
     Attributes:
         seen: What is remembered of its events, where the request is traced.
@@ -131,12 +131,12 @@ class EventLog:
     """The shards of the log.
 
     Args:
-        client: Where they are.
-        shards: Their number when the log is new; an existing log keeps its own.
-        limits: How it is bounded.
+        client: The Redis server.
+        shards: Their number in a new log; an existing log keeps its own.
+        limits: How the log is bounded.
 
     Attributes:
-        layout: How many shards there are.
+        layout: The number of shards, and its changes.
     """
 
     def __init__(self, client: Client, shards: int, limits: LogLimits = LogLimits()) -> None:
@@ -145,10 +145,10 @@ class EventLog:
         self._backlog = BacklogStore(client)
         self._append_events = register(client, "log/append_events")
         self.layout = LayoutStore(client, shards)
-        self._routes: dict[str, tuple[str, ...]] = {}  # as far as known here; the script knows better
+        self._routes: dict[str, tuple[str, ...]] = {}  # as last known here; the script decides
 
     def shards(self) -> int:
-        """Number of shards of this log, as far as this process knows: ``layout`` knows better.
+        """The number of shards of the log as last known by this process; ``layout`` has the present one.
 
         Raises:
             RecordFormatError: The log was written in a format that this release does not know.
@@ -168,16 +168,17 @@ class EventLog:
     def append_events(self, submission: Submission) -> Receipt:
         """Append a batch and its dead letters, all or nothing, once per idempotency key or step of a feed.
 
-        Events go to the shard of their correlation key, and once more for each route that patterns use to the shard of
-        the route's key.
+        Events go to the shard of their correlation key, and once more for each route in use to the shard of the route's
+        key.
 
-        Events whose ids the stream has taken are left out. That is decided in the step that appends the others, so of
-        two requests with the same event one has it.
+        Events whose ids the stream has taken are left out. This is decided in the step that appends the others, so of
+        two requests with the same event only one appends it.
 
         Raises:
             FeedMisplaced: The feed is not where the step begins.
-            LogFull: Too much waits to be matched. Nothing was taken; a batch that had been taken is never refused.
-            LogResharding: The log is being divided anew. Nothing was taken.
+            LogFull: The backlog would exceed a limit. Nothing was taken; a batch that had been taken before is never
+                refused.
+            LogResharding: The log is being resharded. Nothing was taken.
             RegistryContended: The routes in use keep changing.
             UnknownStream: The stream was removed.
         """
@@ -207,7 +208,7 @@ class EventLog:
         )
 
     def _sent(self, submission: Submission) -> tuple[Sequence[_Part], Any]:
-        """The parts of a submission, and what the script says to them."""
+        """The parts of a submission, and the script's reply to them."""
         routes = self._routes.get(submission.stream, ())
         parts: list[_Part] = []
 
@@ -261,7 +262,7 @@ class EventLog:
         )
 
     def _remembered(self, submission: Submission, parts: Sequence[_Part]) -> bytes:
-        """The context of the request and its events, as the script takes them; empty for most requests."""
+        """The context of the request and its events, in the form for the script; empty for most requests."""
         if submission.context is None or not parts:
             return b""
         return self._limits.contexts.packed(submission.context, [(part.shard, part.seen) for part in parts])
@@ -281,7 +282,7 @@ class EventLog:
         )
 
     def read_range(self, shard: int, *, after: str = "0-0", until: str = "+") -> Iterator[LogEntry]:
-        """Entries of a shard behind ``after`` up to ``until``, oldest first."""
+        """Entries of a shard after ``after`` up to ``until``, oldest first."""
         while page := self._read_page(shard, after, until):
             yield from page
             after = page[-1].position
@@ -304,7 +305,7 @@ class EventLog:
 
 
 def _parts(submission: Submission, routes: tuple[str, ...], shards: int) -> list[_Part]:
-    """What each shard gets: first by correlation key, then by the keys of the routes."""
+    """The parts of each shard: first by correlation key, then by the keys of the routes."""
     if strangers := sorted(set(routes) - set(submission.keys)):
         raise RecordFormatError(
             f"patterns of the stream {submission.stream!r} use the further keys {', '.join(strangers)}, which its "
@@ -334,7 +335,7 @@ def _taken_before(submission: Submission, found: bytes) -> Receipt:
 
 
 def _require_taken(step: FeedStep, found: bytes) -> None:
-    """Check that a feed is behind a step already: Redis' reply was lost, and the client sent the step again."""
+    """Check that a feed has taken a step already: Redis' reply was lost, and the client sent the step again."""
     if found != step.after.to_bytes():
         raise FeedMisplaced(
             f"feed {step.feed!r} should continue at row {step.before.row} of its micro-batch {step.before.batch}, "

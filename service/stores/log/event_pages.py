@@ -1,7 +1,7 @@
-"""The events of a stream in pages, read from the log: all shards together, in the order of their places.
+"""The events of a stream in pages, read from the log: all shards together, in the order of their positions.
 
-A cursor has a place in each shard, as places of different shards cannot be compared. It stays valid for ever, also when
-the log is divided into more shards: those that come later have nothing older.
+A cursor has a place for each shard, as positions of different shards cannot be compared. It stays valid for ever, also
+when the log is divided into more shards: the new shards have nothing older.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _Read: TypeAlias = "list[tuple[bytes, dict[bytes, bytes]]]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventFilter:
-    """Which events are wanted.
+    """Selects events.
 
     Attributes:
-        stream: Those of a stream.
-        key: Those of a transaction.
-        event_type: Those of a type.
-        since_ms: Of those, what came to the log at this time of Redis or later; what is older is of another stream that
-            had the name.
+        stream: Of this stream.
+        key: Of this transaction.
+        event_type: Of this type.
+        since_ms: Appended to the log at this time or later, by the clock of Redis; older events belong to a former
+            stream of the same name.
     """
 
     stream: str
@@ -56,11 +56,11 @@ class EventPage:
 
     Attributes:
         items: The events as plain JSON.
-        cursors: Of each event the cursor behind it.
-        after: Cursor behind all that was examined.
-        has_more: Whether there may be more behind it for now.
-        trimmed_us: Where entries behind the cursor that was given have been removed from the log: the oldest that is
-            kept came at this time; else None.
+        cursors: For each event, the cursor after it.
+        after: The cursor after everything that was examined.
+        has_more: Whether more events may follow at present.
+        trimmed_us: If entries after the given cursor have been removed from the log, the time at which the oldest kept
+            entry came; else None.
     """
 
     items: list[dict[str, Any]]
@@ -71,10 +71,10 @@ class EventPage:
 
 
 EventPages: TypeAlias = Callable[[EventFilter, "str | None", int], EventPage]
-"""The pages of a stream's events: what is wanted, a cursor (None: the newest), and the most events of a page.
+"""The pages of a stream's events, by filter, cursor (None: the newest events) and the largest number of events.
 
-Lists and listeners know nothing else of where events are from, so a stream whose events are not in the log needs only
-another one of these.
+Lists and listeners know nothing else about where events come from, so a stream whose events are not in the log only
+needs another function of this type.
 """
 
 
@@ -84,7 +84,7 @@ class _Place:
 
     Attributes:
         order: Of the last entry that was read.
-        rows: How many rows of it were; None: all.
+        rows: How many of its rows were read; None: all.
     """
 
     order: tuple[int, int] = _FIRST
@@ -101,7 +101,7 @@ class _Place:
 
     @property
     def next_id(self) -> str:
-        """Where Redis is to read on."""
+        """The id from which Redis is to continue reading."""
         milliseconds, number = self.order
         return f"{'(' if self.rows is None else ''}{milliseconds}-{number}"
 
@@ -115,7 +115,7 @@ class _Entry:
     fields: Mapping[bytes, bytes]
 
     def events(self, wanted: EventFilter) -> EventBatch | None:
-        """What it holds of a stream, keyed by the correlation key."""
+        """The events of the wanted stream in this entry, keyed by the correlation key; None if the entry has none."""
         is_wanted = (
             self.fields[b"kind"] == RecordKind.EVENTS.value.encode()
             and self.fields[b"stream"] == wanted.stream.encode()
@@ -126,7 +126,7 @@ class _Entry:
 
 @dataclass(slots=True)
 class _Budget:
-    """How much of the log one page may read."""
+    """The budget of one page: how much of the log it may read."""
 
     entries: int = _MOST_ENTRIES
     size_bytes: int = _MOST_BYTES
@@ -172,7 +172,7 @@ class LogEventPages:
     """The pages of streams whose events are in the log.
 
     Args:
-        client: Where it is.
+        client: The Redis server of the log.
         layout: Its shards.
     """
 
@@ -182,10 +182,10 @@ class LogEventPages:
         self._kept = register(client, "log/read_kept")
 
     def __call__(self, wanted: EventFilter, after: str | None, limit: int) -> EventPage:
-        """A page: behind a cursor, or the newest events where that is None. ``0`` is before the oldest.
+        """The events after a cursor, or the newest events if ``after`` is None. ``0`` is before the oldest.
 
-        At most some thousand entries of the log, and some megabytes, are read for one page, so it may hold fewer events
-        than there are.
+        At most some thousand entries of the log, and some megabytes, are read for a page, so it may hold fewer events
+        than asked for although more follow.
 
         Raises:
             InvalidCursor: ``after`` is not a cursor.
@@ -204,7 +204,7 @@ class LogEventPages:
         )
 
     def _forward(self, page: _Page, wanted: EventFilter, ends: Sequence[_Place], limit: int) -> bool:
-        """Fill a page with what is behind its places; returns whether there may be more."""
+        """Fill a page with the events after its places; returns whether more may follow."""
         open_shards = self._shards(wanted, [shard for shard, end in enumerate(ends) if page.places[shard] != end])
         at_once = max(2, _ENTRIES_AT_ONCE // max(1, len(open_shards)))
         firsts = self._first_pages(page, open_shards, at_once)
@@ -218,7 +218,7 @@ class LogEventPages:
         return False
 
     def _newest(self, wanted: EventFilter, ends: Sequence[_Place], limit: int) -> EventPage:
-        """The newest events; their cursors cannot be told, but for the last."""
+        """The newest events; the cursors of single events are unknown, so each gets the cursor of the end."""
         budget, found = _Budget(), list[list[dict[str, Any]]]()
         count = 0
         shards = self._shards(wanted, range(len(ends)))
@@ -239,21 +239,21 @@ class LogEventPages:
         return EventPage(items=newest, cursors=[cursor] * len(newest), after=cursor)
 
     def _shards(self, wanted: EventFilter, shards: Sequence[int]) -> list[int]:
-        """Those of some shards in which what is wanted may be."""
+        """The shards that may hold wanted events."""
         if wanted.key is None:
             return list(shards)
         homes = set(self._layout.known().homes(key_hash(wanted.key)))
         return [shard for shard in shards if shard in homes]
 
     def _first_pages(self, page: _Page, shards: Sequence[int], count: int) -> list[_Read]:
-        """What comes next in each shard, asked for together."""
+        """The next entries of each shard, read together."""
         pipe = self._client.pipeline(transaction=False)
         for shard in shards:
             pipe.xrange(log_key(shard), min=page.places[shard].next_id, count=count)
         return cast("list[_Read]", pipe.execute())
 
     def _behind(self, shard: int, found: _Read, count: int) -> Iterator[_Entry]:
-        """The entries of a shard, of which the first are there."""
+        """The entries of a shard, beginning with those already read."""
         while found:
             for position, fields in found:
                 yield _Entry(position_order(position.decode()), shard, fields)
@@ -261,7 +261,7 @@ class LogEventPages:
             found = cast("_Read", self._client.xrange(log_key(shard), min=after, count=count))
 
     def _before(self, shard: int, end: _Place, since_ms: int, count: int) -> Iterator[_Entry]:
-        """The entries of a shard, the newest first."""
+        """The entries of a shard, newest first."""
         until, oldest = str(end), str(since_ms)
         while found := cast("_Read", self._client.xrevrange(log_key(shard), max=until, min=oldest, count=count)):
             for position, fields in found:
@@ -270,10 +270,10 @@ class LogEventPages:
 
 
 def _places(after: str, shards: int) -> list[_Place]:
-    """The places of a cursor; shards that it does not know came later.
+    """The places of a cursor; shards that the cursor does not have are newer and are read from their beginning.
 
     Raises:
-        InvalidCursor: It is none of this log.
+        InvalidCursor: The cursor does not belong to this log.
     """
     require_cursor(after, _CURSOR)
     places = [] if after == _BEGINNING else [_Place.read(text) for text in after.split("_")]
@@ -283,12 +283,12 @@ def _places(after: str, shards: int) -> list[_Place]:
 
 
 def _at_least(place: _Place, since_ms: int) -> _Place:
-    """A place, or where the stream begins."""
+    """The place, but not before the beginning of the stream."""
     return place if place.order >= (since_ms, 0) or not since_ms else _Place((since_ms - 1, 2**63 - 1))
 
 
 def _trimmed_us(places: Sequence[_Place], kept: Sequence[tuple[bytes, bytes, bytes]]) -> int | None:
-    """When the oldest entry came that is kept, where entries behind the places have been removed."""
+    """Time of the oldest kept entry, if entries after the places have been removed; else None."""
     found = [
         position_order((first or last).decode())
         for place, (first, last, is_trimmed) in zip(places, kept, strict=True)
@@ -298,7 +298,7 @@ def _trimmed_us(places: Sequence[_Place], kept: Sequence[tuple[bytes, bytes, byt
 
 
 def _rows(batch: EventBatch, wanted: EventFilter, done: int) -> NDArray[np.int64]:
-    """The rows of a batch that are wanted, from one on."""
+    """The wanted rows of a batch, from row ``done`` on."""
     rows = np.arange(done, len(batch))
     if wanted.key is not None:
         rows = rows[batch.key_hashes[rows] == key_hash(wanted.key)]

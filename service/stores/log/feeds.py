@@ -1,6 +1,6 @@
-"""How far each feed is: one mark per feed, moved in the same script that appends what the feed brings.
+"""The progress of feeds: one mark per feed, moved by the script that appends the feed's rows.
 
-A mark names the next row that is wanted. It lives as long as the log does; unlike an idempotency key it never expires.
+A mark names the next row to read. It lives as long as the log does; unlike an idempotency key it never expires.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FEED_STREAMS_KEY = PREFIX + "feed-streams"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedMark:
-    """The next row of a feed that is wanted.
+    """The next row that a feed takes.
 
     Attributes:
         checkpoint: Id of the checkpoint that counts the micro-batches.
@@ -40,12 +40,12 @@ class FeedMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedStep:
-    """From one mark to the next, together with the rows between.
+    """A feed's step from one mark to the next, with the rows in between.
 
     Attributes:
         feed: Name of the feed.
-        before: Where the feed must be; elsewhere nothing is appended.
-        after: Where it is then.
+        before: The mark that the feed must have; otherwise nothing is appended.
+        after: The mark after the step.
     """
 
     feed: str
@@ -67,18 +67,18 @@ class FeedStore:
     """The marks of all feeds.
 
     Args:
-        client: Where they are.
+        client: The Redis server of the marks.
     """
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     def mark(self, feed: str) -> FeedMark | None:
-        """Where a feed is; None when the log has never heard of it."""
+        """The mark of a feed; None if the log does not know the feed."""
         body = self._client.get(mark_key(feed))
         return None if body is None else FeedMark.from_bytes(cast(bytes, body))
 
     def begin(self, feed: str, mark: FeedMark, stream: str) -> None:
-        """Set the first mark of a feed into a stream; one that is there stays."""
+        """Set the first mark of a feed into a stream; an existing mark is kept."""
         self._client.hset(FEED_STREAMS_KEY, feed, encode(stream=stream))
         self._client.set(mark_key(feed), mark.to_bytes(), nx=True)

@@ -1,8 +1,8 @@
-"""How the log is laid out: the number of its shards, and how it is changed.
+"""The layout of the log: the number of its shards, and how it is changed.
 
-A caller that appends has divided events among the shards that it knew. Every script that appends is given their
-number and does nothing if it has changed, or while the log is being divided again; the caller then reads the layout. So
-no entry goes to a shard that is not its own, however old the layout is that a process remembers.
+A caller that appends divides events among the shards that it knows. Every script that appends takes their number and
+does nothing if it has changed, or while the log is being divided again; the caller then reads the layout. So
+no entry is appended to a wrong shard, however old the layout is that a process remembers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from streams import LAYOUT_KEY
 DERIVED_MARKS_KEY = PREFIX + "derived:marks"
 DERIVED_PROMISES_KEY = PREFIX + "derived:promises"
 
-_RESHARDED = 2  # format of a log that was divided anew: older releases do not know where its states begin
+_RESHARDED = 2  # format of a log that was resharded: older releases do not know where the states of its shards begin
 _FORMATS = (FORMAT_VERSION, _RESHARDED)
 _ATTEMPTS = 10
 _MOVED, _RESHARDING = b"moved", b"resharding"
@@ -30,13 +30,13 @@ _MOVED, _RESHARDING = b"moved", b"resharding"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """How the log is laid out.
+    """The layout of the log.
 
     Attributes:
-        shards: Their number.
-        identity: Tells this log from all others; given when it was first opened.
-        generation: 0 for the shards that the log was opened with; else the number of those that it was divided into.
-        former: The numbers of shards that it had before, oldest first.
+        shards: The number of shards.
+        identity: Distinguishes this log from all others; chosen when the log was first opened.
+        generation: 0 for the shards that the log was opened with; else the number of shards that it was divided into.
+        former: The former numbers of shards, oldest first.
     """
 
     shards: int
@@ -50,19 +50,19 @@ class Layout:
         return (0, *self.former[1:]) if self.former else ()
 
     def homes(self, hashed_key: int) -> list[int]:
-        """The shards that hold the events of a key: those that it had before first, each once."""
+        """The shards that hold events of a key: its former shards first, each once."""
         return list(dict.fromkeys(hashed_key % shards for shards in (*self.former, self.shards)))
 
 
 class LayoutStore:
-    """The layout of one log, remembered until a script says that there is another.
+    """The layout of a log, remembered until a script reports that it has changed.
 
     Args:
-        client: Where the log is.
-        shards: Their number when the log is new.
+        client: The Redis server of the log.
+        shards: The number of shards of a new log.
 
     Attributes:
-        token: While this store holds the log, what lets its process append derived events; else empty.
+        token: While this store holds the log, the token that lets its process append derived events; else empty.
     """
 
     def __init__(self, client: Client, shards: int) -> None:
@@ -75,7 +75,7 @@ class LayoutStore:
         self._known: Layout | None = None
 
     def known(self) -> Layout:
-        """The layout as this process knows it; of a log that is there from now on.
+        """The layout as last known by this process; a log that does not exist yet is created.
 
         Raises:
             RecordFormatError: The log was written in a format that this release does not know.
@@ -86,7 +86,7 @@ class LayoutStore:
         return self._known
 
     def read(self) -> Layout:
-        """The layout as it is now.
+        """The present layout.
 
         Raises:
             RecordFormatError: The log was written in a format that this release does not know.
@@ -109,13 +109,14 @@ class LayoutStore:
         return self._known
 
     def fitted(self, append: Callable[[int], Any]) -> Any:
-        """What a script that appends returns for the current number of shards.
+        """The reply of a script that appends, called with the present number of shards.
 
         Args:
-            append: Calls it for so many shards; it returns what ``misfit`` says, or its own.
+            append: Calls the script for a number of shards; returns its reply, which may be that of the part
+                ``misfit``.
 
         Raises:
-            LogResharding: The log is being divided anew; nothing was appended.
+            LogResharding: The log is being resharded; nothing was appended.
         """
         for _ in range(_ATTEMPTS):
             reply = append(self.known().shards)
@@ -127,19 +128,16 @@ class LayoutStore:
         raise RegistryContended("the number of shards is being changed; try again")
 
     def require(self, reply: object) -> None:
-        """Check what a script says that may append under the known layout only.
-
-        Args:
-            reply: What the script returned.
+        """Check the reply of a script that may append under the known layout only.
 
         Raises:
-            LogResharding: The log is being divided anew, or was since this process read its layout.
+            LogResharding: The log is being resharded, or was since this process read its layout.
         """
         if reply in (_RESHARDING, _MOVED):
             raise _resharding()
 
     def require_settled(self) -> None:
-        """Check that the log is not being divided anew.
+        """Check that the log is not being resharded.
 
         Raises:
             LogResharding: It is.
@@ -148,7 +146,7 @@ class LayoutStore:
             raise _resharding()
 
     def hold(self) -> str:
-        """Let nothing be appended until ``release`` or ``switch``; who held it before holds it no more.
+        """Let nothing be appended until ``release`` or ``switch``; a former holder loses its hold.
 
         Returns:
             A token for these.
@@ -159,7 +157,7 @@ class LayoutStore:
         return token
 
     def release(self, token: str) -> None:
-        """Let entries be appended again, with the layout as it is; nothing happens where another holds the log."""
+        """Let entries be appended again, under the unchanged layout; does nothing if another process holds the log."""
         if token == self.token:
             self.token = ""
         self._release(layout=LAYOUT_KEY, token=token)
@@ -168,11 +166,11 @@ class LayoutStore:
         """Divide the log into other shards from here on, and release it.
 
         Args:
-            token: That of ``hold``.
-            rows: Of every shard from now on a row of the kind ``stats``: it goes on behind that position.
+            token: Of ``hold``.
+            rows: For each new shard, a row of the kind ``stats``: the shard continues after its position.
 
         Raises:
-            LogResharding: Another has the log on hold.
+            LogResharding: Another process holds the log.
         """
         before, shards = self.known().shards, len(rows)
         is_switched = self._switch(
@@ -187,7 +185,7 @@ class LayoutStore:
             starts=[part for row in sorted(rows, key=lambda row: row.shard) for part in (row.position, report_of(row))],
         )
         if not is_switched and self.read().generation != shards:
-            raise _resharding()  # a reply that was lost is no failure: the layout says so
+            raise _resharding()  # a lost reply is no failure: the layout shows the switch
         return self.read()
 
 

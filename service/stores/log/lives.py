@@ -1,4 +1,4 @@
-"""Since when streams are declared: what is older than that is of another stream that had the name."""
+"""The times at which streams were declared: anything older belongs to a former stream of the same name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ STREAMS_KEY = PREFIX + "streams"
 
 
 def since_of(client: Client, stream: str) -> str:
-    """When a stream was declared, as the part ``living`` of the scripts reads it; empty: it is not declared."""
+    """When a stream was declared, in the form that the scripts' part ``living`` reads; empty if it is not declared."""
     body = cast("bytes | None", client.hget(STREAMS_KEY, stream))
     return "" if body is None else _since(body, stream)
 
@@ -23,7 +23,7 @@ def sinces(client: Client) -> dict[str, str]:
 
 
 def is_older(position: str, since: str) -> bool:
-    """Whether an entry of the log is older than a stream."""
+    """Whether an entry of the log is older than a stream's declaration."""
     return int(position.partition("-")[0]) < int(since or 0)
 
 

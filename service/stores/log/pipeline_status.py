@@ -1,8 +1,8 @@
-"""What the pipeline tells of itself: what each shard has matched, how the latest micro-batch went, and totals.
+"""The pipeline's reports: what each shard has matched, how the latest micro-batch went, and totals.
 
-What a shard tells comes with the rows of its micro-batch, before Spark commits it, and is counted together with the
-counters of the log in one script; a micro-batch that is written again after a crash is known by its positions and
-changes nothing. How long a micro-batch took is told after its commit, and lost when the process dies in between.
+A shard's report comes with the rows of its micro-batch, before Spark commits it, and is counted together with the
+counters of the log in one script; a micro-batch that is written again after a crash is recognised by its positions and
+changes nothing. How long a micro-batch took is reported after its commit, and lost if the process dies in between.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class StreamReport:
     Attributes:
         watermark_us: How far event time has come; None before the first event.
         open_traces: Traces that have not ended.
-        held: Partial matches that it holds.
+        held: Bound events retained in partial matches.
         waiting: Events that wait to be put in order.
         late: Late events since the state began, by what was done with them.
         lateness_us: The bound of out-of-orderness, where it is measured.
@@ -56,10 +56,10 @@ class StreamReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardReport:
-    """What a shard told last.
+    """The latest report of a shard.
 
     Attributes:
-        position: Where it stood in its log.
+        position: The position that it had reached in its log.
         state_bytes: Size of its saved state.
         streams: By name.
     """
@@ -76,7 +76,7 @@ class ExecutorReport:
 
     Attributes:
         running: Their number.
-        missing: The machine of each that ran since the pipeline started and runs no more.
+        missing: The machine of each executor that ran since the pipeline started and no longer runs.
     """
 
     running: int
@@ -84,7 +84,7 @@ class ExecutorReport:
 
 
 class PipelineStatus:
-    """What the pipeline told of itself."""
+    """Stores the pipeline's reports."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -92,13 +92,13 @@ class PipelineStatus:
         self._keep = register(client, "log/keep_progress")
 
     def note(self, rows: Sequence[OutputRow]) -> list[bool]:
-        """Count what a micro-batch has matched, and keep what its shards tell.
+        """Count what a micro-batch has matched, and store the reports of its shards.
 
         Args:
             rows: Of the kind ``stats``; at most one per shard.
 
         Returns:
-            Of each row whether it was counted: not when that place of its shard had been reached before.
+            For each row whether it was counted: not if its position in the shard had been reached before.
         """
         if not rows:
             return []
@@ -114,20 +114,20 @@ class PipelineStatus:
         return [bool(one) for one in fresh]
 
     def begin(self, now_us: int) -> None:
-        """The pipeline starts now."""
+        """Note that the pipeline starts now."""
         self._client.set(STARTED_KEY, now_us)
 
     def started_us(self) -> int | None:
-        """When the pipeline started last, microseconds UTC; None when it never did."""
+        """When the pipeline was last started, microseconds UTC; None if it never was."""
         found = cast("bytes | None", self._client.get(STARTED_KEY))
         return None if found is None else int(found)
 
     def keep_executors(self, report: ExecutorReport) -> None:
-        """Keep which executors run; forgotten unless repeated within a minute."""
+        """Store which executors run; the report expires unless repeated within a minute."""
         self._client.set(EXECUTORS_KEY, encode(running=report.running, missing=report.missing), ex=_EXECUTORS_S)
 
     def executors(self) -> ExecutorReport | None:
-        """Which executors run; None where Spark is local, or the pipeline does not run."""
+        """The running executors; None where Spark is local, or the pipeline does not run."""
         found = cast("bytes | None", self._client.get(EXECUTORS_KEY))
         if found is None:
             return None
@@ -135,7 +135,7 @@ class PipelineStatus:
         return ExecutorReport(running=record["running"], missing=tuple(record["missing"]))
 
     def keep(self, progress: Mapping[str, Any]) -> None:
-        """Keep how a micro-batch went, and add its times to the totals.
+        """Store the progress of a micro-batch, and add its times to the totals.
 
         Args:
             progress: The JSON form of ``pipeline.BatchProgress``.
@@ -150,7 +150,7 @@ class PipelineStatus:
         )
 
     def latest(self) -> dict[str, Any] | None:
-        """How the latest micro-batch went; None before the first."""
+        """Progress of the latest micro-batch; None before the first."""
         found = cast("bytes | None", self._client.get(LATEST_KEY))
         return None if found is None else decode(found, "the latest micro-batch")
 
@@ -160,14 +160,14 @@ class PipelineStatus:
         return {tuple(orjson.loads(field)): int(count) for field, count in found.items()}
 
     def shards(self) -> list[ShardReport]:
-        """What each shard told last; shards that never told are not there."""
+        """The latest report of each shard; shards that never reported are left out."""
         found = cast("dict[bytes, bytes]", self._client.hgetall(SHARDS_KEY))
         reports = [_report(decode(record, f"the report of shard {shard.decode()}")) for shard, record in found.items()]
         return sorted(reports, key=lambda report: report.shard)
 
 
 def report_of(row: OutputRow) -> bytes:
-    """What a shard tells, as it is kept."""
+    """A shard's report in its stored form."""
     told = {name: value for name, value in orjson.loads(row.body).items() if name != "observed"}
     return encode(**{**told, "shard": row.shard, "position": row.position})
 

@@ -1,8 +1,8 @@
-"""Which further keys the patterns of a stream are matched by: the routes on which its events are appended.
+"""The routes of a stream: the further keys that its patterns are matched by, under which its events are appended again.
 
-The script that registers, pauses or deletes a pattern changes them together with the control record, and the script
-that appends events refuses to run under other routes than those that it was told. So a pattern on a route sees every
-event behind its control record, and none is appended to a route that nobody uses.
+The script that registers, pauses or deletes a pattern changes the routes together with the control record, and the
+script that appends events refuses to run under other routes than those that its caller names. So a pattern on a route
+sees every event after its control record, and no event is appended to an unused route.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from service.stores.connection import PREFIX
 ROUTES_KEY = PREFIX + "routes"
 
 GONE = b"-"
-"""In the place of the routes of a stream that was removed, until it is declared again: nothing is appended to it."""
+"""In the place of the routes of a removed stream, until it is declared again: nothing is appended to it."""
 
 
 _GONE_REPLY = b"gone"
 
 
 def require_there(stream: str, reply: object) -> None:
-    """Check what a script says of a stream that another caller may just have removed.
+    """Check the reply of a script about a stream that another caller may just have removed.
 
     Raises:
-        UnknownStream: It was removed.
+        UnknownStream: The stream was removed.
     """
     if reply == _GONE_REPLY:
         raise UnknownStream.named(stream)
@@ -35,7 +35,7 @@ def users_key(stream: str) -> str:
 
 
 def as_text(routes: tuple[str, ...]) -> str:
-    """Routes as they are stored: their names, sorted."""
+    """Routes in their stored form: sorted names."""
     return " ".join(routes)
 
 

@@ -1,4 +1,4 @@
-"""How far the event time of each stream has come: what was appended and when, and the ticks that told all shards so."""
+"""The progress of each stream's event time: its newest event, when it was appended, and the newest tick."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _NEWEST, _APPENDED, _TICKED = _PARTS = (":newest", ":appended", ":ticked")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamTimes:
-    """What is known of one stream's time; microseconds UTC.
+    """The times of a stream; microseconds UTC.
 
     Attributes:
         newest_us: Time of its newest event; None before the first.
-        appended_us: When events of it were appended last, by the clock of Redis; None before the first.
+        appended_us: When events of it were last appended, by the clock of Redis; None before the first.
         ticked_us: Time of the newest tick; None before the first.
     """
 
@@ -33,12 +33,12 @@ class StreamTimes:
 
 
 def times_of(stream: str) -> list[str]:
-    """The fields that a stream has."""
+    """The hash fields of a stream's times."""
     return [stream + part for part in _PARTS]
 
 
 class StreamTimesStore:
-    """Times by stream."""
+    """Stores the times of streams."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -69,17 +69,17 @@ class StreamTimesStore:
         """Append a tick to every shard; nothing happens unless it is newer than the last one.
 
         Args:
-            stream: Whose time it is.
+            stream: The stream whose time advances.
             tick: What is appended.
             layout: How the log is divided.
             token: Of a caller that holds the log itself.
-            since: When the stream was declared that the tick is of; another of its name is not ticked.
+            since: When the stream of the tick was declared; a later stream of the same name is not ticked.
 
         Returns:
-            Whether it was.
+            Whether it was appended.
 
         Raises:
-            LogResharding: The log is being divided anew.
+            LogResharding: The log is being resharded.
         """
 
         def append(shards: int) -> Any:

@@ -1,4 +1,4 @@
-"""The newest part of the event log, read backwards and without a change."""
+"""The newest part of the event log, read backwards and without changing it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class LogTail:
     """Reads the log from its end.
 
     Args:
-        client: Where the log is.
+        client: The Redis server of the log.
     """
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     def newest_first(self, shard: int, since_ms: int = 0) -> Iterator[LogEntry]:
-        """The entries of a shard that are there, the newest first; none that came before a time of Redis."""
+        """The present entries of a shard, newest first; none that came before ``since_ms``, by the clock of Redis."""
         until = "+"
         while page := cast(
             "list[tuple[bytes, dict[bytes, bytes]]]",
@@ -41,9 +41,9 @@ class LogTail:
             until = "(" + page[-1][0].decode()
 
     def is_whole(self, shard: int) -> bool:
-        """Whether nothing of a shard was trimmed yet; also no where the server does not tell."""
+        """Whether nothing of a shard has been trimmed yet; also False if the server does not report it."""
         try:
             found = self._client.xinfo_stream(log_key(shard))
-        except ResponseError:  # there is no such shard yet
+        except ResponseError:  # the shard has no entries yet
             return True
         return bool(found.get("entries-added") == found["length"])

@@ -1,1 +1,1 @@
-"""What is registered, in Redis: streams, patterns, constraint sets, event types, workflows, keys; and its changes."""
+"""The registry in Redis: streams, patterns, constraint sets, event types, workflows, API keys; and their changes."""

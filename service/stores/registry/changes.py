@@ -1,7 +1,7 @@
 """Changes of the registry: each is one atomic script that writes records and appends the control record to every shard.
 
-A change is computed from the record that was read and lands only if that is still there; otherwise it is computed
-again.
+A change is computed from the record that was read and is committed only if this record is still stored; otherwise the
+change is computed again.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartChange:
-    """What a change says of a part of an operator.
+    """The change of a part of an operator.
 
     Attributes:
-        user: Under which its route is kept.
-        stream: What it listens to.
-        control: What the log says; None: it has no need to know.
-        route: The route that its events take from here on; empty for none of its own.
+        user: Field under which its route is kept.
+        stream: The stream that it listens to.
+        control: The control record for the log; None: the log need not know.
+        route: The route of its events from here on; empty: the correlation key.
     """
 
     user: str
@@ -45,18 +45,18 @@ class PartChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A new record and the control record that tells the pipeline.
+    """A new record and the control record that announces it to the pipeline.
 
     Attributes:
-        record: As it is stored.
-        version: Of what it is about.
-        stream: Where it belongs.
-        control: What the log says; None: it has no need to know.
-        route: Of a pattern, the route that its events take from here on; empty for none of its own, and for a
+        record: In stored form.
+        version: Of the registered resource.
+        stream: The stream that it belongs to.
+        control: The control record for the log; None: the log need not know.
+        route: Of an operator, the route of its events from here on; empty for the correlation key, and for a
             stream that is declared. None elsewhere.
-        parts: What is said of the parts of an operator, behind what is said of itself.
+        parts: The changes of the operator's parts; their control records follow the operator's own.
         stops: Whether the pause takes effect before the backlog.
-        spared: The shard that has suspended the operator by itself; None: none has.
+        spared: The shard that has suspended the operator by itself; None: no shard has.
     """
 
     record: bytes
@@ -76,8 +76,8 @@ class RecordBook:
     """Current records by field, and every version of them.
 
     Args:
-        client: Where they are.
-        log: Where control records go.
+        client: The Redis server of the records.
+        log: Takes the control records.
     """
 
     def __init__(self, client: Client, log: EventLog) -> None:
@@ -86,16 +86,16 @@ class RecordBook:
         self._commit = register(client, "registry/commit_record")
 
     def apply(self, key: str, versions_key: str, field: str, change: Changing) -> tuple[bytes, bool]:
-        """Compute a change and commit it; again when another writer came first. None leaves the record as it is.
+        """Compute a change and commit it; repeated if another writer came first. None leaves the record unchanged.
 
         A script whose reply was lost is sent again and finds its own record in place of the one it was to replace. So
-        where the very version that was wanted is there, the change has landed.
+        if exactly the wanted version is stored, the change has been committed.
 
         Returns:
-            The record as it is now, and whether it changed.
+            The record after the call, and whether it changed.
 
         Raises:
-            LogResharding: The log is being divided anew.
+            LogResharding: The log is being resharded.
             RegistryContended: Others keep changing it.
             UnknownStream: The stream of the change was removed.
         """
@@ -135,7 +135,7 @@ class RecordBook:
         raise RegistryContended.over(f"{field!r}")
 
     def get(self, key: str, field: str) -> bytes | None:
-        """A current record."""
+        """A current record; None if there is none."""
         return cast("bytes | None", self._client.hget(key, field))
 
     def all(self, key: str) -> list[tuple[str, bytes]]:
@@ -151,15 +151,15 @@ class RecordBook:
 
 
 StreamChanging: TypeAlias = Callable[[bytes, bytes | None], tuple[Change, Change | None] | None]
-"""From the records of a stream and its constraint set to other ones."""
+"""From the records of a stream and its constraint set to new ones."""
 
 
 class StreamBook:
-    """The records of streams together with their constraint sets, which say the end events of the stream, too.
+    """The records of streams together with their constraint sets, as these include the end events of the stream.
 
     Args:
-        client: Where they are.
-        log: Where control records go.
+        client: The Redis server of the records.
+        log: Takes the control records.
     """
 
     def __init__(self, client: Client, log: EventLog) -> None:
@@ -168,14 +168,14 @@ class StreamBook:
         self._commit = register(client, "registry/change_stream")
 
     def apply(self, stream: str, change: StreamChanging) -> tuple[bytes, bool]:
-        """Compute a change and commit it; again when another writer came first. None leaves the records as they are.
+        """Compute a change and commit it; repeated if another writer came first. None leaves the records unchanged.
 
         Returns:
-            The record of the stream as it is now, and whether it changed.
+            The record of the stream after the call, and whether it changed.
 
         Raises:
-            UnknownStream: There is none.
-            LogResharding: The log is being divided anew.
+            UnknownStream: The stream is not declared.
+            LogResharding: The log is being resharded.
             RegistryContended: Others keep changing it.
         """
         for _ in range(_ATTEMPTS):
@@ -207,7 +207,7 @@ class StreamBook:
 
 
 def _commit_record(script: Callable[..., Any], wanted: Change, **given: Any) -> Any:
-    """Call the script with the logs of the shards, the routes of the parts' streams and the stops behind each other."""
+    """Call the script with the keys of the shards, then those of the parts' routes, then those of the stops."""
     users = [users_key(part.stream) for part in wanted.parts]
     stops = [stops_key(shard) for shard in range(given["shard_count"])] if wanted.stops else []
     parts = [
@@ -217,7 +217,7 @@ def _commit_record(script: Callable[..., Any], wanted: Change, **given: Any) -> 
 
 
 def _stop_of(change: Change) -> bytes:
-    """The control records of a change by which operators stop before the backlog, as the hash of stops has them."""
+    """The control records by which a change stops operators before the backlog, as the hash of stops stores them."""
     if not change.stops:
         return b""
     records = [(change.stream, change.control), *((part.stream, part.control) for part in change.parts)]

@@ -1,7 +1,7 @@
 """Schemas of event types, and whether the events of a stream are checked against them.
 
-The stream's own record says which version of its schemas counts, if any. So the intake reads that with the declaration,
-and pays nothing for a stream without schemas.
+The stream's own record has the version of its schemas, if any. So the intake reads it with the declaration,
+and a stream without schemas costs nothing.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _MOST_TYPES = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventType:
-    """The schema of a type of events.
+    """The schema of an event type.
 
     Attributes:
         name: The type.
         schema: For the attributes of its events, JSON Schema draft 2020-12.
         version: Counts the changes of the stream's schemas.
-        registered_us: When it came, microseconds UTC.
+        registered_us: When it was registered, microseconds UTC.
     """
 
     name: str
@@ -43,7 +43,7 @@ class EventType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaUse:
-    """What a stream does with schemas.
+    """A stream's use of its schemas.
 
     Attributes:
         version: Counts the changes.
@@ -55,7 +55,7 @@ class SchemaUse:
 
 
 def read_use(record: Mapping[str, Any]) -> SchemaUse:
-    """What the decoded record of a stream says about schemas."""
+    """The use of schemas in the decoded record of a stream."""
     found = record.get("schemas")
     return SchemaUse() if found is None else SchemaUse(**found)
 
@@ -70,15 +70,15 @@ class EventTypeStore:
     def put(
         self, stream: str, name: str, schema: Mapping[str, Any], now_us: int, condition: Condition = ANY
     ) -> tuple[EventType, bool]:
-        """Give a type a schema; the same again changes nothing.
+        """Set the schema of a type; the same schema again changes nothing.
 
         Returns:
             The type, and whether it had no schema before.
 
         Raises:
             UnknownStream: The stream is not declared.
-            TooManyEventTypes: As many types have schemas as may.
-            PreconditionFailed: The current schema is not what the condition says.
+            TooManyEventTypes: The maximum number of the stream's types have schemas.
+            PreconditionFailed: The condition on the current schema does not hold.
         """
         put: list[tuple[EventType, bool]] = []
 
@@ -98,12 +98,12 @@ class EventTypeStore:
         return put[0]
 
     def remove(self, stream: str, name: str, condition: Condition = ANY) -> None:
-        """Forget the schema of a type.
+        """Remove the schema of a type.
 
         Raises:
             UnknownStream: The stream is not declared.
-            UnknownEventType: The type has none.
-            PreconditionFailed: Its schema is not what the condition says.
+            UnknownEventType: The type has no schema.
+            PreconditionFailed: The condition on its schema does not hold.
         """
 
         def written(_: SchemaUse) -> list[str | bytes]:
@@ -113,11 +113,11 @@ class EventTypeStore:
         self._apply(stream, written)
 
     def switch(self, stream: str, *, is_checked: bool, condition: Condition = ANY) -> SchemaUse:
-        """Say whether the events of a stream are checked.
+        """Turn the checks of a stream's events on or off.
 
         Raises:
             UnknownStream: The stream is not declared.
-            PreconditionFailed: What the stream does with its schemas is not what the condition says.
+            PreconditionFailed: The condition on the stream's use of schemas does not hold.
         """
 
         def written(before: SchemaUse) -> list[str | bytes]:
@@ -127,7 +127,7 @@ class EventTypeStore:
         return self._apply(stream, written, is_checked=is_checked)
 
     def use(self, stream: str) -> SchemaUse:
-        """What a stream does with its schemas.
+        """A stream's use of its schemas.
 
         Raises:
             UnknownStream: The stream is not declared.
@@ -139,7 +139,7 @@ class EventTypeStore:
 
         Raises:
             UnknownStream: The stream is not declared.
-            UnknownEventType: The type has none.
+            UnknownEventType: The type has no schema.
         """
         found = self.all(stream)
         if name not in found:
@@ -172,9 +172,9 @@ class EventTypeStore:
         *,
         is_checked: bool | None = None,
     ) -> SchemaUse:
-        """Change a stream's record and perhaps a schema with it, or nothing; again when another writer came first.
+        """Change a stream's record and, in the same step, its schemas; repeated if another writer came first.
 
-        ``written`` is told what the stream did with its schemas before.
+        ``written`` gets the use of schemas before the change and returns fields and values, or None to change nothing.
         """
         for _ in range(_ATTEMPTS):
             body = self._record(stream)

@@ -1,6 +1,4 @@
-"""What each kind of operator has of its own in the registry: patterns have a record and control records of theirs, all
-other kinds share one.
-"""
+"""The forms of operators in the registry: one for patterns, one for all other kinds."""
 
 from __future__ import annotations
 
@@ -41,18 +39,18 @@ OPERATORS_KEY = PREFIX + "operators"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternDraft:
-    """A pattern that is to be matched.
+    """A pattern to be registered.
 
     Attributes:
         name: Also in the text.
         text: In the pattern language.
         is_guarded: Whether the stream's constraints terminate its partial matches early.
-        route: Name of the further key whose traces it looks at; empty for those of the correlation key.
+        route: Name of the further key whose traces it reads; empty for those of the correlation key.
         start: What to do with the partial matches of the version before: drop them (``fresh``), or let that version
             complete them (``migrate``).
         severity: Of its alerts; None: as before, and ``medium`` at first.
-        is_draft: Whether it is only written down, to be matched later.
-        condition: On what is there.
+        is_draft: Whether it is only stored, to be matched later.
+        condition: On the stored record.
         into: The derived stream whose events its matches are; empty: they are alerts.
     """
 
@@ -67,11 +65,11 @@ class PatternDraft:
     into: str = ""
 
     def start_behind(self, record: RegisteredPattern) -> Start:
-        """As asked."""
+        """The requested start."""
         return self.start
 
     def is_said_by(self, record: RegisteredPattern) -> bool:
-        """Whether that is how the pattern is registered already."""
+        """Whether the pattern is already registered with these members."""
         return (record.text, record.is_guarded, record.route) == (self.text, self.is_guarded, self.route)
 
     def record(self, stream: str, version: int, now_us: int) -> RegisteredPattern:
@@ -91,19 +89,19 @@ class PatternDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorDraft:
-    """An operator that is to run.
+    """An operator to be registered.
 
     Attributes:
         kind: Name of its kind.
         name: Distinct among those of its kind.
-        inputs: What it listens to, at least one.
-        body: What its kind reads.
+        inputs: The streams and keys that it listens to, at least one.
+        body: Its definition, read by its kind.
         severity: Of its alerts; None: as before, and ``medium`` at first.
-        keeps: Whether it can go on with what one with another body holds.
-        is_draft: Whether it is only written down, to run later.
-        condition: On what is there.
-        into: The derived stream that it makes events of; empty: none.
-        parts: What it consists of besides.
+        keeps: Whether it can continue with the state of an operator with another body.
+        is_draft: Whether it is only stored, to run later.
+        condition: On the stored record.
+        into: The derived stream that it produces; empty: none.
+        parts: Further operators that it consists of.
     """
 
     kind: str
@@ -123,11 +121,11 @@ class OperatorDraft:
         return self.inputs[0].key
 
     def start_behind(self, record: RegisteredOperator) -> Start:
-        """With what the version before holds, where its kind can."""
+        """``keep`` if the kind can continue with the state of the version before, else ``fresh``."""
         return "keep" if self.keeps(record.body) else "fresh"
 
     def is_said_by(self, record: RegisteredOperator) -> bool:
-        """Whether that is how the operator is registered already."""
+        """Whether the operator is already registered with these members."""
         said = record.definition.inputs, record.body, record.parts
         return said == (self.inputs, self.body, self.parts)
 
@@ -149,7 +147,7 @@ class OperatorDraft:
 
 
 def pattern_form(budget: WorkBudget) -> Form[RegisteredPattern]:
-    """Patterns; ``budget``: how much work one may cost that is registered, or goes on, now."""
+    """The form of patterns; ``budget`` limits the work of one that is registered or resumed from now on."""
 
     def on(pattern: RegisteredPattern, start: Start) -> PatternOn:
         return PatternOn(
@@ -177,7 +175,7 @@ def pattern_form(budget: WorkBudget) -> Form[RegisteredPattern]:
 
 
 def operator_form(kind: str) -> Form[RegisteredOperator]:
-    """The operators of a kind without a record of its own; empty: of all such kinds, to be read only."""
+    """The form of the kinds without records of their own; an empty kind: all of them, for reading only."""
     return Form(
         one=kind,
         key=OPERATORS_KEY,
@@ -196,7 +194,7 @@ def operator_form(kind: str) -> Form[RegisteredOperator]:
 def _parts(
     record: RegisteredOperator, before: RegisteredOperator | None, control: ControlRecord | None
 ) -> tuple[PartChange, ...]:
-    """What the parts do with the operator; those that only the version before had, on their streams, stop."""
+    """The changes of an operator's parts; parts that only the version before had on a stream are switched off."""
     is_seeing = record.is_active and record.state == "active"
     kept = {(part.kind, part.name, part.stream) for part in record.parts}
     gone = [] if before is None else [one for one in before.parts if (one.kind, one.name, one.stream) not in kept]
@@ -211,7 +209,7 @@ def _part_change(part: OperatorPart, control: ControlRecord | None, route: str) 
 
 
 def _like(control: ControlRecord | None, part: OperatorPart, version: int) -> ControlRecord | None:
-    """What is said of an operator, said of a part of it."""
+    """The operator's control record, rewritten for one of its parts."""
     if isinstance(control, OperatorOn):
         return OperatorOn(part.definition(version), control.start)
     if isinstance(control, OperatorPause | OperatorOff):

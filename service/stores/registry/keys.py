@@ -1,4 +1,4 @@
-"""API keys: records without secrets, and when each was used last."""
+"""API keys: records without secrets, and when each key was last used."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKey:
-    """What is kept of an API key; its secret is not.
+    """The stored record of an API key; its secret is not stored.
 
     Attributes:
         id: Unique; also a part of the token.
@@ -34,7 +34,7 @@ class ApiKey:
         expires_us: From then on it is refused; None means never.
         revoked_us: Since then it is refused.
         former_digest: Of the secret before the last rotation.
-        former_until_us: Until then that one is taken as well.
+        former_until_us: Until then the former secret is accepted, too.
     """
 
     id: str
@@ -53,16 +53,16 @@ class ApiKey:
         return self.revoked_us is None and (self.expires_us is None or now_us < self.expires_us)
 
     def may(self, scope: Scope) -> bool:
-        """Whether it has a scope; ``admin`` holds all others."""
+        """Whether it has a scope; ``admin`` includes all others."""
         return scope in self.scopes or "admin" in self.scopes
 
 
 class KeyStore:
-    """The API keys.
+    """Stores the API keys.
 
     Args:
-        client: Where they are.
-        kept: So many are kept; beyond, the oldest that are no longer usable go.
+        client: The Redis server.
+        kept: The number of keys to keep; beyond it, the oldest that are no longer usable are removed.
     """
 
     def __init__(self, client: Client, *, kept: int = 1_000) -> None:
@@ -72,10 +72,10 @@ class KeyStore:
         self._change = register(client, "registry/replace_record")
 
     def add(self, key: ApiKey) -> None:
-        """Keep a new key.
+        """Store a new key.
 
         Raises:
-            TooManyKeys: As many as are kept are there, and all of them are usable.
+            TooManyKeys: The maximum number of keys is stored, and too few of them are no longer usable.
         """
         known = self.all()
         over = surplus(known, self._kept, lambda one: not one.is_usable(key.created_us))
@@ -87,31 +87,31 @@ class KeyStore:
         self._add(records=KEYS_KEY, created=CREATED_KEY, id=key.id, record=encode(**asdict(key)))
 
     def find(self, key_id: str) -> ApiKey | None:
-        """One key, if there is one of that id."""
+        """The key with an id; None if there is none."""
         body = self._body(key_id)
         return None if body is None else _key(body, key_id)
 
     def get(self, key_id: str) -> ApiKey:
-        """One key.
+        """The key with an id.
 
         Raises:
-            UnknownKey: There is none of that id.
+            UnknownKey: No key has this id.
         """
         if (found := self.find(key_id)) is None:
             raise _unknown(key_id)
         return found
 
     def all(self) -> list[ApiKey]:
-        """All keys, the oldest first, revoked and expired ones too."""
+        """All keys, oldest first, including revoked and expired ones."""
         records = cast("dict[bytes, bytes]", self._client.hgetall(KEYS_KEY))
         keys = [_key(body, key_id.decode()) for key_id, body in records.items()]
         return sorted(keys, key=lambda key: (key.created_us, key.id))
 
     def change(self, key_id: str, changed: Callable[[ApiKey], ApiKey]) -> ApiKey:
-        """Replace a key by what is made of it; again when somebody else changed it meanwhile.
+        """Replace a key by a changed form; repeated if another writer came first.
 
         Raises:
-            UnknownKey: There is none of that id.
+            UnknownKey: No key has this id.
             RegistryContended: Others keep changing it.
         """
         for _ in range(_ATTEMPTS):
@@ -124,15 +124,15 @@ class KeyStore:
         raise RegistryContended.over(f"the API key {key_id!r}")
 
     def was_any_created(self) -> bool:
-        """Whether there has ever been a key, also where it is gone by now."""
+        """Whether a key was ever created, even if it no longer exists."""
         return bool(self._client.exists(CREATED_KEY))
 
     def note_use(self, key_id: str, now_us: int) -> None:
-        """Remember when a key was used."""
+        """Store when a key was used."""
         self._client.hset(USED_KEY, key_id, str(now_us))
 
     def last_used_us(self) -> dict[str, int]:
-        """When each key was used last, as far as that was noted; keys that never were are missing."""
+        """When each key was last used, as far as noted; keys that were never used are missing."""
         found = cast("dict[bytes, bytes]", self._client.hgetall(USED_KEY))
         return {key_id.decode(): int(used_us) for key_id, used_us in found.items()}
 

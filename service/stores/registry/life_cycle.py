@@ -1,14 +1,13 @@
-"""The states of an operator, patterns too, and what leads from one to another.
+"""The states of an operator, patterns included, and the actions that lead from one to another.
 
     draft ──activate──► active ──pause──► paused
       │                  │  ◄──resume──     │
       └──────retire──────┴──────retire──────┘──► retired
-
     active ──(the pipeline)──► suspended ──resume──► active; ──retire──► retired
 
-Only an active operator sees events. A suspended one cost too much work; resumed, it is its next version, so that what
-the pipeline said of the one before is not taken for this one. A retired one stays listed with all that was found, and
-never runs again; it may be deleted, as may any other.
+Only an active operator sees events. A suspended operator cost too much work; it is resumed as its next version, so that
+the pipeline's reports about the former version are not taken for this one. A retired operator stays listed with all its
+results and never runs again; it may be deleted, like any other.
 """
 
 from __future__ import annotations
@@ -32,15 +31,15 @@ _MOVES: Mapping[Action, Mapping[State, State]] = {
 
 
 def moved(record: R, action: Action, now_us: int | None = None) -> R:
-    """The operator after an action; itself where it is in that state already.
+    """The operator after an action; unchanged where it is in the resulting state already.
 
     Args:
-        record: As it is.
-        action: What leads to another state.
-        now_us: When a version that begins by it begins; None: when that before did.
+        record: The current record.
+        action: The action.
+        now_us: Time of registration of a version that begins by the action; None: as that of the version before.
 
     Raises:
-        WrongPatternState: The action does not begin in its state; of other kinds, ``WrongOperatorState``.
+        WrongPatternState: The action is not possible in the pattern's state; of other kinds, ``WrongOperatorState``.
     """
     state = _MOVES[action].get(record.state)
     if state is None:
@@ -57,11 +56,11 @@ def moved(record: R, action: Action, now_us: int | None = None) -> R:
 
 
 def begun(record: R, before: R | None, now_us: int | None = None) -> R:
-    """A version that begins to run, with when what it holds began; patterns do not say.
+    """A version that begins to run, with the time at which its state began; patterns do not record it.
 
     Args:
-        record: As it is to be.
-        before: The version that it continues; None: it begins from nothing.
+        record: The new version.
+        before: The version whose state it continues; None: it begins without state.
         now_us: When it begins; None: when it was registered.
     """
     if not isinstance(record, RegisteredOperator):
@@ -73,11 +72,11 @@ def begun(record: R, before: R | None, now_us: int | None = None) -> R:
 
 
 def require_writable(record: RegisteredPattern | RegisteredOperator, *, is_draft: bool) -> None:
-    """Check that an operator may have another version.
+    """Check that an operator may get another version.
 
     Raises:
-        WrongPatternState: It is retired; or the version is to be a draft and it is none any more. Of other kinds,
-            ``WrongOperatorState``.
+        WrongPatternState: It is retired; or the version is to be a draft and the operator is no draft any more. Of
+            other kinds, ``WrongOperatorState``.
     """
     if record.state == "retired":
         raise wrong_state(record, "it cannot have another version; delete it first, or take another name", [])
@@ -88,7 +87,7 @@ def require_writable(record: RegisteredPattern | RegisteredOperator, *, is_draft
 def wrong_state(
     record: RegisteredPattern | RegisteredOperator, why: str, permitted: Sequence[str]
 ) -> WrongPatternState | WrongOperatorState:
-    """The error for what does not go together with an operator's state."""
+    """The error for an action that an operator's state does not permit."""
     can: list[Any] = [*permitted, "delete"]
     said = f"{record.name!r} is {record.state}: {why}; what it can: {', '.join(can)}"
     if isinstance(record, RegisteredPattern):

@@ -1,7 +1,7 @@
-"""The operators of one kind: put, looked up, led from state to state, deleted; with every version they have had.
+"""The operators of one kind: registered, looked up, moved from state to state, deleted; with all their versions.
 
-One life cycle for patterns and for every other kind. What differs between them is a ``Form``: how a record is read,
-what the log says of it, and what is said where there is none.
+Patterns and all other kinds have the same life cycle. Their differences are in a ``Form``: how a record is read,
+which control records it gives, and the errors.
 """
 
 from __future__ import annotations
@@ -20,39 +20,39 @@ from streams import ControlRecord, Start
 
 
 class Draft(Protocol[R]):
-    """An operator that is wanted."""
+    """An operator to be registered."""
 
     @property
     def name(self) -> str:
-        """Of the operator."""
+        """Name of the operator."""
         ...
 
     @property
     def route(self) -> str:
-        """Name of the further key that it listens by; empty for the correlation key."""
+        """Name of the further key by which it listens; empty for the correlation key."""
         ...
 
     def start_behind(self, record: R) -> Start:
-        """What to do with the work of the version before, which runs."""
+        """How the new version starts, given the version before, which runs."""
         ...
 
     @property
     def severity(self) -> Severity | None:
-        """Of its alerts; None: as before."""
+        """Severity of its alerts; None: as before."""
         ...
 
     @property
     def is_draft(self) -> bool:
-        """Whether it is only written down."""
+        """Whether it is only stored."""
         ...
 
     @property
     def condition(self) -> Condition:
-        """On what is there."""
+        """Condition on the stored record."""
         ...
 
     def is_said_by(self, record: R) -> bool:
-        """Whether that is how it is registered already."""
+        """Whether the operator is already registered with these members."""
         ...
 
     def record(self, stream: str, version: int, now_us: int) -> R:
@@ -62,20 +62,20 @@ class Draft(Protocol[R]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form(Generic[R]):
-    """What one kind has of its own.
+    """The form of one kind of operators.
 
     Attributes:
-        one: What people call one of it.
-        key: Where current records are, by name.
-        versions_key: Where every version is.
-        prefix: Of the names of its records, where kinds share a place for them.
-        read: A stored record.
-        on: The control record by which it runs.
-        pause: That by which it sees nothing for now.
-        off: That by which it is gone.
-        unknown: The error where there is none; takes a text, and its name.
-        elsewhere: The error where it is on another stream; takes a text, its name and its stream.
-        parts: What a change says of the parts of one: takes its record, that before, and what is said of itself.
+        one: The kind's name for people.
+        key: Redis key of the current records, by name.
+        versions_key: Redis key of all versions.
+        prefix: Of the fields, where kinds share a hash.
+        read: Reads a stored record.
+        on: The control record by which an operator runs.
+        pause: The control record by which it sees no events for the time being.
+        off: The control record by which it is removed.
+        unknown: The error for an unknown operator; takes a text and its name.
+        elsewhere: The error for an operator on another stream; takes a text, its name and its stream.
+        parts: The changes of an operator's parts; takes its record, the record before, and its own control record.
     """
 
     one: str
@@ -95,8 +95,8 @@ class Operators(Generic[R]):
     """The operators of one kind.
 
     Args:
-        book: Where records and control records are written together.
-        form: What the kind has of its own.
+        book: Writes records and control records together.
+        form: The form of the kind.
     """
 
     def __init__(self, book: RecordBook, form: Form[R]) -> None:
@@ -104,17 +104,17 @@ class Operators(Generic[R]):
         self._form: Form[R] = form
 
     def put(self, stream: str, draft: Draft[R], now_us: int) -> tuple[R, bool]:
-        """Register an operator; what says something else is its next version, the same again changes nothing.
+        """Register an operator: a different one is the next version, the same again changes nothing.
 
-        The next version of a paused one is active. A draft that is sent as something to run is activated. Another
-        severity is no next version: it goes on.
+        The next version of a paused operator is active. If a draft is sent again as an operator to run, it is
+        activated. Another severity makes no next version: the operator continues.
 
         Returns:
-            The operator as it is now, and whether it changed.
+            The operator after the call, and whether it changed.
 
         Raises:
-            Conflict: One of that name is on another stream, or in no state in which it can have another version, or
-                the version that is to go on for a while listens by another key.
+            Conflict: The name is taken on another stream, or the operator's state permits no other version, or
+                the version that is to finish its partial matches listens by another key.
         """
 
         def change(current: bytes | None) -> Change | None:
@@ -147,21 +147,21 @@ class Operators(Generic[R]):
         *,
         stops: bool = False,
     ) -> tuple[R, bool]:
-        """Lead an operator from its state to another; one that was suspended is resumed as its next version.
+        """Move an operator from its state to another; a suspended operator is resumed as its next version.
 
         Args:
             name: Of the operator.
-            action: What leads to the other state.
-            condition: On what is there.
-            now_us: When a version that begins by it begins; None: when that before did.
-            stops: Whether a pause takes effect before the backlog, also where it is paused already.
+            action: The action that leads to the other state.
+            condition: On the stored record.
+            now_us: Time of registration of a version that begins by the action; None: as that of the version before.
+            stops: Whether a pause takes effect before the backlog, also if the operator is paused already.
 
         Returns:
-            The operator as it is now, and whether it changed.
+            The operator after the call, and whether it changed.
 
         Raises:
-            NotFound: There is none.
-            Conflict: The action does not begin in its state.
+            NotFound: No operator has this name.
+            Conflict: The action is not possible in its state.
         """
 
         def change(current: bytes | None) -> Change | None:
@@ -175,17 +175,18 @@ class Operators(Generic[R]):
         return self._apply(name, change)
 
     def suspend(self, name: str, suspension: Mapping[str, Any]) -> bool:
-        """Let every shard stop running the version of an operator of which one shard says that it cost too much.
+        """Suspend an operator in every shard after one shard reports that its version cost too much work.
 
-        The others stop before their backlog. That one has stopped where it says so.
+        The other shards stop it before their backlog. The reporting shard has stopped it at the position of its report.
 
         Args:
             name: Of the operator.
-            suspension: What that shard says: ``version`` and why.
+            suspension: The shard's report: ``version`` and the reason.
 
         Returns:
-            Whether it is suspended for just this: not if another shard said so before, or if it has another version by
-            now, is deleted, paused or retired.
+            Whether it is suspended for exactly this report: not if another shard reported it before, or if the operator
+                has
+            another version, is deleted, paused or retired.
         """
 
         def change(current: bytes | None) -> Change | None:
@@ -202,10 +203,10 @@ class Operators(Generic[R]):
         return record.suspension == suspension
 
     def remove(self, name: str, condition: Condition = ANY) -> None:
-        """Delete an operator; what it found stays.
+        """Delete an operator; its results are kept.
 
         Raises:
-            NotFound: There is none.
+            NotFound: No operator has this name.
         """
 
         def change(current: bytes | None) -> Change | None:
@@ -216,18 +217,18 @@ class Operators(Generic[R]):
         self._apply(name, change)
 
     def get(self, name: str) -> R:
-        """One that is not deleted.
+        """An operator that is not deleted.
 
         Raises:
-            NotFound: There is none.
+            NotFound: No operator has this name.
         """
         return self._standing(self._book.get(self._form.key, self._form.prefix + name), name)
 
     def version(self, name: str, version: int | None = None) -> R:
-        """A version of one that is not deleted, the current one unless another is asked for.
+        """A version of an operator that is not deleted, by default the current one.
 
         Raises:
-            NotFound: There is none.
+            NotFound: There is no such operator or version.
         """
         current = self.get(name)
         if version in (None, current.version):
@@ -240,20 +241,20 @@ class Operators(Generic[R]):
         return self._form.read(body, name)
 
     def versions(self, name: str) -> list[R]:
-        """Every version that one has had, the current one last.
+        """Every version of an operator, the current one last.
 
         Raises:
-            NotFound: There is none.
+            NotFound: No operator has this name.
         """
         last, field = self.get(name).version, self._form.prefix + name
         return [self._form.read(body, name) for body in self._book.versions(self._form.versions_key, field, last)]
 
     def all(self, stream: str | None = None) -> list[R]:
-        """All that are not deleted, by name, in whatever state they are."""
+        """All operators that are not deleted, in any state, by name."""
         return [record for record in self.ever() if record.is_active and stream in (None, record.stream)]
 
     def ever(self) -> list[R]:
-        """All by name, deleted ones too."""
+        """All operators by name, including deleted ones."""
         records = self._book.all(self._form.key)
         return [self._form.read(body, field) for field, body in records if field.startswith(self._form.prefix)]
 
@@ -276,7 +277,7 @@ class Operators(Generic[R]):
             raise self._form.elsewhere(said, there.name, there.stream)
 
     def _start(self, draft: Draft[R], running: R | None) -> Start:
-        """How a draft starts in fact: there is nothing to go on where no version sees events."""
+        """How a draft actually starts: ``fresh`` if there is no active version to continue."""
         if running is None or running.state != "active" or (start := draft.start_behind(running)) == "fresh":
             return "fresh"
         if start == "migrate" and running.route != draft.route:
@@ -289,14 +290,14 @@ class Operators(Generic[R]):
         return start
 
     def _same_change(self, there: R, draft: Draft[R]) -> Change | None:
-        """What changes where one is sent in the words that it has: its severity, and a draft may be activated."""
+        """The change if an operator is sent again unchanged: of its severity, or the activation of a draft."""
         graded = replace(there, severity=draft.severity or there.severity)
         if there.state == "draft" and not draft.is_draft:
             return self._moved_change(graded, "activate")
-        return None if graded == there else self._change(graded, None)  # the log has no need to know
+        return None if graded == there else self._change(graded, None)  # the log need not know
 
     def _moved_change(self, record: R, action: Action, now_us: int | None = None) -> Change | None:
-        """The change that an action makes; the log is told what concerns one that it knows, or is to know."""
+        """The change that an action makes; the log gets a control record if it knows the operator, or is to know it."""
         after = moved(record, action, now_us)
         if after == record:
             return None
@@ -311,7 +312,7 @@ class Operators(Generic[R]):
         return self._change(after, control)
 
     def _change(self, record: R, control: ControlRecord | None, before: R | None = None) -> Change:
-        """The change that leaves an operator so; its route is in use while it sees events."""
+        """The change to an operator's record; its route is in use while it sees events."""
         is_seeing = record.is_active and record.state == "active"
         return Change(
             record=encode(**asdict(record)),

@@ -1,4 +1,4 @@
-"""Which resources each project has created, so that one project does not delete those of another."""
+"""The resources that each project has created, so that no project deletes another's."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ProjectStore:
         self._client.hset(PROJECTS_KEY, record.name, encode(**asdict(record)))
 
     def get(self, name: str) -> ProjectRecord:
-        """One project.
+        """The record of a project.
 
         Raises:
             UnknownProject: No project of this name was applied.

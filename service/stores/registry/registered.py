@@ -1,4 +1,4 @@
-"""Records of what is registered, and how they are stored. Members with a default are missing in older records."""
+"""Records of registered resources, and their stored forms. Members with a default are missing in older records."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Stage: TypeAlias = Literal["draft", "running", "retired"]
 
 
 class _Living:
-    """The state of an operator, from the members that say it."""
+    """The state of an operator, derived from its members."""
 
     __slots__ = ()
 
@@ -29,7 +29,7 @@ class _Living:
 
     @property
     def state(self) -> State:
-        """Whether it sees events; see ``service.stores.registry.life_cycle``."""
+        """The operator's state; see ``service.stores.registry.life_cycle``."""
         if self.stage != "running":
             return self.stage
         if self.suspension is not None:
@@ -47,14 +47,14 @@ class RegisteredPattern(_Living):
     """A pattern on a stream.
 
     Attributes:
-        is_active: False once it is deleted; its versions go on counting when it comes back.
-        registered_us: When this version came, microseconds UTC.
-        is_guarded: Whether the stream's constraints end its partial matches early.
-        route: Name of the further key whose traces it looks at; empty for those of the correlation key.
-        is_paused: Whether it sees nothing for now.
+        is_active: False once it is deleted; its versions continue to count if it is registered again.
+        registered_us: When this version was registered, microseconds UTC.
+        is_guarded: Whether the stream's constraints terminate its partial matches early.
+        route: Name of the further key whose traces it reads; empty for those of the correlation key.
+        is_paused: Whether it sees no events for the time being.
         severity: Of its alerts.
-        stage: Before it is matched for the first time, from then on, or after it was for the last time.
-        suspension: Why it sees nothing, as the pipeline says it, where it cost too much work; else None.
+        stage: Before its first activation (``draft``), after it (``running``), or finished for good (``retired``).
+        suspension: The pipeline's report why it was suspended; None if it is not.
         into: The derived stream whose events its matches are; empty: they are alerts.
     """
 
@@ -75,15 +75,15 @@ class RegisteredPattern(_Living):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorPart:
-    """An operator that another one consists of, on one stream; it is where that is, and in no list.
+    """A part of another operator, itself an operator on one stream; registered with the other and never listed.
 
     Attributes:
         kind: Name of its kind.
         name: Distinct among those of its kind.
-        stream: What it listens to.
+        stream: The stream that it listens to.
         key: Name of the further key by which it listens; empty for the correlation key.
-        into: The derived stream that it makes events of; empty: none.
-        body: What its kind reads.
+        into: The derived stream that it produces; empty: none.
+        body: Its definition, read by its kind.
     """
 
     kind: str
@@ -94,20 +94,20 @@ class OperatorPart:
     body: Mapping[str, Any]
 
     def definition(self, version: int) -> Definition:
-        """As the log has it."""
+        """The operator's definition, in the form of the log."""
         inputs = (Input(self.stream, self.key),)
         return Definition(kind=self.kind, name=self.name, version=version, inputs=inputs, body=self.body)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feeder:
-    """Something that makes events of a derived stream.
+    """An operator that produces events of a derived stream.
 
     Attributes:
-        stream: What it listens to.
+        stream: The stream that it listens to.
         route: Name of the further key by which it listens; empty for the correlation key.
         kind: ``pattern``, or the kind of another operator.
-        name: Of it.
+        name: Of the operator.
         into: The derived stream.
     """
 
@@ -124,20 +124,20 @@ class RegisteredOperator(_Living):
 
     Attributes:
         kind: Name of its kind.
-        stream: What it listens to first.
-        is_active: False once it is deleted; its versions go on counting when it comes back.
-        registered_us: When this version came, microseconds UTC.
-        inputs: (stream, name of the further key or empty) of all that it listens to.
-        body: What its kind reads.
+        stream: The stream of its first input.
+        is_active: False once it is deleted; its versions continue to count if it is registered again.
+        registered_us: When this version was registered, microseconds UTC.
+        inputs: (stream, name of the further key or empty) of all its inputs.
+        body: Its definition, read by its kind.
         route: Name of the further key of the first input; empty for the correlation key.
-        is_paused: Whether it sees nothing for now.
+        is_paused: Whether it sees no events for the time being.
         severity: Of its alerts.
-        stage: Before it runs for the first time, from then on, or after it did for the last time.
-        suspension: Why the pipeline stopped it, where it did.
-        into: The derived stream that it makes events of; empty: none.
-        parts: What it consists of besides.
-        held_from: The version with which what it holds began; 0: with this one.
-        held_since_us: When that began, microseconds UTC; None: with this version.
+        stage: Before it first runs (``draft``), from then on (``running``), or finished for good (``retired``).
+        suspension: The pipeline's report why it was suspended; None if it is not.
+        into: The derived stream that it produces; empty: none.
+        parts: Further operators that it consists of.
+        held_from: The version with which its state began; 0: with this one.
+        held_since_us: When its state began, microseconds UTC; None: with this version.
     """
 
     kind: str
@@ -160,17 +160,17 @@ class RegisteredOperator(_Living):
 
     @property
     def is_continued(self) -> bool:
-        """Whether it holds what a version before has begun to hold."""
+        """Whether it continues the state of an earlier version."""
         return 0 < self.held_from < self.version
 
     @property
     def since_us(self) -> int:
-        """When what it holds began, microseconds UTC."""
+        """When its state began, microseconds UTC."""
         return self.registered_us if self.held_since_us is None else self.held_since_us
 
     @property
     def feeders(self) -> tuple[Feeder, ...]:
-        """It and its parts as what makes events of derived streams."""
+        """The operator and its parts, as far as they produce derived streams."""
         own = Feeder(stream=self.stream, route=self.route, kind=self.kind, name=self.name, into=self.into)
         others = (
             Feeder(stream=one.stream, route=one.key, kind=one.kind, name=one.name, into=one.into) for one in self.parts
@@ -179,24 +179,24 @@ class RegisteredOperator(_Living):
 
     @property
     def listens_to(self) -> frozenset[str]:
-        """The streams that it and its parts listen to."""
+        """The streams that the operator and its parts listen to."""
         return frozenset([self.stream, *(source for source, _ in self.inputs), *(one.stream for one in self.parts)])
 
     @property
     def definition(self) -> Definition:
-        """As the log has it."""
+        """The operator's definition, in the form of the log."""
         inputs = tuple(Input(stream, key) for stream, key in self.inputs)
         return Definition(kind=self.kind, name=self.name, version=self.version, inputs=inputs, body=self.body)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Following:
-    """Which workflow a stream follows, and how.
+    """The workflow that a stream follows.
 
     Attributes:
         workflow: Its name.
         version: The version that is followed.
-        mode: As asked; ``auto`` takes the automaton if there is one, and else the constraints.
+        mode: As requested; ``auto`` takes the automaton if there is one, and else the constraints.
     """
 
     workflow: str
@@ -206,13 +206,14 @@ class Following:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstraintsDraft:
-    """A constraint set that a stream is to have.
+    """A constraint set to be given to a stream.
 
     Attributes:
-        document: In canonical form: what was written by hand, what the followed workflow says, the stream's end events.
+        document: In canonical form: the hand-written set, the constraints of the followed workflow, the stream's end
+            events.
         notices: Where the upload means more than is kept, in words.
-        own: What was written by hand, in canonical form.
-        following: The workflow that the rest is from.
+        own: The hand-written set, in canonical form.
+        following: The workflow of the other constraints.
     """
 
     document: Mapping[str, Any]
@@ -226,12 +227,13 @@ class RegisteredConstraints:
     """The constraint set of a stream.
 
     Attributes:
-        document: In canonical form, the stream's end events and what a workflow says included; read by
-            ``constraints.parse_constraints``.
+        document: In canonical form, including the stream's end events and the constraints of the followed workflow;
+            read by ``constraints.parse_constraints``.
         notices: Where the upload means more than is kept, in words.
-        uploaded_us: When this version came, microseconds UTC.
-        own: What was written by hand, in canonical form; None in records of earlier releases, where all of it was.
-        following: The workflow that the rest is from, if the stream follows one.
+        uploaded_us: When this version was uploaded, microseconds UTC.
+        own: The hand-written set, in canonical form; None in records of earlier releases, where the whole document was
+            hand-written.
+        following: The workflow of the other constraints, if the stream follows one.
     """
 
     stream: str
@@ -244,17 +246,17 @@ class RegisteredConstraints:
 
     @property
     def written(self) -> Mapping[str, Any]:
-        """What was written by hand, in canonical form."""
+        """The hand-written set, in canonical form."""
         return self.document if self.own is None else self.own
 
     def says(self, draft: ConstraintsDraft) -> bool:
-        """Whether it is what a draft wants already."""
+        """Whether it equals a draft."""
         same = self.document == draft.document and self.following == draft.following
         return same and self.own in (None, draft.own)
 
 
 def read_declaration(body: bytes, name: str) -> StreamDeclaration:
-    """A stored declaration.
+    """Read a stored declaration.
 
     Raises:
         RecordFormatError: It is damaged or of an unknown version.
@@ -263,7 +265,7 @@ def read_declaration(body: bytes, name: str) -> StreamDeclaration:
 
 
 def read_stream(body: bytes, name: str) -> tuple[StreamDeclaration, SchemaUse]:
-    """A stored declaration, and what the stream does with schemas.
+    """Read a stored declaration, and the stream's use of schemas.
 
     Raises:
         RecordFormatError: It is damaged or of an unknown version.
@@ -276,7 +278,7 @@ def read_stream(body: bytes, name: str) -> tuple[StreamDeclaration, SchemaUse]:
 
 
 def read_pattern(body: bytes, name: str) -> RegisteredPattern:
-    """A stored pattern.
+    """Read a stored pattern.
 
     Raises:
         RecordFormatError: It is damaged or of an unknown version.
@@ -285,7 +287,7 @@ def read_pattern(body: bytes, name: str) -> RegisteredPattern:
 
 
 def read_operator(body: bytes, name: str) -> RegisteredOperator:
-    """A stored operator.
+    """Read a stored operator.
 
     Raises:
         RecordFormatError: It is damaged or of an unknown version.
@@ -297,7 +299,7 @@ def read_operator(body: bytes, name: str) -> RegisteredOperator:
 
 
 def read_constraints(body: bytes, stream: str) -> RegisteredConstraints:
-    """A stored constraint set.
+    """Read a stored constraint set.
 
     Raises:
         RecordFormatError: It is damaged or of an unknown version.

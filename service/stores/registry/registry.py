@@ -1,4 +1,4 @@
-"""What is registered: streams, patterns and constraint sets, each with its versions.
+"""The registry: streams, patterns, other operators and constraint sets, each with its versions.
 
 Every change is one atomic script that writes the registry and appends the control record to every shard of the log, so
 the two never disagree (``service.stores.registry.changes``).
@@ -50,16 +50,16 @@ from streams import (
 StreamChange: TypeAlias = Callable[
     [StreamDeclaration, RegisteredConstraints | None], tuple[StreamDeclaration, ConstraintsDraft | None]
 ]
-"""From the declaration and constraint set that a stream has to those that it is to have; None: the set stays."""
+"""From a stream's declaration and constraint set to the new ones; None leaves the constraint set unchanged."""
 
 
 class Registry:
-    """The registry, next to the log it writes control records into.
+    """The registry, together with the log into which it writes control records.
 
     Attributes:
-        event_types: The schemas of types of events.
+        event_types: The schemas of event types.
         pattern_operators: The patterns, with the life cycle that all kinds of operators have.
-        removal: Of streams.
+        removal: Removes streams.
     """
 
     def __init__(self, client: Client, log: EventLog, budget: WorkBudget = USUAL_BUDGET) -> None:
@@ -73,13 +73,13 @@ class Registry:
     # Streams
 
     def declare_stream(self, declaration: StreamDeclaration, condition: Condition = ANY) -> bool:
-        """Declare a stream; declaring it again in the same words changes nothing.
+        """Declare a stream; the same declaration again changes nothing.
 
         Returns:
             Whether it is new.
 
         Raises:
-            StreamExists: It is declared already, differently.
+            StreamExists: It exists with another declaration.
         """
         since_ms = server_time_us(self._client) // 1_000
 
@@ -104,20 +104,20 @@ class Registry:
     def change_stream(
         self, name: str, change: StreamChange, now_us: int, condition: Condition = ANY
     ) -> tuple[StreamDeclaration, bool]:
-        """Give a stream another declaration, from here in the log on; the one that it has already changes nothing.
+        """Change a stream's declaration, from here in the log on; the present declaration again changes nothing.
 
         Args:
             name: Of the stream.
-            change: To what; may be called again when another writer comes in between, and may raise.
+            change: Makes the new declaration; called again if another writer intervenes; may raise.
             now_us: Microseconds UTC.
             condition: On the declaration.
 
         Returns:
-            The declaration as it is now, and whether it changed.
+            The declaration after the call, and whether it changed.
 
         Raises:
-            UnknownStream: There is none.
-            LogResharding: The log is being divided anew.
+            UnknownStream: The stream is not declared.
+            LogResharding: The log is being resharded.
             RegistryContended: Others keep changing it.
         """
 
@@ -139,15 +139,15 @@ class Registry:
         """The declaration of a stream.
 
         Raises:
-            UnknownStream: There is none.
+            UnknownStream: The stream is not declared.
         """
         return self.stream_with_schemas(name)[0]
 
     def stream_with_schemas(self, name: str) -> tuple[StreamDeclaration, SchemaUse]:
-        """The declaration of a stream, and what it does with schemas.
+        """The declaration of a stream, and its use of schemas.
 
         Raises:
-            UnknownStream: There is none.
+            UnknownStream: The stream is not declared.
         """
         body = self._book.get(STREAMS_KEY, name)
         if body is None:
@@ -155,13 +155,13 @@ class Registry:
         return read_stream(body, name)
 
     def since_ms(self, name: str) -> int:
-        """When a stream was declared, by the clock of Redis; what is older in the log is of another that had its name.
+        """When a stream was declared, by the clock of Redis; older entries belong to a former stream of the same name.
 
         Returns:
             Milliseconds UTC; 0 where an older release declared it.
 
         Raises:
-            UnknownStream: There is none.
+            UnknownStream: The stream is not declared.
         """
         body = self._book.get(STREAMS_KEY, name)
         if body is None:
@@ -175,20 +175,20 @@ class Registry:
     # Patterns
 
     def put_pattern(self, stream: str, draft: PatternDraft, now_us: int) -> tuple[RegisteredPattern, bool]:
-        """Register a pattern; another text or guard is its next version, the same again changes nothing.
+        """Register a pattern; another text, guard or key is its next version, the same again changes nothing.
 
         Raises:
             PatternOnOtherStream: A pattern of that name is on another stream.
-            WrongPatternState: It is retired, or the draft is of one that is matched already.
-            MigrationRefused: The version that is to go on for a while is matched by another key.
+            WrongPatternState: It is retired, or the draft is of a pattern that is matched already.
+            MigrationRefused: The version that is to finish its partial matches is matched by another key.
         """
         return self.pattern_operators.put(stream, draft, now_us)
 
     def suspend(self, suspension: Mapping[str, Any]) -> bool:
-        """Let every shard stop running the version of an operator of which one shard says that it has to stop.
+        """Suspend an operator in every shard after one shard reports that its version has to stop.
 
         Args:
-            suspension: What that shard says: ``operator`` (left out: a pattern), its name as ``pattern``, and why.
+            suspension: The shard's report: ``operator`` (left out: a pattern), its name as ``pattern``, and the reason.
         """
         kind, name = suspension.get("operator", "pattern"), suspension["pattern"]
         if kind == "pattern":
@@ -199,16 +199,16 @@ class Registry:
         """A pattern that is not deleted.
 
         Raises:
-            UnknownPatternName: There is none.
+            UnknownPatternName: No pattern has this name.
         """
         return self.pattern_operators.get(name)
 
     def patterns(self, stream: str | None = None) -> list[RegisteredPattern]:
-        """All patterns that are not deleted, by name, in whatever state they are."""
+        """All patterns that are not deleted, in any state, by name."""
         return self.pattern_operators.all(stream)
 
     def producers(self, into: str | None = None) -> list[RegisteredPattern]:
-        """The patterns that feed derived streams, by name; those that are paused or suspended too.
+        """The patterns that feed derived streams, by name; including paused and suspended ones.
 
         Args:
             into: Only those that feed this stream.
@@ -216,7 +216,7 @@ class Registry:
         return [one for one in self.patterns() if one.is_running and one.into and into in (None, one.into)]
 
     def feeders(self) -> list[Feeder]:
-        """All that feeds derived streams: patterns and other operators, also where they are paused or suspended."""
+        """All producers of derived streams: patterns and other operators, including paused and suspended ones."""
         patterns = [
             Feeder(stream=one.stream, route=one.route, kind="pattern", name=one.name, into=one.into)
             for one in self.producers()
@@ -225,7 +225,7 @@ class Registry:
         return [*patterns, *(feeder for operator in others for feeder in operator.feeders)]
 
     def severities(self) -> dict[str, Severity]:
-        """The severity of each operator's alerts, by name; of deleted ones too, as some of theirs may still come."""
+        """The severity of each operator's alerts, by name; also of deleted ones, whose last alerts may still come."""
         others = {operator.name: operator.severity for operator in self.operators("").ever()}
         return others | {pattern.name: pattern.severity for pattern in self.pattern_operators.ever()}
 
@@ -236,7 +236,7 @@ class Registry:
         return Operators(self._book, operator_form(kind))
 
     def operator(self, name: str) -> RegisteredPattern | RegisteredOperator:
-        """What is registered under a name by which results are found: a pattern, or an operator of another kind.
+        """The operator whose results have a name: a pattern, or an operator of another kind.
 
         Raises:
             UnknownPatternName: There is neither.
@@ -253,17 +253,16 @@ class Registry:
         now_us: int,
         condition: Condition = ANY,
     ) -> tuple[RegisteredConstraints, bool]:
-        """Give a stream a constraint set that depends on the one it has; what it has already changes nothing.
+        """Change the constraint set of a stream, computed from its present set; an equal set changes nothing.
 
         Args:
             stream: Its name.
-            change: From the current set to the next; may be called again when another writer comes in between, and may
-                raise.
+            change: From the current set to the next; called again if another writer intervenes; may raise.
             now_us: Microseconds UTC.
             condition: On the current set.
 
         Returns:
-            The constraint set as it is now, and whether it changed.
+            The constraint set after the call, and whether it changed.
         """
 
         def changed(current: bytes | None) -> Change | None:
@@ -278,7 +277,7 @@ class Registry:
         """The current constraint set of a stream.
 
         Raises:
-            UnknownConstraints: There is none.
+            UnknownConstraints: The stream has none.
         """
         body = self._book.get(CONSTRAINTS_KEY, stream)
         if body is None:
@@ -291,7 +290,7 @@ class Registry:
         """Every constraint set that a stream has had, the current one last.
 
         Raises:
-            UnknownConstraints: There is none.
+            UnknownConstraints: The stream has none.
         """
         last = self.constraints(stream).version
         bodies = self._book.versions(CONSTRAINT_VERSIONS_KEY, stream, last)
@@ -305,7 +304,7 @@ class Registry:
 def _constraints_change(
     stream: str, known: RegisteredConstraints | None, draft: ConstraintsDraft, now_us: int
 ) -> Change | None:
-    """The next version of a constraint set; None where it says the same."""
+    """The next version of a constraint set; None if it is unchanged."""
     if known is not None and known.says(draft):
         return None
     version = 1 if known is None else known.version + 1

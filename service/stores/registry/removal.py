@@ -1,7 +1,7 @@
-"""How a stream goes: what is on it, and the one script by which all of it is removed.
+"""The removal of a stream: finding everything that belongs to it, and the script that removes all of it at once.
 
-What is on a stream is in hashes of its own kind each. A record that is about the stream has its name in it, so the
-script finds what another caller has added or changed since it was read, and then removes nothing.
+Everything that belongs to a stream is in hashes, one for each kind. A record about the stream contains its name, so the
+script detects a record that another caller has added or changed since they were read, and then removes nothing.
 """
 
 from __future__ import annotations
@@ -47,19 +47,20 @@ _HASHES = (
 )
 
 _Records: TypeAlias = Mapping[tuple[str, str], bytes]
-"""By hash and field."""
+"""Records by hash and field."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamUse:
-    """Something that is on a stream, and goes with it.
+    """A resource that belongs to a stream, and is removed with it.
 
     Attributes:
         kind: ``pattern`` or the kind of another operator, ``constraints``, ``workflow``, ``webhook``, ``event-type``,
             ``feed``.
-        name: Of it; of a webhook without one its id.
+        name: Of the resource; of a webhook without a name its id.
         state: Of a pattern or other operator; empty elsewhere.
-        feeds: Whether it makes the events of the stream, or is on other streams too; it does not go with the stream.
+        feeds: Whether it produces the events of the stream, or is on other streams too; it is not removed with the
+            stream.
     """
 
     kind: str
@@ -69,18 +70,18 @@ class StreamUse:
 
     @property
     def is_in_the_way(self) -> bool:
-        """Whether it keeps the stream from being removed; what is retired does not."""
+        """Whether it keeps the stream from being removed; a retired one does not."""
         return self.state != "retired"
 
 
 @dataclass(frozen=True, slots=True)
 class _Removal:
-    """What is removed or changed with a stream.
+    """The records and keys that are removed or changed with a stream.
 
     Attributes:
         uses: For people.
-        changes: Records by hash and field; empty: they go.
-        dropped: Keys that go.
+        changes: New records by hash and field; empty: they are removed.
+        dropped: Keys that are removed.
     """
 
     uses: list[StreamUse]
@@ -92,8 +93,8 @@ class StreamRemoval:
     """Removes streams.
 
     Args:
-        client: Where everything is.
-        log: Where the control record goes.
+        client: The Redis server.
+        log: Takes the control record.
     """
 
     def __init__(self, client: Client, log: EventLog) -> None:
@@ -102,29 +103,29 @@ class StreamRemoval:
         self._remove = register(client, "registry/remove_stream")
 
     def uses(self, stream: str, condition: Condition) -> list[StreamUse]:
-        """What is on a stream.
+        """The resources of a stream.
 
         Raises:
             UnknownStream: It is not declared.
-            PreconditionFailed: Its declaration is not what the condition says.
+            PreconditionFailed: The condition on its declaration does not hold.
         """
         self._checked(stream, condition)
         return self._planned(stream, self._mentions(stream)).uses
 
     def remove(self, stream: str, condition: Condition, *, is_cascading: bool) -> list[StreamUse]:
-        """Remove a stream; returns what was on it and is removed, too.
+        """Remove a stream; returns the resources that were removed with it.
 
         Args:
             stream: Its name.
             condition: On its declaration.
-            is_cascading: Whether what is in the way goes as well.
+            is_cascading: Whether resources that would keep it from being removed are removed as well.
 
         Raises:
             UnknownStream: It is not declared.
-            PreconditionFailed: Its declaration is not what the condition says.
-            StreamInUse: Something is in the way.
-            LogResharding: The log is being divided anew.
-            RegistryContended: Others keep changing what is on it.
+            PreconditionFailed: The condition on its declaration does not hold.
+            StreamInUse: A resource keeps it from being removed.
+            LogResharding: The log is being resharded.
+            RegistryContended: Others keep changing its resources.
         """
         token = f"{PREFIX}removal:{uuid.uuid4().hex}"
         for _ in range(_ATTEMPTS):
@@ -156,12 +157,12 @@ class StreamRemoval:
         return found
 
     def _deciders(self, stream: str) -> list[str]:
-        """The fields of what decides for a stream."""
+        """The fields of a stream's deciders."""
         found = cast("list[bytes]", self._client.hkeys(DECIDERS_KEY))
         return decider_fields(stream, [field.decode() for field in found])
 
     def _planned(self, stream: str, mentions: _Records) -> _Removal:
-        """What goes, by what was read."""
+        """The plan of a removal, from the records that were read."""
         gone = [
             (STREAM_VERSIONS_KEY, version_of(stream, 1)),
             (DUPLICATES_KEY, stream),
@@ -206,21 +207,21 @@ class StreamRemoval:
         return bool(self._log.layout.fitted(remove))
 
     def _forget_answers(self, stream: str) -> None:
-        """Forget the idempotency keys of the stream, so that batches may be sent to one that is declared anew."""
+        """Forget the idempotency keys of the stream, so that batches may be sent to a stream declared again."""
         for key in self._client.scan_iter(match=f"{PREFIX}idempotency:{stream}:*", count=1_000):
             self._client.unlink(key)
 
 
 def _mention(stream: str) -> bytes:
-    """What every record about a stream has in it."""
+    """The bytes that every record about a stream contains."""
     return b'"%b"' % stream.encode()
 
 
 def _require_unused(stream: str, uses: Sequence[StreamUse]) -> None:
-    """Check that nothing is in the way.
+    """Check that no resource keeps the stream from being removed.
 
     Raises:
-        StreamInUse: Something is.
+        StreamInUse: A resource does.
     """
     found = [use for use in uses if use.is_in_the_way]
     if found:
@@ -228,10 +229,10 @@ def _require_unused(stream: str, uses: Sequence[StreamUse]) -> None:
 
 
 def _require_unfed(stream: str, uses: Sequence[StreamUse]) -> None:
-    """Check that nothing on another stream makes events of this one.
+    """Check that no operator on another stream produces events of this one.
 
     Raises:
-        StreamInUse: Something does.
+        StreamInUse: An operator does.
     """
     found = [use for use in uses if use.is_in_the_way and use.feeds]
     if found:
@@ -261,7 +262,7 @@ def _plan_operator(planned: _Removal, stream: str, field: str, body: bytes) -> N
     record = read_operator(body, field)
     fed = {feeder.into for feeder in record.feeders}
     if record.is_active and stream in record.listens_to | fed:
-        is_elsewhere = bool(fed)  # with the stream only a part of it would go
+        is_elsewhere = bool(fed)  # with the stream only a part of it would be removed
         planned.uses.append(StreamUse(kind=record.kind, name=record.name, state=record.state, feeds=is_elsewhere))
         planned.changes[OPERATORS_KEY, field] = encode(**asdict(replace(record, is_active=False)))
 

@@ -1,6 +1,6 @@
-"""Workflows by name, with their versions: the record, the model as it came, and what was found in it.
+"""Workflows by name, with their versions: the record, the model as uploaded, and the results of its analysis.
 
-Model and findings can be large, so they are kept beside the record and read only where they are asked for.
+Models and results can be large, so they are stored beside the record and read only when needed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowSummary:
-    """What a model turned out to say.
+    """The summary of a model.
 
     Attributes:
         title: The model's own name; may be empty.
@@ -33,10 +33,10 @@ class WorkflowSummary:
         events: The event types that it emits, sorted.
         end: Those that nothing follows, sorted.
         counts: Constraints by kind, all that hold.
-        states: States of its automaton; None where there is none.
-        without_automaton: Why there is none, in words.
+        states: States of its automaton; None where it has none.
+        without_automaton: Why it has none, in words.
         warnings: In words.
-        notices: (element id or '', message) of what was left out.
+        notices: (element id or '', message) about elements that were left out.
     """
 
     title: str
@@ -53,14 +53,14 @@ class WorkflowSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowDraft:
-    """A workflow that is to be registered.
+    """A workflow to be registered.
 
     Attributes:
-        model: The bytes as they came.
+        model: The bytes as uploaded.
         media_type: Of these bytes.
-        process: The process that was asked for in them.
+        process: The process in the model that was requested.
         mapping: From tasks to event types.
-        summary: What they say.
+        summary: Of the model.
         findings: The constraints and the automaton, as plain JSON.
     """
 
@@ -81,8 +81,8 @@ class RegisteredWorkflow:
         version: Counts from 1 for each name and never repeats.
         is_active: False once it is deleted.
         size_bytes: Of the model.
-        registered_us: When this version came, microseconds UTC.
-        media_type: As in the draft, like what follows.
+        registered_us: When this version was registered, microseconds UTC.
+        media_type: As in the draft, like the following members.
     """
 
     name: str
@@ -97,15 +97,15 @@ class RegisteredWorkflow:
 
     @property
     def tag(self) -> str:
-        """Tells it from every other version and workflow."""
+        """Identifies the version among all versions of all workflows."""
         return f"{self.name}@{self.version}"
 
 
 class WorkflowStore:
-    """The workflows.
+    """Stores the workflows.
 
     Args:
-        client: Where they are.
+        client: The Redis server.
     """
 
     def __init__(self, client: Client) -> None:
@@ -113,10 +113,10 @@ class WorkflowStore:
         self._commit = register(client, "registry/commit_workflow")
 
     def put(self, draft: WorkflowDraft, now_us: int, condition: Condition = ANY) -> tuple[RegisteredWorkflow, bool]:
-        """Register a workflow; another model, option or finding is its next version, the same again changes nothing.
+        """Register a workflow; another model, option or result is its next version, the same again changes nothing.
 
         Returns:
-            The workflow as it is now, and whether it changed.
+            The workflow after the call, and whether it changed.
         """
         for _ in range(_ATTEMPTS):
             current = self._current(draft.name)
@@ -144,10 +144,10 @@ class WorkflowStore:
         raise RegistryContended.over(f"the workflow {draft.name!r}")
 
     def remove(self, name: str, condition: Condition = ANY) -> None:
-        """Delete a workflow; its versions stay where streams followed them, and go on counting when it comes back.
+        """Delete a workflow; its versions are kept for streams that followed them, and their numbers are not reused.
 
         Raises:
-            UnknownWorkflow: There is none.
+            UnknownWorkflow: There is none of this name.
         """
         for _ in range(_ATTEMPTS):
             current = self._current(name)
@@ -162,15 +162,15 @@ class WorkflowStore:
         raise RegistryContended.over(f"the workflow {name!r}")
 
     def get(self, name: str, version: int | None = None, *, is_deleted_too: bool = False) -> RegisteredWorkflow:
-        """A version of a workflow that is there, the current one unless another is asked for.
+        """A version of a workflow that is not deleted, by default the current one.
 
         Args:
             name: Of the workflow.
             version: None for the current one.
-            is_deleted_too: Find one that is deleted as well.
+            is_deleted_too: Also find a deleted workflow.
 
         Raises:
-            UnknownWorkflow: There is none.
+            UnknownWorkflow: There is no such workflow or version.
         """
         current = self._current(name)
         known = None if current is None else _record(current, name)
@@ -188,23 +188,23 @@ class WorkflowStore:
         return _record(body, name)
 
     def versions(self, name: str) -> list[RegisteredWorkflow]:
-        """Every version of a workflow that is there, the current one last.
+        """Every version of a workflow that is not deleted, the current one last.
 
         Raises:
-            UnknownWorkflow: There is none.
+            UnknownWorkflow: There is none of this name.
         """
         fields = [f"{version}@{name}" for version in range(1, self.get(name).version + 1)]
         bodies = cast("list[bytes | None]", self._client.hmget(WORKFLOW_VERSIONS_KEY, fields))
         return [_record(body, name) for body in bodies if body is not None]
 
     def all(self) -> list[RegisteredWorkflow]:
-        """The workflows that are there, by name."""
+        """The workflows that are not deleted, by name."""
         found = cast("dict[bytes, bytes]", self._client.hgetall(WORKFLOWS_KEY))
         records = (_record(body, name.decode()) for name, body in sorted(found.items()))
         return [record for record in records if record.is_active]
 
     def model(self, record: RegisteredWorkflow) -> bytes:
-        """The model as it came."""
+        """The model as uploaded."""
         return cast("bytes", self._client.hget(WORKFLOW_MODELS_KEY, _field(record)))
 
     def findings(self, record: RegisteredWorkflow) -> Mapping[str, Any]:
@@ -213,7 +213,7 @@ class WorkflowStore:
         return decode(body, f"the findings in the workflow {record.name!r}")
 
     def _says(self, known: RegisteredWorkflow, draft: WorkflowDraft) -> bool:
-        """Whether a workflow is what a draft wants already."""
+        """Whether a workflow equals a draft."""
         options = (known.media_type, known.process, known.mapping, known.summary)
         if options != (draft.media_type, draft.process, draft.mapping, draft.summary):
             return False

@@ -1,1 +1,1 @@
-"""What was found, in Redis: alerts and their marks, and the latest of every other kind of result."""
+"""Results in Redis: alerts and their marks, and the latest of every other kind of result."""

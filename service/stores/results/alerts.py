@@ -1,8 +1,8 @@
-"""The alert log: every alert once, and its webhook deliveries queued with it.
+"""The alert log: every alert once, with its queued webhook deliveries.
 
-So many alerts of a stream are kept; the oldest go, with all that belongs to them, while newer ones are written. A
-micro-batch may be written twice when the pipeline dies between its sink and its checkpoint, so the ids of what went in
-the latest micro-batch are remembered until the next one begins: an alert that went does not come back.
+A limited number of a stream's alerts is kept; the oldest are removed, with everything that belongs to them, while newer
+ones are written. A micro-batch may be written twice if the pipeline dies between its sink and its checkpoint, so the
+ids removed during the latest micro-batch are remembered until the next one begins: a removed alert is not stored again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ TRIMMED_KEY = PREFIX + "alerts:trimmed"
 TRIMMED_COUNTS_KEY = PREFIX + "alerts:trimmed:counts"
 
 _CHUNK_ALERTS = 200
-_TRIMMED_AT_ONCE = 1_000  # more than a chunk adds, so that a lower limit is reached in a while
+_TRIMMED_AT_ONCE = 1_000  # more than a chunk adds, so that a lowered limit is reached after a while
 _PAGE_ALERTS = 500
 _EXAMINED = 5_000
 _HEAD = b'{"format":%d,"alert":' % FORMAT_VERSION
@@ -45,20 +45,20 @@ _LOST = b'"would_be_lost":true'
 
 
 _Found: TypeAlias = tuple[str, dict[str, Any]]
-"""A cursor behind an alert, and the alert."""
+"""A cursor after an alert, and the alert."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertFilter:
-    """Which alerts are wanted.
+    """Selects alerts.
 
     Attributes:
-        stream: Those of a stream.
-        pattern: Those of a pattern.
-        key: Those of a transaction.
-        since_us: Those detected at this time or later.
-        until_us: Those detected before this time.
-        is_acknowledged: Those that somebody has, or nobody has acknowledged.
+        stream: Of this stream.
+        pattern: Of this pattern.
+        key: Of this transaction.
+        since_us: Detected at this time or later.
+        until_us: Detected before this time.
+        is_acknowledged: Whether they have been acknowledged.
     """
 
     stream: str | None = None
@@ -69,7 +69,7 @@ class AlertFilter:
     is_acknowledged: bool | None = None
 
     def wants(self, alert: Mapping[str, Any]) -> bool:
-        """Whether an alert is of the key and the times that are wanted."""
+        """Whether an alert has the wanted key and a detection time in the wanted range."""
         if self.key is not None and alert.get("key") != self.key:
             return False
         if self.since_us is None and self.until_us is None:
@@ -84,10 +84,10 @@ class AlertPage:
     """Some alerts, oldest first.
 
     Attributes:
-        alerts: As plain JSON; with ``acknowledged``, where somebody has.
-        after: Cursor behind the last one that was looked at; the one that was given, when there was none.
-        has_more: Whether there may be more behind it for now.
-        cursors: Of each alert the cursor behind it.
+        alerts: As plain JSON; with ``acknowledged``, where they have been.
+        after: Cursor after the last examined alert; the given cursor if none was examined.
+        has_more: Whether more may follow at present.
+        cursors: For each alert, the cursor after it.
     """
 
     alerts: list[dict[str, Any]]
@@ -105,11 +105,11 @@ class AlertStore:
     """The alert log.
 
     Args:
-        client: Where it is.
-        kept: So many alerts of a stream are kept, and not many more; 0: all.
+        client: The Redis server.
+        kept: About how many alerts of a stream are kept, at least this number; 0: all.
 
     Attributes:
-        marks: What people have written on alerts.
+        marks: Acknowledgements and notes of people on alerts.
     """
 
     def __init__(self, client: Client, *, kept: int = 0) -> None:
@@ -126,17 +126,17 @@ class AlertStore:
         epoch: int = 0,
         traceparents: Mapping[str, str] = MappingProxyType({}),
     ) -> int:
-        """Write alerts that are not there yet, each with one delivery per webhook that wants it.
+        """Write new alerts, each with a delivery for each webhook that wants it.
 
         Args:
-            rows: Alerts in the order in which they shall be listed.
+            rows: Alerts in the order in which they are to be listed.
             webhooks: Those registered now.
             now_us: When the first attempt of the deliveries is due.
             epoch: Number of the micro-batch.
-            traceparents: Of the spans of alerts, by their ids; deliveries take them along.
+            traceparents: Of the spans of alerts, by their ids; carried by the deliveries.
 
         Returns:
-            How many were new.
+            The number of new alerts.
         """
         added = 0
         for start in range(0, len(rows), _CHUNK_ALERTS):
@@ -168,7 +168,7 @@ class AlertStore:
         """The alert as JSON, byte for byte as it was written.
 
         Raises:
-            UnknownAlert: There is none of that id.
+            UnknownAlert: No alert with this id is kept.
         """
         stored = cast("bytes | None", self._client.hget(BODIES_KEY, alert_id))
         if stored is None:
@@ -179,16 +179,16 @@ class AlertStore:
         """The alert as plain JSON.
 
         Raises:
-            UnknownAlert: There is none of that id.
+            UnknownAlert: No alert with this id is kept.
         """
         return cast("dict[str, Any]", orjson.loads(self.body(alert_id)))
 
     def counts(self) -> dict[tuple[str, str], int]:
-        """How many alerts there were, by stream and pattern; those that are no longer kept are counted too."""
+        """The number of alerts by stream and pattern, including those that are no longer kept."""
         return self._counted(COUNTS_KEY)
 
     def lost_counts(self) -> dict[tuple[str, str], int]:
-        """How many of them pruning would have lost, where it is only watched, by stream and pattern."""
+        """The number of alerts that pruning in the mode ``shadow`` would have lost, by stream and pattern."""
         return self._counted(LOST_COUNTS_KEY)
 
     def _counted(self, key: str) -> dict[tuple[str, str], int]:
@@ -201,19 +201,19 @@ class AlertStore:
         return self.get(found[0][1][b"id"].decode()) if found else None
 
     def trimmed(self) -> dict[str, int]:
-        """How many alerts went as their stream had more than are kept, by stream."""
+        """The number of alerts removed because their stream exceeded the number to keep, by stream."""
         found = cast("dict[bytes, bytes]", self._client.hgetall(TRIMMED_COUNTS_KEY))
         return {stream.decode(): int(count) for stream, count in sorted(found.items())}
 
     def newest(self) -> str:
-        """Cursor behind the newest alert of all."""
+        """Cursor after the newest of all alerts."""
         return str(int(cast("bytes | None", self._client.get(NUMBER_KEY)) or 0))
 
     def page(self, wanted: AlertFilter = AlertFilter(), *, after: str = "0", limit: int = 100) -> AlertPage:
-        """Alerts behind a cursor, oldest first; one that is older than all that are kept is before the oldest.
+        """Alerts after a cursor, oldest first; a cursor older than all kept alerts is before the oldest.
 
-        Where alerts are chosen by more than stream and pattern, a page may hold fewer than there are: some thousands
-        are looked at for one page.
+        If alerts are selected by more than stream and pattern, a page may hold fewer than match: some thousands
+        are examined for a page.
 
         Raises:
             InvalidCursor: ``after`` is not a cursor.
@@ -233,7 +233,7 @@ class AlertStore:
         )
 
     def _behind(self, wanted: AlertFilter, after: str, limit: int) -> Iterator[_Found]:
-        """Alerts of a stream and pattern behind a cursor, some at a time."""
+        """Alerts of a stream and pattern after a cursor, in chunks."""
         is_plain = wanted == AlertFilter(stream=wanted.stream, pattern=wanted.pattern)
         count = limit if is_plain else _PAGE_ALERTS
         index = _index(wanted.stream, wanted.pattern)
@@ -246,7 +246,7 @@ class AlertStore:
             seen = self.marks.acknowledgements(ids)
             for (place, _), id_, body, mark in zip(places, ids, bodies, seen, strict=True):
                 after = place.partition(b"-")[0].decode()
-                if body is not None:  # None: it went between the two calls
+                if body is not None:  # None: it was removed between the two calls
                     alert = orjson.loads(_unwrapped(body, id_))
                     yield after, alert if mark is None else {**alert, "acknowledged": asdict(mark)}
 

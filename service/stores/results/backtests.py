@@ -1,7 +1,7 @@
 """Backtests: the question, the progress, the result.
 
-A backtest is one record that changes by compare-and-set, and two values beside it that are written before it says that
-it is done: its summary and its alerts. So a process that dies in between leaves a record that is still true.
+A backtest is one record that changes by compare-and-set, and two values beside it, its summary and its alerts, which
+are written before the record becomes ``done``. So the record stays true if a process dies in between.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class Backtest:
         stream: Its stream.
         question: What it is to find out, in the form of ``service.backtests.questions``.
         path: The file or folder that it reads, below the configured one; None: the log.
-        created_us: When it was asked for, microseconds UTC.
-        status: How it stands.
+        created_us: When it was requested, microseconds UTC.
+        status: Its state.
         progress: The share that is done, 0.0 to 1.0.
         attempts: How often it was begun.
-        started_us: When it was begun last.
-        finished_us: When it was over.
+        started_us: When it was last begun.
+        finished_us: When it ended.
         error: Code and reason of a failure.
     """
 
@@ -63,7 +63,7 @@ class Backtest:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing happens to it any more."""
+        """Whether it has ended."""
         return self.status in OVER
 
 
@@ -73,7 +73,7 @@ class BacktestAlerts:
 
     Attributes:
         alerts: As plain JSON.
-        after: Cursor behind the last of them; the one that was given, when there are none.
+        after: Cursor after the last of them; the given cursor if there are none.
         is_last: Whether none follow.
     """
 
@@ -83,11 +83,11 @@ class BacktestAlerts:
 
 
 class BacktestStore:
-    """The backtests.
+    """Stores the backtests.
 
     Args:
-        client: Where they are.
-        kept: So many are kept; beyond, the oldest that are over go.
+        client: The Redis server.
+        kept: The number of backtests to keep; beyond it, the oldest ended ones are removed.
     """
 
     def __init__(self, client: Client, *, kept: int = 100) -> None:
@@ -101,7 +101,7 @@ class BacktestStore:
         """Queue a backtest.
 
         Raises:
-            TooManyBacktests: As many as are kept are there, and none of them is over.
+            TooManyBacktests: The store is full and too few backtests have ended.
         """
         known = self.all()
         over = surplus(known[::-1], self._kept, lambda one: one.is_over)
@@ -121,15 +121,15 @@ class BacktestStore:
         )
 
     def get(self, backtest_id: str) -> Backtest:
-        """One backtest.
+        """The backtest with an id.
 
         Raises:
-            UnknownBacktest: There is none of that id.
+            UnknownBacktest: No backtest has this id.
         """
         return _record(self._stored(backtest_id), backtest_id)
 
     def all(self) -> list[Backtest]:
-        """All backtests, the newest first."""
+        """All backtests, newest first."""
         ids = cast("list[bytes]", self._client.zrevrange(ORDER_KEY, 0, -1))
         if not ids:
             return []
@@ -137,10 +137,10 @@ class BacktestStore:
         return [_record(body, name.decode()) for name, body in zip(ids, bodies, strict=True) if body is not None]
 
     def change(self, backtest_id: str, expected: Sequence[BacktestStatus], **fields: Any) -> Backtest | None:
-        """Change fields of a backtest whose status is one of those expected; None: it is another one by now.
+        """Change fields of a backtest whose status is one of ``expected``; None if its status is another.
 
         Raises:
-            UnknownBacktest: There is none of that id.
+            UnknownBacktest: No backtest has this id.
         """
         for _ in range(_ATTEMPTS):
             current = self._stored(backtest_id)
@@ -154,7 +154,7 @@ class BacktestStore:
         raise RegistryContended.over(f"the backtest {backtest_id!r}")
 
     def keep_result(self, backtest_id: str, summary: Mapping[str, Any], alerts: Sequence[Mapping[str, Any]]) -> None:
-        """Keep the result of a backtest, in place of what an earlier attempt may have left."""
+        """Store the result of a backtest, in place of an earlier attempt's."""
         key = BACKTEST_KEY + backtest_id
         with self._client.pipeline(transaction=True) as commands:
             commands.delete(f"{key}:alerts")
@@ -164,12 +164,12 @@ class BacktestStore:
             commands.execute()
 
     def summary(self, backtest_id: str) -> dict[str, Any] | None:
-        """The summary of a backtest that is done."""
+        """The summary of a backtest; None before it has a result."""
         stored = cast("bytes | None", self._client.get(f"{BACKTEST_KEY}{backtest_id}:summary"))
         return None if stored is None else decode(stored, f"the summary of the backtest {backtest_id!r}")
 
     def alerts(self, backtest_id: str, *, after: str = "0", limit: int = 100) -> BacktestAlerts:
-        """Alerts behind a cursor.
+        """Alerts of a backtest after a cursor.
 
         Raises:
             InvalidCursor: ``after`` is not a cursor.
@@ -182,7 +182,7 @@ class BacktestStore:
         return BacktestAlerts(alerts=alerts, after=str(first + len(alerts)), is_last=len(found) <= limit)
 
     def remove(self, backtest_id: str) -> None:
-        """Forget a backtest and its result."""
+        """Delete a backtest and its result."""
         key = BACKTEST_KEY + backtest_id
         with self._client.pipeline(transaction=True) as commands:
             commands.zrem(ORDER_KEY, backtest_id)
@@ -191,7 +191,7 @@ class BacktestStore:
             commands.execute()
 
     def lease(self, holder: str, life_ms: int) -> bool:
-        """Take or renew the one right to run backtests; whether it is held now."""
+        """Take or renew the exclusive right to run backtests; returns whether the holder has it now."""
         return bool(self._lease(lease=LEASE_KEY, holder=holder, life_ms=life_ms))
 
     def _stored(self, backtest_id: str) -> bytes:

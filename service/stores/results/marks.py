@@ -1,4 +1,4 @@
-"""What people write on alerts: that they have seen one, and notes.
+"""Marks of people on alerts: acknowledgements and notes.
 
 Marks live as long as their alert: the alert log removes them together with it.
 """
@@ -21,11 +21,11 @@ MOST_NOTES = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acknowledgement:
-    """Somebody has seen an alert.
+    """The statement that a person has seen an alert.
 
     Attributes:
-        at_us: When it was said first.
-        by: Who, as told by the caller.
+        at_us: When it was first acknowledged.
+        by: The person, as named by the caller.
     """
 
     at_us: int
@@ -39,8 +39,8 @@ class Note:
     Attributes:
         id: Its own.
         at_us: When it was written.
-        text: What it says.
-        by: Who wrote it, as told by the caller.
+        text: The text.
+        by: The author, as named by the caller.
     """
 
     id: str
@@ -50,11 +50,11 @@ class Note:
 
 
 class AlertMarks:
-    """Acknowledgements and notes.
+    """Stores acknowledgements and notes.
 
     Args:
-        client: Where they are.
-        bodies_key: The alerts that may be marked.
+        client: The Redis server.
+        bodies_key: Redis key of the alerts that may be marked.
     """
 
     def __init__(self, client: Client, bodies_key: str) -> None:
@@ -64,10 +64,10 @@ class AlertMarks:
         self._note = register(client, "results/add_note")
 
     def acknowledge(self, alert_id: str, said: Acknowledgement) -> Acknowledgement:
-        """Say that an alert was seen; who says it first stays.
+        """Acknowledge an alert; returns the first acknowledgement, which is the one that stays.
 
         Raises:
-            UnknownAlert: There is none of that id.
+            UnknownAlert: No alert with this id is kept.
         """
         record = encode(**asdict(said))
         found = self._acknowledge(bodies=self._bodies_key, acknowledged=ACKNOWLEDGED_KEY, id=alert_id, record=record)
@@ -76,11 +76,11 @@ class AlertMarks:
         return _acknowledgement(found, alert_id)
 
     def add_note(self, alert_id: str, note: Note) -> None:
-        """Write a note on an alert.
+        """Add a note to an alert.
 
         Raises:
-            UnknownAlert: There is none of that id.
-            TooManyNotes: It has as many as an alert may have.
+            UnknownAlert: No alert with this id is kept.
+            TooManyNotes: The alert has the maximum number of notes.
         """
         record = encode(**asdict(note))
         written = self._note(
@@ -92,7 +92,7 @@ class AlertMarks:
             raise TooManyNotes(f"the alert {alert_id!r} has {MOST_NOTES} notes, the maximum", limit=MOST_NOTES)
 
     def acknowledgements(self, alert_ids: Sequence[str]) -> list[Acknowledgement | None]:
-        """Of each alert what was said first, if anything."""
+        """The acknowledgement of each alert; None for alerts without."""
         if not alert_ids:
             return []
         found = cast("list[bytes | None]", self._client.hmget(ACKNOWLEDGED_KEY, list(alert_ids)))
@@ -107,7 +107,7 @@ class AlertMarks:
 
 
 def unknown_alert(alert_id: str) -> UnknownAlert:
-    """The error for an id that no alert has."""
+    """The error for an id of no alert."""
     return UnknownAlert(
         f"there is no alert {alert_id!r}; it was never found, or it is older than what is kept", alert=alert_id
     )

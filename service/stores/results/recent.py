@@ -1,6 +1,6 @@
-"""Capped lists of recent records with counters that never forget: timeouts, early terminations, deviations and so on.
+"""Capped lists of recent records with counters that are never reset: timeouts, early terminations, deviations etc.
 
-A micro-batch may be written twice when the pipeline dies between its sink and its checkpoint. So the ids of the latest
+A micro-batch may be written twice if the pipeline dies between its sink and its checkpoint. So the ids of the latest
 micro-batch are remembered until the next one begins; a repeated id is neither listed nor counted nor delivered again.
 """
 
@@ -20,7 +20,7 @@ from service.stores.records import decode, encode_object
 from service.stores.severities import USUAL_SEVERITY
 from shards import OutputRow, ResultKind
 
-COUNTS_SUFFIX = ":counts"  # of the key of the counters of a list
+COUNTS_SUFFIX = ":counts"  # appended to the key of a list: the key of its counters
 
 _Arguments: TypeAlias = tuple[str | bytes | int, ...]
 
@@ -34,7 +34,7 @@ class RecentPage:
 
     Attributes:
         records: As plain JSON.
-        next: Cursor behind the last of them, for older ones; None when these are all.
+        next: Cursor after the last of them, for older ones; None when these are all.
     """
 
     records: list[dict[str, Any]]
@@ -42,12 +42,12 @@ class RecentPage:
 
 
 class RecentList:
-    """A capped list of records, the newest first.
+    """A capped list of records, newest first.
 
     Args:
-        client: Where it is.
+        client: The Redis server.
         key: Its Redis key.
-        kept: About so many records are kept.
+        kept: About how many records are kept.
     """
 
     def __init__(self, client: Client, key: str, *, kept: int) -> None:
@@ -58,15 +58,15 @@ class RecentList:
     def page(
         self, limit: int, *, stream: str | None = None, after: str | None = None, **chosen: str | None
     ) -> RecentPage:
-        """The latest records, newest first, or those behind a cursor, which are older.
+        """The latest records, newest first, or the older ones after a cursor.
 
-        Records that come in between, or go as the list is full, move no cursor.
+        Records that are added in the meantime, or removed because the list is full, move no cursor.
 
         Args:
-            limit: At most so many.
-            stream: Only those of this stream.
+            limit: The largest number of records.
+            stream: Only records of this stream.
             after: ``next`` of an earlier page.
-            chosen: Only those whose fields have these values; None: any.
+            chosen: Only records whose fields have these values; None: any.
 
         Raises:
             InvalidCursor: ``after`` is not a cursor.
@@ -90,7 +90,7 @@ class RecentList:
         return self.page(limit, stream=stream).records
 
     def _newest_first(self, page_rows: int, after: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Places and records, from the newest on, or from behind a place."""
+        """Places and records, newest first, from the end or from a place."""
         until = "+" if after is None else f"({after}"
         while page := cast(
             "list[tuple[bytes, dict[bytes, bytes]]]",
@@ -105,9 +105,9 @@ class RecentStore(RecentList):
     """The capped list of one kind of result with its counters.
 
     Args:
-        client: Where it is.
-        kind: What is listed.
-        kept: About so many records are kept.
+        client: The Redis server.
+        kind: The kind of result.
+        kept: About how many records are kept.
     """
 
     def __init__(self, client: Client, kind: ResultKind, *, kept: int = 10_000) -> None:
@@ -118,16 +118,16 @@ class RecentStore(RecentList):
     def append(
         self, rows: Sequence[OutputRow], epoch: int, webhooks: Sequence[RegisteredWebhook] = (), now_us: int = 0
     ) -> int:
-        """Keep and count the rows of a micro-batch; those of the same epoch that are there already are passed over.
+        """Store and count the rows of a micro-batch; rows already stored in the same epoch are skipped.
 
         Args:
             rows: In their order.
             epoch: Number of the micro-batch.
-            webhooks: Those registered now; each row has one delivery per webhook that wants it.
+            webhooks: Those registered now; each row has a delivery for each webhook that wants it.
             now_us: When the first attempt of the deliveries is due.
 
         Returns:
-            How many were new.
+            The number of new rows.
         """
 
         def arguments(row: OutputRow) -> _Arguments:
@@ -137,14 +137,14 @@ class RecentStore(RecentList):
         return self._put(rows, epoch, now_us, arguments)
 
     def count(self, rows: Sequence[OutputRow], epoch: int) -> int:
-        """Count what is not listed: each row stands for ``count`` records; those that are there are passed over.
+        """Add the ``count`` of each row, which is not listed; rows already counted in the same epoch are skipped.
 
         Args:
             rows: Of a micro-batch; ``count`` is in their bodies.
             epoch: Number of the micro-batch.
 
         Returns:
-            How many rows were new.
+            The number of new rows.
         """
         return self._put(rows, epoch, 0, lambda row: (row.id, b"", row.counter, orjson.loads(row.body)["count"], b""))
 
@@ -155,7 +155,7 @@ class RecentStore(RecentList):
         now_us: int,
         arguments: Callable[[OutputRow], _Arguments],
     ) -> int:
-        """Give rows to the script, some at a time; how many were new."""
+        """Pass rows to the script in chunks; returns the number of new ones."""
         added = 0
         for start in range(0, len(rows), _CHUNK_ROWS):
             new = self._append(
@@ -173,7 +173,7 @@ class RecentStore(RecentList):
         return added
 
     def _deliveries(self, row: OutputRow, body: bytes, webhooks: Sequence[RegisteredWebhook], now_us: int) -> bytes:
-        """The row's deliveries as the script takes them; empty when there are none."""
+        """The row's deliveries in the form for the script; empty if there are none."""
         if not self.kind.delivered_as or not webhooks:
             return b""
         item = Deliverable(
@@ -188,7 +188,7 @@ class RecentStore(RecentList):
         return orjson.dumps(found) if found else b""
 
     def counts(self, **chosen: str) -> list[dict[str, Any]]:
-        """One object per counter, in their order: what its kind counts by, and ``count`` since the store began.
+        """Counters since the store began, sorted: objects with the fields that the kind counts by, and ``count``.
 
         Args:
             chosen: Only counters whose fields have these values.
@@ -205,5 +205,5 @@ def list_key(kind: ResultKind) -> str:
 
 
 def graded_body(row: OutputRow) -> bytes:
-    """A row as it is stored and sent: a JSON object; its last member is the severity of its operator, if it has one."""
+    """A row in its stored form, a JSON object; its last member is the severity of its operator, if it has one."""
     return row.body[:-1] + b',"severity":"%b"}' % row.severity.encode() if row.severity else row.body
