@@ -1,1 +1,1 @@
-"""What users register, as use cases without HTTP: streams, patterns, constraint sets, workflows."""
+"""Registration of streams, patterns, constraint sets, workflows and other operators, as use cases without HTTP."""

@@ -1,4 +1,4 @@
-"""The constraint sets of streams, as use cases without HTTP: written by hand, from a workflow, or both."""
+"""The constraint sets of streams, as use cases without HTTP: hand-written, from a workflow, or both."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ from streams import Clock, StreamDeclaration
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wish:
-    """What a stream's constraint set is to be made of.
+    """The parts of a stream's constraint set.
 
     Attributes:
-        own: What is written by hand.
-        notices: Where that means more than is kept.
-        derived: The workflow that it follows, and how.
+        own: The hand-written set.
+        notices: Where its document means more than is kept.
+        derived: The workflow that the stream follows.
+        mode: How it follows the workflow.
     """
 
     own: ConstraintSet
@@ -41,12 +42,12 @@ class _Wish:
 
 
 class ConstraintSets:
-    """The use cases.
+    """The use cases of constraint sets.
 
     Args:
-        stores: Where things are registered.
+        stores: The stores of the service.
         settings: Limits.
-        clock: Tells when.
+        clock: Gives the times of registration.
     """
 
     def __init__(self, stores: Stores, settings: Settings, clock: Clock) -> None:
@@ -55,21 +56,21 @@ class ConstraintSets:
         self._clock = clock
 
     def upload(self, stream: str | None, document: object, condition: Condition = ANY) -> ConstraintReport:
-        """Give a stream the constraints that are written by hand; a workflow that it follows it goes on following.
+        """Set the hand-written constraints of a stream; it continues to follow its workflow, if any.
 
         Args:
-            stream: A declared stream; its end events join those of the document, and its event types where the
-                document says that unknown ones deviate. None takes the one that the document names.
+            stream: A declared stream; its end events are added to the document's, and its event types if unknown types
+                deviate under the document. None takes the stream that the document names.
             document: JSON or YAML text, or the value that such a text decodes to.
-            condition: On the set that the stream has.
+            condition: On the stream's present set.
 
         Raises:
             InvalidConstraints: The document cannot be read; every problem is listed, with its line in a text.
-            PreconditionFailed: The set that the stream has is not what the condition says.
-            WorkflowInDocument: It brings a workflow of its own.
-            StreamMissing: Nobody names the stream, or the document names another one.
+            PreconditionFailed: The condition does not hold.
+            WorkflowInDocument: The document contains a workflow.
+            StreamMissing: No stream is named, or the document names another one.
             UnknownStream: The stream is not declared.
-            ConstraintsTooLarge: It names too many event types.
+            ConstraintsTooLarge: The set names too many event types.
             ContradictoryConstraints: No trace at all keeps the set.
         """
         parsed = parse_constraints(document, max_constraints=self._settings.limits.max_constraints)
@@ -90,19 +91,19 @@ class ConstraintSets:
     def follow(
         self, stream: str, derived: Derived, mode: FollowMode | None = None, condition: Condition = ANY
     ) -> ConstraintReport:
-        """Let a stream follow a workflow, beside what is written by hand.
+        """Let a stream follow a workflow, in addition to its hand-written constraints.
 
         Args:
             stream: A declared stream.
             derived: The workflow.
-            mode: None keeps the mode of a stream that follows it already.
-            condition: On the set that the stream has.
+            mode: None keeps the mode of a stream that follows the workflow already.
+            condition: On the stream's present set.
 
         Raises:
             UnknownStream: The stream is not declared.
             AutomatonTooLarge: The mode is ``exact`` and the workflow has no automaton.
-            ContradictoryConstraints: What is written by hand cannot be kept in the workflow.
-            PreconditionFailed: The set that the stream has is not what the condition says.
+            ContradictoryConstraints: The hand-written constraints cannot be kept in the workflow.
+            PreconditionFailed: The condition does not hold.
         """
         declaration = self._stores.registry.stream(stream)
         return self._changed(declaration, lambda known: _following(known, derived, mode), condition)
@@ -113,12 +114,12 @@ class ConstraintSets:
         self._draft(declaration, _following(self._known(stream), derived, mode))
 
     def unfollow(self, stream: str, condition: Condition = ANY) -> ConstraintReport:
-        """Let a stream follow no workflow any more; what is written by hand stays.
+        """Let a stream follow no workflow any more; its hand-written constraints stay.
 
         Raises:
             UnknownStream: The stream is not declared.
-            NotFollowing: It follows none.
-            PreconditionFailed: The set that the stream has is not what the condition says.
+            NotFollowing: The stream follows no workflow.
+            PreconditionFailed: The condition on the present set does not hold.
         """
 
         def wish(known: RegisteredConstraints | None) -> _Wish:
@@ -129,7 +130,7 @@ class ConstraintSets:
         return self._changed(self._stores.registry.stream(stream), wish, condition)
 
     def redrafted(self, declaration: StreamDeclaration, known: RegisteredConstraints) -> ConstraintsDraft:
-        """The constraint set that a stream is to have with another declaration.
+        """The constraint set of a stream under a changed declaration.
 
         Raises:
             ContradictoryConstraints: No trace at all keeps it.
@@ -144,23 +145,23 @@ class ConstraintSets:
 
         Raises:
             UnknownStream: The stream is not declared.
-            UnknownConstraints: It has no constraint set.
+            UnknownConstraints: The stream has no constraint set.
         """
         self._stores.registry.stream(stream)
         record = self._stores.registry.constraints(stream)
         return self._report(record, parse_constraints(record.document).constraint_set, is_new=False)
 
     def derived(self, following: Following) -> Derived:
-        """What a stream follows, also where that is deleted or has newer versions.
+        """The version of a workflow that a stream follows, even if the workflow is deleted or has newer versions.
 
         Raises:
-            UnknownWorkflow: It was never there.
+            UnknownWorkflow: It never existed.
         """
         record = self._stores.workflows.get(following.workflow, following.version, is_deleted_too=True)
         return Derived.from_findings(self._stores.workflows.findings(record), record.name, record.version)
 
     def guarded_queries(self, declaration: StreamDeclaration) -> list[Query]:
-        """What the stream's constraints may end."""
+        """The queries of the stream's patterns whose partial matches its constraints may terminate."""
         parsed = [
             parse_pattern(pattern.text)
             for pattern in self._stores.registry.patterns(declaration.name)
@@ -186,11 +187,11 @@ class ConstraintSets:
         return self._report(record, parse_constraints(record.document).constraint_set, is_new=is_new)
 
     def _draft(self, declaration: StreamDeclaration, wish: _Wish) -> ConstraintsDraft:
-        """What is to be registered, checked.
+        """The set to be registered, checked.
 
         Raises:
             ContradictoryConstraints: No trace at all keeps the set.
-            AutomatonTooLarge: It is to be followed exactly, and there is no automaton.
+            AutomatonTooLarge: The mode is ``exact``, and the workflow has no automaton.
             ConstraintsTooLarge: It names too many event types.
         """
         constraint_set = effective_set(wish.own, declaration, wish.derived, wish.mode)
@@ -210,7 +211,7 @@ class ConstraintSets:
         )
 
     def _check_types(self, constraint_set: ConstraintSet) -> None:
-        """Refuse a set that names too many types; symbols, types with a condition, count as well.
+        """Refuse a set that names too many types; symbols (types with a condition) count as well.
 
         Raises:
             ConstraintsTooLarge: It does; the message names limit and setting.
@@ -237,20 +238,20 @@ class ConstraintSets:
 
 
 def _following(known: RegisteredConstraints | None, derived: Derived, mode: FollowMode | None) -> _Wish:
-    """The wish of a stream that is to follow a workflow."""
+    """The parts of the constraint set of a stream that is to follow a workflow."""
     kept = _Wish(own=ConstraintSet(), notices=(), derived=None) if known is None else _kept(known)
     return replace(kept, derived=derived, mode=kept.mode if mode is None else mode)
 
 
 def _kept(known: RegisteredConstraints) -> _Wish:
-    """What is written by hand, as it was, with the mode in which a workflow is followed."""
+    """The hand-written constraints of the present set, with its mode of following."""
     mode: FollowMode = "auto" if known.following is None else known.following.mode
     own = parse_constraints(known.written)
     return _Wish(own=own.constraint_set, notices=own.notices, derived=None, mode=mode)
 
 
 def _left_out(parts: tuple[Part, ...]) -> tuple[str, ...]:
-    """Which constraints are not used, in words."""
+    """A notice, in words, of the constraints that are not used."""
     if not parts:
         return ()
     listed = ", ".join(map(str, parts))
@@ -258,7 +259,7 @@ def _left_out(parts: tuple[Part, ...]) -> tuple[str, ...]:
 
 
 def _one_stream(asked: str | None, named: str | None) -> str:
-    """The stream that a document is for, by the call or by itself."""
+    """The stream of a document, as named by the caller or in the document."""
     if asked is not None and named not in (None, asked):
         raise StreamMissing(f"the document is for the stream {named!r}, the query says {asked!r}; name one")
     stream = named if asked is None else asked

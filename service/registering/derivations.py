@@ -1,4 +1,4 @@
-"""Derived streams as they are registered: which may be fed, who feeds them, and who listens."""
+"""The registration of derived streams: which may be fed, by which operators, and which operators listen."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _RETRACTED = ".retracted"
 
 
 def uses_of(registry: Registry, stream: str) -> list[StreamUse]:
-    """What would miss a stream: what feeds it, then what listens to it, each by kind and name; retired ones do not.
+    """The operators that use a stream: those that feed it, then those that listen to it, each by kind and name.
 
-    Drafts count, as they can be activated.
+    Retired operators do not count; drafts do, as they can be activated.
     """
     patterns = [one for one in registry.patterns() if one.state != "retired"]
     others = [one for one in registry.operators("").all() if one.state != "retired"]
@@ -32,22 +32,22 @@ def uses_of(registry: Registry, stream: str) -> list[StreamUse]:
 
 
 class Derivations:
-    """What INTO, and operators that feed derived streams, ask of the registry.
+    """Checks and declarations of derived streams, for patterns with INTO and other operators that feed them.
 
     Args:
-        registry: Knows streams and patterns.
+        registry: Of streams and operators.
     """
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
     def check(self, pattern: Pattern, stream: str) -> None:
-        """Check that a pattern on a stream may feed what it names; nothing changes.
+        """Check that a pattern on a stream may feed the stream in its INTO clause; changes nothing.
 
         Raises:
-            StreamNotDerived: It takes posted events.
-            DerivationRefused: The stream is derived from it, or over too many others; or it declares its event types,
-                and the pattern makes events of another.
+            StreamNotDerived: That stream takes posted events.
+            DerivationRefused: The pattern's stream is derived from that stream, or over too many others; or that stream
+                declares its event types, and the pattern makes events of another type.
         """
         if pattern.into is None:
             return
@@ -69,11 +69,11 @@ class Derivations:
             raise DerivationRefused(f"INTO {pattern.into.stream}: {error.message}") from error
 
     def check_operator(self, kind: str, name: str, feeders: Sequence[Feeder]) -> None:
-        """Check that an operator with its parts may feed what they do; nothing changes.
+        """Check that an operator and its parts may feed their derived streams; changes nothing.
 
         Raises:
             StreamNotDerived: A stream takes posted events.
-            DerivationRefused: A stream is derived from one that it feeds, or over too many others.
+            DerivationRefused: A stream is derived from a stream that it feeds, or over too many others.
         """
         feeds = self._feeds((kind, name))
         for one in feeders:
@@ -91,26 +91,26 @@ class Derivations:
             feeds = feeds.with_operator((one.stream, one.route, one.kind, one.name), [Feed(stream=one.into)])
 
     def declare_fed(self, feeders: Sequence[Feeder]) -> None:
-        """Declare what an operator with its parts feeds, where nobody has.
+        """Declare the derived streams of an operator and its parts that are not declared yet.
 
         Raises:
-            StreamExists: Somebody has just declared one as a stream that takes posted events.
+            StreamExists: Another client has just declared one of them as a stream that takes posted events.
         """
         for stream in dict.fromkeys(one.into for one in feeders):
             if self._declaration(stream) is None:
                 self._registry.declare_stream(StreamDeclaration(name=stream, derived=True))
 
     def declare(self, pattern: Pattern) -> None:
-        """Declare what a pattern feeds, where nobody has: its record is in the log before that of the pattern.
+        """Declare the derived stream of a pattern unless it is declared; its record precedes the pattern's in the log.
 
         Raises:
-            StreamExists: Somebody has just declared it as a stream that takes posted events.
+            StreamExists: Another client has just declared it as a stream that takes posted events.
         """
         if pattern.into is not None and self._declaration(pattern.into.stream) is None:
             self._registry.declare_stream(StreamDeclaration(name=pattern.into.stream, derived=True))
 
     def unfed_types(self, pattern: Pattern, declaration: StreamDeclaration) -> list[str]:
-        """Types that a pattern on a derived stream names and nothing that feeds the stream makes, in words."""
+        """Types that a pattern on a derived stream names and no operator that feeds the stream makes, in words."""
         if not declaration.derived:
             return []
         producers = self._registry.producers(declaration.name)
@@ -130,7 +130,7 @@ class Derivations:
             return None
 
     def _feeds(self, but: tuple[str, str]) -> Feeds:
-        """Who feeds what, without one operator, which is given by its kind and name, and its parts."""
+        """All feeds of derived streams, without those of one operator, given by kind and name, and of its parts."""
         gone = {but}
         if but[0] != "pattern":
             known = [one for one in self._registry.operators(but[0]).all() if one.name == but[1]]
@@ -146,7 +146,7 @@ def type_of(pattern: Pattern) -> str:
 
 
 def types_made(producers: Collection[RegisteredPattern]) -> list[str]:
-    """The types of events that patterns make, retractions too."""
+    """The types of events that patterns make, including their retractions."""
     made = [type_of(parse_pattern(one.text)) for one in producers]
     return list(dict.fromkeys([*made, *(name + _RETRACTED for name in made)]))
 

@@ -1,4 +1,4 @@
-"""What is known of patterns and constraint sets before the first event, as values and as plain JSON.
+"""The analysis of patterns and constraint sets before the first event, as values and as plain JSON.
 
 The documents are part of the API and of ``forestall check --json``: members are added to them, never changed.
 """
@@ -33,20 +33,20 @@ from nfa import Query, describe_atom
 Document = dict[str, Any]
 
 
-# Beyond these, looking for what ends partial matches can take minutes: its work grows with the cube of the steps.
+# Beyond these limits, finding the failing conditions can take minutes: its work grows with the cube of the steps.
 _MOST_STEPS = 100
 _MOST_STATES = 1_100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternInspection:
-    """What is known of one pattern.
+    """The analysis of one pattern.
 
     Attributes:
-        check: Which alternatives can never match.
-        conditions: The events that end its partial matches.
-        redundant: Steps that say nothing under the constraints.
-        states: For each pattern state, what is likely to end it and how often.
+        check: The alternatives that can never match.
+        conditions: The events that end its partial matches (failing conditions).
+        redundant: Steps that are redundant under the constraints.
+        states: For each pattern state, which events are likely to end it, and how often.
     """
 
     check: QueryCheck
@@ -55,7 +55,7 @@ class PatternInspection:
     states: tuple[StateForecast, ...] = ()
 
     def to_document(self) -> Document:
-        """As plain JSON."""
+        """The analysis as plain JSON."""
         return {
             "dead_alternatives": [dead_document(term) for term in self.check.dead],
             "failing_conditions": [condition_document(condition) for condition in self.conditions],
@@ -66,18 +66,18 @@ class PatternInspection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetInspection:
-    """What is known of a constraint set and all patterns that run under it.
+    """The analysis of a constraint set and all patterns that run under it.
 
     Attributes:
-        choice: What the monitor tells apart.
-        analysis: What the patterns make of the constraints.
+        choice: The event types that the monitor distinguishes.
+        analysis: The effects of the constraints on the patterns.
     """
 
     choice: Choice
     analysis: Analysis
 
     def to_document(self) -> Document:
-        """As plain JSON."""
+        """The analysis as plain JSON."""
         return {
             "monitor": choice_document(self.choice),
             "patterns": [analysis_document(pattern) for pattern in self.analysis.patterns],
@@ -86,18 +86,18 @@ class SetInspection:
 
 
 def is_explained(query: Query) -> bool:
-    """Whether a pattern is small enough for a service to say what ends its partial matches, repetitions written out."""
+    """Whether a pattern, repetitions written out, is small enough for a service to list its failing conditions."""
     steps = max((len(term.atoms) for term in query.terms), default=0)
     return steps <= _MOST_STEPS and len(query.states) <= _MOST_STATES
 
 
 def inspect_pattern(query: Query, constraint_set: ConstraintSet, *, is_ended: bool = True) -> PatternInspection:
-    """Look into one pattern.
+    """Analyse one pattern.
 
     Args:
         query: The pattern.
-        constraint_set: What its traces keep to.
-        is_ended: Whether the constraints end its partial matches early.
+        constraint_set: The constraints that its traces keep.
+        is_ended: Whether the constraints terminate its partial matches early.
     """
     check = check_query(query, constraint_set)
     if not is_ended or not check.is_satisfiable:
@@ -112,12 +112,12 @@ def inspect_pattern(query: Query, constraint_set: ConstraintSet, *, is_ended: bo
 
 
 def inspect_set(queries: Sequence[Query], constraint_set: ConstraintSet) -> SetInspection:
-    """Look into a constraint set and the patterns that it ends."""
+    """Analyse a constraint set and the patterns whose partial matches it terminates."""
     return SetInspection(choice=choose(constraint_set, queries), analysis=analyse(constraint_set, queries))
 
 
 def condition_document(condition: FailingCondition) -> Document:
-    """An event that ends partial matches."""
+    """The document of an event that ends partial matches."""
     why = condition.explanation
     return {
         "event": condition.event_type or why.event_name,
@@ -134,7 +134,7 @@ def condition_document(condition: FailingCondition) -> Document:
 
 
 def dead_document(term: DeadTerm) -> Document:
-    """An alternative that can never match; alternatives count from 1."""
+    """The document of an alternative that can never match; alternatives count from 1."""
     return {
         "alternative": term.term + 1,
         "atoms": [describe_atom(atom) for atom in term.atoms],
@@ -145,12 +145,12 @@ def dead_document(term: DeadTerm) -> Document:
 
 
 def redundant_document(found: RedundantAtom) -> Document:
-    """A step that says nothing; alternatives count from 1."""
+    """The document of a redundant step; alternatives count from 1."""
     return {"alternative": found.term + 1, "atom": describe_atom(found.atom), "text": found.text}
 
 
 def state_document(state: StateForecast) -> Document:
-    """What to expect of the partial matches at a pattern state."""
+    """The document of what to expect of the partial matches in a pattern state."""
     earliest = state.earliest
     return {
         "alternative": state.state.term + 1,
@@ -169,7 +169,7 @@ def state_document(state: StateForecast) -> Document:
 
 
 def choice_document(choice: Choice) -> Document:
-    """What the monitor tells apart."""
+    """The document of the event types that the monitor distinguishes."""
     return {
         "distinguishes": sorted(choice.distinguished),
         "estimated_states": choice.estimated_states,
@@ -191,7 +191,7 @@ def choice_document(choice: Choice) -> Document:
 
 
 def idle_document(idle: IdleParts) -> Document:
-    """Constraints that no pattern profits from."""
+    """The document of constraints from which no pattern profits."""
     return {
         "constraints": [str(part) for part in idle.parts],
         "visited_states": idle.visited,
@@ -200,7 +200,7 @@ def idle_document(idle: IdleParts) -> Document:
 
 
 def set_document(constraint_set: ConstraintSet) -> Document:
-    """A constraint set in words."""
+    """The document of a constraint set, its constraints in words."""
     settings = constraint_set.settings
     return {
         "constraints": [str(constraint) for constraint in constraint_set.constraints],
@@ -221,7 +221,7 @@ def set_document(constraint_set: ConstraintSet) -> Document:
 
 
 def process_document(process: Process) -> Document:
-    """What a workflow says of a constraint set."""
+    """The document of the workflow in a constraint set."""
     automaton = process.automaton
     return {
         "name": process.workflow,
@@ -234,7 +234,7 @@ def process_document(process: Process) -> Document:
 
 
 def analysis_document(pattern: PatternAnalysis) -> Document:
-    """What is known of a pattern beside others."""
+    """The document of a pattern in the analysis of a set."""
     return {
         "pattern": pattern.pattern,
         "can_match": pattern.can_match,

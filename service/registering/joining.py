@@ -1,4 +1,4 @@
-"""The constraint set of a stream that follows a workflow: what was written by hand, and what the workflow says."""
+"""The constraint set of a stream that follows a workflow: the hand-written set joined with the workflow's."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from workflows import AutomatonTooLarge, CompiledWorkflow, Extraction, Method, m
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derived:
-    """What is known of a version of a workflow, wherever it was compiled.
+    """The results of compiling a version of a workflow, however they were obtained.
 
     Attributes:
         workflow: Its name.
         version: The version.
         extraction: The constraints that hold in it.
-        cover: A smallest part of them that the others follow from.
+        cover: A smallest subset from which the other constraints follow.
         automaton: Its language, if it is small enough.
-        without_automaton: Why there is none, in words.
+        without_automaton: Why it has no automaton, in words.
     """
 
     workflow: str
@@ -44,7 +44,7 @@ class Derived:
 
     @classmethod
     def of(cls, compiled: CompiledWorkflow, name: str, version: int = 1) -> Derived:
-        """What was found by compiling."""
+        """The results of a compilation."""
         return cls(
             workflow=name,
             version=version,
@@ -55,7 +55,7 @@ class Derived:
         )
 
     def to_findings(self) -> dict[str, Any]:
-        """As plain JSON that does not depend on name and version."""
+        """The results as plain JSON that does not depend on name and version."""
         origins = {str(constraint): origin for constraint, origin in self.extraction.origins.items()}
         return {
             "extraction": self.extraction.to_document(),
@@ -67,7 +67,7 @@ class Derived:
 
     @classmethod
     def from_findings(cls, findings: Mapping[str, Any], name: str, version: int) -> Derived:
-        """What ``to_findings`` gave."""
+        """The results that ``to_findings`` gave."""
         bare = _extraction(findings["extraction"])
         by_text = {str(constraint): constraint for constraint in bare.constraints}
         origins = findings["origins"].items()
@@ -81,10 +81,10 @@ class Derived:
         )
 
     def is_exact(self, mode: FollowMode) -> bool:
-        """Whether following in a mode takes the automaton.
+        """Whether following in a mode uses the automaton.
 
         Raises:
-            AutomatonTooLarge: The mode asks for an automaton, and there is none.
+            AutomatonTooLarge: The mode requires an automaton, and the workflow has none.
         """
         if mode == "exact" and self.automaton is None:
             raise AutomatonTooLarge(
@@ -95,14 +95,14 @@ class Derived:
         return mode != "tables" and self.automaton is not None
 
     def followed_as(self, mode: FollowMode) -> Following:
-        """The record of a stream that follows it."""
+        """The record of a stream that follows the workflow."""
         return Following(workflow=self.workflow, version=self.version, mode=mode)
 
     def joined_to(self, own: ConstraintSet, mode: FollowMode) -> ConstraintSet:
-        """A set with what the workflow says.
+        """A constraint set joined with the constraints of the workflow.
 
         Raises:
-            AutomatonTooLarge: The mode asks for an automaton, and there is none.
+            AutomatonTooLarge: The mode requires an automaton, and the workflow has none.
         """
         settings = own.settings
         if settings.unknown_types == "deviate":
@@ -120,17 +120,17 @@ class Derived:
 def effective_set(
     own: ConstraintSet, declaration: StreamDeclaration, derived: Derived | None, mode: FollowMode
 ) -> ConstraintSet:
-    """What the traces of a stream keep to: what was written by hand, its end events, what its workflow says.
+    """The constraints that the traces of a stream keep: the hand-written set, its end events, those of its workflow.
 
     Raises:
-        AutomatonTooLarge: The mode asks for an automaton, and there is none.
+        AutomatonTooLarge: The mode requires an automaton, and the workflow has none.
     """
     joined = joined_with(own, declaration)
     return joined if derived is None else derived.joined_to(joined, mode)
 
 
 def workflow_mismatches(derived: Derived, declaration: StreamDeclaration, settings: Settings) -> list[str]:
-    """Where a workflow and the declaration of a stream that follows it do not go together, in words.
+    """Contradictions between a workflow and the declaration of a stream that follows it, in words.
 
     Args:
         derived: The workflow.
@@ -155,7 +155,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _automaton_form(automaton: ProcessAutomaton | None) -> Any:
-    """The member of a constraint document that carries an automaton; None for none."""
+    """The member of a constraint document that contains the automaton; None without one."""
     if automaton is None:
         return None
     bare = following(

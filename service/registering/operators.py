@@ -25,11 +25,11 @@ from streams import Clock, Definition, format_time
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorExplanation:
-    """How an operator runs.
+    """The explanation of how an operator runs.
 
     Attributes:
-        sentences: Which algorithm, what it keeps, and what it emits when.
-        statistics: Counts of all shards, as of their last micro-batches; None: no shard has reported it.
+        sentences: Its algorithm, what it retains, and when it emits results.
+        statistics: Counts of all shards, as of their last micro-batches; None: no shard has reported the operator.
         waiting: Events that wait for the time of other inputs.
     """
 
@@ -39,13 +39,13 @@ class OperatorExplanation:
 
 
 class OperatorLibrary:
-    """The use cases.
+    """The use cases of operators.
 
     Args:
-        stores: Where operators are registered.
-        clock: Tells when.
-        kinds: What can be registered.
-        can_spill: Whether there is a folder for files of states, which all machines reach.
+        stores: The stores of the service.
+        clock: Gives the times of registration.
+        kinds: The kinds that can be registered.
+        can_spill: Whether a folder for files of states is available, which all machines reach.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class OperatorLibrary:
         self._by_plural = {kind.plural: kind.name for kind in kinds}
 
     def kind_of(self, plural: str) -> str | None:
-        """The kind whose operators have a place of this name in the API."""
+        """The kind whose operators have this name in paths of the API."""
         return self._by_plural.get(plural)
 
     def put(
@@ -79,25 +79,25 @@ class OperatorLibrary:
         is_draft: bool = False,
         condition: Condition = ANY,
     ) -> tuple[RegisteredOperator, bool]:
-        """Register an operator; what says something else is its next version, the same again changes nothing.
+        """Register an operator: a different one is the next version, the same again changes nothing.
 
         Args:
             kind: Name of its kind.
-            document: What its kind reads.
+            document: Its document, read by the kind.
             severity: Of its alerts; None: as before, and ``medium`` at first.
-            is_draft: Whether it is only checked and written down.
-            condition: On what is there.
+            is_draft: Whether it is only checked and stored.
+            condition: On the stored record.
 
         Returns:
-            The operator as it is now, and whether it changed.
+            The operator after the call, and whether it changed.
 
         Raises:
-            OperatorRefused: The document does not describe one that can run.
+            OperatorRefused: The document does not describe an operator that can run.
             UnknownStream: A stream is not declared.
-            StreamNotDerived: It makes events of a stream that takes posted events.
+            StreamNotDerived: The operator makes events of a stream that takes posted events.
             DerivationRefused: Its streams would be derived from each other.
             OperatorOnOtherStream: The name is taken on another stream.
-            WrongOperatorState: It is retired, or the draft is of one that runs already.
+            WrongOperatorState: It is retired, or the draft is of an operator that runs already.
         """
         reader = self._kinds[kind]
         wanted = self._read(reader, document)
@@ -127,36 +127,36 @@ class OperatorLibrary:
         return wanted
 
     def get(self, kind: str, name: str) -> RegisteredOperator:
-        """One of a kind.
+        """An operator of a kind.
 
         Raises:
-            UnknownOperator: There is none of that name.
+            UnknownOperator: No operator of the kind has this name.
         """
         return self._registry.operators(kind).get(name)
 
     def all(self, kind: str, stream: str | None = None) -> list[RegisteredOperator]:
-        """All of a kind, by name, in whatever state they are."""
+        """All operators of a kind, in any state, by name."""
         return self._registry.operators(kind).all(stream)
 
     def versions(self, kind: str, name: str) -> list[RegisteredOperator]:
-        """Every version that one has had, the current one last.
+        """Every version of an operator, the current one last.
 
         Raises:
-            UnknownOperator: There is none of that name.
+            UnknownOperator: No operator of the kind has this name.
         """
         return self._registry.operators(kind).versions(name)
 
     def move(
         self, kind: str, name: str, action: Action, condition: Condition = ANY, *, stops: bool = False
     ) -> tuple[RegisteredOperator, bool]:
-        """Lead one from its state to another, from this place of the log on; ``stops``: a pause before the backlog.
+        """Move an operator to another state, from here in the log on; ``stops``: a pause before the backlog.
 
         Returns:
-            The operator as it is now, and whether it changed.
+            The operator after the call, and whether it changed.
 
         Raises:
-            UnknownOperator: There is none of that name.
-            WrongOperatorState: The action does not begin in its state.
+            UnknownOperator: No operator of the kind has this name.
+            WrongOperatorState: The action is not possible in its state.
         """
         operators = self._registry.operators(kind)
         if action == "activate":
@@ -164,10 +164,10 @@ class OperatorLibrary:
         return operators.move(name, action, condition, self._clock.now_us(), stops=stops)
 
     def explain(self, kind: str, name: str) -> OperatorExplanation:
-        """How one runs, and what it has counted so far.
+        """Explain how an operator runs, with its counts so far.
 
         Raises:
-            UnknownOperator: There is none of that name.
+            UnknownOperator: No operator of the kind has this name.
         """
         record, explaining = self.get(kind, name), self._kinds[kind]
         reports = [one.streams[record.stream] for one in self._status.shards() if record.stream in one.streams]
@@ -198,10 +198,10 @@ class OperatorLibrary:
         return bool(parse_constraints(document).constraint_set.parts)
 
     def remove(self, kind: str, name: str, condition: Condition = ANY) -> None:
-        """Delete one, with the streams between its parts; what it found stays.
+        """Delete an operator, with the streams between its parts; its results are kept.
 
         Raises:
-            UnknownOperator: There is none of that name.
+            UnknownOperator: No operator of the kind has this name.
         """
         between = {one.into for one in self.get(kind, name).parts}
         self._registry.operators(kind).remove(name, condition)
@@ -225,7 +225,7 @@ class OperatorLibrary:
 
 
 def _since(record: RegisteredOperator) -> str:
-    """Since when an operator holds what it holds, and by which version that began."""
+    """Since when an operator retains its state, and with which version that began, in words."""
     if record.state != "active":
         return f"It is {record.state}, and holds nothing."
     if not record.is_continued:

@@ -1,4 +1,4 @@
-"""What users register, as use cases without HTTP: streams, constraint sets, patterns."""
+"""Registration of streams, constraint sets and patterns, as use cases without HTTP."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ _INSPECTIONS_KEPT = 16
 
 
 class Registration:
-    """The use cases.
+    """The use cases of registration.
 
     Args:
-        stores: Where things are registered.
+        stores: The stores of the service.
         settings: Limits.
-        clock: Tells when.
+        clock: Gives the times of registration.
 
     Attributes:
-        constraint_sets: Those of them that are about constraints.
+        constraint_sets: The use cases of constraint sets.
     """
 
     def __init__(self, stores: Stores, settings: Settings, clock: Clock) -> None:
@@ -59,32 +59,32 @@ class Registration:
 
     @property
     def budget(self) -> WorkBudget:
-        """How much work a pattern that is registered now may cost."""
+        """The work budget of a pattern that is registered now."""
         return self._settings.pattern_work.budget
 
     def declare_stream(self, declaration: StreamDeclaration, condition: Condition = ANY) -> bool:
         """Declare a stream; returns whether it is new.
 
         Raises:
-            StreamExists: It is declared already, differently.
+            StreamExists: It exists with another declaration.
         """
         return self._stores.registry.declare_stream(declaration, condition)
 
     def upload_constraints(self, stream: str | None, document: object, condition: Condition = ANY) -> ConstraintReport:
-        """Give a stream its constraint set; patterns that it makes impossible stay, with a warning.
+        """Set the hand-written constraints of a stream; patterns that become impossible stay, with a warning.
 
-        A workflow that the stream follows it goes on following.
+        The stream continues to follow its workflow, if any.
 
         Args:
-            stream: A declared stream; its end events join those of the document, and its event types where the
-                document says that unknown ones deviate. None takes the one that the document names.
+            stream: A declared stream; its end events are added to the document's, and its event types if unknown types
+                deviate under the document. None takes the stream that the document names.
             document: JSON or YAML text, or the value that such a text decodes to.
-            condition: On the set that the stream has.
+            condition: On the stream's present set.
 
         Raises:
             InvalidConstraints: The document cannot be read; every problem is listed, with its line in a text.
-            WorkflowInDocument: It brings a workflow of its own.
-            StreamMissing: Nobody names the stream, or the document names another one.
+            WorkflowInDocument: The document contains a workflow.
+            StreamMissing: No stream is named, or the document names another one.
             UnknownStream: The stream is not declared.
             ContradictoryConstraints: No trace at all keeps the set.
         """
@@ -95,7 +95,7 @@ class Registration:
 
         Raises:
             UnknownStream: The stream is not declared.
-            UnknownConstraints: It has no constraint set.
+            UnknownConstraints: The stream has no constraint set.
         """
         return self.constraint_sets.current(stream)
 
@@ -104,19 +104,19 @@ class Registration:
 
         Raises:
             UnknownStream: The stream is not declared.
-            UnknownConstraints: It has no constraint set.
+            UnknownConstraints: The stream has no constraint set.
         """
         self._stores.registry.stream(stream)
         return self._stores.registry.constraint_versions(stream)
 
     def analysis(self, stream: str) -> tuple[RegisteredConstraints, SetInspection]:
-        """What is known, before any event, of a stream's constraint set and the patterns that it terminates early.
+        """Analyse, without any event, a stream's constraint set and the patterns under it.
 
         Patterns with too many steps or alternatives are left out.
 
         Raises:
             UnknownStream: The stream is not declared.
-            UnknownConstraints: It has no constraint set.
+            UnknownConstraints: The stream has no constraint set.
         """
         declaration = self._stores.registry.stream(stream)
         record = self._stores.registry.constraints(stream)
@@ -137,8 +137,8 @@ class Registration:
         Args:
             stream: A declared stream.
             text: In the pattern language.
-            is_guarded: Whether the stream's constraints end its partial matches early; without, it may look for what
-                breaks them.
+            is_guarded: Whether the stream's constraints terminate its partial matches early; without, it may look for
+                traces that break them.
             start: What to do with the partial matches of the version before: drop them (``fresh``), or let that version
                 complete what began before this position of the log (``migrate``).
             severity: Of its alerts; None: as before, and ``medium`` at first.
@@ -152,8 +152,8 @@ class Registration:
             UnsatisfiablePattern: No trace that keeps the stream's constraints can match it; the details hold a minimal
                 clash.
             PatternOnOtherStream: The name is taken on another stream.
-            MigrationRefused: The version that is to go on for a while is matched by another key.
-            WrongPatternState: It is retired, or the draft is of one that is matched already.
+            MigrationRefused: The version that is to finish its partial matches is matched by another key.
+            WrongPatternState: It is retired, or the draft is of a pattern that is matched already.
             StreamNotDerived: INTO names a stream that takes posted events.
             DerivationRefused: INTO would close a cycle of streams, or make a chain of too many.
         """
@@ -163,11 +163,11 @@ class Registration:
         return self.register(stream, parse_pattern(text), wish)
 
     def read_pattern(self, text: str | None, definition: object) -> Pattern:
-        """A pattern from its text or, where that is None, from its JSON form; it has a text in either case.
+        """Read a pattern from its text or, if that is None, from its JSON form; the pattern has a text in either case.
 
         Raises:
             PatternTooLong: The text is longer than the limit.
-            PatternRefused: It cannot be read.
+            PatternRefused: The pattern cannot be read.
         """
         if text is not None:
             self._check_length(text)
@@ -178,10 +178,10 @@ class Registration:
         return pattern
 
     def pattern(self, name: str) -> tuple[PatternReport, PatternInspection]:
-        """A registered pattern, and what the stream's constraints mean for it.
+        """A registered pattern, and its analysis under the stream's constraints.
 
         Raises:
-            UnknownPatternName: There is none of that name.
+            UnknownPatternName: No pattern has this name.
         """
         record = self._stores.registry.pattern(name)
         declaration = self._stores.registry.stream(record.stream)
@@ -201,15 +201,14 @@ class Registration:
     def move_pattern(
         self, name: str, action: Action, condition: Condition = ANY, *, stops: bool = False
     ) -> PatternReport:
-        """Lead a pattern from its state to another, from this place of the log on.
+        """Move a pattern to another state, from here in the log on.
 
         A pause with ``stops`` takes effect before the backlog.
 
         Raises:
-            UnknownPatternName: There is none of that name.
-            WrongPatternState: The action does not begin in its state.
-            UnsatisfiablePattern: It is a draft that is to be activated, and the stream's constraints make it
-                impossible by now.
+            UnknownPatternName: No pattern has this name.
+            WrongPatternState: The action is not possible in its state.
+            UnsatisfiablePattern: A draft is to be activated that the stream's constraints have made impossible.
         """
         if action == "activate":
             record = self._stores.registry.pattern(name)
@@ -222,10 +221,10 @@ class Registration:
         )
 
     def delete_pattern(self, name: str, condition: Condition = ANY) -> None:
-        """Delete a pattern; its alerts stay.
+        """Delete a pattern; its alerts are kept.
 
         Raises:
-            UnknownPatternName: There is none of that name.
+            UnknownPatternName: No pattern has this name.
         """
         self._stores.registry.pattern_operators.remove(name, condition)
 
@@ -243,7 +242,7 @@ class Registration:
         return self._checked(routed(pattern, self._stores.registry.stream(stream)), is_guarded=is_guarded)
 
     def _checked(self, on_stream: RoutedPattern, *, is_guarded: bool) -> tuple[str, ...]:
-        """Warnings, in words, about a pattern that can be matched."""
+        """Check that a pattern can be matched; returns warnings, in words."""
         pattern, declaration = on_stream.pattern, on_stream.declaration
         require_declared(pattern, declaration)
         self._derivations.check(pattern, declaration.name)
@@ -265,12 +264,12 @@ class Registration:
 
         Args:
             stream: A declared stream.
-            pattern: What is registered.
-            wish: How; name and route are those of the pattern.
+            pattern: The pattern.
+            wish: Its options; name and route are taken from the pattern.
 
         Raises:
             ForestallError: As ``register_pattern``.
-            PreconditionFailed: What is there is not what the wish says.
+            PreconditionFailed: The condition of ``wish`` does not hold.
         """
         declaration = self._stores.registry.stream(stream)
         on_stream = routed(pattern, declaration)
@@ -293,11 +292,11 @@ class Registration:
         return PatternReport(pattern=record, is_new=is_new, parsed=pattern, warnings=warnings)
 
     def constraint_set(self, declaration: StreamDeclaration, *, route: str, is_guarded: bool) -> ConstraintSet:
-        """What traces keep to, as far as a pattern may know: those of a further key to nothing, and they do not end."""
+        """The constraints that a pattern may rely on; none for traces of a further key, which do not end either."""
         return _set_of(self._rules_of(declaration, route=route, is_guarded=is_guarded), declaration, route)
 
     def trace_ends(self, declaration: StreamDeclaration, *, route: str) -> frozenset[str]:
-        """Types that end traces: those that the stream declares, and those of constraints that say so."""
+        """Types that end traces: the stream's end events, and those of constraints that make end events end traces."""
         if route:
             return frozenset()
         rules = self._rules_of(declaration, route=route, is_guarded=True)
@@ -312,7 +311,7 @@ class Registration:
     def _rules_of(
         self, declaration: StreamDeclaration, *, route: str, is_guarded: bool
     ) -> RegisteredConstraints | None:
-        """The constraint set of the stream, if there is one and a pattern may know it."""
+        """The stream's constraint set; None without a set, or if the pattern may not rely on constraints."""
         if route or not is_guarded:
             return None
         try:
@@ -322,7 +321,7 @@ class Registration:
 
 
 def _set_of(rules: RegisteredConstraints | None, declaration: StreamDeclaration, route: str) -> ConstraintSet:
-    """What traces keep to, by the constraint set of their stream, if there is one."""
+    """The constraints of traces: the stream's constraint set, or its end events alone; none by a further key."""
     if route:
         return ConstraintSet()
     if rules is not None:

@@ -1,4 +1,4 @@
-"""What registering says back: records with what they mean, and what is probably not meant, in words."""
+"""Reports of registration: records, what they mean, and warnings about what is probably not meant, in words."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from streams import StreamDeclaration, key_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternReport:
-    """A pattern as it is registered.
+    """A registered pattern.
 
     Attributes:
         pattern: The record.
         is_new: Whether this call changed anything.
-        parsed: What its text says.
-        warnings: What can never match, and what is probably not meant, in words.
+        parsed: The parsed text.
+        warnings: Parts that can never match, and what is probably not meant, in words.
     """
 
     pattern: RegisteredPattern
@@ -43,12 +43,12 @@ class PatternReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstraintReport:
-    """A constraint set as it is registered.
+    """A registered constraint set.
 
     Attributes:
         record: The record.
         is_new: Whether this call changed anything.
-        constraint_set: What it says.
+        constraint_set: The parsed document.
         warnings: What is legal and probably not meant, and the patterns that can no longer match, in words.
     """
 
@@ -59,7 +59,7 @@ class ConstraintReport:
 
 
 def joined_with(constraint_set: ConstraintSet, declaration: StreamDeclaration) -> ConstraintSet:
-    """A document's set with what the stream declares: its end events, and its types where unknown ones deviate."""
+    """A document's set with the stream's end events, and with the stream's types if unknown types deviate."""
     settings = constraint_set.settings
     if settings.unknown_types == "deviate":
         settings = replace(settings, types=settings.types | frozenset(declaration.event_types))
@@ -68,7 +68,7 @@ def joined_with(constraint_set: ConstraintSet, declaration: StreamDeclaration) -
 
 
 def mismatches(constraint_set: ConstraintSet, declaration: StreamDeclaration) -> list[str]:
-    """Where a document and the declaration of its stream do not go together, in words."""
+    """Contradictions between a constraint document and the declaration of its stream, in words."""
     found = undeclared_ends("this document", constraint_set, declaration)
     if declaration.event_types and (strangers := sorted(constraint_set.types - set(declaration.event_types))):
         found.append(f"{', '.join(strangers)}: not among the event types that the stream declares")
@@ -76,11 +76,11 @@ def mismatches(constraint_set: ConstraintSet, declaration: StreamDeclaration) ->
 
 
 def undeclared_ends(source: str, constraint_set: ConstraintSet, declaration: StreamDeclaration) -> list[str]:
-    """What happens to traces after end events that the stream does not declare, in words, where there are some.
+    """A notice about end events that the stream does not declare, if there are any.
 
     Args:
-        source: Where the end events are from.
-        constraint_set: It has them, and says whether they end traces.
+        source: The source of the end events, in words.
+        constraint_set: Has the end events; its settings decide whether they end traces.
         declaration: The stream.
     """
     strangers = sorted((constraint_set.end_events - constraint_set.trace_ends).difference(declaration.end_events))
@@ -97,7 +97,7 @@ def undeclared_ends(source: str, constraint_set: ConstraintSet, declaration: Str
 def constraint_warnings(
     constraint_set: ConstraintSet, patterns: Sequence[RegisteredPattern], declaration: StreamDeclaration
 ) -> tuple[str, ...]:
-    """What a constraint set makes impossible: types, cycles of order, and patterns that are registered already."""
+    """Warnings about what a constraint set makes impossible: types, cycles of order, and registered patterns."""
     found, endless = [warning.text for warning in check_set(constraint_set)], []
     for pattern in patterns:
         on_stream = routed(parse_pattern(pattern.text), declaration)
@@ -114,13 +114,13 @@ def constraint_warnings(
 
 
 def reasoned_query(on_stream: RoutedPattern) -> Query:
-    """What constraints are asked about: where traces are finer, a NOT does not look at the whole of them."""
+    """The query that is checked against constraints: without NOTs if the traces are finer than those of the stream."""
     query = build_query(on_stream.pattern)
     return query if on_stream.has_whole_traces else _without_absences(query)
 
 
 def _without_absences(query: Query) -> Query:
-    """The same without its NOTs, and so without states that only wait for one."""
+    """The query without its NOTs, and so without states that only wait for a NOT."""
     terms = tuple(replace(term, absences=()) for term in query.terms)
     states = tuple(state for state in query.states if len(state.bound) < len(query.terms[state.term].atoms))
     return replace(query, terms=terms, states=states)
@@ -131,19 +131,19 @@ def has_trace_end(declaration: StreamDeclaration, constraint_set: ConstraintSet 
 
     Args:
         declaration: The stream.
-        constraint_set: What its traces keep to. Its end events count only where it says that they end traces.
+        constraint_set: The constraints of its traces. Their end events count only if they end traces by its settings.
     """
     is_reopening = constraint_set is not None and bool(constraint_set.trace_ends)
     return bool(declaration.end_events) or declaration.idle_timeout is not None or is_reopening
 
 
 def trace_ends_of(on_stream: RoutedPattern, constraint_set: ConstraintSet | None, *, is_guarded: bool) -> TraceEnds:
-    """How the traces end in which a pattern is matched; those of a further key do not.
+    """How the traces end in which a pattern is matched; those of a further key do not end.
 
     Args:
         on_stream: The pattern.
-        constraint_set: That of the stream; None where there is none.
-        is_guarded: Whether it may decide anything of the pattern.
+        constraint_set: Of the stream; None where it has none.
+        is_guarded: Whether the constraints may decide anything about the pattern.
     """
     if on_stream.route:
         return TraceEnds(has_trace_end=False)
@@ -165,12 +165,12 @@ _LAST_ITERATIONS = (
 
 
 def pattern_warnings(on_stream: RoutedPattern, query: Query, check: QueryCheck, ends: TraceEnds) -> tuple[str, ...]:
-    """What of a pattern can never match, and what is probably not meant, in words.
+    """Warnings about alternatives of a pattern that can never match, and about what is probably not meant, in words.
 
     Args:
         on_stream: The pattern.
-        query: What a match must have.
-        check: What the constraints say of that.
+        query: What a match must contain.
+        check: The check of the query against the constraints.
         ends: How the traces end in which it is matched.
     """
     pattern, declaration = on_stream.pattern, on_stream.declaration
@@ -195,7 +195,7 @@ def _routed(route: str, declaration: StreamDeclaration) -> str:
 
 
 def _mistaken_names(on_stream: RoutedPattern) -> list[str]:
-    """Names of further keys that are read as attributes, since only the key that a pattern is matched by has a name."""
+    """Warnings about names of further keys that are read as attributes: only the key of the match is known by name."""
     declaration = on_stream.declaration
     named = [(name, declaration.keys[name]) for name in on_stream.finer if name in declaration.keys]
     return [
@@ -207,7 +207,7 @@ def _mistaken_names(on_stream: RoutedPattern) -> list[str]:
 
 
 def _undeclared_types(pattern: Pattern, declaration: StreamDeclaration) -> list[str]:
-    """Such as patterns have that were registered by a release that only warned of them."""
+    """Undeclared types of patterns that were registered by a release that only warned about them."""
     if not declaration.event_types:
         return []
     return [one.placed for one in unknown_types(pattern, declaration.event_types, "that the stream declares")]

@@ -1,4 +1,4 @@
-"""By which key a pattern is matched: the stream's correlation key, or a further key that the stream declares."""
+"""The key by which a pattern is matched: the stream's correlation key, or a further key that the stream declares."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class RoutedPattern:
         pattern: The pattern.
         declaration: The stream.
         route: The further key by whose traces it is matched; empty for those of the correlation key.
-        finer: The keys of the pattern besides that one: its traces are finer by them.
+        finer: The keys of the pattern besides this one: its traces are finer by them.
     """
 
     pattern: Pattern
@@ -27,15 +27,15 @@ class RoutedPattern:
 
     @property
     def has_whole_traces(self) -> bool:
-        """Whether it reads whole traces of the correlation key, which is what constraints speak of."""
+        """Whether it reads whole traces of the correlation key, to which constraints apply."""
         return not self.route and not self.finer
 
 
 def route_of(pattern: Pattern, declaration: StreamDeclaration) -> str:
     """The further key by whose traces a pattern is matched; empty for those of the correlation key.
 
-    Without ``WHERE [..]``, or where that contains the correlation key, the pattern stays with that. Otherwise the first
-    further key in it decides.
+    Without ``WHERE [..]``, or if it contains the correlation key, the pattern is matched by the correlation key.
+    Otherwise the first further key in it decides.
 
     Raises:
         KeyMismatch: ``WHERE [..]`` contains no declared key; the message lists what may be named.
@@ -83,6 +83,6 @@ def _declared(declaration: StreamDeclaration) -> str:
 
 
 def _name_of(route: str, declaration: StreamDeclaration) -> str:
-    """What a pattern calls a further key: its path, or where it has several its name."""
+    """A further key's name in patterns: its path, or its own name if it has several paths."""
     path = declaration.attribute_of(route)
     return route if isinstance(path, Mapping) else ".".join(path)

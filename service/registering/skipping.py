@@ -1,4 +1,4 @@
-"""What an operator skips that is paused before the backlog."""
+"""The backlog that an operator skips when it is paused before the backlog."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from service.runtime import Stores
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippedBacklog:
-    """The backlog as it was when an operator was paused before it.
+    """The backlog at the time when an operator was paused before it.
 
     Attributes:
-        events: Events of all streams that waited to be matched; the operator sees none of them, but those of
-            micro-batches that were under way.
+        events: Events of all streams that waited to be matched; the operator sees none of them, except those of
+            micro-batches that were in progress.
         after: By shard the last position that was matched.
     """
 
@@ -23,6 +23,6 @@ class SkippedBacklog:
 
 
 def skipped_by(stores: Stores) -> SkippedBacklog:
-    """The backlog as it is now."""
+    """The present backlog."""
     after = {report.shard: report.position for report in stores.pipeline_status.shards()}
     return SkippedBacklog(events=stores.backlog.read().waiting.events, after=after)

@@ -1,4 +1,4 @@
-"""What a pattern names and nobody has: the given events, the stream, the workflow that it follows."""
+"""Event types and attributes that a pattern names and that are unknown: in given events, a stream, its workflow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nfa import Notice, Pattern, PatternRefused, attributes_by_types, incomparab
 from streams import EventBatch, StreamDeclaration, did_you_mean, listed
 
 if TYPE_CHECKING:
-    from constraints import ConstraintSet  # takes long to import, and a command without constraints needs none
+    from constraints import ConstraintSet  # takes long to import, and a command without constraints does not need it
 
 _LOOKED_AT = 1_000
 
@@ -21,7 +21,7 @@ _LOOKED_AT = 1_000
 def strangers(patterns: Sequence[Pattern], events: EventBatch) -> Iterator[tuple[Pattern, Notice]]:
     """Event types and attributes that patterns name and no event has, and comparisons of values of different kinds.
 
-    An attribute counts as had where any event of the types of its step has a member of that name, at any depth.
+    An attribute counts as present if any event of the types of its step has a member of that name, at any depth.
     """
     if not len(events):
         return
@@ -50,7 +50,7 @@ def strangers(patterns: Sequence[Pattern], events: EventBatch) -> Iterator[tuple
 
 
 def require_declared(pattern: Pattern, declaration: StreamDeclaration) -> None:
-    """Refuse a pattern that names types which its stream does not take, where that declares all that it does.
+    """Refuse a pattern that names types which its stream does not declare, if the stream declares all its types.
 
     Raises:
         PatternRefused: ``unknown-type``; a NOT or UNTIL of such a type is refused too, as it forbids nothing.
@@ -62,11 +62,11 @@ def require_declared(pattern: Pattern, declaration: StreamDeclaration) -> None:
 
 
 def unfollowed_types(pattern: Pattern, constraint_set: ConstraintSet, others: Collection[str]) -> list[str]:
-    """Types of a pattern that are probably slips, in words: the workflow has no such type, or one is known like it.
+    """Types of a pattern that are probably typing errors, in words: not in the workflow, or similar to a known type.
 
     Args:
         pattern: The pattern.
-        constraint_set: What the stream keeps, and the workflow that it follows.
+        constraint_set: The stream's constraints, with the workflow that it follows.
         others: Types that are known beside those of the constraints, such as those with schemas.
     """
     process = constraint_set.process
@@ -82,14 +82,14 @@ def unfollowed_types(pattern: Pattern, constraint_set: ConstraintSet, others: Co
 
 
 class _Attributes:
-    """The attributes of events, by the types that have them; looked at when they are asked for."""
+    """The attributes of events, by the types that have them; extracted when first needed."""
 
     def __init__(self, events: EventBatch) -> None:
         self._events = events
         self._data: dict[tuple[str, ...], pa.Array] = {}
 
     def have(self, path: tuple[str, ...], types: tuple[str, ...]) -> bool:
-        """Whether any event of some types has all members of a path; also where there is no such event."""
+        """Whether any event of some types has all members of a path; also True without such events."""
         data = self._of(types)
         if not len(data):
             return True

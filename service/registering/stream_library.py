@@ -1,4 +1,4 @@
-"""Streams that change and go, as use cases without HTTP."""
+"""Changes and removal of streams, as use cases without HTTP."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from streams import Clock, StreamDeclaration
 
 
 class StreamLibrary:
-    """The use cases.
+    """The use cases of changing and removing streams.
 
     Args:
-        stores: Where things are registered.
+        stores: The stores of the service.
         constraint_sets: Write the end events of a stream into its constraint set.
-        clock: Tells when.
+        clock: Gives the times of changes.
     """
 
     def __init__(self, stores: Stores, constraint_sets: ConstraintSets, clock: Clock) -> None:
@@ -34,19 +34,19 @@ class StreamLibrary:
     def change(self, name: str, members: Mapping[str, Any], condition: Condition = ANY) -> StreamDeclaration:
         """Change members of a declaration, from here in the log on.
 
-        With other end events the constraint set of the stream has its next version in the same step.
+        If the end events change, the constraint set of the stream gets its next version in the same step.
 
         Args:
             name: Of the stream.
-            members: ``streams.CHANGEABLE`` ones by name.
+            members: Members in ``streams.CHANGEABLE``, by name.
             condition: On the declaration.
 
         Raises:
-            UnknownStream: It is not declared.
+            UnknownStream: The stream is not declared.
             DeclarationError: The members contradict each other.
             StreamInUse: A pattern waits for ends of traces that would not come any more.
             ForestallError: The constraint set cannot be kept with the end events.
-            PreconditionFailed: The declaration is not what the condition says.
+            PreconditionFailed: The condition does not hold.
         """
 
         def changed(
@@ -63,31 +63,31 @@ class StreamLibrary:
         return self._stores.registry.change_stream(name, changed, self._clock.now_us(), condition)[0]
 
     def uses(self, name: str, condition: Condition = ANY) -> list[StreamUse]:
-        """What is on a stream, and would be removed with it.
+        """The resources of a stream that would be removed with it.
 
         Raises:
-            UnknownStream: It is not declared.
-            PreconditionFailed: The declaration is not what the condition says.
+            UnknownStream: The stream is not declared.
+            PreconditionFailed: The condition on the declaration does not hold.
         """
         return self._stores.registry.removal.uses(name, condition)
 
     def remove(self, name: str, condition: Condition = ANY, *, is_cascading: bool = False) -> list[StreamUse]:
-        """Remove a stream, from here in the log on; what was emitted stays. Returns what is removed with it.
+        """Remove a stream, from here in the log on; emitted results are kept. Returns the resources removed with it.
 
         Raises:
-            UnknownStream: It is not declared.
-            PreconditionFailed: The declaration is not what the condition says.
-            StreamInUse: Something is on it, and ``is_cascading`` does not say that it is to go, too.
+            UnknownStream: The stream is not declared.
+            PreconditionFailed: The condition on the declaration does not hold.
+            StreamInUse: Resources use it, and ``is_cascading`` is not set.
         """
         found = self._stores.registry.removal.remove(name, condition, is_cascading=is_cascading)
         self._stores.derived.forget(name)
         return found
 
     def _check_ends(self, declaration: StreamDeclaration, document: object) -> None:
-        """Check that every pattern that waits for the end of a trace can still see it.
+        """Check that all patterns that wait for ends of traces can still see them.
 
         Raises:
-            StreamInUse: One cannot.
+            StreamInUse: A pattern cannot.
         """
         ends = frozenset(declaration.end_events)
         constraint_set = ConstraintSet(end_events=ends)

@@ -53,18 +53,18 @@ _SETTINGS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelUpload:
-    """A model that somebody sends.
+    """An uploaded model.
 
     Attributes:
         name: The workflow's name.
-        content: The bytes as they came.
-        media_type: Of these bytes, for giving them back.
-        format: None finds out.
-        process: Which process of several is meant.
+        content: The bytes as uploaded.
+        media_type: Of these bytes, for returning them.
+        format: None: detected.
+        process: The process to take, if the model has several.
         mapping: From tasks, by name or id, to event types; None makes a task silent.
-        stream: A stream that is to follow it.
-        mode: How.
-        condition: On the workflow that is there.
+        stream: A stream that is to follow the workflow.
+        mode: How it is to follow.
+        condition: On the stored workflow.
     """
 
     name: str
@@ -85,10 +85,10 @@ class Follower:
     Attributes:
         stream: Its name.
         version: The version that it follows.
-        mode: As asked.
+        mode: As requested.
         is_exact: Whether it follows the automaton, and not only the constraints.
         constraints_version: The version of its constraint set.
-        notices: Where the two do not go together, in words.
+        notices: Contradictions between stream and workflow, in words.
     """
 
     stream: str
@@ -101,7 +101,7 @@ class Follower:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowReport:
-    """A workflow as it is registered.
+    """A registered workflow.
 
     Attributes:
         record: The record.
@@ -116,14 +116,14 @@ class WorkflowReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowDifference:
-    """What changed from one version of a workflow to another.
+    """The difference between two versions of a workflow.
 
     Attributes:
-        first: The one.
-        second: The other.
+        first: The first version.
+        second: The second version.
         added: Constraints that hold in the second only.
         removed: Constraints that hold in the first only.
-        has_same_language: Whether both allow the same traces; None where that is not known.
+        has_same_language: Whether both allow the same traces; None if unknown.
     """
 
     first: Derived
@@ -135,10 +135,10 @@ class WorkflowDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
-    """What is highlighted in a picture.
+    """The highlights of a picture.
 
     Attributes:
-        highlighted: Event types; a mapping puts its number beside each.
+        highlighted: Event types; a mapping shows its number beside each.
         expected: Event types that may come next.
     """
 
@@ -147,12 +147,12 @@ class Marks:
 
 
 class WorkflowLibrary:
-    """The use cases.
+    """The use cases of workflows.
 
     Args:
-        stores: Where things are registered.
+        stores: The stores of the service.
         settings: Limits.
-        clock: Tells when.
+        clock: Gives the times of registration.
         constraint_sets: Those of the streams.
     """
 
@@ -163,18 +163,18 @@ class WorkflowLibrary:
         self._constraint_sets = constraint_sets
 
     def upload(self, upload: ModelUpload) -> WorkflowReport:
-        """Register a model; another one under the same name is its next version, which its followers then follow.
+        """Register a model; another model under the same name is its next version, to which its followers switch.
 
-        Everything is checked before anything changes. The same upload again puts right what an interrupted one left.
+        Everything is checked before anything changes. The same upload again completes an interrupted one.
 
         Raises:
-            InvalidWorkflowName: The name cannot be one.
+            InvalidWorkflowName: The name is not valid.
             ModelTooLarge: The model has too many bytes, event types or elements.
             UnknownStream: The stream is not declared.
             ModelRefused: The model cannot be read; every problem is named with its element.
-            UnsoundWorkflow: It can be read, but no trace of it completes.
-            AutomatonTooLarge: Somebody is to follow it exactly, and it has no automaton within the limits.
-            ContradictoryConstraints: What is written by hand for a stream cannot be kept in it.
+            UnsoundWorkflow: The model can be read, but no trace of it completes.
+            AutomatonTooLarge: A stream is to follow it exactly, and it has no automaton within the limits.
+            ContradictoryConstraints: The hand-written constraints of a stream cannot be kept in it.
         """
         self._check(upload)
         model = read_model(upload.content, _options(upload.process, upload.mapping), upload.format)
@@ -190,10 +190,10 @@ class WorkflowLibrary:
         return WorkflowReport(record=record, is_new=is_new, followers=self._followers(record.name))
 
     def workflow(self, name: str, version: int | None = None) -> WorkflowReport:
-        """A version of a workflow, the current one unless another is asked for, and who follows any of them.
+        """A version of a workflow, by default the current one, with the streams that follow any of its versions.
 
         Raises:
-            UnknownWorkflow: There is none.
+            UnknownWorkflow: There is no such workflow or version.
         """
         return WorkflowReport(record=self._stores.workflows.get(name, version), followers=self._followers(name))
 
@@ -209,32 +209,32 @@ class WorkflowLibrary:
         """Every version of a workflow, the current one last.
 
         Raises:
-            UnknownWorkflow: There is none.
+            UnknownWorkflow: There is none of this name.
         """
         return self._stores.workflows.versions(name)
 
     def source(self, name: str, version: int | None = None) -> tuple[RegisteredWorkflow, bytes]:
-        """The model as it came.
+        """The model as uploaded.
 
         Raises:
-            UnknownWorkflow: There is none.
+            UnknownWorkflow: There is no such workflow or version.
         """
         record = self._stores.workflows.get(name, version)
         return record, self._stores.workflows.model(record)
 
     def derived(self, name: str, version: int | None = None) -> Derived:
-        """What follows from a workflow.
+        """The constraints and the automaton of a workflow.
 
         Raises:
-            UnknownWorkflow: There is none.
+            UnknownWorkflow: There is no such workflow or version.
         """
         return self._derived(self._stores.workflows.get(name, version))
 
     def difference(self, name: str, first: int, second: int) -> WorkflowDifference:
-        """What changed from one version to another.
+        """The difference between two versions of a workflow.
 
         Raises:
-            UnknownWorkflow: There is none, or no such version of it.
+            UnknownWorkflow: There is no such workflow or version.
         """
         one, other = self.derived(name, first), self.derived(name, second)
         before, after = frozenset(one.extraction.constraints), frozenset(other.extraction.constraints)
@@ -250,38 +250,38 @@ class WorkflowLibrary:
     def conformance(
         self, name: str, traces: Sequence[Sequence[str]], version: int | None = None
     ) -> tuple[RegisteredWorkflow, list[Conformance]]:
-        """How far traces, each a sequence of event types, are traces of a workflow.
+        """Check how far traces, each a sequence of event types, are traces of a workflow.
 
         Raises:
-            UnknownWorkflow: There is none.
+            UnknownWorkflow: There is no such workflow or version.
         """
         record = self._stores.workflows.get(name, version)
         compiled = self._compiled(record)
         return record, [check_trace(compiled, trace) for trace in traces]
 
     def picture(self, name: str, version: int | None = None, marks: Marks | None = None) -> str:
-        """A drawing, as SVG, with the elements of some event types highlighted.
+        """A drawing as SVG, with the elements of some event types highlighted.
 
         Raises:
-            UnknownWorkflow: There is none.
+            UnknownWorkflow: There is no such workflow or version.
         """
         marks = marks or Marks()
         return draw(self._model(self._stores.workflows.get(name, version)), marks.highlighted, marks.expected)
 
     def marks_of_trace(self, name: str, key: str, *, stream: str | None = None, version: int | None = None) -> Marks:
-        """What a transaction, as far as the log still holds it, did in a workflow, and what may come next.
+        """Mark a transaction's path through a workflow, as far as the log holds it, and the types that may come next.
 
         Args:
             name: Of the workflow.
             key: The transaction.
-            stream: Its stream; None for the only one that follows the workflow.
+            stream: Its stream; None for the only stream that follows the workflow.
             version: Of the workflow; None for the current one.
 
         Raises:
-            UnknownWorkflow: There is none.
+            UnknownWorkflow: There is no such workflow or version.
             UnknownStream: The stream is not declared.
             StreamMissing: Several streams, or none, follow the workflow.
-            UnknownTrace: There is no event of that transaction.
+            UnknownTrace: The log has no event of the transaction.
         """
         types = [event_type for _, event_type in self._events(self._stream_of(name, stream), key)]
         if not types:
@@ -290,14 +290,14 @@ class WorkflowLibrary:
         return Marks(highlighted=Counter(types), expected=found.still_allowed or found.allowed)
 
     def follow(self, stream: str, name: str, mode: FollowMode = "auto", condition: Condition = ANY) -> ConstraintReport:
-        """Let a stream follow the current version of a workflow, and the later ones as they come.
+        """Let a stream follow the current version of a workflow, and the later versions as they come.
 
         Raises:
             UnknownStream: The stream is not declared.
             UnknownWorkflow: There is no such workflow.
             AutomatonTooLarge: The mode is ``exact`` and the workflow has no automaton within the limits.
-            ContradictoryConstraints: What is written by hand for the stream cannot be kept in the workflow.
-            PreconditionFailed: The constraint set of the stream is not what the condition says.
+            ContradictoryConstraints: The hand-written constraints of the stream cannot be kept in the workflow.
+            PreconditionFailed: The condition on the stream's constraint set does not hold.
         """
         self._stores.registry.stream(stream)
         return self._constraint_sets.follow(stream, self.derived(name), mode, condition)
@@ -307,7 +307,7 @@ class WorkflowLibrary:
 
         Raises:
             UnknownStream: The stream is not declared.
-            NotFollowing: It follows none.
+            NotFollowing: The stream follows no workflow.
         """
         self._stores.registry.stream(stream)
         try:
@@ -319,20 +319,20 @@ class WorkflowLibrary:
         return report
 
     def unfollow(self, stream: str, condition: Condition = ANY) -> ConstraintReport:
-        """Let a stream follow no workflow any more; what is written by hand stays.
+        """Let a stream follow no workflow any more; its hand-written constraints stay.
 
         Raises:
             UnknownStream: The stream is not declared.
-            NotFollowing: It follows none.
-            PreconditionFailed: The constraint set of the stream is not what the condition says.
+            NotFollowing: The stream follows no workflow.
+            PreconditionFailed: The condition on the stream's constraint set does not hold.
         """
         return self._constraint_sets.unfollow(stream, condition)
 
     def delete(self, name: str, condition: Condition = ANY) -> None:
-        """Delete a workflow that nobody follows.
+        """Delete a workflow that no stream follows.
 
         Raises:
-            UnknownWorkflow: There is none.
+            UnknownWorkflow: There is none of this name.
             WorkflowFollowed: Streams follow it.
         """
         self._stores.workflows.get(name)
@@ -357,10 +357,11 @@ class WorkflowLibrary:
             self._stores.registry.stream(upload.stream)
 
     def _compile(self, model: WorkflowModel) -> CompiledWorkflow:
-        """What follows from a model.
+        """Compile a model within the limits of the settings.
 
         Raises:
-            ModelTooLarge: It has more event types or elements than the settings allow; both are named.
+            ModelTooLarge: It has more event types or elements than the settings allow; the message names limit and
+                setting.
         """
         limits = CompileLimits(
             max_states=self._limits.max_automaton_states,
@@ -377,7 +378,7 @@ class WorkflowLibrary:
             ) from error
 
     def _wanted(self, upload: ModelUpload, derived: Derived) -> dict[str, FollowMode]:
-        """The streams that will follow, and how; that they can is checked."""
+        """The streams that will follow, with their modes; checks that they can."""
         wanted = {follower.stream: follower.mode for follower in self._followers(upload.name)}
         if upload.stream is not None:
             wanted[upload.stream] = upload.mode
@@ -398,7 +399,7 @@ class WorkflowLibrary:
         return read_model(content, _options(record.process, record.mapping), ModelFormat(record.summary.format))
 
     def _compiled(self, record: RegisteredWorkflow) -> CompiledWorkflow:
-        """A workflow as it was compiled when it came; its blocks and its net are not kept."""
+        """A stored workflow in compiled form; without its blocks and its net, which are not stored."""
         derived = self._derived(record)
         return CompiledWorkflow(
             model=self._model(record),
@@ -421,7 +422,7 @@ class WorkflowLibrary:
         return followers[0]
 
     def _events(self, stream: str, key: str) -> list[tuple[int, str]]:
-        """Times and types of the events of a trace that the log still holds, in the order of their times."""
+        """Times and types of a trace's events that the log still holds, in the order of their times."""
         log = self._stores.log
         hashed = key_hash(key)
         found: list[tuple[int, str]] = []
@@ -435,7 +436,7 @@ class WorkflowLibrary:
 
 
 def _options(process: str | None, mapping: Mapping[str, str | None]) -> ReadOptions:
-    """How a model is to be read; names in the mapping are compared without regard to runs of white space."""
+    """The options for reading a model; names in the mapping are compared without regard to runs of white space."""
     return ReadOptions(process=process, mapping={" ".join(task.split()): named for task, named in mapping.items()})
 
 
