@@ -1,1 +1,1 @@
-"""The way out: rows of the pipeline into their stores, and webhooks to their receivers."""
+"""Output of results: the pipeline's rows are stored, and delivered to webhooks."""

@@ -22,8 +22,8 @@ class AlertSpans:
     """Begins the spans of alerts.
 
     Args:
-        spans: What they are made of.
-        contexts: Which request brought which event.
+        spans: Makes spans.
+        contexts: Finds the requests that brought events.
     """
 
     def __init__(self, spans: Spans, contexts: RequestContextStore) -> None:
@@ -31,7 +31,7 @@ class AlertSpans:
         self._contexts = contexts
 
     def begin(self, rows: Sequence[OutputRow]) -> Mapping[str, OpenSpan]:
-        """A span for each alert whose last event a traced request brought, by the ids of the alerts.
+        """Begin a span for each alert whose last event a traced request brought; returned by the ids of the alerts.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -69,12 +69,12 @@ class AlertSpans:
 
 
 def _events_of(alert: Mapping[str, Any]) -> list[str]:
-    """Ids of the events that are bound."""
+    """Ids of the bound events."""
     return [event for events in alert["bindings"].values() for event in events]
 
 
 def _last(alert: Mapping[str, Any], known: Iterable[RequestContext]) -> RequestContext | None:
-    """The request of the event at which the match ends; of several at that time, the one that was taken last."""
+    """The request of the event at which the match ends; of several at that time, the latest that the log took."""
     end_us = parse_time(alert["end"])
     ending = [one for one in known if one.time_us == end_us]
     return max(ending, key=lambda one: one.taken_us, default=None)

@@ -1,4 +1,4 @@
-"""One attempt to deliver, as Standard Webhooks has it: signed, without redirects, to a permitted address.
+"""One delivery attempt according to Standard Webhooks: signed, without redirects, to a permitted address.
 
 Delivery is at-least-once. The header ``webhook-id`` is the id of the alert, correction or deviation that is sent, the
 same over all attempts; receivers that must act once keep the ids that they have seen.
@@ -33,16 +33,16 @@ _MOST_DIGITS = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """What one attempt sends.
+    """The message of one attempt.
 
     Attributes:
         id: Of the alert, correction or deviation.
-        url: Where to.
-        secrets: What it is signed with: the current secret, and those that are being replaced.
-        body: What is sent, as JSON.
-        sent_us: When, microseconds UTC.
-        headers: Of the webhook's own.
-        traceparent: Of the span of the attempt, if it is traced; wins over a header of the webhook's own.
+        url: The receiver's address.
+        secrets: It is signed with each: the current secret, and those that are being replaced.
+        body: JSON.
+        sent_us: When it is sent, microseconds UTC.
+        headers: The webhook's own headers.
+        traceparent: Of the span of the attempt, if it is traced; replaces a header of the webhook.
     """
 
     id: str
@@ -60,9 +60,9 @@ class Reply:
 
     Attributes:
         status: HTTP status, if there was an answer.
-        error: Why the attempt failed; None when the receiver took the alert.
+        error: Why the attempt failed; None if the receiver took the message.
         duration_ms: How long it took.
-        retry_after_s: The pause that the receiver asked for, where it did not take the alert; not bounded.
+        retry_after_s: The pause that the receiver asked for, if it did not take the message; not bounded.
     """
 
     status: int | None
@@ -72,7 +72,7 @@ class Reply:
 
 
 async def send(outbound: Outbound, message: Message, *, timeout_s: float) -> Reply:
-    """Send a message once; success is a 2xx answer within ``timeout_s``, whatever its body says."""
+    """Send a message once; success is a 2xx answer within ``timeout_s``, whatever its body."""
     loop = asyncio.get_running_loop()
     began_s = loop.time()
     status: int | None = None
@@ -92,7 +92,7 @@ async def send(outbound: Outbound, message: Message, *, timeout_s: float) -> Rep
 
 
 def signed_headers(message: Message) -> dict[str, str]:
-    """The headers of a message, its signatures included: one for each secret, separated by blanks."""
+    """The headers of a message, including its signatures: one for each secret, separated by blanks."""
     moment = datetime.fromtimestamp(message.sent_us // 1_000_000, tz=UTC)
     body = message.body.decode()
     traced = {} if message.traceparent is None else {"traceparent": message.traceparent}
@@ -107,16 +107,16 @@ def signed_headers(message: Message) -> dict[str, str]:
 
 
 def message_of(webhook: RegisteredWebhook, item: str, body: bytes, now_us: int) -> Message:
-    """What is sent to a webhook now.
+    """The message to a webhook at the present time.
 
     Args:
-        webhook: Where to, signed with what, and in which form.
-        item: Id of what is sent.
-        body: As it is; put into the webhook's template, if it has one.
+        webhook: The receiver, with its secrets and its template.
+        item: Id of the result.
+        body: Of the result; put into the webhook's template, if it has one.
         now_us: Microseconds UTC.
 
     Raises:
-        BodyTooLong: The template makes it so.
+        BodyTooLong: The filled template is too long.
     """
     return Message(
         id=item,
@@ -157,7 +157,7 @@ _FAILURES = (
 
 
 def pause_asked_for(retry_after: str, now_us: int) -> float | None:
-    """Seconds that a header ``Retry-After`` asks for, as a number of them or as a date; None where it has neither."""
+    """Seconds until the end of a ``Retry-After`` header, in seconds or as a date; None if it has neither form."""
     text = retry_after.strip()
     if text.isascii() and text.isdigit():
         return float(text[:_MOST_DIGITS])
@@ -170,7 +170,7 @@ def pause_asked_for(retry_after: str, now_us: int) -> float | None:
 
 
 async def _post(outbound: Outbound, message: Message, timeout_s: float) -> tuple[int, str]:
-    """The status of the answer, whose body is not read, and its ``Retry-After``."""
+    """Post a message; returns the status of the answer, whose body is not read, and its ``Retry-After``."""
     target = parse_target(message.url)
     headers = {
         "user-agent": "forestall",

@@ -1,4 +1,4 @@
-"""What is decided by what all shards observe: beside the sink, as it sees the rows of every shard."""
+"""Decisions by the observations of all shards: made beside the sink, as it sees the rows of every shard."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shards import OutputRow, decider_kind
 from streams import Clock, position_order
 
 PAUSE_US = 5_000_000
-"""Between two decisions of one decider, microseconds of the wall clock."""
+"""Least time between two decisions of one decider, microseconds of the wall clock."""
 
 _ATTEMPTS = 3
 
@@ -25,14 +25,14 @@ _Told: TypeAlias = Sequence[tuple[OutputRow, Mapping[str, Any]]]
 
 
 class Decisions:
-    """Lets deciders observe what the shards of a micro-batch say, and appends what they decide.
+    """Lets deciders observe the summaries of a micro-batch's shards, and appends their decisions to the log.
 
-    A micro-batch that is written again is passed over. Where another driver writes at the same time, one of them
-    decides. What is not observed changes no result, so nothing here stops the pipeline but Redis that does not answer.
+    A micro-batch that is written again is skipped. If another driver writes at the same time, one of the two
+    decides. A missing observation changes no result, so only a Redis that does not answer stops the pipeline here.
 
     Args:
-        store: Where deciders are.
-        clock: Tells when a decision was.
+        store: Of the deciders.
+        clock: Gives the times of decisions.
     """
 
     def __init__(self, store: DeciderStore, clock: Clock) -> None:
@@ -41,7 +41,7 @@ class Decisions:
         self._log = structlog.get_logger(__name__)
 
     def __call__(self, told: Sequence[OutputRow]) -> None:
-        """Take what shards say of themselves, rows of the kind ``stats``.
+        """Observe the reports of shards, rows of the kind ``stats``.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -64,7 +64,7 @@ class Decisions:
                 return
 
     def _kept(self, stream: str, name: str) -> DeciderRecord:
-        """What is kept of a decider; one that cannot be read begins anew, in its place."""
+        """The record of a decider; an unreadable one is replaced by a new one."""
         try:
             return self._store.get(stream, name)
         except RecordFormatError as error:
@@ -72,7 +72,7 @@ class Decisions:
             return self._store.unread(stream, name)
 
     def _decided(self, stream: str, name: str, before: DeciderRecord, news: _Told) -> bool:
-        """Whether it is kept, and what it decided said; not where another driver came first."""
+        """Store a decider after its observations, with its decision if due; False if another driver came first."""
         kind = decider_kind(name)
         decider = kind.make() if before.state is None else kind.load(before.state)
         decider.observe([summary for _, summary in news])

@@ -1,7 +1,7 @@
-"""The deliverer: takes due deliveries from the queue, webhook by webhook in turn, and sends them until told to stop.
+"""The deliverer: claims due deliveries from the queue, webhook by webhook in turn, and sends them until it is stopped.
 
-``python -m service.delivery.deliverer`` runs it as a process. On SIGTERM or SIGINT it finishes what is on its
-way and leaves the rest queued; whatever is lost by a crash comes due again when its lease runs out.
+``python -m service.delivery.deliverer`` runs it as a process. On SIGTERM or SIGINT it finishes the attempts in
+progress and leaves the rest queued; deliveries lost by a crash become due again when their leases run out.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class Deliverer:
     Args:
         stores: The queue, the alerts and the webhooks.
         settings: Attempts, pauses, timeouts.
-        clock: Tells what is due.
+        clock: Decides which deliveries are due.
         jitter: Chooses the pauses.
         resolver: Finds the addresses of hosts.
-        spans: For attempts to deliver what is traced; None: nothing is.
+        spans: For attempts to deliver traced results; None: nothing is traced.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Deliverer:
         self._log = structlog.get_logger(__name__)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Deliver until ``stop`` is set, then finish what is on its way."""
+        """Deliver until ``stop`` is set, then finish the attempts in progress."""
         on_way: set[asyncio.Task[None]] = set()
         async with self._outbound() as outbound:
             while not stop.is_set():
@@ -78,10 +78,10 @@ class Deliverer:
                 await asyncio.wait(on_way)
 
     async def deliver_due(self) -> int:
-        """One round: deliver what is due now, at most ``concurrency`` of them, and wait for the outcomes.
+        """Make one round: attempt due deliveries, at most ``concurrency``, and wait for the outcomes.
 
         Returns:
-            How many attempts were made.
+            The number of attempts.
         """
         async with self._outbound() as outbound:
             started = await self._start_due(outbound, self._settings.concurrency)
@@ -92,7 +92,7 @@ class Deliverer:
         return Outbound(self._settings.targets, connections=self._settings.concurrency, resolver=self._resolver)
 
     async def _start_due(self, outbound: Outbound, limit: int) -> set[asyncio.Task[None]]:
-        """Claim what is due and set it on its way; nothing while Redis is away."""
+        """Claim due deliveries and start their attempts; none while Redis does not answer."""
         if limit < 1:
             return set()
         lease_us = round((2 * self._settings.timeout_s + self._settings.lease_margin_s) * _SECOND_US)
@@ -107,7 +107,7 @@ class Deliverer:
     async def _pause(
         self, stop: asyncio.Event, on_way: set[asyncio.Task[None]], *, is_idle: bool
     ) -> set[asyncio.Task[None]]:
-        """Wait until there may be something to do; returns the attempts that have ended, after looking at them."""
+        """Wait until there may be something to do; returns the attempts that have ended, after raising their errors."""
         if is_idle or len(on_way) >= self._settings.concurrency:
             stopping = asyncio.create_task(stop.wait())
             await asyncio.wait(
@@ -122,7 +122,7 @@ class Deliverer:
         return ended
 
     async def _deliver(self, outbound: Outbound, delivery: Delivery) -> None:
-        """One attempt and its outcome. If Redis goes away meanwhile the lease brings the delivery back."""
+        """Make an attempt and record its outcome; if Redis does not answer, the delivery is due after its lease."""
         log = self._log.bind(webhook=delivery.webhook, alert=delivery.alert)
         try:
             outcome = await self._attempt(outbound, delivery)
@@ -143,14 +143,14 @@ class Deliverer:
         return self._outcome(delivery, reply)
 
     def _look_up(self, delivery: Delivery) -> tuple[RegisteredWebhook, bytes]:
-        """Where a delivery goes, and what is delivered: it is in the delivery itself, or in the alert log."""
+        """The webhook and the body of a delivery; the body is in the delivery itself, or in the alert log."""
         webhook = self._stores.webhooks.get(delivery.webhook)
         return webhook, self._stores.alerts.body(delivery.alert) if delivery.body is None else delivery.body.encode()
 
     async def _send_traced(
         self, outbound: Outbound, webhook: RegisteredWebhook, delivery: Delivery, body: bytes
     ) -> Reply:
-        """Send, in a span of its own where what is sent is traced."""
+        """Send, in a span of its own if the result is traced."""
         if self._spans is None or delivery.traceparent is None:
             return await self._send(outbound, webhook, delivery, body, None)
         span = _begun(self._spans, delivery, delivery.traceparent, webhook)
@@ -181,7 +181,7 @@ class Deliverer:
         return await send(outbound, message, timeout_s=self._settings.timeout_s)
 
     def _disable_where_hopeless(self, webhook_id: str, reply: Reply) -> None:
-        """Send nothing more where the receiver is gone, or nothing but failures came for long; what is queued waits."""
+        """Disable a webhook if the receiver is gone, or has failed for too long; its queued deliveries wait."""
         reason = self._hopeless(webhook_id, reply)
         if reason is None:
             return
@@ -211,7 +211,7 @@ class Deliverer:
         if reply.error is None:
             return ended
         attempts = delivery.attempts + 1
-        if attempts >= self._settings.attempts and reply.status != _GONE:  # who is gone may be enabled again
+        if attempts >= self._settings.attempts and reply.status != _GONE:  # a disabled webhook may be enabled again
             return replace(ended, verdict="dead")
         pause = pause_s(self._settings, attempts, self._jitter)
         asked_s = reply.retry_after_s
@@ -222,7 +222,7 @@ class Deliverer:
 
 
 def _begun(spans: Spans, delivery: Delivery, parent: str, webhook: RegisteredWebhook) -> OpenSpan:
-    """The span of an attempt. Of the address it tells the host only, as the rest is a secret with some receivers."""
+    """The span of an attempt. It has only the host of the address, as the rest is a secret with some receivers."""
     attributes: dict[str, str | int | bool] = {
         "forestall.webhook.id": webhook.id,
         "forestall.alert.id": delivery.alert,
@@ -234,7 +234,7 @@ def _begun(spans: Spans, delivery: Delivery, parent: str, webhook: RegisteredWeb
 
 
 def pause_s(settings: WebhookSettings, attempts: int, jitter: random.Random) -> float:
-    """The pause after so many failed attempts: exponential, with full jitter."""
+    """The pause after a number of failed attempts: exponential, with full jitter."""
     longest_s = min(settings.max_delay_s, settings.first_delay_s * settings.delay_factor ** (attempts - 1))
     return jitter.uniform(0.0, longest_s)
 

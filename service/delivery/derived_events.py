@@ -1,4 +1,4 @@
-"""The way of derived events to the shards of their keys, through the log."""
+"""Derived events with other keys, on their way through the log to the shards of these keys."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from streams import EventBatch, parse_time
 
 
 class DerivedEvents:
-    """Appends the events of a micro-batch that have keys of their own, then how far their streams have come.
+    """Appends the rekeyed derived events of a micro-batch, then the time that their streams have reached.
 
     It may fail or be killed anywhere and be called again with the same rows: each event is in the log once.
 
     Args:
-        store: Where they go.
+        store: Takes the events.
     """
 
     def __init__(self, store: DerivedEventStore) -> None:
         self._store = store
 
     def __call__(self, rows: Sequence[OutputRow], told: Sequence[OutputRow]) -> None:
-        """Write what a micro-batch has derived.
+        """Write the derived events of a micro-batch.
 
         Args:
-            rows: Its derived events; those without a key of their own are in their shard already and are passed over.
-            told: What its shards say of themselves, rows of the kind ``stats``.
+            rows: Its derived events; those that keep their key are in their shard already and are skipped.
+            told: The reports of its shards, rows of the kind ``stats``.
 
         Raises:
-            LogResharding: The log is being divided anew, or was since this process read its layout.
+            LogResharding: The log is being resharded, or was since this process read its layout.
             StoreUnavailable: Redis does not answer.
         """
         shards = {row.shard: orjson.loads(row.body) for row in told}
@@ -48,7 +48,7 @@ class DerivedEvents:
 
 
 def _by_stream(rows: Sequence[OutputRow]) -> dict[str, dict[int, list[dict[str, Any]]]]:
-    """The events with keys of their own, by derived stream and by the shard that found them."""
+    """The rekeyed events, by derived stream and by the shard that found them."""
     found: defaultdict[str, defaultdict[int, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         event = orjson.loads(row.body)
@@ -72,7 +72,7 @@ def _part(shard: int, after: str, until: str, events: Sequence[Mapping[str, Any]
 
 
 def _promises(shards: Mapping[int, Mapping[str, Any]]) -> dict[str, dict[int, int | None]]:
-    """By derived stream and shard."""
+    """The promises of shards, by derived stream and shard."""
     found: defaultdict[str, dict[int, int | None]] = defaultdict(dict)
     for shard, told in shards.items():
         for stream, time_us in told.get("promises", {}).items():

@@ -1,4 +1,4 @@
-"""Headers that a webhook adds to what is sent: a few, none of which can change what the message means."""
+"""A webhook's own headers: a few, none of which can change the meaning of a message."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _OUR_PREFIXES = ("webhook-", "proxy-", "sec-", "x-forwarded-")
 
 
 def check_headers(headers: Mapping[str, str]) -> None:
-    """Refuse headers that are not what they seem.
+    """Check the headers that a webhook adds.
 
     Raises:
-        WebhookRefused: Too many, a name or value that is none, one name twice, or one that the service sets itself.
+        WebhookRefused: Too many headers, an invalid name or value, a repeated name, or a header that the service sets.
     """
     if len(headers) > _MOST:
         raise _refused(f"a webhook adds at most {_MOST} headers, not {len(headers)}")

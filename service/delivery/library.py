@@ -40,19 +40,19 @@ _SECOND_US = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookDraft:
-    """A webhook that is to be.
+    """A webhook to be registered.
 
     Attributes:
         url: ``http`` or ``https``.
-        secret: ``whsec_`` and base64 of 24 to 64 bytes; one is made when it is not given.
-        stream: Only what is of this stream.
-        pattern: Only what is of this pattern.
+        secret: ``whsec_`` and base64 of 24 to 64 bytes; generated if None.
+        stream: Only results of this stream.
+        pattern: Only results of this pattern.
         min_severity: Only results of patterns of at least this severity.
-        kinds: What is sent.
+        kinds: The kinds of results to send.
         description: For people.
         headers: Sent along.
         template: The form of the bodies.
-        name: What people call it, each of another name; empty: it has none.
+        name: A unique name for people; empty: none.
     """
 
     url: str
@@ -75,7 +75,7 @@ class WebhookHealth:
         stats: Since it was registered.
         circuit: Since the last success.
         waiting: Deliveries in its queue.
-        given_up: Deliveries that were given up and can be sent again.
+        given_up: Abandoned deliveries that can be sent again.
     """
 
     stats: DeliveryStats
@@ -86,11 +86,11 @@ class WebhookHealth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redelivery:
-    """How far sending again what was given up has come.
+    """The progress of resending abandoned deliveries.
 
     Attributes:
         queued: Deliveries that were queued by this call.
-        remaining: Those that are left for another one.
+        remaining: Deliveries left for further calls.
     """
 
     queued: int
@@ -98,12 +98,12 @@ class Redelivery:
 
 
 class WebhookLibrary:
-    """The use cases.
+    """The use cases of webhooks.
 
     Args:
-        stores: Where webhooks are registered.
-        settings: Which targets are allowed, and how long a test may take.
-        clock: Tells when.
+        stores: The stores of the service.
+        settings: Permitted targets, and the timeout of a test.
+        clock: Gives the times of registration and of messages.
         resolver: Finds the addresses of hosts.
     """
 
@@ -114,7 +114,7 @@ class WebhookLibrary:
         self._resolver = resolver
 
     def register(self, draft: WebhookDraft) -> RegisteredWebhook:
-        """Send what is found from now on to an address.
+        """Register a webhook: results are sent to its address from now on.
 
         Raises:
             UnknownStream: The stream is not declared.
@@ -144,19 +144,19 @@ class WebhookLibrary:
         return webhook
 
     def change(self, webhook_id: str, changes: Mapping[str, Any], condition: Condition = ANY) -> RegisteredWebhook:
-        """Change a webhook; enabled again, it goes on with what waits, and its earlier failures are forgotten.
+        """Change a webhook; if it is enabled again, its waiting deliveries continue and its failures are reset.
 
         Args:
-            webhook_id: Which.
+            webhook_id: The webhook's id.
             changes: Values by attribute of ``RegisteredWebhook``.
-            condition: On the webhook as it is.
+            condition: On the stored webhook.
 
         Raises:
-            UnknownWebhook: There is none of that id.
+            UnknownWebhook: No webhook has this id.
             UnknownStream: The stream is not declared.
             UnknownPatternName: There is no such pattern.
             WebhookRefused: The address, the headers or the template cannot be used.
-            PreconditionFailed: It is not what the condition says.
+            PreconditionFailed: The condition does not hold.
         """
 
         def changed(found: RegisteredWebhook) -> RegisteredWebhook:
@@ -177,12 +177,12 @@ class WebhookLibrary:
     def rotate_secret(
         self, webhook_id: str, *, secret: str | None, grace_s: int, condition: Condition = ANY
     ) -> RegisteredWebhook:
-        """Give a webhook another secret; for ``grace_s`` seconds, messages are signed with the one before too.
+        """Replace a webhook's secret; for ``grace_s`` seconds, messages are also signed with the former one.
 
         Raises:
-            UnknownWebhook: There is none of that id.
+            UnknownWebhook: No webhook has this id.
             WebhookRefused: The secret cannot be used.
-            PreconditionFailed: The webhook is not what the condition says.
+            PreconditionFailed: The condition does not hold.
         """
         if secret is not None:
             check_secret(secret)
@@ -208,11 +208,7 @@ class WebhookLibrary:
         )
 
     async def ping(self, webhook: RegisteredWebhook) -> Reply:
-        """Send a signed ``ping`` at once, in the webhook's own form, also where it is disabled; it is not repeated.
-
-        Returns:
-            Its result.
-        """
+        """Send a signed ``ping`` at once, in the webhook's own form, even if it is disabled; it is not retried."""
         now_us = self._clock.now_us()
         ping = {
             "type": "ping",
@@ -228,24 +224,24 @@ class WebhookLibrary:
             return await send(outbound, message, timeout_s=self._settings.timeout_s)
 
     def send_again(self, webhook_id: str, delivery_id: str) -> int:
-        """Queue a delivery anew, whatever became of it; it keeps its id.
+        """Queue a delivery again, whatever its outcome was; it keeps its id.
 
         Returns:
-            How many were queued: 0 where it is being sent at this moment, else 1.
+            The number of queued deliveries: 0 if it is being sent at the moment, else 1.
 
         Raises:
-            UnknownWebhook: There is none of that id.
-            UnknownDelivery: The webhook's queue and log hold none of that id.
+            UnknownWebhook: No webhook has this id.
+            UnknownDelivery: The webhook's queue and log hold no delivery with this id.
         """
         self._stores.webhooks.get(webhook_id)
         delivery = self._stores.delivery_log.delivery(webhook_id, delivery_id)
         return self._stores.deliveries.send_again(webhook_id, [delivery], self._clock.now_us())
 
     def send_given_up_again(self, webhook_id: str, *, since_us: int, limit: int) -> Redelivery:
-        """Queue anew what was given up since a time, the oldest first, at most ``limit`` of them.
+        """Queue the deliveries abandoned since a time again, oldest first, at most ``limit``.
 
         Raises:
-            UnknownWebhook: There is none of that id.
+            UnknownWebhook: No webhook has this id.
         """
         self._stores.webhooks.get(webhook_id)
         found = self._stores.delivery_log.given_up(webhook_id, since_us, limit)
@@ -253,7 +249,7 @@ class WebhookLibrary:
         return Redelivery(queued=queued, remaining=self._stores.delivery_log.count_given_up(webhook_id, since_us))
 
     def _check(self, webhook: RegisteredWebhook, before: RegisteredWebhook | None) -> None:
-        """Check what is new about a webhook; what it had before is taken as it is."""
+        """Validate changed members of a webhook; unchanged ones are not checked again."""
         checks: dict[str, Callable[[], object]] = {
             "stream": lambda: webhook.stream is None or self._stores.registry.stream(webhook.stream),
             "pattern": lambda: webhook.pattern is None or self._stores.registry.operator(webhook.pattern),

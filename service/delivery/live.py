@@ -1,6 +1,6 @@
 """Alerts and events as they come: each listener gets each one soon after it was written, with a cursor.
 
-The stores are asked again and again, so any process may serve listeners, and one that comes back with its cursor
+The stores are polled, so any process may serve listeners, and a listener that reconnects with its cursor
 misses nothing.
 """
 
@@ -20,41 +20,41 @@ _PAGE_ITEMS = 100
 
 
 class LivePage(Protocol):
-    """A page of what is followed."""
+    """A page of the followed items."""
 
     @property
     def items(self) -> Sequence[dict[str, Any]]:
-        """As plain JSON."""
+        """The items as plain JSON."""
         ...
 
     @property
     def cursors(self) -> Sequence[str]:
-        """Of each item the cursor behind it."""
+        """For each item, the cursor after it."""
         ...
 
     @property
     def after(self) -> str:
-        """Cursor behind all that was examined."""
+        """Cursor after everything that was examined."""
         ...
 
     @property
     def has_more(self) -> bool:
-        """Whether there may be more behind it for now."""
+        """Whether more may follow at present."""
         ...
 
 
 _Page = TypeVar("_Page", bound=LivePage)
 
 Pages: TypeAlias = Callable[[str, int], _Page]
-"""The page behind a cursor, with at most so many items."""
+"""Reads the page after a cursor, with at most a number of items."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Events that a listener missed, as they were removed before it came to them.
+    """Events that a listener missed, as they were removed before it reached them.
 
     Attributes:
-        trimmed_us: The oldest that is kept came at this time.
+        trimmed_us: The time at which the oldest kept event came.
     """
 
     trimmed_us: int
@@ -66,8 +66,8 @@ class LiveAlerts:
     Args:
         alerts: The alert log.
         events: The events of streams.
-        most: So many may listen at the same time.
-        poll_s: How often the stores are asked.
+        most: Largest number of simultaneous listeners.
+        poll_s: Interval at which the stores are polled.
     """
 
     def __init__(self, alerts: AlertStore, events: EventPages, most: int, *, poll_s: float = _POLL_S) -> None:
@@ -79,7 +79,7 @@ class LiveAlerts:
 
     @property
     def listeners(self) -> int:
-        """How many listen."""
+        """The number of listeners."""
         return self._listeners
 
     @contextmanager
@@ -87,7 +87,7 @@ class LiveAlerts:
         """Count as a listener while the block runs.
 
         Raises:
-            TooManyListeners: As many listen as may.
+            TooManyListeners: The maximum number of listeners is reached.
         """
         if self._listeners >= self._most:
             raise TooManyListeners(
@@ -105,14 +105,14 @@ class LiveAlerts:
     async def follow(
         self, wanted: AlertFilter, after: str, is_over: Callable[[], bool]
     ) -> AsyncIterator[tuple[str, dict[str, Any]]]:
-        """Cursor and alert of all that are behind a cursor, and of each one that comes.
+        """Yield cursor and alert for all alerts after a cursor, and for each new one.
 
-        Ends when Redis does not answer; a listener comes back with its last cursor then.
+        Ends when Redis does not answer; the listener then reconnects with its last cursor.
 
         Args:
-            wanted: Which of them.
+            wanted: Selects alerts.
             after: The cursor.
-            is_over: Asked before each look; ends it.
+            is_over: Called before each poll; True ends the iteration.
         """
         pages = self._pages(lambda cursor, limit: self._alerts.page(wanted, after=cursor, limit=limit), after, is_over)
         async for _, page in pages:
@@ -122,7 +122,7 @@ class LiveAlerts:
     async def follow_events(
         self, wanted: EventFilter, after: str, is_over: Callable[[], bool]
     ) -> AsyncIterator[tuple[str, dict[str, Any] | Gap]]:
-        """As ``follow``, for events of a stream; with a gap where some were removed, and the cursor before it."""
+        """As ``follow``, for events of a stream; yields a gap, with the cursor before it, where events were removed."""
         shown_us = None
         async for begin, page in self._pages(lambda cursor, limit: self._events(wanted, cursor, limit), after, is_over):
             if page.trimmed_us is not None and page.trimmed_us != shown_us:
@@ -134,7 +134,7 @@ class LiveAlerts:
     async def _pages(
         self, pages: Pages[_Page], after: str, is_over: Callable[[], bool]
     ) -> AsyncIterator[tuple[str, _Page]]:
-        """Each page with the cursor behind which it begins."""
+        """Yield each page with the cursor after which it begins."""
         while not is_over():
             try:
                 page = await asyncio.to_thread(pages, after, _PAGE_ITEMS)

@@ -1,7 +1,7 @@
-"""Connections to permitted addresses only: what webhooks are sent through.
+"""Connections to permitted addresses only, over which webhooks are sent.
 
-The check stands where connections are made, below HTTP: whatever asked for the connection, it goes to an address that
-was looked at, and nowhere else. TLS still asks for the certificate of the host's name. There are no redirects, no
+The check is made where connections are opened, below HTTP: whatever requested a connection, it is opened to a checked
+address and to no other. TLS still verifies the certificate for the host's name. There are no redirects, no
 proxies of the environment and no cookies here.
 """
 
@@ -25,9 +25,9 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
     """Connects to permitted addresses.
 
     Args:
-        rules: Which are.
+        rules: Which addresses are permitted.
         resolver: Finds the addresses of a host.
-        threads: Where hosts are resolved, apart from other work, as that may take long.
+        threads: Where hosts are resolved, apart from other work, as this may take long.
     """
 
     def __init__(self, rules: TargetRules, resolver: Resolver, threads: ThreadPoolExecutor) -> None:
@@ -44,11 +44,11 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """A connection to one of the host's addresses, all of which are permitted.
+        """Connect to one of the host's addresses, all of which must be permitted.
 
         Raises:
-            WebhookRefused: One is not.
-            httpcore.ConnectError: None of them takes connections.
+            WebhookRefused: An address is not permitted.
+            httpcore.ConnectError: No address accepts the connection.
         """
         loop = asyncio.get_running_loop()
         addresses = await loop.run_in_executor(
@@ -68,7 +68,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         timeout: float | None = None,  # noqa: ASYNC109 - the signature is httpcore's
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """Nothing is sent to sockets of this machine."""
+        """Refuse to connect to sockets of this machine."""
         raise httpcore.ConnectError("webhooks go to hosts, not to sockets of this machine")
 
     async def sleep(self, seconds: float) -> None:
@@ -78,14 +78,14 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
 class Outbound:
     """Connections to permitted addresses, a new one for each request, for as long as the block runs.
 
-    None is used again: then each attempt is checked anew, no request meets a connection that its receiver is about to
-    close, and requests to one host do not queue for the same idle connection, as they do in the pool's hands.
+    No connection is reused: so each attempt is checked again, no request meets a connection that its receiver is about
+    to close, and requests to one host do not queue for the same idle connection, as they would in the pool.
 
     Args:
         rules: Which addresses are permitted.
-        connections: So many at most.
+        connections: The largest number of connections.
         resolver: Finds the addresses of a host.
-        tls: What certificates must satisfy; that of public authorities unless given.
+        tls: Requirements for certificates; by default those of public authorities.
     """
 
     def __init__(

@@ -17,13 +17,13 @@ _MOST_BYTES = 1_000_000
 
 @dataclass(slots=True)
 class Received:
-    """What came in.
+    """The requests received so far.
 
     Attributes:
         alerts: Alerts by webhook id; an alert that is delivered twice is here once.
         deliveries: Requests with a valid signature.
         refused: Requests without one.
-        secret: What the service signs with; set once it is known.
+        secret: The service's signing secret; set once it is known.
     """
 
     alerts: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class Received:
     lock: Lock = field(default_factory=Lock)
 
     def take(self, body: bytes, headers: dict[str, str], on_alert: Callable[[dict[str, Any]], None]) -> bool:
-        """Count a request; whether its signature is right."""
+        """Count a request; returns whether its signature is valid."""
         try:
             Webhook(self.secret).verify(body, headers)
         except (WebhookVerificationError, ValueError):
@@ -52,7 +52,7 @@ class Received:
 
 @contextmanager
 def receiver(on_alert: Callable[[dict[str, Any]], None] = lambda _: None) -> Iterator[tuple[str, Received]]:
-    """A receiver on a free loopback port; yields its URL and what it received so far."""
+    """A receiver on a free loopback port; yields its URL and the requests received so far."""
     received = Received()
 
     class Handler(BaseHTTPRequestHandler):
@@ -68,7 +68,7 @@ def receiver(on_alert: Callable[[dict[str, Any]], None] = lambda _: None) -> Ite
             self.end_headers()
 
         def log_message(self, format: str, *arguments: Any) -> None:
-            """Nothing: the demo says what arrived."""
+            """Log nothing: the demo prints the alerts."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = Thread(target=server.serve_forever, name="webhook-receiver", daemon=True)

@@ -1,8 +1,8 @@
-"""Where the pipeline's rows go: each kind into its store, deliveries into their queue, derived events into the log.
+"""The sink of the pipeline's rows: each kind is stored, its deliveries are queued, and derived events are appended.
 
-A micro-batch that was written in part is written again. So its results come first, then its derived events, then the
-time that follows from them, then what is decided by what its shards observed, and last what they say of themselves:
-with that its entries count as matched.
+A micro-batch that was written in part is written again. Therefore the order is: its results, its derived events, the
+time that follows from them, the decisions by its shards' observations, and last the shards' reports, which mark
+its entries as matched.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class AlertSink:
     """Writes the rows of a micro-batch; writing them again changes nothing.
 
     Args:
-        stores: Where they go.
-        clock: Tells when new deliveries are due: now.
+        stores: The stores of the service.
+        clock: Gives the time at which new deliveries are due: now.
         spans: For alerts whose last event a traced request brought; None: nothing is traced.
     """
 
@@ -47,14 +47,14 @@ class AlertSink:
         """Write the rows of micro-batch ``epoch_id``, or a part of them.
 
         Raises:
-            LogResharding: There are derived events, and the log is being divided anew.
+            LogResharding: The micro-batch has derived events, and the log is being resharded.
             StoreUnavailable: Redis does not answer; the same call may be made again.
         """
         told = [row for row in rows if row.kind == STATS.name]
         self._store([row for row in rows if row.kind != STATS.name and not _is_merged(row)], epoch_id)
         self._derived([row for row in rows if row.kind == DERIVED.name], told)
         self._decisions(told)
-        self._stores.pipeline_status.note(told)  # last: what counts as matched has its alerts written
+        self._stores.pipeline_status.note(told)  # last: the alerts of everything that counts as matched are written
 
     def _store(self, rows: Sequence[OutputRow], epoch_id: int) -> None:
         if not rows:
@@ -66,7 +66,7 @@ class AlertSink:
         is_delivered = any(kinds[name].delivered_as for name in by_kind)
         webhooks = self._stores.webhooks.all() if is_delivered else []
         now_us = self._clock.now_us()
-        for name in sorted(by_kind, key=list(kinds).index):  # alerts before what is about them
+        for name in sorted(by_kind, key=list(kinds).index):  # alerts before results that refer to them
             self._write(kinds[name], by_kind[name], webhooks, now_us, epoch_id)
 
     def _write(
@@ -96,7 +96,7 @@ class AlertSink:
     def _write_alerts(
         self, alerts: Sequence[OutputRow], webhooks: Sequence[RegisteredWebhook], now_us: int, epoch_id: int
     ) -> None:
-        """Write alerts; their spans end when they are in the log, and are never told where they do not get there."""
+        """Write alerts; their spans end when they are in the log, and are never exported if writing fails."""
         spans = {} if self._spans is None else self._spans.begin(alerts)
         parents = {alert: span.traceparent for alert, span in spans.items()}
         self._stores.alerts.append(alerts, webhooks, now_us, epoch_id, parents)
@@ -104,7 +104,7 @@ class AlertSink:
             span.end()
 
     def _suspending(self, rows: Sequence[OutputRow]) -> list[OutputRow]:
-        """Let all shards stop running operators of which one says so; of several that say so of one, one is told."""
+        """Suspend operators in all shards where one shard has; if several shards suspend one, it is reported once."""
         bodies = {id(row): orjson.loads(row.body) for row in rows}
         standing = [row for row in rows if self._stores.registry.suspend(bodies[id(row)])]
         for row in standing:
@@ -115,18 +115,18 @@ class AlertSink:
         return standing
 
     def _graded(self, rows: Sequence[OutputRow]) -> list[OutputRow]:
-        """Rows with the present severity of their operators; the log does not know it."""
+        """Rows with the present severity of their operators, which the log does not know."""
         severities = self._stores.registry.severities()
         return [replace(row, severity=severities.get(row.subject, USUAL_SEVERITY)) for row in rows]
 
 
 def _is_merged(row: OutputRow) -> bool:
-    """Whether it is an event between the inputs of a join and the join: it goes through the log, and is no result."""
+    """Whether a row is an event between the inputs of a join and the join: it is appended to the log, and no result."""
     return row.kind == DERIVED.name and bool(orjson.loads(row.body).get("merged"))
 
 
 def _log_given_up(dead_letters: Sequence[OutputRow]) -> None:
-    """Log where a pattern was given up in a trace; nobody has to read dead letters to see that matches are missing."""
+    """Log where a pattern was given up in a trace, so that missing matches are visible without reading dead letters."""
     for row in dead_letters:
         letter = orjson.loads(row.body)
         if letter["code"] == "work-limit":

@@ -1,7 +1,7 @@
-"""Bodies in the form that a receiver wants: a JSON object with places for members of the usual body.
+"""Bodies in the form that a receiver requires: a JSON object with places for members of the usual body.
 
-``{{path.to.field}}`` in a string stands for a member of the body, found by names and, in lists, by numbers. There is
-nothing else: no code, no filters, no attributes. What is put in is never read as a template again, and as values are
+``{{path.to.field}}`` in a string is replaced by a member of the body, found by names and, in lists, by numbers. There
+is nothing else: no code, no filters, no attributes. Inserted values are never read as templates again, and as they are
 put into parsed JSON, not into text, the result is valid JSON whatever they hold.
 """
 
@@ -24,18 +24,18 @@ _PLACE = re.compile(r"\{\{ *([A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*) *\}\}")
 
 
 class BodyTooLong(ValueError):
-    """A template makes a body that is longer than what is sent."""
+    """A filled template is longer than the limit of bodies."""
 
 
 def check_template(template: Mapping[str, Any], members: Collection[str]) -> None:
-    """Refuse a template that cannot be filled.
+    """Check that a template can be filled.
 
     Args:
         template: A JSON object.
         members: Names that the bodies may have at their top.
 
     Raises:
-        WebhookRefused: It is too large or too deep, a place is written wrongly, or names what no body has.
+        WebhookRefused: It is too large or too deep, or a place is malformed or names a member that no body has.
     """
     if not _depth_is_bounded(template, _MOST_DEPTH):
         raise _refused(f"the template is more than {_MOST_DEPTH} levels deep")
@@ -55,8 +55,9 @@ def check_template(template: Mapping[str, Any], members: Collection[str]) -> Non
 def fill(template: Mapping[str, Any], body: Mapping[str, Any]) -> bytes:
     """The JSON text of a template with the members of a body in their places.
 
-    A string that is one place and nothing else becomes the member itself, of whatever type, and null where the body
-    has none. Elsewhere a string is put in as it is, what is missing as nothing, and the rest as JSON text.
+    A string that consists of one place becomes the member itself, of whatever type, or null if the body has no such
+    member. Within longer strings, a text is inserted as it is, a missing member as nothing, and other values as JSON
+    text.
 
     Raises:
         BodyTooLong: The result has more than ``MOST_BODY_BYTES``.
@@ -83,7 +84,7 @@ def _filled(part: Any, body: Mapping[str, Any], room: list[int]) -> Any:
 
 
 def _spend(room: list[int], text: str | bytes) -> Any:
-    """Takes from the room that is left, so that a result which is too long is given up while it is made."""
+    """Take a text's length from the remaining room, so that a too long result is given up while it is built."""
     room[0] -= len(text)
     if room[0] < 0:
         raise _too_long()
@@ -120,7 +121,7 @@ def _places_of(text: str) -> list[str]:
 
 
 def _texts(part: Any) -> Iterator[str]:
-    """All strings that are filled; names are not, and may not look as if they were."""
+    """All strings to be filled. Names are not filled, and must not contain places."""
     if isinstance(part, Mapping):
         for name, value in part.items():
             if "{{" in name:
