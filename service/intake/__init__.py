@@ -1,1 +1,1 @@
-"""The way into the log: posted events, their schemas and identities, feeds, announcements, and what is sent again."""
+"""Intake into the log: posted events, their schemas and identities, feeds, announcements, and resent dead letters."""

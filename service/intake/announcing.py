@@ -1,4 +1,4 @@
-"""What senders know of time and of the end of traces, as use cases without HTTP."""
+"""Announcements of senders about event time and the end of traces, as use cases without HTTP."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from streams import Clock, Punctuation, StreamDeclaration, TraceEnd, format_time
 
 
 class Announcing:
-    """The use cases.
+    """The use cases of announcements.
 
     Args:
-        stores: Where streams are registered, and the log.
-        clock: Says how far ahead of it a time is.
+        stores: The stores of the service.
+        clock: Bounds how far ahead a time may be.
     """
 
     def __init__(self, stores: Stores, clock: Clock) -> None:
@@ -25,12 +25,12 @@ class Announcing:
         self._clock = clock
 
     def punctuate(self, stream: str, punctuation: Punctuation) -> Sequence[str]:
-        """Promise what does not come behind this place of the log, in every shard.
+        """Append a punctuation, a promise about the events after it, to every shard of the log.
 
-        A range without a time is finished at that of the stream's newest event: at the same time in every shard.
+        A range without a time is finished at the time of the stream's newest event: at the same time in every shard.
 
         Returns:
-            What of it can do nothing, in sentences.
+            The parts of the punctuation that have no effect, in sentences.
 
         Raises:
             UnknownStream: The stream is not declared.
@@ -52,7 +52,7 @@ class Announcing:
         return (f"the range finishes nothing: no active join has {inputs}",)
 
     def _finishes(self, declaration: StreamDeclaration, by: str) -> bool:
-        """Whether a range of a key of a stream finishes keys in some join."""
+        """Whether a range of a key of a stream finishes keys in an active join."""
         return any(
             finishes_range(part.definition(one.version), by, declaration)
             for one in self._stores.registry.operators(JoinKind.name).all()
@@ -61,19 +61,19 @@ class Announcing:
         )
 
     def end_trace(self, stream: str, end: TraceEnd) -> None:
-        """End the trace of a key at this place of the log; nothing happens where none is open.
+        """End the trace of a key at this position of the log; nothing happens if none is open.
 
-        Only the shard of the key is told, as no other holds a trace of it.
+        The record is appended to the shard of the key only, as no other shard has its trace.
 
         Raises:
             UnknownStream: The stream is not declared.
-            PunctuationAhead: Its time is further ahead of the clock than an event may be.
+            PunctuationAhead: The end's time is further ahead of the clock than an event may be.
         """
         self._require_near(self._stores.registry.stream(stream), "end of the trace", end.time_us)
         self._stores.announcements.append(stream, end, end.key)
 
     def _require_near(self, declaration: StreamDeclaration, what: str, *times_us: int | None) -> None:
-        """Refuse a time that no event of the stream may have yet."""
+        """Refuse times that no event of the stream may have yet."""
         latest_us = latest_of(declaration, self._clock.now_us())
         for time_us in times_us:
             if time_us is not None and time_us > latest_us:

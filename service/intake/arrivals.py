@@ -1,4 +1,4 @@
-"""The numbers of posted events, by which events of one time keep the order in which they came."""
+"""The numbers of posted events, by which events with equal times keep the order of their arrival."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PER_US = 16
 
 
 class Arrivals:
-    """Numbers batches in the order in which a process takes them; the clock orders those of several processes.
+    """Numbers batches in the order in which a process takes them; the clock orders the batches of several processes.
 
     Args:
         clock: The wall clock.
@@ -22,7 +22,7 @@ class Arrivals:
         self._next = 0
 
     def number(self, batch: EventBatch) -> EventBatch:
-        """The batch with larger numbers than those before, whatever the clock does."""
+        """The batch with numbers above all earlier ones, even if the clock is set back."""
         with self._lock:
             first = max(self._next, self._clock.now_us() * _PER_US)
             self._next = first + len(batch)

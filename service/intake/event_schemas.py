@@ -1,8 +1,8 @@
-"""JSON Schemas of event types: compiled with bounds, and asked about events.
+"""JSON Schemas of event types: compiled with bounds, and checked against events.
 
-A schema comes from a stranger. So it names no other document, its references do not come back to themselves and do not
-multiply without end, and its regular expressions are of the kind that takes linear time. What a check takes at most is
-counted before it begins (``schema_weights``), and all faults of an event are built only where they are few.
+A schema comes from a stranger. So it may refer to no other document, its references must not be circular or
+multiply without end, and its regular expressions are of the kind that takes linear time. The largest cost of a check is
+computed before it begins (``schema_weights``), and all faults of an event are listed only if they are few.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _SHOWN_FAULTS = 3
 _SHOWN_CHARS = 200
 _MOST_PER_CHARACTER = 125_000  # regular expressions of a million states, some 200 MB
 _MOST_LISTED = 200_000
-_COLLECTING = ("anyOf", "oneOf")  # a fault of these holds every fault of their alternatives
+_COLLECTING = ("anyOf", "oneOf")  # a fault of these contains every fault of their alternatives
 
 
 @dataclass(slots=True)
 class StepBudget:
-    """The steps that the checks of one request may take together.
+    """The steps that all checks of one request may take together.
 
     Attributes:
-        limit: At first.
-        left: Now.
+        limit: The initial budget.
+        left: The steps left.
     """
 
     limit: int
@@ -44,14 +44,14 @@ class StepBudget:
 
     @classmethod
     def of(cls, limit: int) -> StepBudget:
-        """A budget of which nothing is spent."""
+        """An unspent budget."""
         return cls(limit, limit)
 
     def spend(self, steps: int, event: Event) -> None:
-        """Take steps out of the budget before they are made.
+        """Spend steps before they are made.
 
         Raises:
-            EventBreaksSchema: There are not so many left; those that are stay for other events.
+            EventBreaksSchema: Fewer steps are left; these stay for other events.
         """
         if steps > self.left:
             raise EventBreaksSchema(
@@ -63,14 +63,14 @@ class StepBudget:
 
 
 class EventSchema:
-    """A compiled schema for the attributes of one type of events.
+    """A compiled schema for the attributes of one event type.
 
     Args:
         schema: The schema, draft 2020-12: an object.
-        is_stored: It was registered before, perhaps by a release that bounded less.
+        is_stored: It was registered before, perhaps by a release with other bounds.
 
     Raises:
-        SchemaRefused: It is none, or one that is not read here; the message says where and why.
+        SchemaRefused: It is not a valid schema, or uses unsupported features; the message gives place and reason.
     """
 
     def __init__(self, schema: object, *, is_stored: bool = False) -> None:
@@ -106,10 +106,10 @@ class EventSchema:
         Args:
             event: The event.
             version: Of the schema, for the message.
-            budget: What the check may take.
+            budget: Of the request.
 
         Raises:
-            EventBreaksSchema: They do not keep it, and the message names places and reasons; or the check could take
+            EventBreaksSchema: They break the schema, and the message names places and reasons; or the check could take
                 more than the budget has.
         """
         extent = extent_of(event.data, self._plan)
@@ -120,7 +120,7 @@ class EventSchema:
         raise EventBreaksSchema(f"{listed} (schema of the type {event.type!r}, version {version})")
 
     def _faults(self, event: Event, extent: Extent) -> Iterable[str]:
-        """The first faults of an event, in words: no more of them are built than memory has room for."""
+        """The first faults of an event, in words; only as many are built as fit into memory."""
         if self._parts * (extent.values + extent.characters) <= _MOST_LISTED:
             return [_told(fault) for fault in islice(self._validator.iter_errors(event.data), _SHOWN_FAULTS)]
         if self._collects:
@@ -143,9 +143,9 @@ def _refuse_retrieval(uri: str) -> NoReturn:
 
 
 def _bounded(schema: object) -> tuple[dict[str, Any], Plan]:
-    """The schema and what it costs.
+    """Check a schema and plan its cost.
 
-    What is too large, names other places, or multiplies when its references are followed is refused.
+    A schema that is too large, refers to other places, or multiplies when its references are followed is refused.
     """
     if not isinstance(schema, dict):
         raise SchemaRefused("a schema must be a JSON object")

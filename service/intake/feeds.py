@@ -1,9 +1,9 @@
 """Feeds: other inputs on their way into the event log, each row once.
 
-A feed has a name, a folder of its own below the data folder (``feeds/<name>``), and a mark in Redis that says which row
-is wanted next. Each append moves the mark in the same script, so that a micro-batch that is done again after a crash
-goes on behind the last row that was taken. The mark belongs to the checkpoint that counts the micro-batches; where the
-two do not agree the feed refuses to go on, as it would lose or double events.
+A feed has a name, a folder of its own below the data folder (``feeds/<name>``), and a mark in Redis that names the next
+row to take. Each append moves the mark in the same script, so that a micro-batch that is repeated after a crash
+continues after the last taken row. The mark belongs to the checkpoint that counts the micro-batches; if the
+two do not agree, the feed refuses to continue, as it would lose or double events.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Feed:
 
     Attributes:
         name: Of the feed, and of its folder.
-        stream: Where its events go.
+        stream: Takes its events.
         folder: Its own folder.
         checkpoint: Id of its checkpoint, made with the folder.
     """
@@ -54,13 +54,13 @@ class Feed:
 
 @dataclass(slots=True)
 class FeedProgress:
-    """What a feed has done since its process began; read by the reporting thread.
+    """The progress of a feed since its process began; read by the reporting thread.
 
     Attributes:
         accepted: Events that the log has taken.
         rejected: Dead letters.
         repeated: Rows of a repeated micro-batch that had been taken before.
-        waiting: Why it waits, or nothing.
+        waiting: Why it waits; empty if it does not.
     """
 
     accepted: int = 0
@@ -71,13 +71,13 @@ class FeedProgress:
 
 @contextmanager
 def opened_feed(data_folder: Path, name: str, stream: str, source: str) -> Iterator[Feed]:
-    """The feed of a name, for this process alone, as long as the block runs.
+    """Open a feed for this process alone, as long as the block runs.
 
     Args:
-        data_folder: That of the service.
+        data_folder: Of the service.
         name: Of the feed.
-        stream: Where its events go.
-        source: What it reads, in words; a name is for one source and one stream.
+        stream: Takes its events.
+        source: The input, in words; a name is for one source and one stream.
 
     Raises:
         FeedInUse: Another process runs it, or the name belongs to another source or stream.
@@ -127,17 +127,17 @@ class Taker(Protocol):
 
 
 class FeedSink:
-    """Takes the rows of micro-batches; what the service refuses for now is sent again until it is taken.
+    """Takes the rows of micro-batches; rows that the service refuses for the time being are sent again until taken.
 
     Args:
-        intake: The way into the log.
-        marks: How far feeds are.
-        feed: Which one this is.
-        limits: Rows go into the log in portions of at most a request's events and bytes.
-        stop: Set when the process is to end: waiting ends then.
+        intake: Appends to the log.
+        marks: The marks of feeds.
+        feed: The feed.
+        limits: Rows are appended in portions of at most a request's events and bytes.
+        stop: Set when the process is to end; ends waiting.
 
     Attributes:
-        progress: What it has done.
+        progress: Of the feed.
     """
 
     def __init__(self, intake: Taker, marks: FeedStore, feed: Feed, limits: Limits, stop: Signal) -> None:
@@ -163,7 +163,7 @@ class FeedSink:
             )
 
     def __call__(self, rows: Sequence[FeedRow], batch: int) -> None:
-        """Take the rows of a micro-batch, those that were taken before left out.
+        """Take the rows of a micro-batch, except those that were taken before.
 
         Raises:
             FeedMisplaced: The log's mark is before this micro-batch, or moves while this process feeds.
@@ -181,7 +181,7 @@ class FeedSink:
         self._take(portions[-1], mark, FeedMark(checkpoint=mark.checkpoint, batch=batch + 1))
 
     def _where(self, batch: int) -> FeedMark:
-        """The mark, which is at this micro-batch or behind it."""
+        """The mark, which is in this micro-batch or after it."""
         self.check()
         name = self._feed.name
         mark = self._patiently(lambda: self._marks.mark(name))
@@ -209,7 +209,7 @@ class FeedSink:
         return after
 
     def _patiently(self, call: Callable[[], T]) -> T:
-        """Call again, with pauses, as long as the error says that it may succeed later."""
+        """Repeat a call, with pauses, as long as its error is retryable."""
         pause_s = _FIRST_PAUSE_S
         while True:
             try:
@@ -228,7 +228,7 @@ class FeedSink:
 
 
 def _portions(rows: Sequence[FeedRow], limits: Limits) -> Iterator[list[FeedRow]]:
-    """Rows in portions of at most a request's events and bytes, and at least one row."""
+    """Split rows into portions of at most a request's events and bytes, and at least one row."""
     portion: list[FeedRow] = []
     size = 0
     for row in rows:
@@ -247,7 +247,7 @@ def _behind(portion: Sequence[FeedRow]) -> int:
 
 
 def _object(row: FeedRow) -> object:
-    """The decoded event of a row, or why there is none."""
+    """The decoded event of a row, or the reason why it is unreadable."""
     shown = row.body.decode(errors="replace")
     if row.fault is not None:
         return Unreadable(detail=row.fault, text=shown)

@@ -1,4 +1,4 @@
-"""The identities of events that were sent: which of them are the same event, sent again."""
+"""The identities of events, by which repeated events are recognised."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def without_repetitions(
 
     Args:
         batch: The events, in their order.
-        objects: What each of them was made of.
+        objects: The decoded object of each event.
         declaration: Of their stream.
-        origins: Where a feed has each of them from.
+        origins: The origin of each event in a feed.
 
     Returns:
-        The batch without what it holds already, and for each event its digest, or None where it has no identity; no
-        digests where the stream takes events as often as they come.
+        The batch without repetitions, and for each event its digest, or None where it has no identity; no
+        digests where the stream keeps repeated events.
     """
     if declaration.duplicates == "keep":
         return batch, ()
@@ -56,7 +56,7 @@ def without_repetitions(
 
 
 def _source(value: object) -> str:
-    """The source of a CloudEvent; that of a plain object is empty, which no CloudEvent's is."""
+    """The source of a CloudEvent; empty for a plain object, as it is for no CloudEvent."""
     return str(value["source"]) if isinstance(value, Mapping) and "specversion" in value else ""
 
 

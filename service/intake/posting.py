@@ -1,4 +1,4 @@
-"""The way of posted events into the log: good ones are appended, the others become dead letters with a reason."""
+"""Intake of posted events: good ones are appended to the log, the others become dead letters with a reason."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ class RejectedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unreadable:
-    """What stands for an event that a feed could not even read.
+    """An event that a feed could not even read.
 
     Attributes:
-        detail: Why.
-        text: What there was, for the dead letter.
+        detail: The reason.
+        text: Its text, for the dead letter.
     """
 
     detail: str
@@ -71,11 +71,11 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedPart:
-    """What a feed says of a batch.
+    """A feed's step with the origins of its batch.
 
     Attributes:
-        step: Where the feed is before and after it; taken once.
-        origins: Of each event, where it comes from: plain JSON for its dead letter.
+        step: The marks before and after the batch; taken once.
+        origins: For each event its origin, as plain JSON for its dead letter.
     """
 
     step: FeedStep
@@ -87,10 +87,10 @@ class IntakeReport:
     """The result of a request.
 
     Attributes:
-        accepted: How many events the log has taken.
+        accepted: The number of events that the log has taken.
         rejected: The others, by index.
         is_duplicate: Whether the batch had been taken before; the other fields are those of that time.
-        duplicates: How many events were dropped, as the stream had taken them before.
+        duplicates: The number of events dropped because the stream had taken them before.
     """
 
     accepted: int
@@ -101,7 +101,7 @@ class IntakeReport:
 
 @dataclass(frozen=True, slots=True)
 class _Letters:
-    """What the dead letters of a batch share."""
+    """The common members of a batch's dead letters."""
 
     stream: str
     token: str
@@ -113,9 +113,9 @@ class _Schemas:
     """The schemas of a stream, each with its version.
 
     Attributes:
-        version: Of all of them; they may be newer, as they were read later.
+        version: Of the whole; the schemas may be newer, as they were read later.
         types: By type.
-        most_steps: What the checks of a request may take.
+        most_steps: The steps that the checks of a request may take.
     """
 
     version: int
@@ -125,11 +125,11 @@ class _Schemas:
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """What the events of a request have to keep, besides the declaration of their stream.
+    """The rules for the events of a request, besides the declaration of their stream.
 
     Attributes:
-        shape: That of the request.
-        schemas: Those of the stream; None: they are not checked.
+        shape: Of the request.
+        schemas: Of the stream; None: they are not checked.
         now_us: The clock.
     """
 
@@ -139,14 +139,14 @@ class _Rules:
 
 
 class Intake:
-    """Takes events.
+    """Takes events into the log.
 
     Args:
-        log: Where good events go.
-        registry: Knows the streams.
-        limits: How much one request may hold.
-        clock: Tells when.
-        context: Gives the ``traceparent`` of the request that is being answered; None: it is not traced.
+        log: The event log.
+        registry: Has the declarations of streams.
+        limits: Of a request.
+        clock: Gives arrival times.
+        context: Gives the ``traceparent`` of the current request; None: it is not traced.
     """
 
     def __init__(
@@ -174,14 +174,14 @@ class Intake:
         idempotency_key: str | None = None,
         part: FeedPart | None = None,
     ) -> IntakeReport:
-        """Take a batch of events; what the report says is safe in the log.
+        """Take a batch of events; when it returns, the accepted events are safe in the log.
 
         Args:
             stream: A declared stream.
             objects: Decoded JSON, one per event, in their order.
-            shape: ``cloudevents``, or ``any``: those with ``specversion`` are, others are read by the stream's mapping.
+            shape: ``cloudevents``, or ``any``: CloudEvents have ``specversion``, others use the stream's mapping.
             idempotency_key: The client's name for this batch; the same batch is taken once.
-            part: The batch is the next one of a feed, whose objects may be ``Unreadable``.
+            part: The batch is the next part of a feed, whose objects may be ``Unreadable``.
 
         Raises:
             UnknownStream: The stream is not declared.
@@ -190,7 +190,7 @@ class Intake:
             InvalidIdempotencyKey: The key is empty, too long or not printable ASCII.
             IdempotencyKeyReused: The key came before, with another batch.
             FeedMisplaced: The feed is not where its part begins.
-            LogFull: Too much waits to be matched; nothing was taken.
+            LogFull: The backlog would exceed a limit; nothing was taken.
         """
         self._check(objects, idempotency_key)
         declaration, use = self._registry.stream_with_schemas(stream)
@@ -217,7 +217,7 @@ class Intake:
         return _outcome(submission, self._log.append_events(submission), len(found), rejected)
 
     def judge(self, stream: str, objects: Sequence[object], shape: EventShape = "any") -> tuple[RejectedEvent, ...]:
-        """What of a batch would not be taken; nothing is.
+        """The events of a batch that would be rejected; takes nothing.
 
         Raises:
             UnknownStream: The stream is not declared.
@@ -270,7 +270,7 @@ class Intake:
 def _sorted_out(
     objects: Sequence[object], declaration: StreamDeclaration, rules: _Rules
 ) -> tuple[EventBatch, tuple[RejectedEvent, ...]]:
-    """The events of a batch, and what is none."""
+    """Split a batch into events and rejections."""
     schemas, latest_us = rules.schemas, latest_of(declaration, rules.now_us)
     if schemas is None and (rules.shape == "any" or _are_cloudevents(objects)):
         batch = parse_columns(objects, declaration)
@@ -303,7 +303,7 @@ def latest_of(declaration: StreamDeclaration, now_us: int) -> int:
 
 
 def most_ahead(latest_us: int) -> str:
-    """What would be right where a time is later, in words."""
+    """The advice for a time that is too late, in words."""
     return (
         f"the stream takes times up to {format_time(latest_us)}; correct the time, or let the stream have a larger "
         "max_ahead (forestall streams change --max-ahead SECONDS|none)"
@@ -329,7 +329,7 @@ def _once_each(
     declaration: StreamDeclaration,
     part: FeedPart | None,
 ) -> tuple[EventBatch, Sequence[bytes | None]]:
-    """The events of a batch without repetitions within it, and what they are known by."""
+    """The events of a batch without repetitions within it, and the digests of their identities."""
     gone = {one.index for one in rejected}
     rows = [row for row in range(len(objects)) if row not in gone]
     origins = None if part is None else [part.origins[row] for row in rows]
@@ -364,12 +364,12 @@ def _fingerprint(objects: Sequence[object], shape: EventShape) -> str:
 def _encoded(value: object) -> bytes:
     try:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
-    except TypeError:  # nested deeper than orjson writes, or not its values; such an event is rejected
+    except TypeError:  # nested deeper than orjson writes, or not a value of JSON; such an event is rejected
         return json.dumps(_writable(value, _DEEPEST), sort_keys=True, default=repr).encode()
 
 
 def _writable(value: object, levels: int) -> object:
-    """A value that ``json`` writes: cut below some levels, endless integers in hexadecimal."""
+    """A value that ``json`` can write: cut below some levels, very large integers in hexadecimal."""
     if isinstance(value, dict | list) and levels == 0:
         return "…"
     if isinstance(value, dict):
@@ -382,7 +382,7 @@ def _writable(value: object, levels: int) -> object:
 
 
 def _kept(value: object) -> dict[str, Any]:
-    """An event as a dead letter keeps it: its text, and whether that is all of it, as JSON."""
+    """An event in the form of a dead letter: its text, and whether the text is the whole event as JSON."""
     text = value.text if isinstance(value, Unreadable) else _encoded(value).decode()
     is_short = len(text) <= _KEPT_CHARS
     is_whole = is_short and not isinstance(value, Unreadable) and _is_written_whole(value)
@@ -411,12 +411,12 @@ def _report(answer: Mapping[str, Any], *, is_duplicate: bool) -> IntakeReport:
         accepted=answer["accepted"],
         rejected=rejected,
         is_duplicate=is_duplicate,
-        duplicates=answer.get("duplicates", 0),  # older releases dropped none
+        duplicates=answer.get("duplicates", 0),  # older releases dropped no events
     )
 
 
 def require_posted(declaration: StreamDeclaration) -> None:
-    """Check that a stream takes what senders say.
+    """Check that a stream takes the posts of senders.
 
     Raises:
         StreamDerived: Patterns make its events, and its time follows from theirs.
@@ -430,7 +430,7 @@ def require_posted(declaration: StreamDeclaration) -> None:
 
 
 def check_idempotency_key(key: str | None) -> None:
-    """Check that an idempotency key can be one.
+    """Check the form of an idempotency key.
 
     Raises:
         InvalidIdempotencyKey: It is empty, too long or not printable ASCII.

@@ -1,4 +1,4 @@
-"""Token buckets by name: so many at once, and so many per second in the long run.
+"""Token buckets by name: a burst at once, and a rate per second in the long run.
 
 They live in the memory of one process, as the API is one process. The known libraries of limits count in windows; a
 bucket needs no more than a number and a time, and lets a burst through without letting two meet at a window's border.
@@ -18,15 +18,15 @@ _MOST_BUCKETS = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """What a bucket said.
+    """The answer of a bucket.
 
     Attributes:
-        is_granted: Whether there was a token.
+        is_granted: Whether a token was available.
         limit: Tokens of a full bucket.
         remaining: Whole tokens that are left.
-        window_s: Seconds in which an empty bucket is full.
-        reset_s: Seconds until this one is full.
-        retry_after_s: Seconds until there is a token; 0 where there is one.
+        window_s: Seconds in which an empty bucket fills up.
+        reset_s: Seconds until this bucket is full.
+        retry_after_s: Seconds until a token is available; 0 if one is.
     """
 
     is_granted: bool
@@ -38,12 +38,12 @@ class Allowance:
 
 
 class TokenBuckets:
-    """Buckets of one size, each full when its name is first heard; the least recent go when there are too many.
+    """Buckets of one size, each full when its name is first used; beyond a limit, the least recently used are dropped.
 
     Args:
         per_s: Tokens that come back in a second; positive.
         burst: Tokens of a full bucket.
-        now: Seconds on a clock that only goes forward.
+        now: Seconds on a monotonic clock.
     """
 
     def __init__(self, per_s: float, burst: int, *, now: Callable[[], float] = time.monotonic) -> None:
@@ -54,7 +54,7 @@ class TokenBuckets:
         self._levels: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, name: str) -> Allowance:
-        """Take a token, if there is one."""
+        """Take a token, if one is available."""
         with self._lock:
             now = self._now()
             level = self._level(name, now)
@@ -68,7 +68,7 @@ class TokenBuckets:
         return self._said(level, is_granted=is_granted)
 
     def look(self, name: str) -> Allowance:
-        """Whether there is a token, without taking it."""
+        """Whether a token is available, without taking it."""
         with self._lock:
             level = self._level(name, self._now())
         return self._said(level, is_granted=level >= 1)

@@ -1,4 +1,4 @@
-"""Dead letters once more: looked up, and sent again after what was wrong is put right."""
+"""Dead letters: looked up, and resent after their fault is corrected."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from streams import Clock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """The results of sending some dead letters again.
+    """The results of resending some dead letters.
 
     Attributes:
-        outcomes: By id of the letter, in the order in which they were sent.
-        left: How many more there are that were not sent again, or not taken yet.
+        outcomes: By id of the letter, in the order of resending.
+        left: The number of further letters that were not resent, or not taken yet.
     """
 
     outcomes: Mapping[str, ReplayOutcome]
@@ -29,12 +29,12 @@ class Replayed:
 
 
 class DeadLetters:
-    """The use cases.
+    """The use cases of dead letters.
 
     Args:
-        stores: Where the letters are.
+        stores: The stores of the service.
         intake: Takes their events.
-        clock: Tells when.
+        clock: Gives the times of resending.
     """
 
     def __init__(self, stores: Stores, intake: Intake, clock: Clock) -> None:
@@ -43,26 +43,26 @@ class DeadLetters:
         self._clock = clock
 
     def get(self, letter_id: str) -> tuple[dict[str, Any], ReplayOutcome | None]:
-        """A letter as it is stored, and the result of sending it again.
+        """A letter as stored, and the result of its last resending.
 
         Raises:
-            UnknownDeadLetter: None of that id is kept.
+            UnknownDeadLetter: No letter with this id is kept.
         """
         letter = self._stores.dead_letters.get(letter_id)
         (outcome,) = self._stores.dead_letters.outcomes([letter_id])
         return letter, outcome
 
     def replay(self, letter_id: str) -> ReplayOutcome:
-        """Send the event of a letter again, through the intake; one that was taken is not taken again.
+        """Resend the event of a letter through the intake; an event that was taken is not taken again.
 
-        An event that is refused again makes no further letter: the outcome is noted with this one, and it may be sent
-        again later.
+        An event that is refused again makes no further letter: the outcome is stored with this letter, and it may be
+        resent later.
 
         Raises:
-            UnknownDeadLetter: None of that id is kept.
+            UnknownDeadLetter: No letter with this id is kept.
             UnknownStream: Its stream is not declared.
-            NotReplayable: It holds no event of the intake, or not the whole of it.
-            LogFull: Too much waits to be matched; nothing was taken.
+            NotReplayable: It holds no event of the intake, or not the whole event.
+            LogFull: The backlog would exceed a limit; nothing was taken.
         """
         letter, outcome = self.get(letter_id)
         if outcome is not None and outcome.is_accepted:
@@ -70,15 +70,15 @@ class DeadLetters:
         return self._send(letter)
 
     def replay_all(self, *, stream: str | None, code: str | None, limit: int) -> Replayed:
-        """Send the oldest letters of a stream and code again that were not taken yet.
+        """Resend the oldest letters of a stream and code that were not taken yet.
 
         Args:
-            stream: Only those of this stream.
-            code: Only those for this reason.
-            limit: At most so many.
+            stream: Only letters of this stream.
+            code: Only letters for this reason.
+            limit: The largest number of letters.
 
         Raises:
-            LogFull: Too much waits to be matched; those that were sent before are noted.
+            LogFull: The backlog would exceed a limit; the outcomes of letters resent before are stored.
         """
         store = self._stores.dead_letters
         chosen = {name: value for name, value in (("stream", stream), ("code", code)) if value is not None}

@@ -1,9 +1,9 @@
-"""What a check of an event against a JSON Schema costs at most, counted before it begins.
+"""The largest cost of checking an event against a JSON Schema, computed before the check.
 
-A schema comes from a stranger, and so does an event. ``Weights`` reads a schema once: how many parts it has when every
-reference is replaced by what it names, and what each part costs for each value, and for each character, that it is
-asked about. ``steps`` multiplies that with an event. A step is about what comparing one value takes; seconds are never
-measured, so the same event is always judged alike.
+A schema comes from a stranger, and so does an event. ``Weights`` reads a schema once: the number of its parts when
+every reference is replaced by its target, and the cost of each part for each value, and for each character, that it is
+applied to. ``extent_of`` applies these costs to an event. A step is about the cost of comparing one value; seconds are
+never measured, so the same event is always judged alike.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PLAIN_VALUES = ("const", "enum", "default", "examples")
 _COMPARED = ("const", "enum")
 _BY_CHARACTER = ("minLength", "maxLength", "format", "uniqueItems", *_COMPARED)
 _BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependentRequired")
-_DEFINITIONS = ("$defs", "definitions")  # cost nothing where they stand
+_DEFINITIONS = ("$defs", "definitions")  # cost nothing by themselves
 _UNEVALUATED = ("unevaluatedProperties", "unevaluatedItems")
 _ELSEWHERE = ("$dynamicRef", "$dynamicAnchor", "$anchor", "$recursiveRef", "$recursiveAnchor", "$vocabulary")
 
@@ -43,13 +43,13 @@ _STATES_OF_A_CLASS = 8
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """What a part of a schema costs.
+    """The cost of a part of a schema.
 
     Attributes:
-        parts: How many there are, with what is referred to.
-        per_value: Steps for each value that it is asked about.
+        parts: The number of its parts, with the targets of references.
+        per_value: Steps for each value that it is applied to.
         per_character: Steps for each character of their texts and names.
-        height: How deep it is.
+        height: Its depth.
     """
 
     parts: int = 1
@@ -71,9 +71,9 @@ class Plan:
     """How the cost of a schema falls on a value.
 
     Attributes:
-        weight: What the value is asked, and every value in it.
-        once: Steps for what the value alone is asked.
-        properties: What only the value of a member is asked, by its name.
+        weight: The cost of what is applied to the value and to every value in it.
+        once: Steps for what is applied to the value alone.
+        properties: The costs of what is applied only to the value of a member, by its name.
     """
 
     weight: Weight
@@ -86,9 +86,9 @@ class Extent:
     """The size of a value.
 
     Attributes:
-        values: It, the values in it, and their names.
+        values: The number of the value itself, the values in it, and their names.
         characters: Of texts and names.
-        steps: What its check takes at most.
+        steps: The most steps that its check takes.
     """
 
     values: int
@@ -101,7 +101,7 @@ _NOTHING = Plan(_WEIGHTLESS)
 
 
 def extent_of(value: object, plan: Plan) -> Extent:
-    """The size of decoded JSON that is nested less deeply than Python's stack, and what its check takes at most."""
+    """The size of decoded JSON, nested less deeply than Python's stack, and the most steps that its check takes."""
     values, characters, steps = 1, 0, plan.once
     if isinstance(value, str):
         characters = len(value)
@@ -121,7 +121,7 @@ def extent_of(value: object, plan: Plan) -> Extent:
 
 
 def regex_states(pattern: str) -> int:
-    """About how many states the automaton of a regular expression has, counted repetition written out."""
+    """About the number of states of a regular expression's automaton, with counted repetitions written out."""
     groups: list[tuple[int, int]] = []
     total = last = 0
     for atom in _ATOM.findall(pattern):
@@ -148,7 +148,7 @@ def _states_of(atom: str) -> int:
 
 
 class Weights:
-    """What the parts of a schema weigh when every reference is replaced by what it names.
+    """The costs of the parts of a schema when every reference is replaced by its target.
 
     Args:
         schema: The schema.
@@ -163,7 +163,7 @@ class Weights:
         """How the schema's cost falls on an event.
 
         Raises:
-            SchemaRefused: It is too large or too deep, names other places, or comes back to itself.
+            SchemaRefused: It is too large or too deep, refers to other documents, or has a circular reference.
         """
         return self._plan("#", self._schema, 0)
 
@@ -191,10 +191,10 @@ class Weights:
         return self.of(f"{place}/{_escaped(name)}", item, depth + 1, is_named=name in _BY_NAME)
 
     def of(self, place: str, part: object, depth: int, *, is_named: bool = False) -> Weight:
-        """The weight of a part; ``is_named``: its members are schemas by names that mean nothing here.
+        """The cost of a part; ``is_named``: its members are schemas under names that are no keywords.
 
         Raises:
-            SchemaRefused: It is too large or too deep, names other places, or comes back to itself.
+            SchemaRefused: It is too large or too deep, refers to other documents, or has a circular reference.
         """
         if depth > _DEEPEST:
             raise SchemaRefused(f"{place}: the schema, with its references, is deeper than {_DEEPEST}")
@@ -231,7 +231,7 @@ class Weights:
                 yield self.of(inner, item, depth + 1, is_named=name in _BY_NAME)
 
     def _found(self, place: str, reference: object) -> Any:
-        """What a reference names."""
+        """The target of a reference."""
         if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
             raise SchemaRefused(f"{place}: $ref {str(reference)[:_SHOWN_CHARS]!r} names no place in this schema")
         found: Any = self._schema
@@ -247,13 +247,13 @@ class Weights:
 
 
 def _own(part: Mapping[str, Any], inner: Weight) -> Weight:
-    """The weight of a schema object whose parts are known."""
+    """The cost of a schema object whose parts' costs are known."""
     per_value, per_character = inner.per_value, inner.per_character
     per_character += sum(name in part for name in _BY_CHARACTER)
     per_value += sum(len(orjson.dumps(part[name])) // _BYTES_OF_A_STEP + 1 for name in _COMPARED if name in part)
     for pattern in _patterns_of(part):
         per_character += 1 + regex_states(pattern) // _STATES_OF_A_STEP
-    if unevaluated := sum(name in part for name in _UNEVALUATED):  # asks again what the parts beside it have seen
+    if unevaluated := sum(name in part for name in _UNEVALUATED):  # asks again what its sibling keywords have seen
         times = 1 + unevaluated * (1 + inner.height)
         per_value, per_character = per_value * times, per_character * times
     return Weight(inner.parts, per_value, per_character, inner.height)
