@@ -1,4 +1,4 @@
-"""Where Spark runs and what it leaves where, from the settings."""
+"""The place of Spark and of its data, from the settings."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from service.stores.log.backlog import MATCHED_KEY
 _IN_REDIS = "redis"
 _LOCAL_SNAPSHOT_BYTES = 4_000_000
 _CLUSTER_SNAPSHOT_BYTES = 500_000
-_TASK_ATTEMPTS = 4  # as many as Spark makes on a cluster
+_TASK_ATTEMPTS = 4  # the number that Spark makes on a cluster
 
 
 def session_options(settings: Settings) -> SessionOptions:
-    """How Spark is started.
+    """The options for starting Spark.
 
     Raises:
         SettingsInvalid: The machines of a cluster would not reach what they need.
@@ -42,13 +42,13 @@ def session_options(settings: Settings) -> SessionOptions:
 
 
 def job_options(settings: Settings, layout: Layout, url: str, tasks: int) -> JobOptions:
-    """What the pipeline reads and where it leaves what, under a layout of the log.
+    """The pipeline's inputs and folders under a layout of the log.
 
     Args:
         settings: Of the service.
         layout: Of the log.
-        url: The Redis server that has it.
-        tasks: As many tasks read at once.
+        url: The Redis server of the log.
+        tasks: The number of tasks that read at the same time.
     """
     return JobOptions(
         log=EventLogOptions(
@@ -70,7 +70,7 @@ def job_options(settings: Settings, layout: Layout, url: str, tasks: int) -> Job
 
 
 def forget_former(settings: Settings, layout: Layout, url: str) -> None:
-    """Remove what belonged to former layouts of the log: checkpoints, states. What cannot be removed stays."""
+    """Remove checkpoints and states of former layouts of the log. Whatever cannot be removed stays."""
     for generation, shards in zip(layout.former_generations, layout.former, strict=True):
         before = Layout(shards=shards, identity=layout.identity, generation=generation)
         options = job_options(settings, before, url, tasks=1)
@@ -81,16 +81,16 @@ def forget_former(settings: Settings, layout: Layout, url: str) -> None:
 
 
 def snapshot_bytes(settings: Settings) -> int:
-    """After how many bytes of entries a shard is saved.
+    """The bytes of entries after which a shard is saved.
 
-    On a cluster a shard meets another machine in nearly every micro-batch, which has to go on from a snapshot: so they
-    are written more often.
+    On a cluster a shard moves to another machine in nearly every micro-batch, which has to continue from a snapshot: so
+    snapshots are written more often.
     """
     return _LOCAL_SNAPSHOT_BYTES if is_local(settings.spark_master) else _CLUSTER_SNAPSHOT_BYTES
 
 
 def handover_folder(settings: Settings, log_identity: str) -> Path:
-    """Where processes of one machine leave states for one another."""
+    """The folder in which processes of one machine leave states for one another (handover)."""
     if is_local(settings.spark_master):
         return settings.data_dir.resolve() / "handover" / log_identity
     return session_options(settings).cluster.handover(log_identity)

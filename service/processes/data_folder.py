@@ -1,4 +1,4 @@
-"""The data folder belongs to one service at a time."""
+"""The lock of the data folder, which belongs to one service at a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from service.settings import PREFIX
 
 
 def take_folder(folder: Path) -> IO[str]:
-    """Make a data folder one's own until the file that is returned is closed.
+    """Lock a data folder until the returned file is closed.
 
     Raises:
         DataFolderUnusable: It cannot be written, or another service uses it.

@@ -1,4 +1,4 @@
-"""Log files of processes do not grow for ever."""
+"""Rotation of the processes' log files."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _FORMER = 2
 
 
 def rotate(log_file: Path, most_bytes: int) -> bool:
-    """Begin a log file anew if it is too large; the two before stay beside it, as ``NAME.log.1`` and ``NAME.log.2``.
+    """Rotate a log file that is too large; the two before are kept beside it as ``NAME.log.1``, ``NAME.log.2``.
 
-    The process that writes it keeps it open to append, so the file is copied and then cut; lines that come in between
-    are lost. Where there is no room for the copy, the file is cut all the same.
+    The process that writes the file keeps it open for appending, so it is copied and then cut; lines written in between
+    are lost. If the copy fails for lack of space, the file is cut all the same.
 
     Returns:
-        Whether it was.
+        Whether it was rotated.
     """
     with suppress(OSError):
         if log_file.stat().st_size <= most_bytes:

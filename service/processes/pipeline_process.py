@@ -1,7 +1,7 @@
 """The pipeline as a process: ``python -m service.processes.pipeline_process``.
 
-It ends with status 1 when the streaming query fails, and is meant to be started again then: the checkpoint knows where
-to go on.
+It ends with status 1 when the streaming query fails, and is meant to be started again then: it continues from its
+checkpoint.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _match(settings: Settings, stores: Stores, spans: Spans | None = None) -> No
         ends.enter_context(report.repeating())
         with compiling_beside(needed, report.compiling):
             report.begin("starting Spark")
-            with signals_held():  # Spark's Java process would stay behind
+            with signals_held():  # else a signal could leave Spark's Java process running
                 session = build_session(where)
                 ends.callback(end_session, session)
             tasks = await_machines(session, where.cluster)
@@ -106,14 +106,14 @@ def _match(settings: Settings, stores: Stores, spans: Spans | None = None) -> No
 
 
 def _executor_reports(watch: ExecutorWatch, stores: Stores, *, is_needed: bool) -> Callable[[], None]:
-    """What reports the executors of a cluster every few seconds; called more often."""
+    """Make a function that reports the executors of a cluster every few seconds, however often it is called."""
     due = [0.0]
 
     def look() -> None:
         if not is_needed or time.monotonic() < due[0]:
             return
         due[0] = time.monotonic() + _EXECUTORS_EVERY_S
-        with suppress(ClusterUnready, StoreUnavailable):  # the query says so itself
+        with suppress(ClusterUnready, StoreUnavailable):  # the query reports these errors itself
             running, missing = watch.look()
             stores.pipeline_status.keep_executors(ExecutorReport(running=running, missing=tuple(missing)))
 
@@ -121,20 +121,20 @@ def _executor_reports(watch: ExecutorWatch, stores: Stores, *, is_needed: bool) 
 
 
 def warn_of_risks(stores: Stores) -> None:
-    """Say in the log, in words, what the Redis server may lose though it was acknowledged."""
+    """Log a warning, in words, for acknowledged data that the Redis server may lose."""
     for finding in at_risk(server_facts(stores.client)):
         structlog.get_logger(__name__).warning("redis-at-risk", found=finding.found, advice=finding.advice)
 
 
 def _say_nothing_more(stores: Stores) -> None:
-    """Take the sign of life back; what cannot be taken back becomes too old by itself."""
+    """Delete the heartbeat; if Redis does not answer, it becomes stale by itself."""
     with suppress(StoreUnavailable):
         stores.heartbeat.clear()
 
 
 @contextmanager
 def _keeping_time(stores: Stores) -> Iterator[None]:
-    """Let a timekeeper work while the block runs."""
+    """Run a timekeeper while the block runs."""
     stop = threading.Event()
     thread = threading.Thread(target=Timekeeper(stores).run, args=(stop,), name="timekeeper", daemon=True)
     thread.start()
@@ -146,7 +146,7 @@ def _keeping_time(stores: Stores) -> Iterator[None]:
 
 
 def _keep(stores: Stores, progress: BatchProgress) -> None:
-    """Keep how a micro-batch went; one that is not kept is missing in the totals of times, and nowhere else."""
+    """Store the progress of a micro-batch; if this fails, only the totals of times miss it."""
     try:
         stores.pipeline_status.keep(progress.to_json())
     except StoreUnavailable as error:

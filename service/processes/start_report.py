@@ -1,4 +1,4 @@
-"""What the pipeline reports of itself: its sign of life, and what it is busy with while there is none."""
+"""The pipeline's reports about itself: its heartbeat, and what it is busy with while it has none."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from service.stores import Heartbeat
 from streams.compiling import CompileProgress
 
 _SAID_EVERY_S = 1.0
-_LONG_S = 3.0  # without a sign of life
+_LONG_S = 3.0  # without a heartbeat
 
 
 @dataclass(slots=True)
 class StartReport:
-    """What a pipeline is busy with while it starts, and while a micro-batch takes long.
+    """Reports what a pipeline is busy with while it starts, and while a micro-batch takes long.
 
     Attributes:
-        heartbeat: Where it says so.
+        heartbeat: Stores the reports.
     """
 
     heartbeat: Heartbeat
@@ -31,7 +31,7 @@ class StartReport:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def begin(self, phase: str) -> None:
-        """Something else begins.
+        """Report that a phase begins.
 
         Args:
             phase: In words, such as "starting Spark".
@@ -41,13 +41,13 @@ class StartReport:
             self._say()
 
     def compiling(self, progress: CompileProgress) -> None:
-        """Kernels are being compiled, which is said in place of what goes on beside it."""
+        """Report that kernels are being compiled; replaces the phase until they are."""
         with self._lock:
             self._compiling = None if progress.is_complete else progress
             self._say()
 
     def beat(self, now_us: int) -> None:
-        """The query runs, and no micro-batch is under way: the sign of life."""
+        """Store the heartbeat: the query runs, and no micro-batch is in progress."""
         self.heartbeat.beat(now_us)
         with self._lock:
             is_first, self._beaten = self._beaten is None, time.monotonic()
@@ -56,7 +56,7 @@ class StartReport:
 
     @contextmanager
     def repeating(self) -> Iterator[None]:
-        """Say it about once a second while the block runs."""
+        """Repeat the report about once a second while the block runs."""
         over = threading.Event()
 
         def repeat() -> None:
@@ -79,5 +79,5 @@ class StartReport:
             if silent_s < _LONG_S:
                 return
             doing = f"a micro-batch has been running for {silent_s:.0f} s"
-        with suppress(StoreUnavailable):  # a report that is lost is followed by another
+        with suppress(StoreUnavailable):  # a lost report is followed by another
             self.heartbeat.busy(doing)

@@ -1,4 +1,4 @@
-"""The whole service under one command: Redis if need be, the API, the pipeline, the deliverer.
+"""The whole service under one command: its own Redis if none is set, the API, the pipeline, the deliverer, backtests.
 
 A process that dies, the private Redis server included, is started again, with growing pauses while it keeps dying or
 cannot be started. Processes do not talk to each other; they share state through Redis only, so that each may be killed
@@ -43,7 +43,7 @@ _ROTATED_EVERY_S = 10.0
 log = structlog.get_logger(__name__)
 
 
-_FULL_BYTES = 1_000_000  # less free space than that is a full disk
+_FULL_BYTES = 1_000_000  # less free space counts as a full disk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +52,9 @@ class Death:
 
     Attributes:
         name: Of the process.
-        pause_s: When it is started again.
+        pause_s: The pause before it is started again.
         log_file: Its log.
-        status: How it ended; None: unknown, or it could not be started.
+        status: Its exit status; None: unknown, or it could not be started.
         reason: Why it could not be started; empty: it ended.
     """
 
@@ -66,7 +66,7 @@ class Death:
 
     @property
     def sentence(self) -> str:
-        """What ended, when it starts again, and the last line of its log, for people."""
+        """The process, its next start, and the last line of its log, for people."""
         status = "" if self.status is None else f" (status {self.status})"
         end = f"cannot be started ({self.reason})" if self.reason else f"ended{status}"
         return f"{self.name} {end}, it starts again in {self.pause_s:g} s; {self._full_disk}{self._last_line}"
@@ -111,7 +111,7 @@ class _Child:
     is_up: bool = True
 
     def failed(self, name: str, now: float, *, status: int | None = None, reason: str = "") -> Death:
-        """Put off the next start; what happened, for people."""
+        """Delay the next start; returns the death to be reported."""
         was_steady = not reason and now - self.started_at > _STEADY_S
         self.pause_s = _FIRST_PAUSE_S if was_steady else min(2 * self.pause_s, _LONGEST_PAUSE_S)
         self.due_at = now + self.pause_s
@@ -121,14 +121,14 @@ class _Child:
 
 @dataclass(slots=True)
 class Supervisor:
-    """Starts the processes, watches them, stops them.
+    """Starts, watches and stops the processes.
 
     Attributes:
         settings: Of the service; the processes read the same environment.
-        overrides: Environment variables that the processes get besides, such as ``FORESTALL_API_PORT``.
+        overrides: Further environment variables of the processes, such as ``FORESTALL_API_PORT``.
         children: Modules to run, by name.
-        now: Seconds on a clock that only goes forward.
-        on_death: Called with each process that ended or could not be started.
+        now: Seconds on a monotonic clock.
+        on_death: Called for each process that ended or could not be started.
     """
 
     settings: Settings
@@ -145,21 +145,21 @@ class Supervisor:
 
     @property
     def log_folder(self) -> Path:
-        """Where each process writes its log."""
+        """The folder of the processes' logs."""
         return self.settings.data_dir / "logs"
 
     @property
     def redis_url(self) -> str:
-        """The Redis server in use, once started."""
+        """URL of the Redis server in use, once started."""
         return self._redis_url
 
     def pid(self, name: str) -> int | None:
-        """Process id of a child that runs."""
+        """Process id of a running child; None if it does not run."""
         process = self._running[name].process
         return process.pid if process is not None and process.poll() is None else None
 
     def starts(self, name: str) -> int:
-        """How often a child was started."""
+        """The number of times that a child was started."""
         return self._running[name].starts
 
     def start(self) -> None:
@@ -167,7 +167,7 @@ class Supervisor:
 
         Raises:
             DataFolderUnusable: It cannot be written, or another supervisor uses it.
-            NoServerBinary, EmbeddedServerFailed: There is no Redis to be had.
+            NoServerBinary, EmbeddedServerFailed: No Redis server can be started.
         """
         self._lock = take_folder(self.settings.data_dir)
         try:
@@ -186,7 +186,7 @@ class Supervisor:
         self.tend()
 
     def tend(self) -> None:
-        """Start what is not running and due; call it often."""
+        """Start the processes that are due and not running; to be called often."""
         now = self.now()
         if self._server is not None and self._server_child is not None and now >= self._server_child.due_at:
             self._tend_server(self._server, self._server_child, now)
@@ -198,7 +198,7 @@ class Supervisor:
         self._rotate(now)
 
     def _rotate(self, now: float) -> None:
-        """Begin log files anew that are too large; looked at now and then."""
+        """Rotate log files that are too large; checked now and then."""
         if now < self._rotates_at:
             return
         self._rotates_at = now + _ROTATED_EVERY_S
@@ -231,9 +231,9 @@ class Supervisor:
             self.stop()
 
     def stop(self) -> None:
-        """Ask every process to end, wait, end by force what does not; Redis last.
+        """Ask every process to end, wait, and kill those that do not; Redis last.
 
-        All are asked at once and each finishes what it has begun: the API the requests that it is answering, the
+        All are asked at once and each finishes what it has begun: the API the requests in progress, the
         pipeline its micro-batch, the deliverer its attempts. Together they have ``stop_timeout_s`` for it.
         """
         processes = {name: child.process for name, child in self._running.items() if child.process is not None}

@@ -1,4 +1,4 @@
-"""The whole service for a while, in a folder of its own: for the demo and for tests of the whole."""
+"""A temporary service in a folder of its own: for the demo and for tests of the whole."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class TemporaryService:
     """A service that runs until the block ends.
 
     Attributes:
-        url: Where the API listens.
-        api_key: What it asks for.
-        client: Has the key, and patience over restarts.
+        url: Of the API.
+        api_key: The API key that it requires.
+        client: Has the key, and retries over restarts.
         supervisor: Tends the processes.
     """
 
@@ -43,18 +43,18 @@ def running(
     *,
     wait: Callable[[str], None] = lambda _: None,
 ) -> Iterator[TemporaryService]:
-    """The whole service in ``folder`` on a free port, ready; stopped at the end.
+    """Run the whole service in ``folder`` on a free port; ready when the block begins, stopped at its end.
 
-    Webhooks may go to loopback, and nothing waits longer than it has to.
+    Webhooks may be sent to loopback, and pauses are as short as possible.
 
     Args:
         folder: For all its files.
-        say: Told what happens.
-        wait: Told a few times a second what is missing until everything is ready.
+        say: Called with each message about the start.
+        wait: Called a few times a second with what is missing until everything is ready.
         more: Further settings, as environment variables without their prefix.
 
     Raises:
-        ServiceNotReady: It does not get ready in time; the message shows the last lines of the logs.
+        ServiceNotReady: It is not ready in time; the message shows the last lines of the logs.
     """
     port, key = free_port(), token_urlsafe(24)
     variables = {
@@ -84,7 +84,7 @@ def running(
 
 @contextmanager
 def _tending(supervisor: Supervisor) -> Iterator[None]:
-    """Let a supervisor work while the block runs; then everything is stopped."""
+    """Run a supervisor while the block runs; then stop everything."""
     stop = Event()
     thread = Thread(target=supervisor.run, args=(stop,), name="supervisor")
     thread.start()
@@ -96,7 +96,7 @@ def _tending(supervisor: Supervisor) -> Iterator[None]:
 
 
 def free_port() -> int:
-    """A loopback port that nobody listens on."""
+    """A loopback port on which no process listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

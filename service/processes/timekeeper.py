@@ -1,12 +1,12 @@
-"""The timekeeper: tells every shard how far the event time of a stream has come, by records in the log.
+"""The timekeeper: informs every shard how far the event time of a stream has come, by records in the log.
 
 A shard knows the times of its own events only. The timekeeper appends ``tick`` records with the newest time of the
-whole stream, so that time passes in shards without events, too; and where a stream is quiet, with the time that has
-passed on the wall clock since. As all of it is in the log, a replay gives the same. Ticks that come twice, or late,
-change nothing: so several timekeepers do no harm.
+whole stream, so that time passes in shards without events, too; and if a stream is quiet, with the time that has
+passed on the wall clock since. As all ticks are in the log, a replay gives the same results. Ticks that come twice, or
+late, change nothing: so several timekeepers do no harm.
 
-A stream without any event has no time, unless it declares ``quiet_after``: other streams say nothing about its time.
-The time of a derived stream follows from that of the streams that feed it, so it is the sink that ticks it.
+A stream without any event has no time, unless it declares ``quiet_after``: other streams do not determine its time.
+The time of a derived stream follows from that of the streams that feed it, so the sink appends its ticks.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ _UNKNOWN = StreamTimes(newest_us=None, appended_us=None, ticked_us=None)
 
 
 class TimedStores(Protocol):
-    """Those of the stores that the timekeeper needs."""
+    """The stores that the timekeeper needs."""
 
     @property
     def log(self) -> EventLog:
-        """Where ticks go."""
+        """Takes the ticks."""
         ...
 
     @property
     def registry(self) -> Registry:
-        """Knows the streams."""
+        """Has the declarations of the streams."""
         ...
 
     @property
     def stream_times(self) -> StreamTimesStore:
-        """Knows how far they are."""
+        """Has the times of the streams."""
         ...
 
 
@@ -57,11 +57,11 @@ class Timekeeper:
 
     def __init__(self, stores: TimedStores) -> None:
         self._stores = stores
-        self._empty_since_us: dict[tuple[str, str], int] = {}  # when a declared stream without events was seen first
+        self._empty_since_us: dict[tuple[str, str], int] = {}  # when a declared stream was first seen without events
         self._log = structlog.get_logger(__name__)
 
     def run(self, stop: threading.Event) -> None:
-        """Look once a second, until told to stop; while Redis does not answer, nothing is told."""
+        """Append due ticks once a second, until stopped; none while Redis does not answer."""
         while not stop.wait(PERIOD_S):
             try:
                 self.look()
@@ -89,7 +89,7 @@ class Timekeeper:
         return {name: one for name, one in due.items() if tick(name, one, layout, since=sinces.get(name, ""))}
 
     def _roots(self, streams: Sequence[StreamDeclaration]) -> Mapping[str, frozenset[str]]:
-        """Of each derived stream that is fed the posted streams that its events are made from in the end."""
+        """For each derived stream that is fed, the posted streams from which its events ultimately come."""
         if not any(stream.derived for stream in streams):
             return {}
         feeders = self._stores.registry.feeders()
@@ -101,7 +101,7 @@ class Timekeeper:
 
 
 def needs_ticks(stream: StreamDeclaration, *, is_shared: bool = False) -> bool:
-    """Whether all shards are to know the time of a stream.
+    """Whether all shards need the time of a stream.
 
     Args:
         stream: Its declaration.
@@ -116,14 +116,14 @@ def needs_ticks(stream: StreamDeclaration, *, is_shared: bool = False) -> bool:
 def due_tick(
     stream: StreamDeclaration, times: StreamTimes, now_us: int, *, made: Sequence[StreamTimes] | None = None
 ) -> Tick | None:
-    """What every shard should be told now, if anything.
+    """The tick that is due for a stream now, if any.
 
     Without any event, time follows the clock at a distance of ``quiet_after``: how late the first event will be is not
     known.
 
     Args:
         stream: Its declaration.
-        times: What is known of its time; of a stream without events ``appended_us`` is when that was seen first.
+        times: Its times; of a stream without events ``appended_us`` is when that was seen first.
         now_us: The clock by which ``times.appended_us`` was taken.
         made: Times of the streams that are derived from it through the log; None: its events feed nothing.
     """
@@ -132,7 +132,7 @@ def due_tick(
         return Tick(time_us=newest_us, cause="events")
     quiet_us, pause_us = stream.quiet_after_us, now_us - (now_us if times.appended_us is None else times.appended_us)
     if made is not None and stream.lateness is None and ticked_us is not None and _is_resting(times, made, now_us):
-        return Tick(time_us=ticked_us + 1, cause="clock")  # what was derived up to now is complete
+        return Tick(time_us=ticked_us + 1, cause="clock")  # everything derived up to now is complete
     if quiet_us is None or pause_us < quiet_us:
         return None
     time_us = now_us - quiet_us if newest_us is None else min(newest_us + pause_us, now_us, LATEST_US)
@@ -143,9 +143,9 @@ def due_tick(
 
 
 def _is_resting(times: StreamTimes, made: Sequence[StreamTimes], now_us: int) -> bool:
-    """Whether events of a stream, or of what is derived from it, have just the time to which the stream has come.
+    """Whether a stream rests at its newest tick: events of it, or of streams derived from it, have exactly that time.
 
-    A derived event has that time where an event came late, or a deadline was due then.
+    A derived event has that time if an event came late, or if a deadline was due then.
     """
     waiting = [one for one in (times, *made) if one.newest_us == times.ticked_us]
     is_quiet = all(one.appended_us is not None and now_us - one.appended_us >= _QUIET_US for one in (times, *waiting))
