@@ -1,1 +1,1 @@
-"""What is done to a service that is stopped: backups, another number of shards."""
+"""Maintenance of a stopped service: backups, another number of shards."""

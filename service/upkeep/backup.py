@@ -1,8 +1,8 @@
-"""A service that is stopped, as one file, and back: what Redis holds, the pipeline's checkpoint, the saved states.
+"""A stopped service as one file, and back: the data in Redis, the pipeline's checkpoint, the saved states.
 
-All three are of the same moment, as nothing runs. So what is restored goes on exactly: the pipeline at the offsets of
-its checkpoint, from the states there, and each alert once. States on the way from one process to the next are left out,
-as they are made anew, and so are compiled kernels, logs and Spark's own files.
+All three are of the same moment, as nothing runs. So a restored service continues exactly: the pipeline at the offsets
+of its checkpoint, from the saved states, and each alert once. Handover files are left out, as they are rebuilt, and
+so are compiled kernels, logs and Spark's own files.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _COUNTS_KEY = b"forestall:log:counts"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupContent:
-    """What a backup holds.
+    """The contents of a backup.
 
     Attributes:
         made_us: When it was made, in microseconds UTC.
-        keys: Keys of Redis.
-        files: Files of the pipeline.
-        states: Where the saved states are: among the keys (``redis``) or the files (``folder``).
+        keys: Number of keys of Redis.
+        files: Number of files of the pipeline.
+        states: The place of the saved states: among the keys (``redis``) or the files (``folder``).
     """
 
     made_us: int
@@ -49,17 +49,17 @@ class BackupContent:
 
 
 def back_up(settings: Settings, stores: Stores, path: Path, clock: Clock, tell: Telling) -> BackupContent:
-    """Write everything to a file, which is there when all is in it.
+    """Write everything to a file, which exists under its name only when it is complete.
 
     Args:
-        settings: Of the service: they say where checkpoint and states are.
+        settings: Of the service; they give the places of checkpoint and states.
         stores: Of the service.
-        path: The file; one that is there is replaced.
+        path: The file; an existing one is replaced.
         clock: Of this machine.
-        tell: Told which part is done, up to 1.
+        tell: Called with the share that is done, up to 1.
 
     Raises:
-        BackupRefused: The service runs.
+        BackupRefused: The service runs, events were appended meanwhile, or an interrupted restoration must be repeated.
         FileUnreadable: The file cannot be written.
         StoreUnavailable: Redis does not answer.
     """
@@ -88,22 +88,22 @@ def back_up(settings: Settings, stores: Stores, path: Path, clock: Clock, tell: 
 def restore(
     settings: Settings, stores: Stores, path: Path, tell: Telling, *, clock: Clock, replace: bool
 ) -> BackupContent:
-    """Bring back what a file holds; until all is there the service does not start.
+    """Restore the contents of a file; the service does not start until they are complete.
 
     The file is read to its end before anything is changed.
 
     Args:
-        settings: Of the service that is to go on.
+        settings: Of the service that is to continue.
         stores: Of that service.
         path: The file.
-        tell: Told which part is done, up to 1.
+        tell: Called with the share that is done, up to 1.
         clock: Of this machine.
-        replace: Delete what is there, if anything.
+        replace: Delete existing data, if any.
 
     Raises:
-        BackupRefused: The service runs, or there is something already.
+        BackupRefused: The service runs, data exists already, or the settings keep states elsewhere than the backup.
         BackupDamaged: It is no backup, or not as it was written.
-        FileUnreadable: The file cannot be read, or a file of it not be written.
+        FileUnreadable: The file cannot be read, or a file in it cannot be written.
         StoreUnavailable: Redis does not answer.
     """
     content = look_into(path)
@@ -130,7 +130,7 @@ def restore(
 
 
 def look_into(path: Path) -> BackupContent:
-    """What a file holds; reads it to its end.
+    """The contents of a backup; reads the file to its end.
 
     Raises:
         BackupDamaged: It is no backup, or not as it was written.
@@ -159,7 +159,7 @@ def _make_room(settings: Settings, keyspace: Keyspace, *, replace: bool) -> None
 
 
 def _files(settings: Settings) -> Iterator[tuple[str, Path]]:
-    """Files to be kept, with the names that they have in a backup."""
+    """The files to save, with their names in a backup."""
     for checkpoint in sorted(settings.data_dir.glob(_CHECKPOINTS)):
         yield from _below(checkpoint.name, checkpoint)
     if (folder := _snapshot_folder(settings)) is not None:
@@ -184,7 +184,7 @@ def _snapshot_folder(settings: Settings) -> Path | None:
 def _write_file(out: BackupWriter, name: str, file: Path) -> None:
     with file.open("rb") as source:
         block = source.read(_BLOCK)
-        while True:  # a file may be empty, and is one frame then
+        while True:  # an empty file is one frame
             out.write(b"F", [name.encode(), block])
             block = source.read(_BLOCK)
             if not block:
@@ -199,7 +199,7 @@ def _restore_block(settings: Settings, name: bytes, block: bytes) -> None:
 
 
 def _place_of(settings: Settings, name: PurePosixPath) -> Path:
-    """Where a file of a backup belongs.
+    """The place of a file in a backup.
 
     Raises:
         BackupDamaged: It would be outside of the folders that a backup fills.

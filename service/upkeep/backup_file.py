@@ -1,8 +1,8 @@
-"""The file of a backup: what was put in comes out as it was, or the file is refused as damaged.
+"""The file of a backup: it is read back exactly as written, or refused as damaged.
 
-After the first line, ``forestall-backup 1``, the file is one gzip stream of frames: a letter for what it is, the length
+After the first line, ``forestall-backup 1``, the file is one gzip stream of frames: a letter for the kind, the length
 of the rest as four bytes (big-endian), the rest. ``H`` is a JSON object about the backup, ``K`` a part of a key, ``F``
-some bytes of a file, ``E`` the end: the SHA-256 of all that the stream holds before. What a frame holds is packed: of
+some bytes of a file, ``E`` the end: the SHA-256 of the stream before it. The values of a frame are packed: of
 each value the length as four bytes and then the value.
 """
 
@@ -21,13 +21,13 @@ from service.errors import BackupDamaged, FileUnreadable
 VERSION = 1
 
 _FIRST_LINE = b"forestall-backup "
-_LEVEL = 1  # what is stored is compressed in part already
+_LEVEL = 1  # some of the data is compressed already
 _FRAME, _LENGTH = struct.Struct(">cI"), struct.Struct(">I")
 _LONGEST = 1024**3
 
 
 class BackupWriter:
-    """Writes frames, and the end when it is told that all was written."""
+    """Writes frames, and finally the end."""
 
     def __init__(self, out: gzip.GzipFile) -> None:
         self._out = out
@@ -39,7 +39,7 @@ class BackupWriter:
         self._put(kind, body)
 
     def finish(self) -> None:
-        """Write the end; a file without one is damaged."""
+        """Write the end; a file without it is damaged."""
         self._put(b"E", self._digest.digest())
 
     def _put(self, kind: bytes, body: bytes) -> None:
@@ -50,7 +50,7 @@ class BackupWriter:
 
 @contextmanager
 def writing(path: Path) -> Iterator[BackupWriter]:
-    """A new backup file; it is there under its name when the block has ended well, and not before.
+    """Write a new backup file; it exists under its name once the block has ended without an error, and not before.
 
     Raises:
         FileUnreadable: It cannot be written.
@@ -58,7 +58,7 @@ def writing(path: Path) -> Iterator[BackupWriter]:
     draft = path.with_name(path.name + ".part")
     try:
         draft.unlink(missing_ok=True)
-        draft.touch(mode=0o600)  # it holds secrets of webhooks
+        draft.touch(mode=0o600)  # the file contains secrets of webhooks
         with draft.open("wb") as file:
             file.write(_FIRST_LINE + str(VERSION).encode() + b"\n")
             with gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=_LEVEL) as out:
@@ -73,7 +73,7 @@ def writing(path: Path) -> Iterator[BackupWriter]:
 
 
 def frames(path: Path) -> Iterator[tuple[bytes, list[bytes]]]:
-    """All frames but the end, with their values; what was read before an error may be what was never written.
+    """All frames but the end, with their values; frames read before an error may be damaged.
 
     Raises:
         FileUnreadable: It cannot be read.

@@ -1,7 +1,7 @@
 """``forestall reshard``: divide the log of a stopped service into more shards.
 
-What the old shards have found is told by the old job, which matches all that is left first. Then the states are divided
-and written beside the old ones, and one script lets the new layout count. Until that script the old layout is whole,
+The job of the old layout first matches the rest of the log and emits its results. Then the states are divided and
+written beside the old ones, and one script makes the new layout valid. Until that script the old layout is complete,
 whatever happens: the command can be run again, or the service started as if nothing had been tried.
 """
 
@@ -37,21 +37,21 @@ _SECOND_US = 1_000_000
 
 
 def reshard(settings: Settings, stores: Stores, shards: int, tell: Telling) -> Layout:
-    """Divide the log into so many shards; nothing happens where it was divided into these last.
+    """Divide the log into a number of shards; nothing is divided if its last division was into this number.
 
     Args:
-        settings: Those of the pipeline: its data folder holds the checkpoint.
+        settings: Of the pipeline: its data folder holds the checkpoint.
         stores: Of the service.
-        shards: A multiple of their number.
-        tell: Told what is done, in words.
+        shards: A multiple of the present number.
+        tell: Called with each step, in words.
 
     Returns:
         The layout from now on.
 
     Raises:
-        ReshardRefused: The number will not do, or the pipeline runs.
+        ReshardRefused: The number is not possible, or the pipeline runs.
         LogResharding: Another process has begun to divide the log.
-        ForestallError: The log cannot be matched to its end, or a state cannot be had.
+        ForestallError: The log cannot be matched to its end, or a state cannot be read.
     """
     layout = stores.log.layout.read()
     if shards != layout.generation:
@@ -77,7 +77,7 @@ def _divided(settings: Settings, stores: Stores, layout: Layout, shards: int, te
 
 
 def match_all(settings: Settings, stores: Stores, layout: Layout) -> None:
-    """Let the job of a layout match the log to its end, and write what it finds."""
+    """Match the log to its end with the job of a layout, and write the results."""
     where = session_options(settings)
     session = build_session(where)
     try:
@@ -89,11 +89,11 @@ def match_all(settings: Settings, stores: Stores, layout: Layout) -> None:
 
 
 def match_to_end(log: EventLogOptions, match: Callable[[], None]) -> None:
-    """Match until the log does not grow any more: what is matched may derive events.
+    """Match until the log no longer grows: matched events may derive others.
 
     Args:
-        log: Its ends are compared.
-        match: Matches what the log holds.
+        log: The log whose ends are compared.
+        match: Matches the present contents of the log.
     """
     matched: Mapping[str, str] = {}
     while (ends := log_ends(log)) != matched:

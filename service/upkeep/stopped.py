@@ -1,4 +1,4 @@
-"""Whether the pipeline runs, for what may be done only while it does not."""
+"""The check that the pipeline does not run, for tasks that require a stopped service."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def require_stopped(settings: Settings, stores: Stores, clock: Clock, refusal: t
     """Check that the pipeline does not run.
 
     Raises:
-        ServiceError: It does, or did a moment ago; of the class ``refusal``.
+        ServiceError: It runs, or ran a moment ago; of the class ``refusal``.
     """
     last_us = stores.heartbeat.last_us()
     silent_s = None if last_us is None else max(0.0, (clock.now_us() - last_us) / _SECOND_US)
