@@ -1,9 +1,9 @@
-"""Projects: a folder of documents, and what makes a running service equal to it.
+"""Projects: a folder of documents, and the changes that make a running service equal to it.
 
-Purpose: read and check the documents, compare them with what a service has, change the service, write the folder; run
+Purpose: read and check the documents, compare them with a service, change the service, write the folder; run
 the patterns of a folder over events, and its tests, without a service. Promises: nothing is changed before all
-documents are read and checked; every change is conditional on what the plan was made from; applying what was exported
-changes nothing.
+documents are read and checked; every change is conditional on the state from which the plan was made; applying an
+exported project changes nothing.
 """
 
 from service.projects.applying import apply_plan

@@ -1,4 +1,4 @@
-"""Changes a service step by step into what a project says."""
+"""Applies a plan: changes a service step by step until it equals a project."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from service.projects.planning import Change, Plan, difference
 def apply_plan(client: ForestallClient, plan: Plan, tell: Callable[[Change], None]) -> None:
     """Make the changes of a plan, one after the other.
 
-    Each is made only where the service still has what the plan found: what another one changed in between is not
-    written over.
+    A change is made only if the resource is still as the plan found it: a concurrent change by another client is not
+    overwritten.
 
     Args:
         client: Of the service.
-        plan: What to do.
+        plan: The changes.
         tell: Called with each change that is made.
 
     Raises:
-        ApplyStopped: Another one changed something, or the service refuses a change; the changes before it are made,
-            and the message says which are not.
+        ApplyStopped: Another client changed a resource, or the service refuses a change; the changes before it are
+            made, and the message names those that are not.
     """
     work, owner = plan.work, plan.ownership
     left = {change.identity for change in plan.changes if change.wanted is None} & owner.own
@@ -43,7 +43,7 @@ def apply_plan(client: ForestallClient, plan: Plan, tell: Callable[[Change], Non
 
 
 def _make(client: ForestallClient, change: Change) -> None:
-    """Make one change where the service has what was found, as it is tagged now: other changes may renew a tag."""
+    """Make one change if the resource is as it was found, under its present tag: other changes may renew a tag."""
     found = change.kind.find(client, change.name)
     if (None if found is None else found.form) != (None if change.found is None else change.found.form):
         raise CallRefused("somebody else has changed it", status=HTTPStatus.PRECONDITION_FAILED, problem={})

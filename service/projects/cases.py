@@ -1,7 +1,8 @@
-"""Tests of a project: given events, what is to be found.
+"""Tests of a project: given events and the expected results.
 
 Events have a short form, that of ``docs/semantics.md``: ``B3`` is an event of type B at 3 s whose id is ``B3``, ``B3'``
-another one at the same time, and ``B3:5`` has the attribute ``v`` = 5. So have results: ``lost r=B3 c=C4`` is an alert.
+another one at the same time, and ``B3:5`` has the attribute ``v`` = 5. Results have one, too: ``lost r=B3 c=C4`` is an
+alert.
 """
 
 from __future__ import annotations
@@ -29,15 +30,15 @@ _LATEST_S = 253_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One test.
+    """A test of a project.
 
     Attributes:
         name: Of its document.
-        document: Where it stands.
+        document: Its document.
         events: By stream, in the order in which they come.
         promises: Ranges of keys that are finished, each with its stream.
         patterns: Patterns and joins whose results are compared; empty: all.
-        is_open: Whether they are the beginning of something.
+        is_open: Whether the transactions continue after the events; otherwise all end with them.
         expected: Lines by the name of the list of results.
     """
 
@@ -56,7 +57,7 @@ class Outcome:
 
     Attributes:
         case: The test.
-        found: Lines by the name of the list of results: of the lists that are expected.
+        found: Lines by the name of the list of results, for the lists that the test names.
         is_right: Whether they are as expected.
         seconds: How long it took.
     """
@@ -67,7 +68,7 @@ class Outcome:
     seconds: float
 
     def side_by_side(self) -> list[str]:
-        """What was expected and what was found, line by line, with a mark where they differ."""
+        """Expected and found results, line by line, with a mark where they differ."""
         lines: list[str] = []
         for name in self.case.expected:
             pairs = list(_paired(self.case.expected[name], self.found[name]))
@@ -85,13 +86,13 @@ def cases_of(documents: Sequence[Document], project: LocalProject) -> list[Case]
     """The tests among some documents, in their order.
 
     Raises:
-        ProjectRefused: One cannot be meant so.
+        ProjectRefused: A test is not valid.
     """
     return [_case(document, project) for document in documents if document.kind == "test"]
 
 
 def run_case(case: Case, project: LocalProject) -> tuple[dict[str, list[str]], dict[str, str]]:
-    """The results of a test, as lines by the name of their list, and a sentence per stream about events lost in it."""
+    """The results of a test, as lines by the name of their list, and a sentence per stream about lost events."""
     ran = project.fed(case.events, promises=case.promises)
     found = ran.results(is_open=case.is_open)
     keys = {key for batch in case.events.values() for key in batch.columns.column("key").to_pylist()}
@@ -102,7 +103,7 @@ def run_case(case: Case, project: LocalProject) -> tuple[dict[str, list[str]], d
 
 
 def _is_compared(result: Mapping[str, Any], case: Case, project: LocalProject) -> bool:
-    """Whether a result is of one of the patterns that a test names; a deviation is of none, and always compared."""
+    """Whether a result belongs to a pattern that a test names; a deviation belongs to none, and is always compared."""
     if not case.patterns:
         return True
     if "pattern" in result:
@@ -116,7 +117,7 @@ def short_ids(events: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def event_lines(events: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Derived events as lines: stream, key, type and second, attributes; what is taken back in the same form."""
+    """Derived events as lines: stream, key, type and second, attributes; retractions in the same form."""
     short = short_ids(events)
     for one in events:
         data = {name: short.get(value, value) if name == "retracts" else value for name, value in one["data"].items()}
@@ -128,7 +129,7 @@ def event_lines(events: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def outcome_of(case: Case, found: Mapping[str, list[str]], seconds: float) -> Outcome:
-    """Compare what was found with what was expected."""
+    """Compare the results of a test with its expectation."""
     chosen = {name: found[name] for name in case.expected}
     is_right = all(
         all(_is_met(left, right) for left, right in _paired(case.expected[name], chosen[name])) for name in chosen
@@ -137,17 +138,17 @@ def outcome_of(case: Case, found: Mapping[str, list[str]], seconds: float) -> Ou
 
 
 def expectation(found: Mapping[str, Sequence[str]], case: Case) -> dict[str, list[str]]:
-    """The expectation that a test would meet: the lists that it names, with what was found."""
+    """The expectation that a test would meet: the lists that it names, with the found lines."""
     return {name: list(found[name]) for name in (*LISTS, EVENTS) if name in case.expected}
 
 
 def line_of(name: str, one: Mapping[str, Any], short: Mapping[str, str], *, has_keys: bool) -> str:
-    """A result as a line: what it is of, where, and why.
+    """A result as a line: pattern, key, and bound events or reason.
 
     Args:
         name: Of its list.
         one: The result.
-        short: What stands for ids of events, where it is not the id.
+        short: Short forms of event ids, where they differ from the id.
         has_keys: Whether the key is shown.
     """
     words = [str(one["pattern"])] if "pattern" in one else []
@@ -165,7 +166,8 @@ def with_expectation(document: Document, expected: Mapping[str, Sequence[str]]) 
     """The text of a document's file with other expectations in it.
 
     Raises:
-        ProjectRefused: The document is not written line by line, so that it is not clear what would be replaced.
+        ProjectRefused: Not every member of the document has lines of its own, so it is not clear what would be
+            replaced.
     """
     lines = document.file.read_text(encoding="utf-8").splitlines(keepends=True)
     starts = sorted(line for line in document.lines.values() if line >= document.line)
@@ -233,7 +235,7 @@ def _promises(document: Document, project: LocalProject) -> Iterator[tuple[str, 
 
 
 def _only_stream(document: Document, project: LocalProject) -> str:
-    """The stream that a test names, or the only one that events are posted to."""
+    """The stream that a test names, or the only stream that takes posted events."""
     stream: str | None = document.body.get("stream")
     if stream is not None:
         _check_stream(document, project, stream, "stream")
@@ -245,7 +247,7 @@ def _only_stream(document: Document, project: LocalProject) -> str:
 
 
 def _check_stream(document: Document, project: LocalProject, stream: str, place: str) -> None:
-    """Refuse a stream that does not exist, or that nobody posts events to."""
+    """Refuse a stream that does not exist or is derived."""
     if stream not in project.streams:
         advice = did_you_mean(stream, project.streams)
         raise document.refuse(f"no document declares the stream {stream!r}{advice}", place)
@@ -261,7 +263,7 @@ def _batch(document: Document, project: LocalProject, stream: str, said: Any, pl
 
 
 def _events(document: Document, project: LocalProject, stream: str, said: Any) -> Iterator[Event]:
-    """The events of a stream, in the short form, by transaction, or as plain JSON."""
+    """The events of a stream: in the short form, by transaction, or as plain JSON."""
     if isinstance(said, str):
         said = {document.body.get("key", _KEY): said}
     if isinstance(said, Mapping):
@@ -289,7 +291,7 @@ def _short(document: Document, word: str, key: str) -> Event:
 
 
 def _seconds(time: str) -> str:
-    """A time as the short form has it."""
+    """A time in the short form."""
     whole, part = divmod(parse_time(time), _SECOND_US)
     return f"{whole}.{part:06d}".rstrip("0") if part else str(whole)
 
@@ -304,7 +306,7 @@ def _number(text: str) -> int | float | str:
 
 
 def _tidy(line: str) -> str:
-    """An expected line in the form of those that are found."""
+    """An expected line in the form of the found lines."""
     head, colon, reason = " ".join(line.split()).partition(": ")
     if colon or "=" not in head:
         return f"{head}{colon}{reason}"
@@ -313,7 +315,7 @@ def _tidy(line: str) -> str:
 
 
 def _is_met(expected: str, found: str) -> bool:
-    """Whether a line is what was expected; a reason may be expected in part, or not at all."""
+    """Whether a line meets an expectation; of a reason, a part may be expected, or nothing."""
     if expected == found:
         return True
     head, _, reason = expected.partition(": ")
@@ -322,7 +324,7 @@ def _is_met(expected: str, found: str) -> bool:
 
 
 def _paired(expected: Sequence[str], found: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """What belongs together first, then what is missing, then what is too much."""
+    """Pairs of expected and found lines: first those that match, then missing ones, then superfluous ones."""
     left, missing = list(found), []
     for line in expected:
         match = next((one for one in left if _is_met(line, one)), None)

@@ -1,4 +1,4 @@
-"""What the changed patterns of a plan would find in given events, compared with what the service's find."""
+"""Compares the results of a plan's changed patterns in given events with those of the service's patterns."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _Result: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """How the results of a pattern, or the events of a derived stream, would change.
+    """The difference in the results of a pattern, or in the events of a derived stream.
 
     Attributes:
-        title: Of what.
+        title: The pattern or stream.
         list_name: ``alerts`` or ``events``.
-        added: What only the project finds.
-        lost: What only the service finds.
+        added: Results that only the project finds.
+        lost: Results that only the service finds.
         same: Number of results that both find.
     """
 
@@ -41,9 +41,9 @@ class Difference:
 
 
 class Comparison:
-    """The project with its patterns, and with those that the service has in their place.
+    """The project with its own patterns, and with the service's in their place.
 
-    Everything else (streams, constraints, workflows, patterns that do not change) is that of the project.
+    Everything else (streams, constraints, workflows, patterns that do not change) is the project's.
 
     Args:
         plan: Of the project.
@@ -65,7 +65,7 @@ class Comparison:
         self.before = LocalProject.of_wanted(with_implied([*self._before(wanted)]))
 
     def differences(self, events: Mapping[str, EventBatch]) -> list[Difference]:
-        """For each new or changed pattern, and for what changes behind it, what would be added and lost."""
+        """The added and lost results of each new or changed pattern, and of all that changes downstream of it."""
         after, before = self.after.run(events), self.before.run(events)
         found = [
             self._alerts(name, after, before) for name in _names(after, before, "alerts", "pattern", self._plain())
@@ -84,7 +84,7 @@ class Comparison:
         return [one for one in found if one.added or one.lost or one.title in asked]
 
     def _before(self, wanted: Sequence[Wanted]) -> Iterator[Wanted]:
-        """What is wanted, with the patterns that the service has."""
+        """The wanted resources, with the service's patterns in place of the changed ones."""
         for one in wanted:
             change = self._changes.get(one.name) if isinstance(one.kind, Patterns) else None
             if change is None:
@@ -117,7 +117,7 @@ def _fed(change: Change) -> list[str]:
 
 
 def _names(after: Results, before: Results, list_name: str, member: str, first: Sequence[str]) -> list[str]:
-    """What is compared: what is asked about, then what is found."""
+    """The names to compare: the changed ones first, then others with results."""
     return list(dict.fromkeys([*first, *(one[member] for some in (after, before) for one in some[list_name])]))
 
 

@@ -31,20 +31,20 @@ _PLAIN: tuple[tuple[re.Pattern[str], Callable[[str], Any]], ...] = (
     (re.compile(r"[-+]?[0-9]+"), int),
     (re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"), float),
 )
-"""What an unquoted text of YAML 1.2 means; everything else is a text: ``on`` and ``2026-01-01`` too."""
+"""The meaning of unquoted texts in YAML 1.2; everything else is a text: ``on`` and ``2026-01-01`` too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """One resource as a file says it.
+    """A resource as written in a file.
 
     Attributes:
         kind: Of the resource.
         name: Of the resource.
         body: The other members.
-        file: Where it stands.
-        line: Where it begins there.
-        lines: Where each member begins.
+        file: The file.
+        line: The line at which it begins.
+        lines: The line at which each member begins.
     """
 
     kind: str
@@ -66,7 +66,7 @@ class Document:
         """The content of the file that a member names.
 
         Raises:
-            ProjectRefused: It cannot be read, or it is not in the project.
+            ProjectRefused: The file cannot be read, or is outside the project.
         """
         path = (self.file.parent / str(self.body[member])).resolve()
         if not path.is_relative_to(folder.resolve()):
@@ -88,10 +88,10 @@ def document_schema() -> dict[str, Any]:
 
 
 def read_project(folder: Path) -> list[Document]:
-    """All documents below a folder, by file and place; files that documents name as parts of themselves are none.
+    """All documents below a folder, by file and place; files that documents name as parts do not count.
 
     Raises:
-        ProjectRefused: Some of them are wrong; each problem is named with its place, and what would be right.
+        ProjectRefused: Some of them are wrong; each problem is named with its place and advice.
     """
     if not folder.is_dir():
         raise ProjectRefused.of([f"{folder} is not a folder; a project is a folder of documents"])
@@ -122,7 +122,7 @@ def read_project(folder: Path) -> list[Document]:
 
 
 def _read(path: Path) -> list[Document] | ProjectRefused:
-    """The documents of one file, or what is wrong with it."""
+    """The documents of one file, or its fault."""
     try:
         return list(_documents(path))
     except ProjectRefused as error:
@@ -158,7 +158,7 @@ def _documents(path: Path) -> Iterator[Document]:
 
 
 def _value(node: yaml.Node, path: Path, met: set[int], depth: int) -> Any:
-    """The plain value of a node; an alias or a repeated key is refused, as the one hides what the other loses."""
+    """The plain value of a node; aliases and repeated keys are refused, as they hide or lose values."""
     place = f"{path}:{node.start_mark.line + 1}"
     if id(node) in met and not isinstance(node, yaml.ScalarNode):
         raise ProjectRefused.of([f"{place}: anchors and aliases are not read; write it out"])
@@ -189,7 +189,7 @@ def _named(documents: list[Document]) -> Iterator[Path]:
 
 
 def _problems(document: Document) -> Iterator[str]:
-    """What is wrong with the form of a document."""
+    """The faults in the form of a document."""
     schema = document_schema()
     kinds = schema["properties"]["kind"]["enum"]
     if document.kind not in kinds:
@@ -210,7 +210,7 @@ def _problems(document: Document) -> Iterator[str]:
 
 
 def _explained(fault: jsonschema_rs.ValidationError, schema: Mapping[str, Any]) -> str:
-    """What is wrong, and what would be right where the schema can say it."""
+    """The fault, and the correct form if the schema describes it."""
     *parents, keyword = fault.schema_path
     part: Any = schema
     for name in parents:
@@ -232,7 +232,7 @@ def _validator() -> jsonschema_rs.Draft202012Validator:
 
 
 def _repeated(documents: list[Document]) -> Iterator[str]:
-    """Documents of one kind and name; event types are told apart by their streams too."""
+    """Documents with the same kind and name; event types are also distinguished by their streams."""
     known: dict[tuple[str, ...], Document] = {}
     named = [document for document in documents if document.kind == "project"]
     for document in named[1:]:

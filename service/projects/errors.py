@@ -1,4 +1,4 @@
-"""What is wrong with a project, or with applying one."""
+"""Errors about a project, or about applying one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ProjectRefused(ServiceError, code="project-refused", fault="caller"):
 
 
 class ApplyStopped(ServiceError, code="apply-stopped", fault="caller"):
-    """A service was changed by somebody else, or refused a change, while a project was applied to it."""
+    """A service was changed by another client, or refused a change, while a project was applied to it."""
 
 
 class JoinSuspended(ServiceError, code="join-suspended", fault="caller"):

@@ -1,4 +1,4 @@
-"""Writes what a service has as a project."""
+"""Writes the resources of a service as a project."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def export_project(client: ForestallClient, folder: Path) -> list[Path]:
         The files, in the order in which they were written.
 
     Raises:
-        FileUnreadable: The folder holds something, or cannot be written.
+        FileUnreadable: The folder is not empty, or cannot be written.
     """
     try:
         if folder.exists() and any(folder.iterdir()):
@@ -80,7 +80,7 @@ class _Writer:
         return body
 
     def _keep(self, place: Path, file: str, content: bytes) -> str:
-        """Write a file under a name that every file system takes, and no other file has."""
+        """Write a file under a unique name that every file system accepts; returns the name."""
         place.mkdir(parents=True, exist_ok=True)
         plain = "".join(char if char.isalnum() or char in "._-" else "_" for char in file).lstrip(".") or "_"
         stem, _, suffix = plain.rpartition(".")

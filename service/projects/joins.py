@@ -1,4 +1,4 @@
-"""What a project says of joins."""
+"""Joins in a project."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Joins(Operators):
     place: ClassVar[str] = "/joins"
 
     def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
-        """The join; whether its streams can be joined so is seen where they are known."""
+        """The join; whether its streams can be joined is checked where they are known."""
         if document.kind == "join":
             own = {name: value for name, value in document.body.items() if name not in _USUAL}
             said = {name: document.body.get(name, usual) for name, usual in _USUAL.items()}
@@ -31,11 +31,11 @@ class Joins(Operators):
             )
 
     def registration(self, wanted: Wanted) -> dict[str, Any]:
-        """The document."""
+        """The document that registers a join."""
         return {"name": wanted.name, **wanted.form["body"], "severity": wanted.form["severity"]}
 
     def find(self, client: ForestallClient, name: str) -> Found | None:
-        """A join; one that is suspended is meant to be active."""
+        """A join; a suspended one counts as active."""
         at = f"/joins/{part(name)}"
         read = client.read(at)
         if read is None:
@@ -45,13 +45,13 @@ class Joins(Operators):
         return Found(form=form, tag=tag, at=at, answer=answer)
 
     def effect(self, found: Form, wanted: Form) -> str:
-        """Whether a join that runs goes on with the rows that it holds."""
+        """Whether a join that runs keeps its rows, in words."""
         if found["now"] != "active" or wanted["state"] != "active" or found["body"] == wanted["body"]:
             return ""
         keeps = JoinKind().keeps(found["body"], wanted["body"])
         return "it keeps the rows that it holds" if keeps else "it begins from nothing"
 
     def export(self, client: ForestallClient, name: str, found: Found, keep: Files) -> Form:
-        """Its own members, and what is not as usual."""
+        """The join's own members, and those that differ from the defaults."""
         rest = {member: value for member, value in found.form.items() if _USUAL.get(member, value) != value}
         return {**found.form["body"], **rest}

@@ -30,7 +30,7 @@ from workflows import ReadOptions, compile_workflow, read_model
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Patterns that are matched together: by one key, under one set."""
+    """Patterns that are matched together: by one key, under one constraint set."""
 
     patterns: Sequence[Pattern]
     route: str
@@ -43,9 +43,9 @@ class LocalStream:
     """A stream of a project.
 
     Attributes:
-        declaration: As the project says.
-        constraint_set: What its transactions keep to: what is written by hand, and what its workflow says.
-        patterns: Those that are active, each with whether the set terminates its partial matches.
+        declaration: Of the project.
+        constraint_set: The constraints that its transactions keep: the hand-written set, and those of its workflow.
+        patterns: The active patterns, each with whether the set terminates its partial matches.
     """
 
     declaration: StreamDeclaration
@@ -53,11 +53,11 @@ class LocalStream:
     patterns: Sequence[tuple[RoutedPattern, bool]]
 
     def exercises(self) -> list[str]:
-        """What stands for the kernels that a run needs (``streams.compiling``)."""
+        """The exercises that compile the kernels of a run (``streams.compiling``)."""
         return sorted({exercise_of(run.patterns, run.constraint_set, run.options) for run in self._runs()})
 
     def _runs(self) -> Iterator[_Run]:
-        """Patterns by key and by whether constraints concern them; those by the correlation key come in any case."""
+        """Patterns by key and by whether constraints apply to them; the correlation key is always included."""
         groups: dict[tuple[str, bool], list[Pattern]] = {("", True): []}
         for one, is_guarded in self.patterns:
             groups.setdefault((one.route, is_guarded and one.has_whole_traces), []).append(one.pattern)
@@ -77,8 +77,8 @@ class LocalProject:
 
     Attributes:
         streams: By name.
-        operators: Joins that are active, and their inputs.
-        notices: By join the members of its document that can do nothing, in words.
+        operators: Active joins, and their inputs.
+        notices: By join the members of its document without effect, in words.
     """
 
     streams: Mapping[str, LocalStream]
@@ -90,17 +90,17 @@ class LocalProject:
         """The project of some documents; its workflows are compiled.
 
         Raises:
-            ProjectRefused: A document cannot be meant so, or names a stream or workflow that no document declares.
+            ProjectRefused: A document is not valid, or names a stream or workflow that no document declares.
         """
         return cls.of_wanted(wanted_of(documents, folder))
 
     @classmethod
     def of_wanted(cls, wanted: Sequence[Wanted]) -> LocalProject:
-        """As ``of``, of what the documents ask for."""
+        """As ``of``, from the wanted resources."""
         return _Reading(wanted).project()
 
     def plan(self) -> ProjectPlan:
-        """What is declared before the first event."""
+        """The declarations before the first event."""
         return ProjectPlan(
             declarations={name: stream.declaration for name, stream in self.streams.items()},
             sets={name: stream.constraint_set for name, stream in self.streams.items()},
@@ -109,15 +109,15 @@ class LocalProject:
         )
 
     def check(self) -> None:
-        """Check that patterns may feed what they feed.
+        """Check the streams that patterns feed.
 
         Raises:
-            ProjectRefused: They feed each other in a circle, or a stream that is not derived.
+            ProjectRefused: Patterns feed each other in a circle, or a stream that is not derived.
         """
         ProjectRun(self.plan())
 
     def derived(self) -> list[str]:
-        """The names of the streams whose events patterns make."""
+        """The names of the derived streams."""
         return [name for name, stream in self.streams.items() if stream.declaration.derived]
 
     def feeds(self) -> dict[str, str]:
@@ -127,7 +127,7 @@ class LocalProject:
         return fed | {one.name: one.name for one in self.operators if one.kind == JoinKind.name}
 
     def exercises(self) -> list[str]:
-        """What stands for the kernels that a run needs (``streams.compiling``)."""
+        """The exercises that compile the kernels of a run (``streams.compiling``)."""
         of_joins = {EVERY_JOIN} if self.operators else set()
         return sorted({one for stream in self.streams.values() for one in stream.exercises()} | of_joins)
 
@@ -138,12 +138,12 @@ class LocalProject:
         promises: Sequence[tuple[str, Punctuation]] = (),
         is_open: bool = False,
     ) -> Results:
-        """What the patterns find, and which transactions break the constraints.
+        """Run the patterns over events; returns their results, and the deviations.
 
         Args:
             events: Of each stream, in the order in which they come.
             promises: Ranges of keys that are finished, each with its stream and a time.
-            is_open: Whether they are the beginning of something; otherwise every transaction ends with them.
+            is_open: Whether the transactions continue after the events; otherwise all end with them.
 
         Raises:
             ProjectRefused: Operators feed each other in a circle, or a stream that is not derived.
@@ -151,7 +151,7 @@ class LocalProject:
         return self.fed(events, promises=promises).results(is_open=is_open)
 
     def fed(self, events: Mapping[str, EventBatch], *, promises: Sequence[tuple[str, Punctuation]] = ()) -> ProjectRun:
-        """A run that has had some events and promises.
+        """A run that has been fed events and promises.
 
         Raises:
             ProjectRefused: As for ``run``.
@@ -164,7 +164,7 @@ class LocalProject:
         return run
 
     def stream(self, name: str) -> LocalStream:
-        """One stream.
+        """A stream of the project.
 
         Raises:
             ProjectRefused: No document declares it.
@@ -175,7 +175,7 @@ class LocalProject:
 
 
 class _Reading:
-    """Puts together what documents say of each stream."""
+    """Builds a local project from wanted resources."""
 
     def __init__(self, wanted: Sequence[Wanted]) -> None:
         self._wanted = wanted
@@ -184,7 +184,7 @@ class _Reading:
         }
 
     def project(self) -> LocalProject:
-        """All of them."""
+        """The project."""
         sets = self._sets()
         patterns: dict[str, list[tuple[RoutedPattern, bool]]] = {name: [] for name in self._declared}
         for one in self._of(Patterns):
@@ -207,7 +207,7 @@ class _Reading:
         )
 
     def _notices(self, join: Definition, sets: Mapping[str, ConstraintSet]) -> Sequence[str]:
-        """Members of a join's document that can do nothing."""
+        """Members of a join's document without effect, in words."""
         return JoinKind().notices(join, self._declared.__getitem__, lambda stream: bool(sets[stream].parts))
 
     def _operators(self) -> Iterator[Definition]:
@@ -224,7 +224,7 @@ class _Reading:
                     )
 
     def _sets(self) -> dict[str, ConstraintSet]:
-        """What the transactions of each stream keep to."""
+        """The constraints that the transactions of each stream keep."""
         models: dict[str, Derived] = {}
         for one in self._of(Workflows):
             with _placed(one):
@@ -252,7 +252,7 @@ class _Reading:
 
 @contextmanager
 def _placed(one: Wanted) -> Iterator[None]:
-    """Gives a refusal the place of the document."""
+    """Add the place of the document to a refusal in the block."""
     try:
         yield
     except ForestallError as error:

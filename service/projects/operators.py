@@ -1,4 +1,4 @@
-"""What a project says of operators: the life that patterns and those of other kinds have in common."""
+"""Operators in a project: the life cycle that patterns and operators of other kinds have in common."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ class Operators(ResourceKind):
     """Operators of one kind that are not retired."""
 
     place: ClassVar[str]
-    """Where the API has them."""
+    """Their path in the API."""
 
     @abstractmethod
     def registration(self, wanted: Wanted) -> dict[str, Any]:
-        """What registers an operator, but for its state."""
+        """The request that registers an operator, except for its state."""
 
     def names(self, client: ForestallClient) -> list[str]:
         """All that are not retired."""
         return [item["name"] for item in client.get(self.place)["items"] if item["state"] != "retired"]
 
     def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:
-        """Register what is different, then bring it into its state."""
+        """Register a different operator, then move it to its state."""
         form, at = wanted.form, f"{self.place}/{part(wanted.name)}"
         aim, state = form["state"], None if found is None else found.form["state"]
         tag = tag_of(found)
@@ -41,5 +41,5 @@ class Operators(ResourceKind):
 
 
 def aimed_state(answer: dict[str, Any]) -> str:
-    """The state of an operator that a project asks for; one that is suspended is meant to be active."""
+    """The state of an operator as a project has it; a suspended one counts as active."""
     return "active" if answer["state"] == "suspended" else str(answer["state"])

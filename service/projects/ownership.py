@@ -1,4 +1,4 @@
-"""Which resources of a service belong to which project, as the service has noted it."""
+"""The resources that belong to each project, as recorded by the service."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Ownership:
 
     Attributes:
         project: Name of the project.
-        own: Resources that the project has made or named when it was applied last.
+        own: Resources that the project had made or named when it was last applied.
         others: Resources of other projects, each with the names of those projects.
     """
 
@@ -44,7 +44,7 @@ def project_name(documents: Sequence[Document], folder: Path) -> str:
 
 
 def read_ownership(client: ForestallClient, project: str) -> Ownership:
-    """What the service has noted about projects."""
+    """The service's records about projects, from the point of view of one project."""
     own: frozenset[Identity] = frozenset()
     others: dict[Identity, list[str]] = {}
     for item in client.get("/projects")["items"]:
@@ -58,6 +58,6 @@ def read_ownership(client: ForestallClient, project: str) -> Ownership:
 
 
 def note_ownership(client: ForestallClient, project: str, resources: Iterable[Identity]) -> None:
-    """Let the service note which resources a project has."""
+    """Record the resources of a project in the service."""
     body = [{"kind": kind, "name": name} for kind, name in sorted(set(resources))]
     client.put(f"/projects/{part(project)}", {"resources": body})

@@ -1,4 +1,4 @@
-"""What would have to be changed in a service for it to be as a project says."""
+"""Plans the changes that would make a service equal to a project."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ KINDS: tuple[ResourceKind, ...] = (
     Joins(),
     Webhooks(),
 )
-"""In the order in which they need each other."""
+"""The kinds in the order of their dependencies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One thing that is different.
+    """A difference between service and project.
 
     Attributes:
         action: ``new``: the service has none; ``changed``: it has another; ``gone``: the project has none, and it is
-            deleted; ``kept``: the same, and it stays.
+            deleted; ``kept``: the project has none, and it stays.
         kind: Of the resource.
         name: Of the resource.
-        wanted: As the project says; None where that says nothing.
-        found: As the service has it; None where that has none.
+        wanted: The project's resource; None if it has none.
+        found: The service's resource; None if it has none.
         why: Why it stays, in words.
     """
 
@@ -72,18 +72,18 @@ class Change:
 
     @property
     def title(self) -> str:
-        """What it is about, in words."""
+        """The resource, in words."""
         return f"{self.kind.title} {self.name}"
 
     @property
     def effect(self) -> str:
-        """What the change does to what is held, in words; empty: nothing is held."""
+        """The effect of the change on the operator's state, in words; empty: none."""
         if self.found is None or self.wanted is None:
             return ""
         return self.kind.effect({**self.found.form, "now": self.found.answer.get("state")}, self.wanted.form)
 
     def difference(self) -> list[str]:
-        """The lines that go, with a minus, and those that come, with a plus, among those around them."""
+        """The removed lines, with a minus, and the added ones, with a plus, with the lines around them."""
         return difference(
             None if self.found is None else self.found.form, None if self.wanted is None else self.wanted.form
         )
@@ -91,13 +91,13 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """All that is different.
+    """All differences between service and project.
 
     Attributes:
         changes: In the order in which they are made.
-        same: How many documents the service is like already.
+        same: The number of documents that the service equals already.
         named: The resources that the project names.
-        ownership: Which resources belong to the project, and which to others.
+        ownership: The resources that belong to the project, and those of others.
     """
 
     changes: Sequence[Change]
@@ -107,7 +107,7 @@ class Plan:
 
     @property
     def work(self) -> list[Change]:
-        """What is to be done."""
+        """The changes to make."""
         return [change for change in self.changes if change.action != "kept"]
 
     @property
@@ -117,7 +117,7 @@ class Plan:
 
 
 def plan_project(client: ForestallClient, documents: Sequence[Document], folder: Path, *, is_pruned: bool) -> Plan:
-    """Compare a project with a service; nothing is changed.
+    """Compare a project with a service; changes nothing.
 
     Args:
         client: Of the service.
@@ -126,7 +126,7 @@ def plan_project(client: ForestallClient, documents: Sequence[Document], folder:
         is_pruned: Whether resources of the project that its documents no longer name are deleted.
 
     Raises:
-        ProjectRefused: A document cannot be meant so, or asks for what cannot be changed.
+        ProjectRefused: A document is not valid, or requires a change that is not possible.
         CallRefused: The service refuses to be read.
     """
     wanted = wanted_of(documents, folder)
@@ -158,10 +158,10 @@ def plan_project(client: ForestallClient, documents: Sequence[Document], folder:
 
 
 def wanted_of(documents: Sequence[Document], folder: Path) -> list[Wanted]:
-    """What some documents ask for, in the order in which it can be made.
+    """The resources of some documents, in the order in which they can be made.
 
     Raises:
-        ProjectRefused: Some cannot be meant so; each problem is named with its place.
+        ProjectRefused: Some documents are not valid; each problem is named with its place.
     """
     problems: list[str] = []
     found: list[Wanted] = []
@@ -179,13 +179,13 @@ def wanted_of(documents: Sequence[Document], folder: Path) -> list[Wanted]:
 
 
 def with_implied(wanted: Sequence[Wanted]) -> list[Wanted]:
-    """Some resources with those that they need and no document names, in the order in which they can be made."""
+    """Some resources with the undocumented ones that they need, in the order in which they can be made."""
     implied = [one for kind in KINDS for one in kind.implied(wanted)]
     return sorted([*wanted, *implied], key=lambda one: KINDS.index(one.kind))
 
 
 def difference(before: Form | None, after: Form | None) -> list[str]:
-    """Two forms line by line: what goes with a minus, what comes with a plus, and what is around it."""
+    """Two forms line by line: removed lines with a minus, added ones with a plus, and the lines around them."""
     lines = unified_diff(_lines(before), _lines(after), lineterm="", n=2)
     return [line for line in lines if not line.startswith(("---", "+++", "@@"))]
 
@@ -217,7 +217,7 @@ def _without_used_streams(
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes texts of several lines as such."""
+    """Writes texts of several lines as blocks."""
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:

@@ -1,4 +1,4 @@
-"""Promises of ranges of keys that go with the events of a run: when each is finished, in event time."""
+"""Promises about ranges of keys in a run: each range is finished at a given event time."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _FORM = 'an object such as {"range": {"from": 1, "to": 50}, "time": "2026-03-02T
 
 
 class PromiseRefused(ForestallError, code="promise-refused", fault="caller"):
-    """What is to be a promise is none."""
+    """A line or an object is not a valid promise."""
 
 
 def read_promises(lines: bytes) -> Iterator[Punctuation]:
     """The promises of a file of JSON lines.
 
     Raises:
-        PromiseRefused: Says which line, and what is wrong with it.
+        PromiseRefused: A line is not valid; the message gives its number and the reason.
     """
     for number, line in enumerate(lines.splitlines(), start=1):
         if line.strip():
@@ -33,13 +33,13 @@ def read_promises(lines: bytes) -> Iterator[Punctuation]:
 
 
 def read_promise(said: Any) -> Punctuation:
-    """A promise about a range, as it is posted; it needs a time, since a run has events of all times at once.
+    """A promise about a range, in the form of the API; it needs a time, since a run has events of all times at once.
 
     Args:
         said: JSON. The time may also be a number of seconds, as in the short form of events.
 
     Raises:
-        PromiseRefused: It is none.
+        PromiseRefused: It is not valid.
     """
     if not isinstance(said, Mapping) or not {"range", "time"} <= said.keys() <= {*_MEMBERS}:
         raise PromiseRefused(f"a promise in a run is {_FORM}; others end transactions, which a run does at its end")

@@ -1,7 +1,7 @@
-"""What a project says of a service: the kinds of resources, how each is read from it, compared, and changed.
+"""The kinds of resources in a project: how each is read from documents, compared with a service, and changed.
 
 A resource has a *form*: plain values that are equal when nothing has to be changed. The form of a document and that of
-what a service has are made by the same kind.
+a service's resource are made by the same kind.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class Wanted:
 
     Attributes:
         kind: Its kind.
-        name: Tells it from the others of its kind.
-        form: What is compared.
-        document: Where it is said.
-        extra: What a change needs besides.
+        name: Unique within its kind.
+        form: Compared with the service's.
+        document: Its document.
+        extra: Further values for a change.
         feeds: The derived stream that it feeds; empty: none.
-        is_implied: Whether no document is of it, and another resource needs it.
+        is_implied: Whether it has no document, but another resource needs it.
     """
 
     kind: ResourceKind
@@ -46,10 +46,10 @@ class Found:
     """A resource as a service has it.
 
     Attributes:
-        form: What is compared.
+        form: Compared with the project's.
         tag: Its ``ETag``.
-        at: Its place in the API.
-        answer: All that the service says of it.
+        at: Its path in the API.
+        answer: The service's whole answer.
     """
 
     form: Form
@@ -59,63 +59,63 @@ class Found:
 
 
 Files: TypeAlias = Callable[[str, bytes], str]
-"""Keeps a file of an export beside its documents, and gives the name under which it stands there."""
+"""Writes a file of an export beside its documents, and returns its name there."""
 
 
 class ResourceKind(ABC):
     """A kind of resources."""
 
     title: ClassVar[str]
-    """What people call one of it."""
+    """The kind's name for people, in the singular."""
 
     cannot_go: ClassVar[str] = ""
-    """Why one that is there cannot be deleted, in words; empty: it can."""
+    """Why an existing resource cannot be deleted, in words; empty: it can."""
 
     @abstractmethod
     def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
-        """What a document asks for.
+        """The resources of this kind that a document describes.
 
         Raises:
-            ForestallError: It cannot be meant so.
+            ForestallError: The document is not valid.
         """
 
     def implied(self, wanted: Sequence[Wanted]) -> Iterator[Wanted]:
-        """What the resources of a project need of this kind, and no document names."""
+        """The resources of this kind that other resources of a project need and no document describes."""
         return iter(())
 
     def is_as(self, found: Form, wanted: Wanted) -> bool:
-        """Whether what was found is what is wanted."""
+        """Whether the found resource equals the wanted one."""
         return found == wanted.form
 
     def cannot_change(self, found: Form, wanted: Form) -> str:
-        """Why one that is there cannot be changed so, in words; empty: it can."""
+        """Why an existing resource cannot be changed as wanted, in words; empty: it can."""
         return ""
 
     def effect(self, found: Form, wanted: Form) -> str:
-        """What a change does to what one that is there holds, in words; empty: there is nothing to say."""
+        """The effect of a change on the state of an existing operator, in words; empty: none."""
         return ""
 
     @abstractmethod
     def names(self, client: ForestallClient) -> list[str]:
-        """What a service has of this kind, in the order in which it is listed."""
+        """The names of a service's resources of this kind, in the order of its lists."""
 
     @abstractmethod
     def find(self, client: ForestallClient, name: str) -> Found | None:
-        """One resource of a service; None where it has none of that name."""
+        """A resource of a service; None if it has none of this name."""
 
     @abstractmethod
     def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:
-        """Make the service have what is wanted, where it still has what was found."""
+        """Create or change the resource in the service, if it is still as found."""
 
     def remove(self, client: ForestallClient, found: Found) -> None:
-        """Delete what was found."""
+        """Delete a found resource."""
         client.change("DELETE", found.at, found.tag)
 
     def export(self, client: ForestallClient, name: str, found: Found, keep: Files) -> Form:
-        """The members of a document that asks for what was found."""
+        """The members of a document that describes a found resource."""
         return found.form
 
 
 def tag_of(found: Found | None) -> str | None:
-    """The ``ETag`` that a change needs; None where nothing was found."""
+    """The ``ETag`` that a change needs; None if no resource was found."""
     return None if found is None else found.tag

@@ -1,4 +1,4 @@
-"""What a project says of patterns, and of where their alerts go."""
+"""Patterns and webhooks in a project."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ class Patterns(Operators):
         yield Wanted(kind=self, name=document.name, form=form, document=document, extra=extra, feeds=fed_by(text))
 
     def registration(self, wanted: Wanted) -> dict[str, Any]:
-        """The text and how it is registered."""
+        """The text and the options of its registration."""
         return {name: value for name, value in wanted.form.items() if name != "state"} | dict(wanted.extra)
 
     def find(self, client: ForestallClient, name: str) -> Found | None:
-        """A pattern; one that is suspended is meant to be active."""
+        """A pattern; a suspended one counts as active."""
         at = f"/patterns/{part(name)}"
         read = client.read(at)
         if read is None:
@@ -76,11 +76,11 @@ class Patterns(Operators):
         return Found(form=form, tag=tag, at=at, answer=answer)
 
     def cannot_change(self, found: Form, wanted: Form) -> str:
-        """A pattern keeps its stream."""
+        """The stream of a pattern cannot be changed."""
         return "" if found["stream"] == wanted["stream"] else "the stream of a pattern cannot be changed; rename it"
 
     def export(self, client: ForestallClient, name: str, found: Found, keep: Files) -> Form:
-        """What is not as usual."""
+        """The members that differ from the defaults."""
         return {name: value for name, value in found.form.items() if _PATTERN.get(name) != value}
 
 
@@ -96,7 +96,7 @@ class Webhooks(ResourceKind):
     title: ClassVar[str] = "webhook"
 
     def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
-        """The webhook; what it keeps secret comes from the environment when it is written."""
+        """The webhook; its secrets are read from the environment when it is written."""
         if document.kind != "webhook":
             return
         said = {name: document.body.get(name, usual) for name, usual in _WEBHOOK.items()}
@@ -121,7 +121,7 @@ class Webhooks(ResourceKind):
         return None
 
     def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:
-        """Register it, or change what is different."""
+        """Register a webhook, or change the members that differ."""
         form = wanted.form
         if found is None:
             body = {name: form[name] for name in ("url", *_WEBHOOK) if name != "enabled" and form[name] is not None}
@@ -137,7 +137,7 @@ class Webhooks(ResourceKind):
         client.change("PATCH", found.at, found.tag, json=changes)
 
     def export(self, client: ForestallClient, name: str, found: Found, keep: Files) -> Form:
-        """What is not as usual; values of headers are named as variables of the environment."""
+        """The members that differ from the defaults; values of headers become variables of the environment."""
         body = {member: value for member, value in found.form.items() if _WEBHOOK.get(member, ...) != value}
         headers = body.pop("headers")
         if headers:
@@ -151,7 +151,7 @@ def _headers(wanted: Wanted) -> dict[str, str]:
 
 
 def _secret(document: Document, member: str, said: Any) -> str | None:
-    """A text, or that of a variable of the environment."""
+    """A text, or the value of an environment variable."""
     if not isinstance(said, Mapping):
         return None if said is None else str(said)
     try:

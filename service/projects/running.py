@@ -1,4 +1,4 @@
-"""A project over finite events in this process: its streams and patterns in one shard, as a log would say them."""
+"""Runs a project over finite events in this process: its streams and patterns in one shard, fed as by a log."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from joins import WaitingInput
 
 Results: TypeAlias = dict[str, list[dict[str, Any]]]
-"""What was found, by the name of its list."""
+"""Results by the name of their list."""
 
 LISTS = ("alerts", "timeouts", "ended", "deviations", "corrections")
 _SHOWN_LETTERS = tuple(one.code for one in (NotDerivable, KeyFinished, KeyNotWhole, ResultLimitReached, RetractionLate))
 EVENTS = "events"
 """The list of derived events."""
 SUSPENSIONS = "suspensions"
-"""The list of joins that have stopped."""
+"""The list of suspended joins."""
 
 _ROWS = dict(
     zip(("alert", "timeout", "ending", "deviation", "correction", DERIVED.name), (*LISTS, EVENTS), strict=True)
@@ -65,9 +65,9 @@ class ProjectPlan:
 
     Attributes:
         declarations: By name, in the order in which results are listed.
-        sets: What the transactions of each stream keep to.
+        sets: The constraints that the transactions of each stream keep.
         patterns: Of each stream, each with whether its set terminates partial matches.
-        operators: Of other kinds; streams between them that are not declared are derived.
+        operators: Of other kinds; undeclared streams between them are derived.
     """
 
     declarations: Mapping[str, StreamDeclaration]
@@ -76,7 +76,7 @@ class ProjectPlan:
     operators: Sequence[Definition] = ()
 
     def records(self) -> Iterator[tuple[str, ControlRecord]]:
-        """What the log would say before the first event, each with its stream."""
+        """The control records that a log would have before the first event, each with its stream."""
         for name, declaration in self.declarations.items():
             yield name, StreamOn(declaration)
         for name in sorted({source.stream for source in self._inputs}.difference(self.declarations)):
@@ -94,7 +94,7 @@ class ProjectPlan:
         return {route: self.declarations[stream].attribute_of(route) for route in sorted(routes - {""})}
 
     def results(self, rows: Iterable[tuple[str, bytes]]) -> Results:
-        """What rows say, by list and stream.
+        """The results in rows, by list and stream.
 
         Args:
             rows: Kind and body of each.
@@ -125,7 +125,7 @@ class ProjectPlan:
 
     @staticmethod
     def numbers(counts: Mapping[str, int]) -> dict[str, int]:
-        """The number of results by list, from that of rows by kind."""
+        """The number of results by list, from the number of rows by kind."""
         return {name: counts.get(kind, 0) for kind, name in _ROWS.items()}
 
     @property
@@ -164,7 +164,7 @@ class MeasuredRun:
 
 
 class ProjectRun:
-    """One run of a project in this process.
+    """A run of a project in this process.
 
     Args:
         plan: The project.
@@ -187,7 +187,7 @@ class ProjectRun:
             raise ProjectRefused.of(refused)
 
     def feed(self, stream: str, events: EventBatch) -> None:
-        """Let events of a stream come; how the events of several streams lie among each other is without meaning."""
+        """Feed events of a stream; the order among events of different streams does not matter."""
         if not self._waits and not isinstance(self._plan.declarations[stream].lateness, AutoLateness):
             self._append(stream, events)
             return
@@ -206,12 +206,12 @@ class ProjectRun:
             self._shards.feed(stream, events.keyed_by(path), route)
 
     def promise(self, stream: str, promise: Punctuation) -> None:
-        """Let a range of keys be finished at its time; when it is said is without meaning."""
+        """Feed the promise that a range of keys is finished at its time; it may be fed at any point of the run."""
         self._shards.say(stream, promise)
 
     @property
     def measured(self) -> dict[str, MeasuredRun]:
-        """Of each stream with ``lateness: auto`` what was measured."""
+        """The measured bound of each stream with ``lateness: auto``."""
         found = self._shards.states[0].measures()
         return {
             name: MeasuredRun(
@@ -246,7 +246,7 @@ class ProjectRun:
 
     @property
     def waiting(self) -> dict[str, dict[str, WaitingInput]]:
-        """Of each join with ``wait: auto`` what was measured of its inputs."""
+        """The measurements of the inputs of each join with ``wait: auto``."""
         from joins import read_join, waiting_inputs  # noqa: PLC0415 - takes long
 
         counts = self._shards.states[0].measures()
@@ -274,10 +274,10 @@ class ProjectRun:
         return {name: some for name, some in found.items() if some}
 
     def results(self, *, is_open: bool) -> Results:
-        """What was found.
+        """The results of the run.
 
         Args:
-            is_open: Whether the events are the beginning of something; otherwise every transaction ends with them.
+            is_open: Whether the transactions continue after the events; otherwise all end with them.
         """
         self._rows += self._shards.pause() if is_open else self._shards.finish()
         rows = (row for block in self._rows for row in block)

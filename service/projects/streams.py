@@ -1,4 +1,4 @@
-"""What a project says of streams: their declarations, schemas, workflows and constraints."""
+"""Streams in a project: their declarations, schemas, workflows and constraints."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class Streams(ResourceKind):
                 yield Wanted(kind=self, name=one.feeds, form=form, document=one.document, is_implied=True)
 
     def is_as(self, found: Form, wanted: Wanted) -> bool:
-        """A derived stream that no document declares may be declared in any way."""
+        """An undocumented derived stream may have any declaration."""
         return found == wanted.form or (wanted.is_implied and found.get("derived", False))
 
     def names(self, client: ForestallClient) -> list[str]:
-        """All streams but those inside of joins, which belong to their joins."""
+        """All streams except those inside of joins, which belong to their joins."""
         internal = {merged_stream(item["name"]) for item in client.get("/joins")["items"]}
         return [item["name"] for item in client.get("/streams")["items"] if item["name"] not in internal]
 
@@ -58,7 +58,7 @@ class Streams(ResourceKind):
         return None if read is None else Found(form=_declared(read[0]), tag=read[1], at=at)
 
     def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:
-        """Declare it, or change what may change."""
+        """Declare the stream, or change its changeable members."""
         if found is None:
             client.change("POST", "/streams", None, json={"name": wanted.name, **wanted.form})
             return
@@ -66,7 +66,7 @@ class Streams(ResourceKind):
         client.change("PATCH", found.at, found.tag, json=changes)
 
     def cannot_change(self, found: Form, wanted: Form) -> str:
-        """How events are read cannot be changed."""
+        """Members that define how events are read cannot be changed."""
         fixed = sorted(name for name in found.keys() | wanted.keys() if found.get(name) != wanted.get(name))
         named = ", ".join(name for name in fixed if name not in CHANGEABLE)
         return named and f"{named} of a stream cannot be changed; delete the stream first, or declare another one"
@@ -79,23 +79,23 @@ class SchemaChecks(ResourceKind):
     cannot_go: ClassVar[str] = "it is a member of its stream"
 
     def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
-        """The switch, where a stream says it."""
+        """The check of a stream's events, on or off."""
         if document.kind == "stream":
             form = {"schemas": document.body.get("schemas", "off")}
             yield Wanted(kind=self, name=document.name, form=form, document=document)
 
     def names(self, client: ForestallClient) -> list[str]:
-        """None: a stream has it."""
+        """No names: a check belongs to its stream."""
         return []
 
     def find(self, client: ForestallClient, name: str) -> Found | None:
-        """The switch of a stream; one that is not declared yet checks nothing."""
+        """The check of a stream's events; off for an undeclared stream."""
         at = f"/streams/{part(name)}/event-types"
         schemas, tag = client.read(at) or ({"schemas": "off"}, "")
         return Found(form={"schemas": schemas["schemas"]}, tag=tag, at=at)
 
     def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:
-        """Turn it."""
+        """Turn the check on or off."""
         if found is not None:
             client.change("PUT", found.at, found.tag, json=wanted.form)
 
@@ -121,7 +121,7 @@ class EventTypes(ResourceKind):
         yield Wanted(kind=self, name=name, form={"schema": schema}, document=document)
 
     def names(self, client: ForestallClient) -> list[str]:
-        """Those of all streams."""
+        """The schemas of all streams."""
         found: list[str] = []
         for stream in client.get("/streams")["items"]:
             items = client.get(f"/streams/{part(stream['name'])}/event-types")["items"]
@@ -135,21 +135,21 @@ class EventTypes(ResourceKind):
         return None if read is None else Found(form={"schema": read[0]["json_schema"]}, tag=read[1], at=at)
 
     def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:
-        """Set it."""
+        """Set the schema."""
         client.change("PUT", _event_type_at(wanted.name), tag_of(found), json=wanted.form["schema"])
 
     def export(self, client: ForestallClient, name: str, found: Found, keep: Files) -> Form:
-        """With the stream."""
+        """The schema with its stream."""
         return {"stream": name.partition("/")[0], **found.form}
 
 
 class Workflows(ResourceKind):
-    """Models."""
+    """Workflows."""
 
     title: ClassVar[str] = "workflow"
 
     def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
-        """The model, with what is said about it."""
+        """The model with its options."""
         if document.kind != "workflow":
             return
         if ("model" in document.body) == ("model_file" in document.body):
@@ -170,7 +170,7 @@ class Workflows(ResourceKind):
         return [item["name"] for item in client.get("/workflows")["items"]]
 
     def find(self, client: ForestallClient, name: str) -> Found | None:
-        """A model."""
+        """A workflow with its model."""
         at = f"/workflows/{part(name)}"
         read = client.read(at)
         if read is None:
@@ -181,7 +181,7 @@ class Workflows(ResourceKind):
         return Found(form=form, tag=tag, at=at, answer=answer)
 
     def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:
-        """Upload it."""
+        """Upload the model."""
         said = {"content": wanted.form["model"], "process": wanted.form["process"], "mapping": wanted.form["mapping"]}
         body = {name: value for name, value in said.items() if value}
         client.change("PUT", f"/workflows/{part(wanted.name)}", tag_of(found), json=body)
@@ -199,7 +199,7 @@ class Following(ResourceKind):
     title: ClassVar[str] = "workflow of the stream"
 
     def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
-        """The workflow of a stream, where it says one."""
+        """The workflow of a stream that names one."""
         said = document.body.get("workflow") if document.kind == "stream" else None
         if said is not None:
             name, mode = (said, "auto") if isinstance(said, str) else (said["name"], said.get("mode", "auto"))
@@ -211,7 +211,7 @@ class Following(ResourceKind):
         return sorted(follower["stream"] for item in client.get("/workflows")["items"] for follower in item["streams"])
 
     def find(self, client: ForestallClient, name: str) -> Found | None:
-        """What a stream follows."""
+        """The workflow that a stream follows."""
         at = f"/streams/{part(name)}/workflow"
         read = client.read(at)
         if read is None:
@@ -219,13 +219,13 @@ class Following(ResourceKind):
         return Found(form={"workflow": read[0]["workflow"], "mode": read[0]["mode"]}, tag=read[1], at=at)
 
     def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:
-        """Follow it; the record is that of the stream's constraints."""
+        """Follow the workflow; the tag is that of the stream's constraint set."""
         tag = "" if found is None else found.tag
         client.change("PUT", f"/streams/{part(wanted.name)}/workflow", tag, json=wanted.form)
 
 
 class ConstraintSets(ResourceKind):
-    """Constraints that are written by hand."""
+    """Hand-written constraint sets."""
 
     title: ClassVar[str] = "constraint set"
 
@@ -240,12 +240,12 @@ class ConstraintSets(ResourceKind):
         yield Wanted(kind=self, name=document.name, form=form, document=document)
 
     def names(self, client: ForestallClient) -> list[str]:
-        """The streams that have some."""
+        """The streams with hand-written constraints."""
         streams = [item["stream"] for item in client.get("/constraints")["items"]]
         return [stream for stream in streams if self.find(client, stream) is not None]
 
     def find(self, client: ForestallClient, name: str) -> Found | None:
-        """The set of a stream; none where nothing is written by hand."""
+        """The set of a stream; None if it has no hand-written constraints."""
         at = f"/constraints/{part(name)}"
         read = client.read(at)
         if read is None or not any(read[0]["source"].values()):
@@ -253,7 +253,7 @@ class ConstraintSets(ResourceKind):
         return Found(form=read[0]["source"], tag=read[1], at=at)
 
     def put(self, client: ForestallClient, wanted: Wanted, found: Found | None) -> None:
-        """Upload it."""
+        """Upload the set."""
         tag = "" if found is None else found.tag
         client.change("POST", "/constraints", tag, json={"stream": wanted.name, **wanted.form})
 
@@ -278,7 +278,7 @@ def stream_uses(client: ForestallClient, name: str, found: Found) -> list[tuple[
 
 
 def _declared(members: dict[str, Any]) -> Form:
-    """The members of a declaration that are not as usual, and the key."""
+    """The members of a declaration that differ from the defaults, and the key."""
     plain = StreamDeclaration.from_json(members).to_json()
     usual = StreamDeclaration(name="usual", key="subject").to_json()
     return {
