@@ -1,1 +1,1 @@
-"""Who may do what: API keys, and whose a token is."""
+"""Access: API keys, and the callers that tokens identify."""

@@ -1,9 +1,9 @@
-"""Whose a token is, and whether one is demanded at all.
+"""The callers that tokens identify, and whether a key is required at all.
 
 A token is ``fs_<id>_<secret>``. The secret is 256 random bits, so SHA-256 is the right hash for it: a slow one makes
-guessing dear where secrets are few, such as passwords, but nobody can try 2^256 of these, at whatever price, and every
-request would pay. Digests are compared in constant time, always the same number of them: a token whose id is unknown is
-compared with digests that nothing has.
+guessing expensive where secrets are few, such as passwords, but no one can try 2^256 of these, at whatever price, and
+every request would pay. Digests are compared in constant time, always the same number of them: a token whose id is
+unknown is compared with digests of no secret.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _USE_NOTED_EVERY_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who calls, and what they may do.
+    """An authenticated caller and its rights.
 
     Attributes:
-        id: Of the key; ``environment`` for the key of the environment, None where no key is demanded.
+        id: Of the key; ``environment`` for the key of the environment, None where no key is required.
         name: Of the key.
         scopes: As of a key.
-        streams: The only streams that may be touched; None means all.
+        streams: The only streams that it may touch; None means all.
     """
 
     id: str | None
@@ -52,11 +52,11 @@ class Caller:
     streams: tuple[str, ...] | None = None
 
     def may(self, scope: Scope) -> bool:
-        """Whether they have a scope; ``admin`` holds all others."""
+        """Whether the caller has a scope; ``admin`` includes all others."""
         return scope in self.scopes or "admin" in self.scopes
 
     def may_touch(self, stream: str | None) -> bool:
-        """Whether they may touch what is of a stream; None is what belongs to none."""
+        """Whether the caller may touch resources of a stream; None: resources of no stream."""
         return self.streams is None or stream in self.streams
 
 
@@ -66,11 +66,11 @@ _OPERATOR = Caller(id=ENVIRONMENT, name="FORESTALL_API_KEY", scopes=("admin",))
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whose a token is.
+    """The result of checking a token.
 
     Attributes:
-        caller: None where the token is not taken.
-        reason: Why not; details only for callers that have the secret.
+        caller: None if the token is refused.
+        reason: The reason of a refusal; detailed only for callers that have the secret.
     """
 
     caller: Caller | None
@@ -78,15 +78,15 @@ class Verdict:
 
 
 class KeyRing:
-    """The keys as requests meet them. Records are remembered for a second, so that not every request asks Redis.
+    """Checks tokens. Records of keys are remembered for a second, so that not every request reads Redis.
 
-    So a key that another process revokes is taken for a second more; what this process changes counts at once.
+    So a key that another process revokes is accepted for up to a second more; changes by this process apply at once.
 
     Args:
-        keys: Where they are.
-        settings: Whether keys are demanded, and the key of the environment.
-        clock: Tells whether a key has expired.
-        now: Seconds on a clock that only goes forward.
+        keys: Stores the keys.
+        settings: Whether keys are required, and the key of the environment.
+        clock: Decides whether a key has expired.
+        now: Seconds on a monotonic clock.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class KeyRing:
         """Whether a caller needs a key.
 
         Raises:
-            StoreUnavailable: Redis does not answer, where it has to be asked.
+            StoreUnavailable: Redis does not answer, if it has to be read.
         """
         settings = self._settings
         if settings.auth != "auto":
@@ -122,10 +122,10 @@ class KeyRing:
         return self._was_any_created
 
     def verdict(self, token: str) -> Verdict:
-        """Whose a token is; takes as long whatever is wrong with it.
+        """Check a token; takes the same time whatever is wrong with it.
 
         Raises:
-            StoreUnavailable: Redis does not answer, where it has to be asked.
+            StoreUnavailable: Redis does not answer, if it has to be read.
         """
         form = _TOKEN.fullmatch(token)
         key = self._record(form[1]) if form else None
@@ -140,7 +140,7 @@ class KeyRing:
         return self._holder(key, is_former=not is_current)
 
     def note_use(self, caller: Caller) -> None:
-        """Remember that a key is in use, at most once a minute."""
+        """Store that a key is in use, at most once a minute."""
         if caller.id is None or caller.id == ENVIRONMENT:
             return
         now = self._now()
@@ -153,13 +153,13 @@ class KeyRing:
             self._keys.note_use(caller.id, self._clock.now_us())
 
     def forget(self, key_id: str) -> None:
-        """Ask Redis about a key, and about there being keys, next time."""
+        """Read a key, and whether any key was created, from Redis next time."""
         with self._lock:
             self._remembered.pop(key_id, None)
             self._looked_at = None
 
     def _record(self, key_id: str) -> ApiKey | None:
-        """A key as it was a second ago at most; ids that are unknown are remembered like others."""
+        """The record of a key, at most a second old; unknown ids are remembered like others."""
         with self._lock:
             known = self._remembered.get(key_id)
         if known is not None and self._now() <= known[1] + _REMEMBERED_S:
@@ -171,7 +171,7 @@ class KeyRing:
         return found
 
     def _holder(self, key: ApiKey, *, is_former: bool) -> Verdict:
-        """The verdict on somebody who has a secret of a key."""
+        """The result for a token with a correct secret of a key."""
         now_us = self._clock.now_us()
         if key.revoked_us is not None:
             return Verdict(None, f"the API key {key.id} was revoked at {format_time(key.revoked_us)}")
@@ -183,22 +183,22 @@ class KeyRing:
 
 
 def is_token(text: str) -> bool:
-    """Whether a text has the form of a token, and so a secret that nobody can guess."""
+    """Whether a text has the form of a token, and so contains a secret that no one can guess."""
     return _TOKEN.fullmatch(text) is not None
 
 
 def token_of(key_id: str, secret: str) -> str:
-    """What a client sends."""
+    """The token of a key, as sent by clients."""
     return f"fs_{key_id}_{secret}"
 
 
 def digest_of(secret: str) -> str:
-    """What is kept of a secret: its SHA-256, hexadecimal."""
+    """The stored form of a secret: its SHA-256, hexadecimal."""
     return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()
 
 
 def _put(table: OrderedDict[str, T], name: str, kept: T) -> None:
-    """Keep something under a name; the least recently kept goes when there is too much."""
+    """Store a value under a name; the least recently stored one is dropped beyond a limit."""
     table[name] = kept
     table.move_to_end(name)
     if len(table) > _MOST_REMEMBERED:

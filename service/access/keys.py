@@ -1,4 +1,4 @@
-"""API keys as use cases without HTTP: make one, give it another secret, revoke it, and the first one of a service."""
+"""API keys as use cases without HTTP: create, rotate the secret, revoke, and the first key of a service."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LONGEST_NAME = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyDraft:
-    """A key that somebody wants.
+    """A key to be created.
 
     Attributes:
         name: For people.
@@ -39,10 +39,10 @@ class KeyDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyReport:
-    """A key, and what is told beside it.
+    """A key with its last use.
 
     Attributes:
-        last_used_us: When it was used, to the minute; None where nobody noted it.
+        last_used_us: When it was last used, to the minute; None if no use was noted.
     """
 
     key: ApiKey
@@ -50,13 +50,13 @@ class KeyReport:
 
 
 class KeyLibrary:
-    """The use cases.
+    """The use cases of API keys.
 
     Args:
-        keys: Where they are kept.
-        ring: Is told what changes.
-        settings: Whether there is a key of the environment.
-        clock: Tells when.
+        keys: Stores the keys.
+        ring: Notified of changes.
+        settings: Whether the environment has a key.
+        clock: Gives times of creation and revocation.
     """
 
     def __init__(self, keys: KeyStore, ring: KeyRing, settings: Settings, clock: Clock) -> None:
@@ -66,13 +66,13 @@ class KeyLibrary:
         self._clock = clock
 
     def create(self, draft: KeyDraft) -> tuple[ApiKey, str]:
-        """Make a key; returns it and its token, which nobody can tell again.
+        """Create a key; returns the key and its token, which cannot be looked up later.
 
         Raises:
-            KeyRefused: It has no name or scope, has expired already, holds ``admin`` and is restricted to streams, or
-                is the first one and could make no others.
+            KeyRefused: It has no name or scope, has expired already, has ``admin`` and is restricted to streams, or
+                is the first key and could create no others.
             DeclarationError: A stream cannot have that name.
-            TooManyKeys: As many as are kept are there, and all of them are usable.
+            TooManyKeys: The maximum number of keys is stored, and all of them are usable.
         """
         now_us = self._clock.now_us()
         self._check(draft, now_us)
@@ -91,30 +91,30 @@ class KeyLibrary:
         return key, token_of(key.id, secret)
 
     def all(self) -> list[KeyReport]:
-        """All keys, the oldest first, revoked and expired ones too."""
+        """All keys, oldest first, including revoked and expired ones."""
         used_us = self._keys.last_used_us()
         return [KeyReport(key=key, last_used_us=used_us.get(key.id)) for key in self._keys.all()]
 
     def get(self, key_id: str) -> KeyReport:
-        """One key.
+        """The key with an id.
 
         Raises:
-            UnknownKey: There is none of that id.
+            UnknownKey: No key has this id.
         """
         return KeyReport(key=self._keys.get(key_id), last_used_us=self._keys.last_used_us().get(key_id))
 
     def rotate(self, key_id: str, grace_s: int = 0, condition: Condition = ANY) -> tuple[ApiKey, str]:
-        """Give a key another secret; returns it and its token. What it may do stays as it is.
+        """Replace the secret of a key; returns the key and its new token. Its rights are unchanged.
 
         Args:
             key_id: Of the key.
-            grace_s: So many seconds the secret it had is taken as well, at most ``MOST_GRACE_S``.
-            condition: On the key as it is.
+            grace_s: For this number of seconds the former secret is accepted as well, at most ``MOST_GRACE_S``.
+            condition: On the stored key.
 
         Raises:
-            UnknownKey: There is none of that id.
+            UnknownKey: No key has this id.
             KeyUnusable: It is revoked or has expired.
-            PreconditionFailed: It is not what the condition says.
+            PreconditionFailed: The condition does not hold.
         """
         assert 0 <= grace_s <= MOST_GRACE_S
         now_us = self._clock.now_us()
@@ -134,11 +134,11 @@ class KeyLibrary:
         return key, token_of(key_id, secret)
 
     def revoke(self, key_id: str, condition: Condition = ANY) -> None:
-        """Refuse a key from now on; it stays in the list. Nothing happens to one that is revoked already.
+        """Revoke a key; it stays in the list. A key that is revoked already is unchanged.
 
         Raises:
-            UnknownKey: There is none of that id.
-            PreconditionFailed: It is not what the condition says.
+            UnknownKey: No key has this id.
+            PreconditionFailed: The condition does not hold.
         """
         now_us = self._clock.now_us()
 
@@ -150,13 +150,13 @@ class KeyLibrary:
         self._ring.forget(key_id)
 
     def create_first(self) -> str | None:
-        """The token of a new key with all rights, where keys are demanded and nobody could make one; None elsewhere."""
+        """The token of a new key with all rights, if keys are required and no usable key can create one; else None."""
         if not self._ring.is_demanded() or self._has_admin(self._clock.now_us()):
             return None
         return self.create(KeyDraft(name="bootstrap", scopes=("admin",)))[1]
 
     def _has_admin(self, now_us: int) -> bool:
-        """Whether somebody could make a key, keys being demanded."""
+        """Whether a usable key can create keys, given that keys are required."""
         if self._settings.api_key is not None:
             return True
         return any(key.may("admin") and key.is_usable(now_us) for key in self._keys.all())
@@ -182,4 +182,4 @@ class KeyLibrary:
         if not streams:
             raise KeyRefused("an API key without access to any stream is useless; leave out streams to allow all")
         for name in streams:
-            StreamDeclaration(name=name)  # refuses what no stream can be called
+            StreamDeclaration(name=name)  # refuses invalid names of streams
