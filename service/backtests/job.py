@@ -1,4 +1,4 @@
-"""Running a backtest with Spark in this process."""
+"""Runs a backtest with Spark in this process."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ _LOCAL = re.compile(r"local\[(\d+)\]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkUse:
-    """How Spark is used.
+    """Options of Spark for a backtest.
 
     Attributes:
-        master: Where it runs.
-        data_folder: Where it keeps scratch files; None: a folder that is removed afterwards.
-        is_last: Whether this process ends afterwards, which is a second faster.
-        settings: More settings of Spark.
+        master: Its master URL.
+        data_folder: The folder for scratch files; None: a folder that is removed afterwards.
+        is_last: Whether this process ends afterwards, which saves a second.
+        settings: Further settings of Spark.
     """
 
     master: str = "local[*]"
@@ -57,18 +57,18 @@ class SparkUse:
 
     @property
     def shards(self) -> int:
-        """Parts that the keys are dealt out to."""
+        """The number of parts into which the keys are divided."""
         found = _LOCAL.fullmatch(self.master)
         return _SHARDS_PER_CORE * (int(found.group(1)) if found else os.cpu_count() or 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reports:
-    """What is called while a backtest runs.
+    """Callbacks of a running backtest.
 
     Attributes:
-        progress: Gets the share of the history that is done; what it raises ends the backtest.
-        compiling: Gets how many kernels are compiled, where some are missing.
+        progress: Called with the share of the history that is done; an exception from it ends the backtest.
+        compiling: Called with the progress of compiling kernels, if some are missing.
     """
 
     progress: Callable[[float], None] = lambda _: None
@@ -82,17 +82,17 @@ def run_job(
     options: BacktestOptions | None = None,
     report: Reports | None = None,
 ) -> BacktestResult:
-    """Match a history; Spark is started and stopped.
+    """Match a history; starts and stops Spark.
 
     Args:
-        history: What is matched.
-        plan: How.
+        history: The events to match.
+        plan: The variants.
         use: How Spark is used.
-        options: The shards are those of ``use`` when absent.
-        report: How far it is.
+        options: None: the shards are those of ``use``.
+        report: Callbacks.
 
     Raises:
-        JavaMissing: There is no Java for Spark.
+        JavaMissing: No Java is found for Spark.
         EventFileError: A file of the history cannot be read.
         BacktestFailed: Spark gave up.
     """
@@ -107,17 +107,17 @@ def run_job(
 def run_project_job(
     inputs: Sequence[ChainInput], project: LocalProject, use: SparkUse, options: BacktestOptions, report: Reports
 ) -> ChainResult:
-    """Match a project in files; Spark is started and stopped.
+    """Match a project in files; starts and stops Spark.
 
     Args:
         inputs: The events of its streams.
-        project: What is matched.
+        project: The project.
         use: How Spark is used.
-        options: The parts of the keys, the limit of rows, and where all of them go.
-        report: How far it is.
+        options: The parts of the keys, the limit of rows, and the folder for all of them.
+        report: Callbacks.
 
     Raises:
-        JavaMissing: There is no Java for Spark.
+        JavaMissing: No Java is found for Spark.
         EventFileError: A file cannot be read.
         BacktestFailed: Spark gave up.
     """
@@ -129,7 +129,7 @@ def run_project_job(
 
 
 def _with_spark(use: SparkUse, exercises: Sequence[str], report: Reports, work: Callable[..., _Answer]) -> _Answer:
-    """What some work with a context of Spark gives, with kernels compiled."""
+    """Run work with a Spark context and compiled kernels; returns its result."""
     with ExitStack() as ends:
         scratch = ends.enter_context(tempfile.TemporaryDirectory(prefix="forestall-backtest-"))
         where = SessionOptions(
@@ -140,7 +140,7 @@ def _with_spark(use: SparkUse, exercises: Sequence[str], report: Reports, work: 
         )
         with (
             compiling_beside(exercises, report.compiling),
-            signals_held(),  # Spark's Java process would stay behind
+            signals_held(),  # else a signal could leave Spark's Java process running
         ):
             context = build_context(where)
             ends.callback(end_with_process if use.is_last else end_session, context)
@@ -151,12 +151,12 @@ def _exercises(history: History, plan: TrialPlan, use: SparkUse) -> list[str]:
     if not is_local(use.master):
         return []  # the machines of a cluster compile their own
     reads_lines = any(kind_of(file) == "jsonl" for file in history.files)
-    is_everything_kept = progress_of(PIPELINE_EXERCISES).is_complete  # then no part of it needs to be recorded
+    is_everything_kept = progress_of(PIPELINE_EXERCISES).is_complete  # if so, no part of it needs to be recorded
     return [*(PIPELINE_EXERCISES if is_everything_kept else trial_exercises(plan)), *([JSON_LINES] * reads_lines)]
 
 
 def with_output(options: BacktestOptions, folder: Path | None) -> BacktestOptions:
-    """The options with a folder for all rows, made if it is not there."""
+    """The options with a folder for all rows, created if it does not exist."""
     if folder is None:
         return options
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Backtests of a running service, as use cases without HTTP: ask for one, look, cancel."""
+"""Backtests of a running service, as use cases without HTTP: request, look up, cancel."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class PatternChoice:
     """A pattern that a backtest names.
 
     Attributes:
-        text: In the pattern language; None where a registered one is meant.
+        text: In the pattern language; None for a registered pattern.
         name: Of a registered pattern.
-        version: Of it; None: the one that runs.
+        version: Of the registered pattern; None: the current one.
     """
 
     text: str | None = None
@@ -37,15 +37,15 @@ class PatternChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BacktestDraft:
-    """A backtest that somebody asks for.
+    """A backtest to be run.
 
     Attributes:
-        stream: A declared stream; its constraints count.
-        pattern: What is asked about.
-        against: What that is compared with.
+        stream: A declared stream; its constraints apply.
+        pattern: The pattern to test.
+        against: A pattern to compare it with.
         path: A file or folder below the configured one; None: the log.
-        pruning: Whether the constraints end partial matches early, or whether both are compared.
-        is_open: Whether traces go on after the history; None: if it is the log.
+        pruning: Whether the constraints terminate partial matches early, or whether both are compared.
+        is_open: Whether traces continue after the history; None: if it is the log.
     """
 
     stream: str
@@ -57,12 +57,12 @@ class BacktestDraft:
 
 
 class BacktestLibrary:
-    """The use cases.
+    """The use cases of backtests.
 
     Args:
-        stores: Where things are registered.
+        stores: The stores of the service.
         settings: Limits, and the folder of files.
-        clock: Tells when.
+        clock: Gives times of creation and cancellation.
     """
 
     def __init__(self, stores: Stores, settings: Settings, clock: Clock) -> None:
@@ -71,7 +71,7 @@ class BacktestLibrary:
         self._clock = clock
 
     def ask(self, draft: BacktestDraft) -> Backtest:
-        """Queue a backtest; what it needs to know of the stream it knows from now.
+        """Queue a backtest; declaration, patterns and constraints are taken as they are now.
 
         Raises:
             UnknownStream: The stream is not declared.
@@ -80,7 +80,7 @@ class BacktestLibrary:
             PatternTooLong: The text is longer than the limit.
             PatternRefused: The text cannot be read, or waits for an end of trace that does not come.
             KeyMismatch: ``WHERE [..]`` does not contain the stream's key.
-            BacktestRefused: The file must not be read or is not there, there is nothing to compare, or the pattern is
+            BacktestRefused: The file must not be read or does not exist, there is nothing to compare, or the pattern is
                 matched by a further key.
             TooManyBacktests: Too many wait already.
         """
@@ -111,14 +111,14 @@ class BacktestLibrary:
         return backtest
 
     def all(self) -> list[Backtest]:
-        """All backtests that are kept, the newest first."""
+        """All stored backtests, newest first."""
         return self._stores.backtests.all()
 
     def get(self, backtest_id: str) -> tuple[Backtest, dict[str, Any] | None]:
         """A backtest, and its summary once it is done.
 
         Raises:
-            UnknownBacktest: There is none of that id.
+            UnknownBacktest: No backtest has this id.
         """
         found = self._stores.backtests.get(backtest_id)
         return found, self._stores.backtests.summary(backtest_id) if found.status == "done" else None
@@ -127,17 +127,17 @@ class BacktestLibrary:
         """Alerts of a backtest by their end; none before it is done.
 
         Raises:
-            UnknownBacktest: There is none of that id.
+            UnknownBacktest: No backtest has this id.
             InvalidCursor: ``after`` is not a cursor.
         """
         self._stores.backtests.get(backtest_id)
         return self._stores.backtests.alerts(backtest_id, after=after, limit=limit)
 
     def delete(self, backtest_id: str) -> None:
-        """Cancel a backtest that is not over; forget one that is.
+        """Cancel a backtest that has not ended; remove one that has.
 
         Raises:
-            UnknownBacktest: There is none of that id.
+            UnknownBacktest: No backtest has this id.
         """
         fields = {"status": "cancelled", "finished_us": self._clock.now_us()}
         if self._stores.backtests.change(backtest_id, ("queued", "running"), **fields) is None:

@@ -1,8 +1,8 @@
-"""From the question of a backtest to the ways to match that answer it.
+"""The variants of matching that answer the question of a backtest.
 
-The first variant is what is asked about. Beside it run, as is asked for: the patterns that it is compared with, the
-same without pruning, the same without constraints. All are guarded by the same constraints, cut down as ``forestall
-match`` does it.
+The first variant is the tested one. Further variants as requested: the patterns that it is compared with, the
+same without pruning, the same without constraints. All are guarded by the same constraints, reduced to the limit of
+monitor states as by ``forestall match``.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ def _variant(question: Question, name: str, patterns: Sequence[TriedPattern], pr
 
 
 def _without_constraints(question: Question) -> Question:
-    """The same, where traces end as the constraints say and nothing else is known of them."""
+    """The question without constraints, except that traces end by the types by which they end with them."""
     declaration, ends = question.declaration, set(question.declaration.end_events)
     if question.constraint_set is not None:
         ends |= question.constraint_set.trace_ends
-    ends.intersection_update(declaration.event_types or ends)  # of other types no event comes
+    ends.intersection_update(declaration.event_types or ends)  # no event of other types comes
     return replace(question, constraint_set=None, declaration=replace(declaration, end_events=tuple(sorted(ends))))
 
 
@@ -72,7 +72,7 @@ def _counterparts(patterns: Sequence[TriedPattern], against: Sequence[TriedPatte
 def _likeness(
     patterns: Sequence[TriedPattern], against: Sequence[TriedPattern], counterparts: Mapping[str, str]
 ) -> Likeness:
-    """Aliases count where all patterns that are compared have the same ones."""
+    """Aliases are compared if all compared patterns have the same ones."""
     tested = {pattern.name: _aliases(pattern) for pattern in patterns}
     pairs = ((tested.get(counterparts.get(other.name, other.name)), _aliases(other)) for other in against)
     return "bindings" if all(mine in (None, theirs) for mine, theirs in pairs) else "events"

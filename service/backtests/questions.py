@@ -1,4 +1,4 @@
-"""What a backtest is to find out, as a value that can be stored; nothing of it needs Spark."""
+"""The question of a backtest, as a value that can be stored; independent of Spark."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class TriedPattern:
     Attributes:
         name: Also in the text.
         text: In the pattern language.
-        version: As it is registered; 1 where it is not.
-        is_guarded: Whether constraints end its partial matches early.
+        version: Of the registered pattern; else 1.
+        is_guarded: Whether constraints terminate its partial matches early.
         budget: How much work it may cost.
     """
 
@@ -32,30 +32,30 @@ class TriedPattern:
     budget: WorkBudget = USUAL_BUDGET
 
     def to_record(self) -> PatternOn:
-        """What the log says where it begins."""
+        """The control record that registers it."""
         return PatternOn(
             name=self.name, version=self.version, text=self.text, is_guarded=self.is_guarded, budget=self.budget
         )
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> TriedPattern:
-        """From plain JSON, maybe of an earlier release, which knew no budgets."""
+        """Read plain JSON, perhaps of an earlier release, which had no budgets."""
         return cls(**{**document, "budget": WorkBudget.from_json(document.get("budget", {}))})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What a backtest is to find out.
+    """The question of a backtest.
 
     Attributes:
         declaration: The stream, its end events included.
-        patterns: What is asked about.
-        against: What that is compared with.
-        constraint_set: What the traces keep to, the stream's end events included; None: nothing.
-        prune: What to do with doomed partial matches; None: what the set says.
-        compares_pruning: Whether the same is done without pruning.
-        compares_constraints: Whether the same is done without any constraints.
-        is_open: Whether traces go on after the history.
+        patterns: The patterns to test.
+        against: The patterns to compare them with.
+        constraint_set: The constraints that the traces keep, the stream's end events included; None: none.
+        prune: What to do with doomed partial matches; None: as in the set.
+        compares_pruning: Whether to compare with matching without pruning.
+        compares_constraints: Whether to compare with matching without any constraints.
+        is_open: Whether traces continue after the history.
     """
 
     declaration: StreamDeclaration
@@ -68,7 +68,7 @@ class Question:
     is_open: bool = False
 
     def to_document(self) -> dict[str, Any]:
-        """As plain JSON."""
+        """The question as plain JSON."""
         return {
             "declaration": self.declaration.to_json(),
             "patterns": [asdict(pattern) for pattern in self.patterns],
@@ -82,7 +82,7 @@ class Question:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Question:
-        """What ``to_document`` gave."""
+        """The question that ``to_document`` gave."""
         constraints, prune = document["constraints"], document["prune"]
         return cls(
             declaration=StreamDeclaration.from_json(document["declaration"]),

@@ -1,4 +1,4 @@
-"""The result of a backtest as plain JSON; fields are added to it, never changed."""
+"""The result of a backtest as plain JSON; fields are added, never changed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LISTED = tuple(kind for kind in COUNTED if kind.in_backtests == "listed")
 
 
 def summary_document(result: BacktestResult) -> dict[str, Any]:
-    """What was found and what that took, without the alerts."""
+    """Results and costs, without the alerts."""
     names = list(result.variants)
     tested = result.variants[names[0]]
     return {
@@ -33,12 +33,14 @@ def summary_document(result: BacktestResult) -> dict[str, Any]:
 
 
 def alerts_of(result: BacktestResult, limit: int) -> list[dict[str, Any]]:
-    """Alerts by their end, each with the name of the variant in ``found_by``: those of the first variant, ``added_to``
-    those that it is the first to have, and those that it has lost.
+    """Alerts of the first variant, with the lost ones, by their end.
+
+    ``change`` and ``compared_with`` name the variants that do not have the alert (``added``), or the one that has it
+    (``lost``).
 
     Args:
         result: Of the backtest.
-        limit: At most so many.
+        limit: The largest number of alerts.
     """
     added: dict[str, list[str]] = {}
     for place, alerts in result.rows.items():
@@ -60,7 +62,7 @@ def alerts_of(result: BacktestResult, limit: int) -> list[dict[str, Any]]:
 
 
 def differences_of(result: BacktestResult, variant: str, limit: int) -> tuple[list[Mapping[str, Any]], ...]:
-    """Alerts added and lost in the comparison with a variant, by their end, at most so many of each."""
+    """Alerts added and lost in the comparison with a variant, by their end, at most ``limit`` of each."""
     added, lost = (sorted(result.rows.get(f"{label}.{variant}", ()), key=_order) for label in ("added", "lost"))
     return added[:limit], lost[:limit]
 
@@ -99,5 +101,5 @@ def _comparison(counts: ComparisonCounts, tested: VariantCounts, other: VariantC
 
 
 def _ratio(tested: int, other: int) -> float | None:
-    """How much of the other variant's the first one's is; None where the other has nothing."""
+    """The first variant's value as a share of the other's; None if the other has nothing."""
     return round(tested / other, 3) if other else None

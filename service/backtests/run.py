@@ -1,4 +1,4 @@
-"""One backtest as a process, ``python -m service.backtests.run ID``: says in Redis how far it is and how it ended."""
+"""One backtest as a process, ``python -m service.backtests.run ID``: reports progress and result in Redis."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class BacktestRun:
     """Runs a backtest that the worker has begun.
 
     Attributes:
-        stores: Where it is, and where its result is kept.
-        settings: Where Spark runs, what may be read, how much is kept.
-        clock: Tells when.
+        stores: The stores of the service.
+        settings: Spark's master, the readable files, and how many alerts are kept.
+        clock: Gives the times.
     """
 
     stores: Stores
@@ -42,10 +42,10 @@ class BacktestRun:
     clock: Clock
 
     def run(self, backtest_id: str) -> None:
-        """Run it, and keep its result.
+        """Run the backtest, and store its result.
 
         Raises:
-            UnknownBacktest: It is gone.
+            UnknownBacktest: It was removed.
         """
         store = self.stores.backtests
         backtest = store.get(backtest_id)
@@ -83,7 +83,7 @@ class BacktestRun:
 
 
 class _Teller:
-    """Says in Redis how far a backtest is; ends it when nobody wants it any more."""
+    """Reports the progress of a backtest in Redis; ends the process if the backtest was cancelled or removed."""
 
     def __init__(self, stores: Stores, backtest_id: str) -> None:
         self._stores = stores

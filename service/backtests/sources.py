@@ -1,4 +1,4 @@
-"""What a backtest of the service may read: files below one folder, and the log."""
+"""The sources that a backtest of the service may read: files below one folder, and the log."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def allowed_path(folder: Path | None, path: str) -> Path:
 
     Args:
         folder: The only folder that backtests read; None: they read no files.
-        path: Below it; absolute ones must lie in it.
+        path: Below it; absolute paths must lie in it.
 
     Raises:
-        BacktestRefused: It lies elsewhere, also by links, or there is nothing.
+        BacktestRefused: It lies elsewhere, also by links, or does not exist.
     """
     if folder is None:
         raise BacktestRefused(
@@ -60,10 +60,10 @@ def export_log(log: EventLog, stream: str, folder: Path, now_us: int, since_ms: 
 
     Args:
         log: The log.
-        stream: Whose events.
-        folder: Where the files go.
-        now_us: What comes later is left out.
-        since_ms: What came earlier is, too.
+        stream: The stream.
+        folder: Takes the files.
+        now_us: Later events are left out.
+        since_ms: Earlier events are left out.
     """
     files = []
     for shard in range(log.layout.read().shards):

@@ -1,4 +1,4 @@
-"""For tests: histories, and questions of many kinds about them."""
+"""Test helpers: histories, and questions of many kinds about them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _WORDS = ("ABDEF", "ACEDF", "ABEDF", "ABD", "ACBDE", "FABDE", "AB", "ABCDEF", "A
 
 
 def events_of(seed: int = 1, traces: int = 40) -> list[Event]:
-    """Traces that keep the workflow and such that do not, interleaved, in the order of time with ties."""
+    """Interleaved traces, some of which keep the workflow, in the order of time with ties."""
     choose = random.Random(seed)
     places = []
     for trace in range(traces):
@@ -56,7 +56,7 @@ def events_of(seed: int = 1, traces: int = 40) -> list[Event]:
 
 
 def write_lines(path: Path, events: Iterable[Event]) -> Path:
-    """A file of JSON lines."""
+    """Write a file of JSON lines; returns its path."""
     path.write_bytes(b"".join(orjson.dumps(render_plain(event)) + b"\n" for event in events))
     return path
 
@@ -98,7 +98,7 @@ def question_about(
 
 
 def report_of(question: Question, events: list[Event]) -> MatchReport:
-    """What ``forestall match`` finds."""
+    """The results of ``forestall match``."""
     options = MatchOptions(
         sections=("matches", "timeouts", "ended", "deviations", "corrections"),
         is_open=question.is_open,
@@ -110,7 +110,7 @@ def report_of(question: Question, events: list[Event]) -> MatchReport:
 
 
 def matches_of(report: MatchReport) -> list[tuple[Any, ...]]:
-    """What is to be the same in matches and alerts: all but ids, versions and explanations."""
+    """The members in which matches and alerts must agree: all but ids, versions and explanations."""
     return sorted(
         (
             match.pattern,

@@ -1,8 +1,8 @@
-"""Works off the queue of backtests, one at a time, each in a process of its own.
+"""Processes the queue of backtests, one at a time, each in a process of its own.
 
-The worker itself is small and knows nothing of Spark. A backtest's memory is gone with its process, and whatever that
-process dies of, the worker is there to say so. When the worker is killed its backtest ends with it and is begun once
-more by the next worker; one that is interrupted again has failed. A lease in Redis keeps other workers waiting.
+The worker itself is small and does not import Spark. A backtest's memory is released with its process, and whatever
+ends that process, the worker reports it. If the worker is killed, its backtest ends with it and is begun once more by
+the next worker; a backtest that is interrupted again has failed. A lease in Redis keeps other workers waiting.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class Worker:
-    """Starts the process of the oldest backtest that waits, and watches it.
+    """Starts the process of the oldest waiting backtest, and watches it.
 
     Attributes:
-        stores: Where backtests are.
-        clock: Tells when.
-        command: What is started; the id of the backtest is added.
+        stores: The stores of the service.
+        clock: Gives the times.
+        command: The command to start; the id of the backtest is appended.
     """
 
     stores: Stores
@@ -52,7 +52,7 @@ class Worker:
     _process: subprocess.Popen[bytes] | None = None
 
     def run(self, stop: Event) -> None:
-        """Work until ``stop`` is set; a backtest that runs then is queued again."""
+        """Work until ``stop`` is set; a running backtest is then queued again."""
         try:
             while not stop.wait(_POLL_S):
                 try:
@@ -63,7 +63,7 @@ class Worker:
             self.close()
 
     def step(self) -> None:
-        """Look once: what runs, what is over, what is next.
+        """Make one round: renew the lease, watch the running backtest, begin the next.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -81,7 +81,7 @@ class Worker:
             self._begin()
 
     def close(self) -> None:
-        """End what runs and leave it to the next worker."""
+        """End the running backtest and leave it to the next worker."""
         current = self._current
         self._stop_process()
         if current is not None:
@@ -91,7 +91,7 @@ class Worker:
                 log.warning("backtest-left", id=current)
 
     def _take_over(self) -> None:
-        """What an earlier worker left running goes back into the queue, or has failed."""
+        """Queue backtests that an earlier worker left running, or mark them as failed."""
         for backtest in self.stores.backtests.all():
             if backtest.status != "running":
                 continue
@@ -127,7 +127,7 @@ class Worker:
         status = self._process.poll()
         if status is not None:
             self._process = self._current = None
-            self._fail(current, _cause(status))  # unless it has said how it ended
+            self._fail(current, _cause(status))  # no effect if it has stored its outcome
             return
         try:
             is_wanted = self.stores.backtests.get(current).status == "running"
