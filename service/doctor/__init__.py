@@ -1,4 +1,4 @@
-"""What ``forestall doctor`` checks: this machine, the settings, Redis, Spark, and a running service.
+"""The checks of ``forestall doctor``: this machine, the settings, Redis, Spark, and a running service.
 
 Each check gives findings: the subject, the verdict, what was found and what to do. Nothing is changed, and
 checks that need something missing are left out.

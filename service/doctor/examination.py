@@ -1,4 +1,4 @@
-"""All looks, in the order in which one would mend what they find."""
+"""All checks, in the order in which their findings are best fixed."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from streams import Clock, ForestallError
 
 
 def examine(clock: Clock, *, deep: bool = False) -> Iterator[Finding]:
-    """Everything that can be checked without changing anything.
+    """Check everything that can be checked without changing anything.
 
     Args:
         clock: Of this machine.
-        deep: Start Spark, too, and one of its Python processes.
+        deep: Also start Spark and one of its Python processes.
     """
     java = look_at_java()
     yield java
@@ -74,7 +74,7 @@ def look_at_tracing(settings: TracingSettings) -> Iterator[Finding]:
 
 
 def look_at_redis(settings: Settings, clock: Clock) -> Iterator[Finding]:
-    """The server that the settings name, or the private one: how it is if it runs, else whether it could."""
+    """Check the server of the settings, or the private one: its state if it runs, else whether it could be started."""
     if settings.redis_url is not None:
         yield from _look_at_url(settings.redis_url.get_secret_value(), clock, settings)
         return
@@ -95,7 +95,7 @@ def look_at_redis(settings: Settings, clock: Clock) -> Iterator[Finding]:
 
 
 def look_at_store(client: Client, migrations: Sequence[Migration] = MIGRATIONS) -> Finding:
-    """Whether this release reads what is stored, and what it would change at its start."""
+    """Check whether this release reads the store, and what it would change at its start."""
     try:
         steps = pending(client, migrations)
     except StoreNewer as error:
@@ -109,7 +109,7 @@ def look_at_store(client: Client, migrations: Sequence[Migration] = MIGRATIONS) 
 
 
 def look_at_spark() -> Finding:
-    """Start Spark on this machine and talk to one of its Python processes."""
+    """Start Spark on this machine and call one of its Python processes."""
     with tempfile.TemporaryDirectory(prefix="forestall-doctor-") as folder:
         try:
             session = build_session(SessionOptions(data_folder=Path(folder), master="local[1]"))

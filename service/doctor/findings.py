@@ -1,4 +1,4 @@
-"""One thing that was checked, with the verdict."""
+"""Findings: results of checks, each with its verdict."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _ORDER: tuple[Verdict, ...] = ("ok", "warning", "problem")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What was found.
+    """A result of a check.
 
     Attributes:
         subject: What was checked.
         verdict: ``problem``: the service does not work, or loses something; ``warning``: it may under some conditions.
         found: A sentence.
-        advice: What to do; empty where all is well.
+        advice: What to do; empty if all is well.
     """
 
     subject: str
@@ -29,17 +29,17 @@ class Finding:
 
 
 def ok(subject: str, found: str) -> Finding:
-    """All is well."""
+    """A finding that all is well."""
     return Finding(subject=subject, verdict="ok", found=found)
 
 
 def warning(subject: str, found: str, advice: str) -> Finding:
-    """It works, but."""
+    """A finding about something that works under conditions."""
     return Finding(subject=subject, verdict="warning", found=found, advice=advice)
 
 
 def problem(subject: str, found: str, advice: str) -> Finding:
-    """It does not work."""
+    """A finding about something that does not work."""
     return Finding(subject=subject, verdict="problem", found=found, advice=advice)
 
 

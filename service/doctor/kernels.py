@@ -1,4 +1,4 @@
-"""Whether compiled kernels can be kept, and which ones are there."""
+"""The check of compiled kernels: whether they can be kept, and which exist."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MIB = 1024**2
 
 
 def look_at_kernels() -> Finding:
-    """The folder of compiled kernels, its size, and how many of those that are needed are there."""
+    """Check the folder of compiled kernels: its size, and how many of the needed kernels exist."""
     advice = "name a folder that this user may write: NUMBA_CACHE_DIR"
     try:
         folder = kernels_folder()
@@ -35,7 +35,7 @@ def look_at_kernels() -> Finding:
 
 
 def size_of(folder: Path) -> int:
-    """Bytes of the files of a folder; 0 where there is none."""
+    """Bytes of the files of a folder; 0 if it does not exist."""
     try:
         return sum(file.stat().st_size for file in folder.iterdir())
     except FileNotFoundError:

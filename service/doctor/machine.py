@@ -1,4 +1,4 @@
-"""What the machine has: Java, Python and its packages, room for data, a free port."""
+"""Checks of the machine: Java, Python and its packages, space for data, a free port."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from service.doctor.findings import Finding, ok, problem, warning
 from service.settings import PREFIX
 
 _DISTRIBUTION = "forestall"
-_SHOWN = ("pyspark", "pandas", "numpy", "numba")  # those whose versions matter most to one another
+_SHOWN = ("pyspark", "pandas", "numpy", "numba")  # the packages whose versions matter most to one another
 _GIB = 1024**3
 _LEAST_ROOM, _GOOD_ROOM = _GIB, 5 * _GIB
 _FLEETING = ("tmpfs", "ramfs")
 
 
 def look_at_java() -> Finding:
-    """Whether Spark has a Java to run on."""
+    """Check that Java is found for Spark."""
     # house: allow environment: Spark's own launcher looks for Java there first
     home = os.environ.get("JAVA_HOME")
     try:
@@ -36,7 +36,7 @@ def look_at_java() -> Finding:
 
 
 def look_at_python() -> Finding:
-    """Whether this Python is one of those that the project is made for."""
+    """Check that the project supports this version of Python."""
     wanted, found = SpecifierSet(metadata(_DISTRIBUTION)["Requires-Python"]), platform.python_version()
     if wanted.contains(found, prereleases=True):
         return ok("python", f"Python {found}")
@@ -44,7 +44,7 @@ def look_at_python() -> Finding:
 
 
 def look_at_packages() -> Iterator[Finding]:
-    """Whether each installed package is of a version that the project is made for."""
+    """Check that the project supports the version of each installed package."""
     needed = [Requirement(text) for text in requires(_DISTRIBUTION) or ()]
     wanted = [need for need in needed if need.marker is None or need.marker.evaluate({"extra": ""})]
     faults = [finding for need in wanted if (finding := look_at_package(need)) is not None]
@@ -55,7 +55,7 @@ def look_at_packages() -> Iterator[Finding]:
 
 
 def look_at_package(need: Requirement) -> Finding | None:
-    """What is wrong with one package; None where it is well."""
+    """The fault of one package; None if there is none."""
     advice = f"run make setup, or: pip install '{need.name}{need.specifier}'"
     try:
         found = version(need.name)
@@ -67,7 +67,7 @@ def look_at_package(need: Requirement) -> Finding | None:
 
 
 def look_at_folder(folder: Path) -> Iterator[Finding]:
-    """Whether the data folder can be written, has room, and is there after a restart."""
+    """Check that the data folder can be written, has space, and survives a restart."""
     place = folder.resolve()
     there = next(parent for parent in (place, *place.parents) if parent.exists())
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
@@ -94,7 +94,7 @@ def look_at_folder(folder: Path) -> Iterator[Finding]:
 
 
 def file_system_of(place: Path, mounts: Path = Path("/proc/mounts")) -> str | None:
-    """Kind of the file system that holds a place; None where the system does not tell."""
+    """Kind of a place's file system; None if the system does not report it."""
     try:
         lines = mounts.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -105,7 +105,7 @@ def file_system_of(place: Path, mounts: Path = Path("/proc/mounts")) -> str | No
 
 
 def is_port_free(host: str, port: int) -> bool:
-    """Whether somebody could listen there."""
+    """Whether a process could listen there."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -1,4 +1,4 @@
-"""Whether a service runs already, and how it is."""
+"""The check of a running service."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def look_at_port(settings: Settings) -> Iterator[Finding]:
 
 
 def _ask(host: str, port: int) -> dict[str, Any] | None:
-    """What ``/v1/ready`` answers; None if the process that listens does not know that path."""
-    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - what listens everywhere is asked here
+    """The answer of ``/v1/ready``; None if the process that listens does not know this path."""
+    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - such a server is queried here
     url = f"http://{f'[{name}]' if ':' in name else name}:{port}/v1/ready"
     try:
         answer = httpx.get(url, timeout=_TIMEOUT_S, trust_env=False)

@@ -1,4 +1,4 @@
-"""Whether a Redis server can be trusted with what is acknowledged."""
+"""The checks of a Redis server: whether it keeps what is acknowledged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TOLERATED_US, _HARMFUL_US = _SECOND_US, 60 * _SECOND_US
 
 
 def look_at_server(facts: ServerFacts) -> Iterator[Finding]:
-    """Version, role, persistence, memory."""
+    """Check version, role, persistence, memory."""
     yield _version(facts)
     if facts.is_clustered:
         yield problem(
@@ -32,7 +32,7 @@ def look_at_server(facts: ServerFacts) -> Iterator[Finding]:
 
 
 def at_risk(facts: ServerFacts) -> Iterator[Finding]:
-    """What the server may lose though it was acknowledged, if anything."""
+    """Findings about acknowledged data that the server may lose, if any."""
     subject = "redis persistence"
     if not facts.is_append_only:
         yield problem(
@@ -68,7 +68,7 @@ def at_risk(facts: ServerFacts) -> Iterator[Finding]:
 
 
 def look_at_clock(client: Client, clock: Clock) -> Finding:
-    """How far this machine's clock is from the server's, by which some things are decided."""
+    """Check the difference between this machine's clock and the server's, as both are used for decisions."""
     before_us, first_us, second_us = clock.now_us(), server_time_us(client), server_time_us(client)
     after_us = clock.now_us()
     if after_us < before_us or second_us < first_us:

@@ -1,4 +1,4 @@
-"""Where Spark runs, and whether the saved states of the shards are where it looks for them."""
+"""Checks of Spark's master, and of the saved states of the shards."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streams import LAYOUT_KEY
 
 
 def look_at_master(settings: Settings) -> Finding:
-    """Whether a standalone master of Spark can be reached; nothing is checked of other masters."""
+    """Check that a standalone master of Spark can be reached; other masters are not checked."""
     try:
         require_master(settings.spark_master)
     except ClusterUnready as error:
@@ -22,7 +22,7 @@ def look_at_master(settings: Settings) -> Finding:
 
 
 def look_at_states(client: Client, settings: Settings) -> Iterator[Finding]:
-    """Whether the newest saved state of each shard is where the settings have it."""
+    """Check that the newest saved state of each shard is where the settings keep states."""
     if not client.exists(LAYOUT_KEY):
         yield ok("states", "there is no event log yet")
         return
