@@ -1,1 +1,1 @@
-"""What the service says of itself: logs, metrics, spans, its state."""
+"""Observability: logs, metrics, spans, the state of the service."""

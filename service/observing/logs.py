@@ -14,8 +14,8 @@ def configure_logs(level: str = "INFO", out: TextIO | None = None) -> None:
     """Set up the logs of this process; called once, in ``main``.
 
     Args:
-        level: Least level that is written.
-        out: Where to; standard error unless given.
+        level: Lowest level that is written.
+        out: The output; standard error unless given.
     """
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,

@@ -1,4 +1,4 @@
-"""The measured bound of out-of-orderness of a stream: what is in force, since when, and by what it was decided."""
+"""The measured bound of out-of-orderness of a stream: the bound in force, and the decisions that led to it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _SECOND_US = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatenessDecision:
-    """A bound that was decided on.
+    """A decision on a bound.
 
     Attributes:
-        at_us: When, microseconds UTC.
+        at_us: Its time, microseconds UTC.
         bound_us: The bound.
-        seen: What it was decided by: the number of ``events``, the ``largest_us`` of their lags, and the number of
-            those ``beyond`` the largest bound.
+        seen: The observations that led to it: the number of ``events``, the ``largest_us`` of their lags, and the
+            number of those ``beyond`` the largest bound.
     """
 
     at_us: int
@@ -33,8 +33,8 @@ class MeasuredLateness:
     """The bound of out-of-orderness of a stream with ``lateness: auto``.
 
     Attributes:
-        bound_us: In force; the smallest where shards have different ones for a moment.
-        seen: What was measured since, as in ``LatenessDecision``; None before the first events.
+        bound_us: In force; the smallest if shards differ for a moment.
+        seen: The observations since, as in ``LatenessDecision``; None before the first events.
         decisions: The newest, oldest first.
         total: The number of decisions.
     """
@@ -46,10 +46,10 @@ class MeasuredLateness:
 
 
 def measured_lateness(stores: Stores, declaration: StreamDeclaration) -> MeasuredLateness | None:
-    """What is known of the bound of a stream; None where the stream declares one, or none.
+    """The measured bound of a stream; None if the stream declares a fixed bound, or none.
 
     Raises:
-        RecordFormatError: What decides was written by a newer release.
+        RecordFormatError: The decider's record was written by a newer release.
         StoreUnavailable: Redis does not answer.
     """
     if not isinstance(declaration.lateness, AutoLateness):
@@ -69,10 +69,10 @@ def measured_lateness(stores: Stores, declaration: StreamDeclaration) -> Measure
 
 
 def as_in_force(stores: Stores, declaration: StreamDeclaration) -> StreamDeclaration:
-    """A declaration with the bound that is in force in the place of one that is measured: for matching again.
+    """A declaration with the bound in force in place of ``auto``: for matching again.
 
     Raises:
-        RecordFormatError: What decides was written by a newer release.
+        RecordFormatError: The decider's record was written by a newer release.
         StoreUnavailable: Redis does not answer.
     """
     measured = measured_lateness(stores, declaration)

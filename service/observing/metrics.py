@@ -1,6 +1,6 @@
-"""Metrics for Prometheus, read from the stores when they are asked for; nothing is counted in this process.
+"""Metrics for Prometheus, read from the stores when they are requested; nothing is counted in this process.
 
-So every process that serves them gives the same figures, and a restart loses none. What nobody knows yet is left out.
+So every process that serves them gives the same figures, and a restart loses none. Unknown values are left out.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def render_metrics(stores: Stores, limits: Limits, clock: Clock) -> bytes:
 
 
 class _Found(Collector):
-    """Metrics that were read beforehand: an error of a store reaches who asked."""
+    """Metrics that were read beforehand, so that an error of a store reaches the caller."""
 
     def __init__(self, metrics: list[Metric]) -> None:
         self._metrics = metrics
@@ -142,7 +142,7 @@ def _of_stores(stores: Stores) -> Iterator[Metric]:
 
 
 def _counted(counts: Iterable[Mapping[str, Any]], name: str, meaning: str, labels: tuple[str, ...]) -> Metric:
-    """Counters of a store, added up over the fields that are no labels."""
+    """Counters of a store, summed over the fields that are no labels."""
     sums: Counter[tuple[str, ...]] = Counter()
     for count in counts:
         sums[tuple(count[label] for label in labels)] += count["count"]

@@ -1,4 +1,4 @@
-"""The state of the pipeline and the patterns: what was reported and counted, and the backlog."""
+"""The state of the pipeline and the patterns: reports, counters, and the backlog."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _SECOND_US = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamOverview:
-    """The state of a stream over all shards that reported it; values that none reported are None.
+    """The state of a stream over all shards that reported it; values that no shard reported are None.
 
     Attributes:
-        watermark_us: How far event time has come in the shard where it is least far.
-        lag_s: By how much that is behind the wall clock.
+        watermark_us: How far event time has come in the slowest shard.
+        lag_s: How far this is behind the wall clock.
         open_traces: Traces that have not ended.
-        held: Partial matches.
+        held: Bound events retained in partial matches.
         waiting: Events that wait to be put in order.
         late: Late events, by what was done with them.
         lateness_us: The bound of out-of-orderness, where it is measured; the smallest of all shards.
-        is_derived: Whether patterns with INTO make its events.
+        is_derived: Whether its events are derived.
     """
 
     name: str
@@ -45,15 +45,15 @@ class PipelineOverview:
     """The state of the pipeline.
 
     Attributes:
-        running_since_us: When its process started last; None when it never did.
-        alive_us: Its last sign of life; None before the first since that start.
-        backlog: What was appended and what is matched.
-        rate: What is matched per second of late; None where nobody knows.
+        running_since_us: When its process was last started; None if it never was.
+        alive_us: Its last heartbeat; None before the first since that start.
+        backlog: The volumes appended and matched.
+        rate: Matched per second recently; None if unknown.
         last_batch: The latest micro-batch, in the JSON form of ``pipeline.BatchProgress``; None before the first.
         batches: Micro-batches so far.
-        seconds: Where their time went, by part.
-        shards: Shards that have told of themselves.
-        state_bytes: Bytes of their saved states; None when none told.
+        seconds: The time that they took, by part.
+        shards: Number of shards that have reported.
+        state_bytes: Bytes of their saved states; None if none reported it.
         streams: By name.
         executors: Of a cluster; None where Spark is local, or the pipeline does not run.
     """
@@ -121,19 +121,19 @@ def _stream(name: str, reports: Sequence[ShardReport], now_us: int) -> StreamOve
 
 
 def _total(values: Sequence[int | None]) -> int | None:
-    """The sum of what was told; None when nothing was."""
+    """The sum of reported values; None if there are none."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternCounts:
-    """What all versions of a pattern have found, what is no longer kept included.
+    """The results of all versions of a pattern, including those that are no longer kept.
 
     Attributes:
-        pattern: As it is now.
+        pattern: The current version.
         alerts: Their number.
-        would_be_lost: The number of those that pruning would have lost, where it is only watched.
+        would_be_lost: The number of alerts that pruning would have lost, where it only watches.
         last_alert: The newest that is kept, as plain JSON.
         corrections: Their number.
         timeouts: Counters as plain JSON, by what was missing.
@@ -150,7 +150,7 @@ class PatternCounts:
 
 
 def pattern_counts(stores: Stores, name: str) -> PatternCounts:
-    """What a pattern has found.
+    """The results of a pattern.
 
     Raises:
         UnknownPatternName: It is not registered.

@@ -1,4 +1,4 @@
-"""What the service needs to take events and match them."""
+"""Readiness: what the service needs to take events and match them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SECOND_US = 1_000_000
 
 
 def missing_parts(stores: Stores, settings: Settings, clock: Clock) -> list[str]:
-    """What is missing, in words; nothing when the service is ready."""
+    """The missing parts, in words; none if the service is ready."""
     if not is_answering(stores.client):
         return ["Redis does not answer"]
     last_us = stores.heartbeat.last_us()

@@ -1,7 +1,7 @@
-"""Spans of OpenTelemetry: the only module that knows its SDK; ``tracing`` imports it where spans are wanted.
+"""Spans of OpenTelemetry: the only module that uses its SDK; ``tracing`` imports it if tracing is configured.
 
-Spans wait in a bounded queue, from which a thread sends them. Where the collector does not take them they are dropped;
-nobody else waits for it.
+Spans wait in a bounded queue, from which a thread sends them. If the collector does not take them, they are dropped;
+nothing else waits for it.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _CLOSE_S = 5.0
 
 
 class OpenSpan:
-    """A span that has begun; it is sent once it has ended, and never if it does not end.
+    """A begun span; it is sent once it has ended, and never if it does not end.
 
     Attributes:
-        traceparent: What its children, wherever they are, say of it (W3C Trace Context).
+        traceparent: The parent of its children in any process (W3C Trace Context).
     """
 
     def __init__(self, span: trace.Span) -> None:
@@ -47,21 +47,21 @@ class OpenSpan:
         self._span.set_attributes(attributes)
 
     def fail(self, reason: str) -> None:
-        """Say that what it stands for has failed."""
+        """Set its status to error."""
         self._span.set_status(trace.Status(trace.StatusCode.ERROR, reason))
 
     def end(self) -> None:
-        """It ends now."""
+        """End the span now."""
         self._span.end()
 
 
 class Spans:
-    """What a process tells of its work.
+    """The spans of a process.
 
     Args:
-        endpoint: Where spans go, by OTLP over HTTP.
-        sample_ratio: So large a part of what begins here is traced; what goes on from elsewhere is if it is there.
-        process: What the process is called.
+        endpoint: Receives spans, by OTLP over HTTP.
+        sample_ratio: Share of new traces that are sampled. A trace continued from a caller keeps the caller's decision.
+        process: The process's name.
 
     Attributes:
         provider: For libraries that make spans of their own.
@@ -72,13 +72,13 @@ class Spans:
         self.provider = TracerProvider(
             sampler=ParentBased(TraceIdRatioBased(sample_ratio)),
             resource=Resource.create(named),
-            shutdown_on_exit=False,  # it waits for long where no collector answers
+            shutdown_on_exit=False,  # it waits long if no collector answers
         )
         self.provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint, timeout=_SEND_TIMEOUT_S)))
         self._tracer = self.provider.get_tracer("forestall")
 
     def current(self) -> str | None:
-        """The ``traceparent`` of the span around the caller; None where there is none, or it is not sampled."""
+        """The ``traceparent`` of the span around the caller; None without a span, or if it is not sampled."""
         found = trace.get_current_span().get_span_context()
         return _written(found) if found.is_valid and found.trace_flags.sampled else None
 
@@ -95,12 +95,12 @@ class Spans:
         """Begin a span.
 
         Args:
-            name: Of few words, and few different ones.
+            name: Short, and one of few.
             parent: A ``traceparent``.
-            attributes: What is known by now.
-            kind: ``client`` for what calls another service.
+            attributes: Those known already.
+            kind: ``client`` for calls to another service.
             start_us: When it began, microseconds UTC; now unless given.
-            links: Each a ``traceparent`` of what has a part in it.
+            links: The ``traceparent`` of each related span.
         """
         start_ns = None if start_us is None else min(start_us * 1_000, time.time_ns())  # clocks may differ
         span = self._tracer.start_span(
@@ -114,7 +114,7 @@ class Spans:
         return OpenSpan(span)
 
     def close(self) -> None:
-        """Send what waits, for some seconds at most; the rest is dropped."""
+        """Send the waiting spans, for some seconds at most; the rest is dropped."""
         closing = threading.Thread(target=self.provider.shutdown, name="spans-closing", daemon=True)
         closing.start()
         closing.join(_CLOSE_S)

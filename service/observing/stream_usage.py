@@ -1,4 +1,4 @@
-"""Who makes the events of a stream, who listens to them, and what they wait for."""
+"""The producers and consumers of a stream, and what its events wait for."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from streams import StreamDeclaration, format_time
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamUsage:
-    """What is known of a stream besides its declaration.
+    """The use of a stream.
 
     Attributes:
-        uses: What feeds it and what listens to it.
-        waits_for: Why events of a derived stream are held back, in words; None where none are.
-        lateness: The bound of out-of-orderness that was measured; None where it is declared.
+        uses: The operators that feed it, and those that listen to it.
+        waits_for: Why events of a derived stream are held back, in words; None if none are.
+        lateness: The measured bound of out-of-orderness; None if it is declared.
     """
 
     uses: Sequence[StreamUse]
@@ -28,7 +28,7 @@ class StreamUsage:
 
 
 def stream_usage(stores: Stores, declaration: StreamDeclaration) -> StreamUsage:
-    """What a stream is used for now.
+    """The present use of a stream.
 
     Raises:
         StoreUnavailable: Redis does not answer.
@@ -43,12 +43,12 @@ def stream_usage(stores: Stores, declaration: StreamDeclaration) -> StreamUsage:
 
 
 def waiting_reason(stream: str, producers: Sequence[Feeder], reports: Sequence[ShardReport]) -> str | None:
-    """What holds back the events of a derived stream, in words; None where none wait.
+    """Why events of a derived stream are held back, in words; None if none wait.
 
     Args:
         stream: The derived stream.
-        producers: What feeds it.
-        reports: What each shard said last.
+        producers: The operators that feed it.
+        reports: The latest report of each shard.
     """
     waiting = sum(report.streams[stream].waiting or 0 for report in reports if stream in report.streams)
     if not waiting:
@@ -72,7 +72,7 @@ def waiting_reason(stream: str, producers: Sequence[Feeder], reports: Sequence[S
 
 
 def _times(producers: Sequence[Feeder], reports: Sequence[ShardReport]) -> Iterator[tuple[bool, int, str, int]]:
-    """Of each source and shard whether it has seen time, how far it is, and which it is."""
+    """For each source and shard: whether time is known there, how far it has come, and their names."""
     for label in {f"{one.stream}@{one.route}" if one.route else one.stream for one in producers}:
         for report in reports:
             seen = report.streams.get(label)

@@ -1,4 +1,4 @@
-"""Whether there are spans; where there are none, nothing of OpenTelemetry's SDK is imported."""
+"""Opens the spans of a process; without tracing, nothing of OpenTelemetry's SDK is imported."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 def open_spans(settings: TracingSettings, process: str) -> Spans | None:
-    """The spans of a process, to be closed by the caller; None where the settings want none.
+    """The spans of a process, to be closed by the caller; None if no endpoint is set.
 
     Args:
-        settings: Where they go, and how many.
-        process: What the process is called: a part of the name of the service that they are from.
+        settings: Endpoint and sampling.
+        process: The process's name: a part of the service name in spans.
 
     Raises:
-        TracerMissing: They are wanted, and OpenTelemetry is not installed.
+        TracerMissing: An endpoint is set, and OpenTelemetry is not installed.
     """
     if settings.endpoint is None:
         return None
@@ -30,10 +30,10 @@ def open_spans(settings: TracingSettings, process: str) -> Spans | None:
 
 @contextmanager
 def spans_of(settings: TracingSettings, process: str) -> Iterator[Spans | None]:
-    """As ``open_spans``, for as long as the block runs; then what waits is sent, for some seconds at most.
+    """As ``open_spans``, while the block runs; at its end the waiting spans are sent, for some seconds at most.
 
     Raises:
-        TracerMissing: They are wanted, and OpenTelemetry is not installed.
+        TracerMissing: An endpoint is set, and OpenTelemetry is not installed.
     """
     spans = open_spans(settings, process)
     try:
@@ -44,7 +44,7 @@ def spans_of(settings: TracingSettings, process: str) -> Iterator[Spans | None]:
 
 
 def require_tracer(settings: TracingSettings) -> None:
-    """Check that there can be spans, where they are wanted.
+    """Check that spans can be made, if an endpoint is set.
 
     Raises:
         TracerMissing: OpenTelemetry is not installed.
