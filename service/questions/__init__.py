@@ -1,1 +1,1 @@
-"""Questions to the shards: they go through the log and are answered from the shards' states."""
+"""Questions to the shards: appended to the log, and answered from the shards' states."""

@@ -1,7 +1,7 @@
-"""Asking: a question goes through the log of every shard, and each answers at that place from its state.
+"""Asking questions: each is appended to the log of every shard, which answers at that position from its state.
 
-So an answer is of one exact position of each shard, whatever process holds the state. The caller waits on the event
-loop: the answers are looked for again and again, and no thread is held in between.
+So an answer belongs to one exact position of each shard, whatever process holds the state. The caller waits on the
+event loop: the answers are polled, and no thread is held in between.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from service.runtime import Stores
 from service.settings import Settings
 from streams import Ask, Clock
 
-_FIRST_S, _LONGEST_S = 0.02, 0.25  # between two looks for answers
+_FIRST_S, _LONGEST_S = 0.02, 0.25  # between two polls
 
 
 class Questions:
     """Asks the shards; belongs to one event loop.
 
     Args:
-        stores: The log, and where answers are kept.
-        settings: How many may ask at the same time, and how long they wait.
-        clock: For the last sign of life of the pipeline.
+        stores: The log, and the answers.
+        settings: The number of simultaneous questions, and how long they wait.
+        clock: Gives the age of the pipeline's last heartbeat.
     """
 
     def __init__(self, stores: Stores, settings: Settings, clock: Clock) -> None:
@@ -40,23 +40,23 @@ class Questions:
     async def ask(
         self, stream: str, operator: str, question: Mapping[str, Any], *, key: str | None = None
     ) -> Sequence[Mapping[str, Any]]:
-        """What the operators of a kind at the correlation key of a stream answer, by shard.
+        """Ask the operators of a kind at the correlation key of a stream; returns the answers by shard.
 
         Args:
             stream: The stream.
             operator: The kind of operators.
-            question: What the kind reads.
+            question: Read by the kind.
             key: Ask only the shard of this correlation key.
 
         Returns:
             ``shard``, ``position`` and ``answer`` of each shard.
 
         Raises:
-            TooManyQuestions: As many are asked by this process as may be.
+            TooManyQuestions: This process already asks the maximum number of questions.
             PipelineAway: The pipeline does not run.
             AnswersLate: Not all shards have answered in time.
             QuestionRefused: A shard cannot answer.
-            LogResharding: The log is being divided anew.
+            LogResharding: The log is being resharded.
         """
         with self._seat():
             asked = Ask(id=uuid.uuid4().hex, operator=operator, question=question)

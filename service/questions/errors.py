@@ -6,7 +6,7 @@ from service.errors import RequestRefused, ServiceError
 
 
 class TooManyQuestions(ServiceError, code="too-many-questions", fault="external", is_retryable=True):
-    """As many questions to the shards are being answered for this process as may be."""
+    """This process already asks the maximum number of questions."""
 
 
 class PipelineAway(ServiceError, code="pipeline-not-running", fault="external", is_retryable=True):

@@ -1,4 +1,4 @@
-"""Open transactions: the answers of the shards put together, the oldest first."""
+"""Open transactions: the answers of all shards combined, oldest transaction first."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from workflows import InvalidWorkflow, parse_duration_us
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseFilter:
-    """Which open transactions are wanted.
+    """Selects open transactions.
 
     Attributes:
         stream: Of this stream.
         pattern: Only those in which this pattern has a partial match.
         state: ``open``: all; ``matching``: some pattern has a partial match; ``deviating``: it broke a constraint.
-        older_than: Only those that have been open for longer than that: seconds, or a duration such as ``2d``.
+        older_than: Only those that have been open for longer: seconds, or a duration such as ``2d``.
         key: Only that of this correlation key.
         last_type: Only those whose newest event has this type.
         waits_for: Only those in which the furthest partial match of a pattern waits for this type.
-        limit: At most this many.
+        limit: At most this number.
     """
 
     stream: str
@@ -45,12 +45,12 @@ class OpenCaseReport:
 
     Attributes:
         stream: The stream.
-        positions: By shard, the place of the log that this is true of.
+        positions: By shard, the position of the log to which the report belongs.
         time_us: How far event time has come; None before the first event.
         total: The number of all open transactions.
-        matching: The number that the filter selects, those beyond the limit included.
-        unnamed: Open transactions whose key is not known: an earlier release saved them, and no event has come since.
-        traces: Those that are wanted, the oldest first; as the shards put them.
+        matching: The number that the filter selects, including those beyond the limit.
+        unnamed: Open transactions whose key is unknown: an earlier release saved them, and no event has come since.
+        traces: The selected transactions, oldest first, in the form of the shards' answers.
     """
 
     stream: str
@@ -66,7 +66,7 @@ class OpenCaseLibrary:
     """Lists open transactions.
 
     Args:
-        stores: Where streams and patterns are registered.
+        stores: The stores of the service.
         questions: Asks the shards.
     """
 
@@ -75,13 +75,13 @@ class OpenCaseLibrary:
         self._questions = questions
 
     def checked(self, wanted: CaseFilter) -> Mapping[str, Any]:
-        """A filter as the question to the shards.
+        """Check a filter; returns it as the question to the shards.
 
         Raises:
             UnknownStream: The stream is not declared.
             UnknownPatternName: The pattern is not registered.
-            CaseFilterRefused: The pattern is of another stream, or matched by a further key; or ``older_than`` is no
-                duration.
+            CaseFilterRefused: The pattern belongs to another stream, or is matched by a further key; or ``older_than``
+                is no duration.
         """
         declaration = self._stores.registry.stream(wanted.stream)
         if wanted.pattern is not None:
@@ -109,7 +109,7 @@ class OpenCaseLibrary:
 
         Args:
             wanted: The filter.
-            question: What ``checked`` made of it.
+            question: Made from the filter by ``checked``.
 
         Raises:
             ServiceError: As ``Questions.ask``.
