@@ -1,6 +1,6 @@
-"""What waits in the log to be matched: how much, how fast it gets less, and when to ask again.
+"""The backlog: its size, the drain rate, and when a refused request may be sent again.
 
-The backlog is what was appended and is not matched yet, counted in events and in bytes of their log entries. It is
+The backlog consists of appended and not yet matched events, counted in events and in bytes of their log entries. It is
 bounded: beyond a limit the log refuses events (``LogFull``) until the pipeline has caught up a little.
 """
 
@@ -16,16 +16,16 @@ LONGEST_RETRY_S = 60
 _UNKNOWN_RETRY_S = 10
 _FRESH_US = 60_000_000
 _SECOND_US = 1_000_000
-_WANTED_SHARE = 0.95  # asked again a little below the limit, most are taken
+_WANTED_SHARE = 0.95  # of the limit: a little below it, most repeated requests are taken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Volume:
-    """Some part of the log.
+    """An amount of the log.
 
     Attributes:
         entries: Log entries that hold events.
-        events: Events; one that is routed by several keys counts once for each.
+        events: Events; an event that is routed by several keys counts once for each.
         bytes: Bytes of their entries' bodies.
     """
 
@@ -36,11 +36,11 @@ class Volume:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """How far matching is behind.
+    """The volumes appended and matched.
 
     Attributes:
         appended: What the log has taken since it began.
-        matched: What of it is matched.
+        matched: The part of it that is matched.
     """
 
     appended: Volume
@@ -48,7 +48,7 @@ class Backlog:
 
     @property
     def waiting(self) -> Volume:
-        """What is not matched yet."""
+        """The volume that is not matched yet."""
         return Volume(
             entries=max(0, self.appended.entries - self.matched.entries),
             events=max(0, self.appended.events - self.matched.events),
@@ -58,11 +58,11 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainMark:
-    """What one micro-batch matched.
+    """The volume matched by one micro-batch.
 
     Attributes:
         time_us: When it was done, microseconds UTC.
-        matched: How much it matched.
+        matched: The volume.
     """
 
     time_us: int
@@ -70,7 +70,7 @@ class DrainMark:
 
 
 def drain_rate(marks: Sequence[DrainMark], now_us: int) -> Volume | None:
-    """What was matched per second over the micro-batches of the last minute; None where there are not two.
+    """The volume matched per second over the micro-batches of the last minute; None if there are fewer than two.
 
     Args:
         marks: The newest first.
@@ -89,12 +89,12 @@ def drain_rate(marks: Sequence[DrainMark], now_us: int) -> Volume | None:
 
 
 def retry_after_s(wanted: int, limit: int, rate: int | None) -> int:
-    """Seconds, 1 to 60, until a backlog is likely to have room; 10 where nobody knows.
+    """Seconds, 1 to 60, until a backlog is likely to have room; 10 if the rate is unknown.
 
     Args:
         wanted: Backlog and request together.
         limit: Of the backlog.
-        rate: How much is matched per second; None where that is not known.
+        rate: Matched per second; None if unknown.
     """
     if rate is None:
         return _UNKNOWN_RETRY_S

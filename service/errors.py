@@ -8,7 +8,7 @@ from streams import ForestallError
 
 
 class ServiceError(ForestallError, code="service"):
-    """Something is wrong with the running service or with what it was asked."""
+    """An error of the running service, or of a request to it."""
 
 
 class SettingsInvalid(ServiceError, code="settings-invalid", fault="caller"):
@@ -28,7 +28,7 @@ class DataFolderUnusable(ServiceError, code="data-folder", fault="caller"):
 
 
 class PortInUse(ServiceError, code="port-in-use", fault="caller"):
-    """Somebody else listens where the API is to listen."""
+    """Another process listens on the API's port."""
 
 
 class TracerMissing(ServiceError, code="tracer-missing", fault="external"):
@@ -40,17 +40,17 @@ class StoreUnavailable(ServiceError, code="store-unavailable", fault="external",
 
 
 class StoreFull(StoreUnavailable, code="store-full"):
-    """Redis has reached its ``maxmemory``; it takes no writes until something makes room."""
+    """Redis has reached its ``maxmemory``; it takes no writes until memory is freed."""
 
 
 class TooManyListeners(ServiceError, code="too-many-listeners", fault="external", is_retryable=True):
-    """As many follow the alerts of this process as may."""
+    """The maximum number of clients follows the alerts of this process."""
 
 
 class LogFull(ServiceError, code="log-full", fault="external", is_retryable=True):
-    """So much of the log waits to be matched that it takes no more events for now.
+    """The backlog has reached a limit, so the log takes no more events for now.
 
-    The details say what is full (``events`` or ``bytes``), the ``backlog``, the ``limit`` and ``retry_after_s``.
+    The details give what is full (``events`` or ``bytes``), the ``backlog``, the ``limit`` and ``retry_after_s``.
     """
 
 
@@ -63,7 +63,7 @@ class ReshardRefused(ServiceError, code="reshard-refused", fault="caller"):
 
 
 class BackupRefused(ServiceError, code="backup-refused", fault="caller"):
-    """A backup cannot be made or restored now: the service runs, or there is something already."""
+    """A backup cannot be made or restored now: the service runs, or data exists already."""
 
 
 class BackupDamaged(ServiceError, code="backup-damaged", fault="external"):
@@ -75,15 +75,15 @@ class RecordFormatError(ServiceError, code="record-format"):
 
 
 class StoreNewer(ServiceError, code="store-newer", fault="external"):
-    """What is stored has a format that only a newer release reads."""
+    """The stored data has a format that only a newer release reads."""
 
 
 class PreconditionFailed(ServiceError, code="precondition-failed", fault="caller"):
-    """What is there is not what the caller has read; the detail ``etag`` is that of what is there."""
+    """The stored record does not match the caller's condition; the detail ``etag`` is that of the stored record."""
 
 
 class NotFound(ServiceError, code="not-found", fault="caller"):
-    """What was asked for does not exist."""
+    """A requested resource does not exist."""
 
 
 class UnknownStream(NotFound, code="unknown-stream"):
@@ -91,7 +91,7 @@ class UnknownStream(NotFound, code="unknown-stream"):
 
     @classmethod
     def named(cls, stream: str) -> Self:
-        """The error about a name."""
+        """The error for a name."""
         return cls(f"there is no stream {stream!r}; declare it first (POST /v1/streams)", stream=stream)
 
 
@@ -116,11 +116,11 @@ class NotFollowing(NotFound, code="not-following"):
 
 
 class UnknownTrace(NotFound, code="unknown-trace"):
-    """The log holds no event of that transaction, or holds none any more."""
+    """The log holds no event of that transaction, or no longer holds any."""
 
 
 class UnknownBacktest(NotFound, code="unknown-backtest"):
-    """No backtest with that id."""
+    """No backtest has that id."""
 
 
 class UnknownProject(NotFound, code="unknown-project"):
@@ -128,7 +128,7 @@ class UnknownProject(NotFound, code="unknown-project"):
 
 
 class UnknownEventType(NotFound, code="unknown-event-type"):
-    """A type of events has no schema."""
+    """An event type has no schema."""
 
 
 class UnknownDeadLetter(NotFound, code="unknown-dead-letter"):
@@ -156,11 +156,11 @@ class Conflict(ServiceError, code="conflict", fault="caller"):
 
 
 class StreamExists(Conflict, code="stream-exists"):
-    """The stream is declared already, differently."""
+    """The stream exists with another declaration."""
 
 
 class StreamDerived(Conflict, code="stream-derived"):
-    """Patterns make the events of the stream; it takes none, and no statements about its time."""
+    """The events of the stream are made by patterns; it takes no posted events, and no statements about its time."""
 
 
 class PunctuationAhead(Conflict, code="punctuation-ahead"):
@@ -172,7 +172,7 @@ class StreamNotDerived(Conflict, code="stream-not-derived"):
 
 
 class StreamInUse(Conflict, code="stream-in-use"):
-    """Something is on the stream that is to be deleted; the details list it."""
+    """The stream to be deleted is in use; the details list the uses."""
 
 
 class PatternOnOtherStream(Conflict, code="pattern-on-other-stream"):
@@ -180,7 +180,7 @@ class PatternOnOtherStream(Conflict, code="pattern-on-other-stream"):
 
 
 class WrongPatternState(Conflict, code="pattern-state"):
-    """A pattern is in no state from which that can be done; the details name what can be."""
+    """A pattern's state does not permit the action; the details name the permitted ones."""
 
 
 class OperatorOnOtherStream(Conflict, code="operator-on-other-stream"):
@@ -188,15 +188,15 @@ class OperatorOnOtherStream(Conflict, code="operator-on-other-stream"):
 
 
 class WrongOperatorState(Conflict, code="operator-state"):
-    """An operator is in no state from which that can be done; the details name what can be."""
+    """An operator's state does not permit the action; the details name the permitted ones."""
 
 
 class MigrationRefused(Conflict, code="migration-refused"):
-    """The former version cannot continue for its partial matches, as the next one is matched by another key."""
+    """The former version cannot finish its partial matches, as the next version is matched by another key."""
 
 
 class NotReplayable(Conflict, code="not-replayable"):
-    """A dead letter holds no event, or not the whole of it, that could be sent again."""
+    """A dead letter has no event to send again, or not the whole event."""
 
 
 class WorkflowFollowed(Conflict, code="workflow-followed"):
@@ -208,7 +208,7 @@ class KeyUnusable(Conflict, code="key-unusable"):
 
 
 class IdempotencyKeyReused(Conflict, code="idempotency-key-reused"):
-    """An idempotency key came back with another body."""
+    """An idempotency key was used again with another body."""
 
 
 class WebhookNameTaken(Conflict, code="webhook-name-taken"):
@@ -216,11 +216,11 @@ class WebhookNameTaken(Conflict, code="webhook-name-taken"):
 
 
 class FeedMisplaced(Conflict, code="feed-misplaced"):
-    """A feed and the log do not agree on how far it is; going on would lose or double events."""
+    """A feed and the log disagree on the feed's position; continuing would lose or double events."""
 
 
 class FeedInUse(Conflict, code="feed-in-use"):
-    """Another process runs the feed, or its name belongs to a feed of something else."""
+    """Another process runs the feed, or its name belongs to a feed of another source or stream."""
 
 
 class RegistryContended(Conflict, code="registry-contended", fault="external", is_retryable=True):
@@ -241,7 +241,7 @@ class BatchTooLarge(LimitExceeded, code="batch-too-large"):
 
 
 class TooManyEventTypes(LimitExceeded, code="too-many-event-types"):
-    """As many types of a stream have schemas as may."""
+    """The maximum number of the stream's types have schemas."""
 
 
 class TooManyProjects(LimitExceeded, code="too-many-projects"):
@@ -249,11 +249,11 @@ class TooManyProjects(LimitExceeded, code="too-many-projects"):
 
 
 class TraceTooLong(LimitExceeded, code="trace-too-long"):
-    """A transaction has more events than are matched again."""
+    """A transaction has too many events to be matched again."""
 
 
 class TooManyNotes(LimitExceeded, code="too-many-notes"):
-    """An alert has as many notes as it may have."""
+    """An alert has the maximum number of notes."""
 
 
 class PatternTooLong(LimitExceeded, code="pattern-too-long"):
@@ -269,31 +269,31 @@ class ConstraintsTooLarge(LimitExceeded, code="constraints-too-large"):
 
 
 class RequestRefused(ServiceError, code="request-refused", fault="caller"):
-    """The request means nothing to this service."""
+    """The request is not valid."""
 
 
 class DerivationRefused(RequestRefused, code="derivation-refused"):
-    """A stream would be derived from itself, or over more others than may be."""
+    """A stream would be derived from itself, or over too many others."""
 
 
 class StreamMissing(RequestRefused, code="stream-missing"):
-    """A constraint document does not say which stream it is for, or says another one than the call."""
+    """A constraint document names no stream, or another one than the call."""
 
 
 class WorkflowInDocument(RequestRefused, code="workflow-in-document"):
-    """A constraint document brings a workflow of its own, which only the service writes."""
+    """A constraint document contains a workflow, which only the service may write."""
 
 
 class InvalidWorkflowName(RequestRefused, code="workflow-name"):
-    """A workflow cannot have that name."""
+    """The name is not valid for a workflow."""
 
 
 class SchemaRefused(RequestRefused, code="schema-refused"):
-    """A JSON Schema is none, or one that is not read here."""
+    """A JSON Schema is not valid, or uses unsupported features."""
 
 
 class InvalidCursor(RequestRefused, code="invalid-cursor"):
-    """``after`` is not a cursor that this service gave out."""
+    """``after`` is not a cursor of this service."""
 
 
 class InvalidIdempotencyKey(RequestRefused, code="idempotency-key"):
@@ -301,23 +301,23 @@ class InvalidIdempotencyKey(RequestRefused, code="idempotency-key"):
 
 
 class BacktestRefused(RequestRefused, code="backtest-refused"):
-    """A backtest names what cannot be matched in the past, or a file that it must not."""
+    """A backtest names a pattern or a file that it cannot use, or must not."""
 
 
 class TooManyBacktests(LimitExceeded, code="too-many-backtests"):
-    """As many backtests wait as are allowed to."""
+    """The store of backtests is full, and too few have ended."""
 
 
 class TooManyKeys(LimitExceeded, code="too-many-keys"):
-    """As many API keys are usable as are kept."""
+    """The maximum number of usable API keys exists."""
 
 
 class KeyRefused(RequestRefused, code="key-refused"):
-    """An API key cannot be made or changed so; the message says what would do."""
+    """An API key cannot be made or changed as requested; the message names what is possible."""
 
 
 class WebhookRefused(RequestRefused, code="webhook-refused"):
-    """A webhook's address, secret, headers or template cannot be used; ``field`` says which."""
+    """A webhook's address, secret, headers or template cannot be used; ``field`` names it."""
 
 
 class ServiceUnreachable(ServiceError, code="service-unreachable", fault="external", is_retryable=True):
@@ -325,15 +325,15 @@ class ServiceUnreachable(ServiceError, code="service-unreachable", fault="extern
 
 
 class ServiceOverloaded(ServiceError, code="service-overloaded", fault="external", is_retryable=True):
-    """A running service takes no more events for now (429); the detail ``retry_after_s`` says when to ask again."""
+    """A running service takes no more events for now (429); the detail ``retry_after_s`` is the pause to make."""
 
 
 class CallRefused(ServiceError, code="call-refused", fault="caller"):
-    """A running service refuses a call of its client; the message is the problem that it names."""
+    """A running service refuses a client's call; the message is that of its problem response."""
 
 
 class ServiceNotReady(ServiceError, code="service-not-ready", fault="external"):
-    """A service was started and does not get ready."""
+    """A started service does not get ready."""
 
 
 class KernelsNotCompiled(ServiceError, code="kernels-not-compiled", fault="external"):

@@ -1,4 +1,4 @@
-"""Values that took long to compute, kept for the keys that were asked for last."""
+"""Values that took long to compute, kept for the most recently used keys."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _Value = TypeVar("_Value")
 
 
 class LatestUsed(Generic[_Key, _Value]):
-    """What was computed for some keys; of two threads that ask at once for a new one, both compute it.
+    """Computed values by key. If two threads request a new key at once, both compute its value.
 
     Args:
-        kept: Values of so many keys are kept.
+        kept: The number of keys whose values are kept.
     """
 
     def __init__(self, kept: int) -> None:
@@ -24,7 +24,7 @@ class LatestUsed(Generic[_Key, _Value]):
         self._lock = Lock()
 
     def get(self, key: _Key, compute: Callable[[], _Value]) -> _Value:
-        """The value of a key, which depends on nothing else; computed unless it is kept."""
+        """The value of a key, computed unless it is kept; it must depend on the key alone."""
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)

@@ -1,4 +1,4 @@
-"""A supervised process does not outlive its supervisor."""
+"""Ends a supervised process with its supervisor."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What is stored is brought up to date when a process starts, step by step, each step by one process at a time.
+"""Migrations of the store: made when a process starts, step by step, each step by one process at a time.
 
-A release that stores something in another way adds a ``Migration`` at the end of ``MIGRATIONS``; the format of what is
-stored is one more than their number. A process that is killed in the middle of a step leaves it to the next one, which
-takes it from its beginning: so a step that finds its work done in part, or done, goes on and does no harm.
+A release that changes the form of stored data adds a ``Migration`` at the end of ``MIGRATIONS``; the format of the
+store is one more than their number. If a process is killed during a step, the next one makes the step
+from its beginning: so a step must be safe to repeat after it was made in part, or completely.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Migration:
 
     Attributes:
         name: What it does, in a few words.
-        apply: Does it. It is given the store, and what to call at least once in half a minute.
+        apply: Makes the step; takes the store, and a function to call at least once in half a minute.
     """
 
     name: str
@@ -36,7 +36,7 @@ MIGRATIONS: tuple[Migration, ...] = ()
 
 
 def pending(client: Client, migrations: Sequence[Migration] = MIGRATIONS) -> Sequence[Migration]:
-    """Steps that the store has before it; changes nothing.
+    """The steps that the store still needs; changes nothing.
 
     Raises:
         StoreNewer: A newer release has written it.
@@ -67,12 +67,12 @@ def bring_up_to_date(
     now: Callable[[], float] = time.monotonic,
     patience_s: float = _PATIENCE_S,
 ) -> None:
-    """Take the steps that the store has before it, or wait until another process has taken them.
+    """Make the steps that the store still needs, or wait until another process has made them.
 
     Args:
         client: The store.
         migrations: All steps from the first format on.
-        now: Seconds on a clock that only goes forward.
+        now: Seconds on a monotonic clock.
         patience_s: How long to wait for another process.
 
     Raises:
@@ -92,7 +92,7 @@ def bring_up_to_date(
 
 
 def _take_steps(client: Client, migrations: Sequence[Migration]) -> bool:
-    """Take the steps that are left under the lock; False where another process has it."""
+    """Make the remaining steps under the lock; False if another process has it."""
     log = structlog.get_logger(__name__)
     with StoreFormat(client).locked() as lock:
         if lock is None:

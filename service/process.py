@@ -1,4 +1,4 @@
-"""What the processes of the service share: how each begins, how it is told to stop, and what its exit status says."""
+"""The common frame of the service's processes: how each begins, how it is stopped, and its exit status."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal asks the process to end at a place where nothing else heeds it.
+    """A signal asks the process to end at a place where nothing handles it.
 
     Spark's bridge to Java and uvicorn clean up after this kind of exception only.
     """
@@ -35,8 +35,8 @@ def run_process(name: str, work: Callable[[Settings], None]) -> int:
     SIGTERM and SIGINT raise ``Stopped`` until the work handles them itself.
 
     Args:
-        name: What the process is called in its log.
-        work: Returns when it was told to stop.
+        name: The process's name in its log.
+        work: Returns when it is stopped.
 
     Returns:
         The exit status: 0 when it was stopped, 1 when it failed, 2 for settings that cannot be used.
@@ -53,7 +53,7 @@ def run_process(name: str, work: Callable[[Settings], None]) -> int:
             signal.signal(number, _stop)
         if settings.parent_pid is not None:
             end_with_parent(settings.parent_pid)
-        gc.freeze()  # what is loaded by now stays: looking through it again and again would take longer than parsing
+        gc.freeze()  # loaded objects stay: collecting them repeatedly would take longer than parsing
         work(settings)
     except Stopped:
         pass
@@ -66,7 +66,7 @@ def run_process(name: str, work: Callable[[Settings], None]) -> int:
 
 @contextmanager
 def signals_held() -> Iterator[None]:
-    """Let SIGTERM and SIGINT wait until the block ends: for where an exception would leave another process behind."""
+    """Delay SIGTERM and SIGINT until the block ends, where an exception would leave another process running."""
     held: list[int] = []
     handlers = {number: signal.signal(number, lambda came, _: held.append(came)) for number in _SIGNALS}
     try:

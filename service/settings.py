@@ -22,7 +22,7 @@ from streams import MAX_SHARDS, MOST_EVENTS, MOST_TRACES, MOST_WORK, USUAL_BUDGE
 
 PREFIX = "FORESTALL_"
 
-_MOST_PATTERN_CHARS = 20_000  # nfa reads no more
+_MOST_PATTERN_CHARS = 20_000  # the most that nfa reads
 
 _FEWEST_KEY_CHARS = 8
 _LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
@@ -89,7 +89,7 @@ class WebhookSettings(BaseModel):
 
     @property
     def targets(self) -> TargetRules:
-        """Where webhooks may go."""
+        """The permitted targets of webhooks."""
         return TargetRules.of(self.allowed_targets, allow_private=self.allow_private_targets)
 
 
@@ -220,7 +220,7 @@ class PatternWorkSettings(BaseModel):
 
     @property
     def budget(self) -> WorkBudget:
-        """As patterns have it."""
+        """The values as a work budget."""
         return WorkBudget(**self.model_dump())
 
 
@@ -384,7 +384,7 @@ class Settings(BaseSettings):
 
     @property
     def snapshot_place(self) -> str:
-        """Where snapshots of shards are kept: ``redis``, or a folder."""
+        """The place of snapshots of shards: ``redis``, or a folder."""
         return (
             "redis"
             if self.keeps_states_in_redis
@@ -429,7 +429,7 @@ def load_settings() -> Settings:
     """Settings from the environment.
 
     Raises:
-        SettingsInvalid: Some are wrong; the message lists every one by its variable.
+        SettingsInvalid: Some are not valid; the message lists every one by its variable.
     """
     try:
         return Settings()
@@ -439,7 +439,7 @@ def load_settings() -> Settings:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach what listens there."""
+    """Whether a server on this host can be reached from this machine only."""
     if host == "localhost":
         return True
     try:

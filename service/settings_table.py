@@ -1,6 +1,6 @@
-"""All settings as one table, made from the classes that hold them: it tells what the service reads, and nothing else.
+"""All settings as one table, generated from the classes of the settings.
 
-``docs/settings.md`` is this table; ``python -m service.settings_table > docs/settings.md`` writes it anew.
+``docs/settings.md`` is this table; ``python -m service.settings_table > docs/settings.md`` regenerates it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from service.settings import PREFIX, Settings
 
 _HIDDEN = "set, not shown"
 _SECRET_NAMES = re.compile(r"secret|password|token|key", re.IGNORECASE)
-_DEPENDING = {  # defaults that are not the same on each machine
+_DEPENDING = {  # defaults that depend on the machine
     "shards": "4 per core",
     "spark_master": "`local[N]`, N half of the cores",
     "spark.worker_folder": "`forestall` in the folder for temporary files",
@@ -51,16 +51,16 @@ settings at once. The settings of a group may also be given as one JSON object, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingRow:
-    """One setting.
+    """A setting of the service.
 
     Attributes:
         variable: Its environment variable.
         group: The attribute of ``Settings`` that it is a part of; empty for none.
         kind: What may be written, in words.
         default: In words.
-        meaning: Of its class's own description.
-        value: The value in force, without secrets; None where none was asked for.
-        is_set: Whether that comes from the environment.
+        meaning: From its class's docstring.
+        value: The value in force, without secrets; None if no settings were given.
+        is_set: Whether the value comes from the environment.
     """
 
     variable: str
@@ -73,7 +73,7 @@ class SettingRow:
 
 
 def setting_rows(settings: Settings | None = None) -> list[SettingRow]:
-    """All settings in the order of their classes, with the values in force where settings are given."""
+    """All settings in the order of their classes, with the values in force if settings are given."""
     return list(_rows(Settings, settings, ()))
 
 
@@ -112,7 +112,7 @@ def _rows(model: type[BaseModel], values: BaseModel | None, above: tuple[str, ..
 
 
 def _meanings(model: type[BaseModel]) -> dict[str, str]:
-    """What a class says of its attributes, each on one line."""
+    """The descriptions of attributes in a class's docstring, each on one line."""
     text = inspect.getdoc(model) or ""
     found: dict[str, list[str]] = {}
     for line in text.partition("Attributes:\n")[2].splitlines():

@@ -1,7 +1,7 @@
-"""Where webhooks may go: which URLs can be one's address, and which network addresses a connection may be made to.
+"""Permitted targets of webhooks: which URLs are valid, and to which network addresses connections may be made.
 
-A host is resolved once for each connection. Every address that it has must be permitted, and the connection is made to
-one of the very addresses that were looked at (``service.delivery.outbound``), so a name that resolves differently a
+A host is resolved once for each connection. Every address of it must be permitted, and the connection is made to
+one of the very addresses that were checked (``service.delivery.outbound``), so a name that resolves differently a
 moment later gains nothing.
 """
 
@@ -37,10 +37,10 @@ _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetRules:
-    """Which targets are permitted beside public ones.
+    """The permitted targets beside public ones.
 
     Attributes:
-        allow_private: All of them.
+        allow_private: All private targets.
         hosts: These host names, whatever addresses they have; ``*.name`` means all below a name.
         networks: Addresses in these networks.
     """
@@ -51,10 +51,10 @@ class TargetRules:
 
     @classmethod
     def of(cls, listed: str, *, allow_private: bool) -> Self:
-        """The rules that a list of hosts and networks, separated by commas, says.
+        """Read a list of hosts and networks, separated by commas.
 
         Raises:
-            ValueError: An item is neither; the message says which.
+            ValueError: An item is neither; the message names it.
         """
         hosts: list[str] = []
         networks: list[Network] = []
@@ -80,33 +80,33 @@ class TargetRules:
         """Whether a connection may be made to a network address."""
         try:
             address = ipaddress.ip_address(text)
-        except ValueError:  # an IPv6 address with a zone among them
+        except ValueError:  # such as an IPv6 address with a zone
             return False
         shown = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
         return is_public(address) or any((shown or address) in network for network in self.networks)
 
 
 def resolve(host: str, port: int) -> Sequence[str]:
-    """The addresses of a host, as this machine knows them."""
+    """The addresses of a host, as this machine resolves it."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
 def check_target(url: str, rules: TargetRules, resolver: Resolver = resolve) -> None:
-    """Refuse a URL that nothing must be sent to; resolves its host unless the host is trusted.
+    """Check that webhooks may be sent to a URL; resolves its host unless the host is trusted.
 
     Raises:
-        WebhookRefused: Not an http or https URL, with credentials in it, unknown, or in a private or loopback range.
+        WebhookRefused: It is no http or https URL, contains credentials, or its host is unknown, private or loopback.
     """
     target = parse_target(url)
     permitted_addresses(target.raw_host.decode(), target.port or _PORTS[target.scheme], rules, resolver)
 
 
 def parse_target(url: str) -> httpx.URL:
-    """The parts of a webhook's address, as the client reads them that connects to it.
+    """The parts of a webhook's address, parsed like the client that connects to it does.
 
     Raises:
-        WebhookRefused: Not an http or https URL, with credentials in it, or with a number in an odd spelling as host.
+        WebhookRefused: It is no http or https URL, contains credentials, or its host is a number in an unusual form.
     """
     target = _split(url)
     if target is None or target.scheme not in _PORTS or not target.host or len(url) > _LONGEST_URL:
@@ -124,10 +124,10 @@ def parse_target(url: str) -> httpx.URL:
 
 
 def permitted_addresses(host: str, port: int, rules: TargetRules, resolver: Resolver = resolve) -> Sequence[str]:
-    """The addresses of a host, all of them permitted; the host itself where it is trusted.
+    """The addresses of a host, all of them permitted; the host itself if it is trusted.
 
     Raises:
-        WebhookRefused: It has none, or one that is not permitted.
+        WebhookRefused: It has no address, or one that is not permitted.
     """
     name = host.lower().rstrip(".")
     if rules.trusts_host(name):
@@ -152,7 +152,7 @@ def permitted_addresses(host: str, port: int, rules: TargetRules, resolver: Reso
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is one of the open internet; of those that carry an IPv4 address, whether that one is."""
+    """Whether an address belongs to the public internet; decided by the IPv4 address inside, if it carries one."""
     if isinstance(address, ipaddress.IPv4Address):
         return address.is_global and not address.is_multicast and not address.is_reserved
     inner = _carried(address)
@@ -162,7 +162,7 @@ def is_public(address: Address) -> bool:
 
 
 def _carried(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """The IPv4 address inside of a mapped, 6to4 or NAT64 one."""
+    """The IPv4 address inside of a mapped, 6to4 or NAT64 address."""
     if address.ipv4_mapped is not None:
         return address.ipv4_mapped
     if address in _SIX_TO_FOUR:

@@ -1,4 +1,4 @@
-"""For tests: a private server, settings without surprises, a clock that is set by hand, a receiver of webhooks."""
+"""Test helpers: a private server, settings for tests, a clock that is set by hand, a receiver of webhooks."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class HandClock:
         return self.time_us
 
     def forward(self, seconds: float) -> None:
-        """Move on."""
+        """Advance the clock."""
         self.time_us += round(seconds * 1_000_000)
 
 
 def sink_row(*, kind: str, stream: str, id: str, body: bytes, position: str = "1-0", shard: int = 0) -> OutputRow:
-    """A row as the pipeline hands it to the sink, with the columns that a shard makes of its body."""
+    """A row as the pipeline passes it to the sink, with the columns that a shard derives from its body."""
     told = {**orjson.loads(body), "stream": stream}
     return OutputRow(
         kind=kind,
@@ -52,13 +52,13 @@ def sink_row(*, kind: str, stream: str, id: str, body: bytes, position: str = "1
 
 
 def stats_row(shard: int, position: str, **told: object) -> OutputRow:
-    """What a shard tells when it is matched up to ``position``; ``told`` as in ``pipeline.measures``."""
+    """The report of a shard that is matched up to ``position``; ``told`` as in ``pipeline.measures``."""
     body = orjson.dumps({"shard": shard, "entries": 1, "bytes": 0, **told})
     return sink_row(kind="stats", stream="", id=f"{shard}-{position}", body=body, position=position, shard=shard)
 
 
 def as_old_as_the_log(client: Client, stream: str) -> None:
-    """Let a declared stream be older than every entry, as tests name small positions."""
+    """Make a declared stream older than every entry, as tests name small positions."""
     body = orjson.loads(cast("bytes", client.hget(STREAMS_KEY, stream)))
     client.hset(STREAMS_KEY, stream, orjson.dumps({**body, "since_ms": 0}))
 
@@ -75,7 +75,7 @@ def private_server(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def empty_client(url: str) -> Iterator[Client]:
-    """A client of a server that forgets all it knows first."""
+    """A client of a server whose data is deleted first."""
     with connect(url) as client:
         client.flushall()
         yield client
@@ -83,16 +83,16 @@ def empty_client(url: str) -> Iterator[Client]:
 
 @contextmanager
 def answering(handler: type[BaseHTTPRequestHandler], port: int = 0) -> Iterator[str]:
-    """Answer HTTP on loopback while the block runs; yields the URL, without a path.
+    """Serve HTTP on loopback while the block runs; yields the URL, without a path.
 
     Args:
-        handler: What answers; it logs nothing.
-        port: Where; 0 takes a free one.
+        handler: Handles requests; its logging is switched off.
+        port: The port; 0 takes a free one.
     """
 
     class Silent(handler):  # type: ignore[valid-type,misc]
         def log_message(self, format: str, *arguments: Any) -> None:
-            """Nothing."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", port), Silent) as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, name="answering")
@@ -106,16 +106,16 @@ def answering(handler: type[BaseHTTPRequestHandler], port: int = 0) -> Iterator[
 
 @dataclass(slots=True)
 class HandReceiver:
-    """What was posted to a server, and how it answers.
+    """The requests posted to a server, and its answers.
 
     Attributes:
-        url: Where webhooks go.
-        usual_status: What it answers with.
-        statuses: What it answers with first, one after the other; redirects lead to itself.
+        url: The address for webhooks.
+        usual_status: The status of its answers.
+        statuses: The statuses of its first answers, in turn; redirects lead to itself.
         retry_after: Header ``Retry-After`` of answers that are no success; empty: none.
         received: Header fields, their names in small letters, and body of each request.
-        paths: Where each was posted to.
-        arrived: Held while one is kept, and told of it.
+        paths: The path of each request.
+        arrived: Held while a request is stored, and notified of it.
     """
 
     url: str = ""
@@ -128,16 +128,16 @@ class HandReceiver:
 
     @property
     def site(self) -> str:
-        """Where it listens, without a path."""
+        """The server's URL, without a path."""
         return self.url.removesuffix(_WEBHOOK_PATH)
 
     @property
     def bodies(self) -> list[bytes]:
-        """Of all that came, in its order."""
+        """The bodies of all requests, in their order."""
         return [body for _, body in self.received]
 
     def take(self, path: str, headers: dict[str, str], body: bytes) -> int:
-        """Keep a request; returns the status of the answer."""
+        """Store a request; returns the status of the answer."""
         with self.arrived:
             self.received.append((headers, body))
             self.paths.append(path)
@@ -145,18 +145,18 @@ class HandReceiver:
             return self.statuses.pop(0) if self.statuses else self.usual_status
 
     def ids(self) -> list[str]:
-        """Ids of what came, in the order in which it came."""
+        """The ids of all requests, in their order."""
         return [headers["webhook-id"] for headers, _ in self.received]
 
     def wait_for(self, count: int, timeout_s: float = 20) -> None:
-        """Wait until so many requests have come."""
+        """Wait until a number of requests have come."""
         with self.arrived:
             assert self.arrived.wait_for(lambda: len(self.received) >= count, timeout_s)
 
 
 @contextmanager
 def receiving() -> Iterator[HandReceiver]:
-    """A receiver of webhooks, or of anything else that is posted, on loopback."""
+    """A receiver of webhooks, or of any other posts, on loopback."""
     receiver = HandReceiver()
 
     class Handler(BaseHTTPRequestHandler):
