@@ -1,1 +1,1 @@
-"""Who calls and what they may do: the door, keys and scopes, the streams that a key reaches."""
+"""Access: authentication, keys and scopes, and the streams that a key may touch."""

@@ -1,7 +1,7 @@
-"""What a caller may do: the scope of the operation is in its key, and so are the streams that it names.
+"""Authorization: a caller's key must have the scope of the operation, and may touch only its streams.
 
-Who calls was found out at the door (``api.access.door``), before the body was read. Every operation declares one scope
-where ``api.app`` includes it.
+The caller was authenticated by the middleware (``api.access.door``), before the body was read. Every operation gets its
+scope where ``api.app`` includes it.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ VERSION = "/v1"
 _BEARER = HTTPBearer(auto_error=False, description="An API key: `Authorization: Bearer fs_…`.")
 _HEADER = APIKeyHeader(name="X-API-Key", auto_error=False, description="An API key, for clients without bearer tokens.")
 _READING = {"GET", "HEAD"}
-_NOT_AUDITED = ("ingest", "read")  # events would push everything else out of the audit log
+_NOT_AUDITED = ("ingest", "read")  # events would displace all other entries of the audit log
 
 
 def scope_of(methods: Set[str], writing: Scope) -> Scope:
-    """The scope of an operation: ``read`` for what only reads, unless its resource is for ``admin`` only.
+    """The scope of an operation: ``read`` if it only reads, unless its resource is for ``admin`` only.
 
     Args:
         methods: Of the operation.
-        writing: The scope of whatever changes the resource.
+        writing: The scope of operations that change the resource.
     """
     return "read" if methods <= _READING and writing != "admin" else writing
 
@@ -47,14 +47,14 @@ async def authorize(
     _bearer: Annotated[object, Depends(_BEARER)],
     _header: Annotated[object, Depends(_HEADER)],
 ) -> None:
-    """Refuse an operation that the caller may not carry out, or that is not asked for in its form.
+    """Refuse an operation that the caller may not use, or a request that does not have the operation's form.
 
     Raises:
-        WrongShape: A query parameter is not declared, or a value of the body is not taken.
-        UnsupportedMediaType: The body does not say that it is JSON.
+        WrongShape: A query parameter is not declared, or a value of the body is not accepted.
+        UnsupportedMediaType: The body is not declared as JSON.
         MalformedBody: The body is not JSON.
         Forbidden: The key lacks the scope, or may not touch a stream that the request names.
-        NotFound: What the request names by its id is of a stream that the key may not touch.
+        NotFound: A resource named by id belongs to a stream that the key may not touch.
     """
     caller = caller_of(request)
     scope: Scope = wanted.scopes[0]  # type: ignore[assignment]
@@ -71,7 +71,7 @@ def require_scope(caller: Caller, scope: Scope) -> None:
     """Check that a caller has a scope.
 
     Raises:
-        Forbidden: They do not.
+        Forbidden: It does not.
     """
     if not caller.may(scope):
         raise Forbidden(f"this operation needs the scope {scope}; {_described(caller)}", scope=scope)

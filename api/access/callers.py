@@ -1,4 +1,4 @@
-"""What a request remembers of its caller, from the door to the answer."""
+"""The caller of a request and its change, kept in the request's state until it is answered."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from service import Caller
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A change that is asked for, for the audit log.
+    """A requested change, for the audit log.
 
     Attributes:
         method: HTTP method.
         route: Path of the operation, with its parameters by name.
-        path: The path that was asked for.
+        path: The requested path.
     """
 
     method: str
@@ -27,10 +27,10 @@ class Change:
 
 
 def caller_of(request: Request) -> Caller:
-    """Who sent a request.
+    """The authenticated caller of a request.
 
     Raises:
-        Unauthorized: Nobody looked, so nobody may pass.
+        Unauthorized: The request was not authenticated.
     """
     caller = getattr(request.state, "caller", None)
     if not isinstance(caller, Caller):

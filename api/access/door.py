@@ -1,6 +1,7 @@
-"""The door: who calls, how often, and what they changed; before a byte of a body is read, and after it is answered.
+"""The authentication middleware: authenticates callers, limits rates and notes changes, around everything else.
 
-One middleware around everything else. What it finds out is in the state of the request, under ``caller``.
+It runs before any byte of a body is read, and notes changes once they are answered. The caller is stored in the state
+of the request, as ``caller``.
 """
 
 from __future__ import annotations
@@ -46,11 +47,11 @@ log = structlog.get_logger(__name__)
 
 
 class Door:
-    """Lets in who has a key, or everybody where none is demanded; counts requests; notes changes.
+    """Admits callers with a key, or all where no key is required; limits rates; notes changes in the audit log.
 
     Args:
-        app: The rest.
-        settings: How many requests are let in.
+        app: The rest of the application.
+        settings: The rate limit.
     """
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
@@ -85,12 +86,12 @@ class Door:
             await answering.end()
 
     def _caller(self, services: Services, headers: Headers, address: str) -> Caller:
-        """Who calls.
+        """Authenticate the caller.
 
         Raises:
-            Unauthorized: A key is demanded and there is none, or it is not taken.
-            ForeignPage: None is demanded, and a page of another site calls.
-            RateLimited: Too many wrong keys came from there.
+            Unauthorized: A key is required, and it is missing or refused.
+            ForeignPage: No key is required, and a page of another site calls.
+            RateLimited: Too many wrong keys came from the address.
             StoreUnavailable: Redis does not answer.
         """
         if not services.ring.is_demanded():
@@ -112,7 +113,7 @@ class Door:
 
 
 class _Answering:
-    """Sends an answer with the headers of the rate limit, when the change that it answers is in the audit log."""
+    """Sends an answer with the headers of the rate limit, after its change has been noted in the audit log."""
 
     def __init__(self, scope: Scope, send: Send, caller: Caller, allowance: Allowance | None) -> None:
         self._scope = scope
@@ -128,7 +129,7 @@ class _Answering:
         await self._send(message)
 
     async def end(self) -> None:
-        """Note the change of a request that a bug left without an answer; somebody else answers it."""
+        """Note the change of a request that a bug left without an answer; the answer is sent elsewhere."""
         if not self._has_begun:
             await self._begin(HTTPStatus.INTERNAL_SERVER_ERROR)
 
@@ -157,7 +158,7 @@ class _Answering:
 
 
 def _token(headers: Headers) -> str | None:
-    """The API key of a request; the header for bearer tokens comes first."""
+    """The API key of a request; the header for bearer tokens takes precedence."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and token.strip():
         return token.strip()
@@ -165,7 +166,7 @@ def _token(headers: Headers) -> str | None:
 
 
 def _address(scope: Scope) -> str:
-    """Whence a request comes; of an IPv6 address the network, as its holder has all of that."""
+    """The client's address; for IPv6 its network, as the client can use all addresses of the network."""
     client = scope.get("client")
     if not client:
         return ""
@@ -195,10 +196,10 @@ def _rate_headers(allowance: Allowance | None) -> dict[str, str]:
 
 
 def _require_own_page(headers: Headers) -> None:
-    """Refuse what a page of another site sends through a browser on this machine.
+    """Refuse requests that a page of another site sends through a browser on this machine.
 
     Raises:
-        ForeignPage: The request names another host than this machine, or comes from a page of another one.
+        ForeignPage: The request names another host than this machine, or comes from a page of another host.
     """
     for name, url in (("Host", f"//{headers.get('host', '')}"), ("Origin", headers.get("origin", ""))):
         if url not in ("", "//") and not _is_here(url):

@@ -1,10 +1,12 @@
-"""What a key that is restricted to some streams reaches: every request says its stream, and each stream that it says,
-in its path, its query or its body, is one of them.
+"""The reach of a key that is restricted to some streams.
 
-One rule for all operations, known and to come: what a request names is looked up in the tables here, and whatever is
-not in them belongs to no stream, so it wants a key that is not restricted. What is found by its id is answered like
-something that is not there when it is of another stream. Lists are asked for with their stream; those that are not
-paged need none and show what the key may touch.
+Every request must name a stream, and each stream that it names, in its path, its query or its body, must be one of the
+key's.
+
+One rule for all operations, present and future: the streams of named resources are looked up by the tables here, and
+a resource that is not in them belongs to no stream, so it requires an unrestricted key. A resource of another stream
+is answered as if it did not exist. Lists require their stream; lists without pages do not, and show the resources that
+the key may touch.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from service import (
 
 Owner: TypeAlias = Callable[[Services, str], str | None]
 
-# How the stream of what is found by its id or name is looked up, and what is said where there is none such; by
+# How the stream of a resource is looked up by its id or name, and the error if it does not exist; by
 # resource, which is the first part of the path, and name of the parameter.
 _OWNED: Mapping[tuple[str, str], tuple[Owner, type[NotFound]]] = {
     ("alerts", "alert_id"): (lambda services, id_: str(services.stores.alerts.get(id_)["stream"]), UnknownAlert),
@@ -48,18 +50,18 @@ _OWNED: Mapping[tuple[str, str], tuple[Owner, type[NotFound]]] = {
 }
 _STREAMS = frozenset({("streams", "name"), ("streams", "stream"), ("constraints", "stream"), ("traces", "stream")})
 OWNED_PLACES = _STREAMS | _OWNED.keys()
-_NAMING_PATTERNS = {"/patterns/dry-run": ("name",)}  # members of bodies that name a pattern, beside those everywhere
-_PARTS = frozenset({"delivery_id", "event_type", "key", "version"})  # of what another parameter names
+_NAMING_PATTERNS = {"/patterns/dry-run": ("name",)}  # members of bodies that name a pattern, beside the common ones
+_PARTS = frozenset({"delivery_id", "event_type", "key", "version"})  # of a resource that another parameter names
 _OF_EVERYBODY = frozenset({"schemas"})
 _SHOWS_OWN = frozenset({"streams", "patterns", "constraints", "webhooks", "backtests"})
 
 
 def require_reach(request: Request, services: Services, caller: Caller, body: bytes) -> None:
-    """Refuse a request of a restricted caller that names another stream than theirs, or none.
+    """Refuse a restricted caller's request that names another stream than the caller's, or none.
 
     Raises:
         Forbidden: It does.
-        NotFound: It names by its id what is not there, or is of another stream.
+        NotFound: It names by id a resource that does not exist, or belongs to another stream.
     """
     route: APIRoute = request.scope["route"]
     resource = route.path.split("/")[1]
@@ -95,7 +97,7 @@ def _named_in_path(request: Request, services: Services, caller: Caller, resourc
 
 
 def _named_in_query(request: Request, services: Services, caller: Caller, route: APIRoute) -> Iterator[str | None]:
-    """What is said in the query, where the operation listens to it."""
+    """The streams in the query, as far as the operation declares the parameter."""
     declared = query_names(route.dependant)
     streams = request.query_params.getlist("stream") if "stream" in declared else []
     yield from streams
@@ -110,12 +112,12 @@ def _named_in_query(request: Request, services: Services, caller: Caller, route:
 def _named_in_body(
     services: Services, caller: Caller, route: APIRoute, resource: str, body: bytes
 ) -> Iterator[str | None]:
-    """What a body names whose form is declared; of others, which are files, nothing is asked but the query."""
+    """The streams in a body of a declared form; of other bodies, which are files, only the query is checked."""
     members = _members(route)
     if not members or not body:
         return
     try:
-        document = json.loads(body)  # read as the framework reads it
+        document = json.loads(body)  # parsed like the framework does
     except (ValueError, RecursionError):
         return
     if not isinstance(document, dict):
@@ -126,18 +128,18 @@ def _named_in_body(
     for pattern in _patterns_in(document, resource, _NAMING_PATTERNS.get(route.path, ())):
         _own(services, caller, ("patterns", "name"), pattern)
     if any(_names_file(document.get(member)) for member in members) or "workflow" in members:
-        yield None  # files and workflows are of no stream
+        yield None  # files and workflows belong to no stream
 
 
 def _members(route: APIRoute) -> frozenset[str]:
-    """Names of what the body of an operation may hold; none where it is not declared."""
+    """Names of the members of an operation's body; empty if its form is not declared."""
     form: Any = None if route.body_field is None else route.body_field.field_info.annotation
     is_model = isinstance(form, type) and issubclass(form, BaseModel)
     return frozenset(form.model_fields) if is_model else frozenset()
 
 
 def _patterns_in(document: Mapping[str, Any], resource: str, more: Sequence[str]) -> Iterator[str]:
-    """Names of registered patterns; a backtest names them in objects, and otherwise has their text."""
+    """Names of registered patterns; a backtest names them in objects, and otherwise contains their text."""
     for member in ("pattern", "against", *more):
         value = document.get(member)
         if isinstance(value, dict):
@@ -153,10 +155,10 @@ def _names_file(value: object) -> bool:
 
 
 def _own(services: Services, caller: Caller, place: tuple[str, str], value: str) -> str:
-    """The stream of something that is found by its id and that the caller may touch.
+    """The stream of a resource that is found by its id and that the caller may touch.
 
     Raises:
-        NotFound: It is not there, or of another stream.
+        NotFound: It does not exist, or belongs to another stream.
     """
     owner, missing = _OWNED[place]
     try:
@@ -172,7 +174,7 @@ def _owned_operator(services: Services, caller: Caller, kind: str, name: str) ->
     """The stream of an operator that the caller may touch.
 
     Raises:
-        UnknownOperator: It is not there, or of another stream.
+        UnknownOperator: It does not exist, or belongs to another stream.
     """
     streams = [operator.stream for operator in services.operators.all(kind) if operator.name == name]
     if not streams or not caller.may_touch(streams[0]):
@@ -181,7 +183,7 @@ def _owned_operator(services: Services, caller: Caller, kind: str, name: str) ->
 
 
 def _shows_own(method: str, path: str, services: Services) -> bool:
-    """Whether an operation is a list that is not paged, which shows what the caller may touch."""
+    """Whether an operation is a list without pages, which shows the resources that the caller may touch."""
     resource = path.removeprefix("/")
     return method == "GET" and (resource in _SHOWS_OWN or services.operators.kind_of(resource) is not None)
 
