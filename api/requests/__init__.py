@@ -1,1 +1,1 @@
-"""Requests before their operation: bodies, the form that is checked for all, filters, conditions, creation once."""
+"""Requests before their operation: bodies, the check of their form, filters, conditions, idempotent creation."""

@@ -1,4 +1,4 @@
-"""Request bodies: none larger or slower than the limit, read once, parsed with line and column of what is wrong."""
+"""Request bodies: limited in size and time, read once, parsed with line and column of faults."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _SLOWEST_BYTES_PER_S = 50_000
 
 
 class BodyLimit:
-    """Middleware that holds bodies up to a limit and answers 413 to larger ones, 408 to those that come too slowly.
+    """Middleware that holds bodies up to a limit; answers 413 to larger ones, and 408 to bodies that arrive too slowly.
 
-    Of a body that is too large a few times the limit is read and thrown away, as a client that is still sending would
-    not see the answer otherwise; beyond that the connection is closed. So it is after a request that says its length in
-    two ways, as two readers may disagree where the next one begins (RFC 9112, section 6.1).
+    Of a body that is too large a few times the limit is read and discarded, as a client that is still sending would not
+    see the answer otherwise; beyond that the connection is closed. It is also closed after a request that declares its
+    length in two ways, as two readers may disagree where the next one begins (RFC 9112, section 6.1).
 
     Args:
-        app: What gets the request when its body is within the limit.
+        app: Gets the request if its body is within the limit.
         limit_bytes: The limit.
-        timeout_s: So long a body may take, and a second more for each 50 kB that have come.
+        timeout_s: Timeout of a body, plus a second for each 50 kB that have arrived.
     """
 
     def __init__(self, app: ASGIApp, limit_bytes: int, timeout_s: float) -> None:
@@ -63,7 +63,7 @@ class BodyLimit:
         await self._app(scope, _replayed(body, receive), send)
 
     async def _read(self, headers: Headers, receive: Receive) -> bytes:
-        """The body.
+        """Read the body.
 
         Raises:
             ClientDisconnect: The client disconnected in the middle.
@@ -93,7 +93,7 @@ class BodyLimit:
 
 
 def _require_one_length(headers: Headers) -> None:
-    """Refuse a request that says its length in two ways.
+    """Refuse a request that declares its length in two ways.
 
     Raises:
         TwoLengths: It does.
@@ -103,11 +103,11 @@ def _require_one_length(headers: Headers) -> None:
 
 
 async def _chunk(receive: Receive, timeout_s: float) -> tuple[bytes, bool]:
-    """The next part of a body, and whether more comes.
+    """The next part of a body, and whether more follows.
 
     Raises:
         ClientDisconnect: The client disconnected.
-        BodyTooSlow: It does not come in time.
+        BodyTooSlow: It does not arrive in time.
     """
     try:
         message = await asyncio.wait_for(receive(), max(0.0, timeout_s))
@@ -151,7 +151,7 @@ def media_type(request: Request) -> str:
 
 
 def require_json(request: Request) -> None:
-    """Refuse a body that does not say that it is JSON.
+    """Refuse a body that is not declared as JSON.
 
     Raises:
         UnsupportedMediaType: Another media type.
@@ -162,7 +162,7 @@ def require_json(request: Request) -> None:
 
 
 async def read_body(request: Request) -> bytes:
-    """The body as it came."""
+    """The body as received."""
     return await request.body()
 
 

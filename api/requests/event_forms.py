@@ -1,4 +1,4 @@
-"""The forms in which events are sent: CloudEvents one by one, in batches, in binary mode, plain objects, lines."""
+"""The forms in which events are sent: CloudEvents singly, in batches, in binary mode; plain objects; lines."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _ESCAPED = re.compile(r"\\(.)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentEvents:
-    """What a request holds.
+    """The events of a request.
 
     Attributes:
         objects: Decoded JSON, one per event, in their order; a line that is not JSON is ``Unreadable``.
-        shape: What the objects may be.
+        shape: The permitted shape of the objects.
         lines: Of lines: the number of each object's, from 1.
     """
 
@@ -45,10 +45,10 @@ class SentEvents:
 
 
 def read_events(headers: Headers, media_type: str, body: bytes, most: int) -> SentEvents:
-    """The events of a request.
+    """Read the events of a request.
 
-    A body whose media type is one of CloudEvents is in structured mode; else ``ce-specversion`` says binary mode, where
-    the attributes are header fields and the body is the data.
+    A body whose media type is one of CloudEvents is in structured mode; otherwise ``ce-specversion`` indicates binary
+    mode, where the attributes are header fields and the body is the data.
 
     Args:
         headers: Of the request.
@@ -57,10 +57,10 @@ def read_events(headers: Headers, media_type: str, body: bytes, most: int) -> Se
         most: The most lines that are read; the length of an array is checked later, as it is read at once.
 
     Raises:
-        BatchTooLarge: There are more lines.
-        UnsupportedMediaType: The media type is not read here.
+        BatchTooLarge: The body has more lines.
+        UnsupportedMediaType: The media type is not supported.
         MalformedBody: The body is not JSON; of lines, each is checked by itself.
-        EventForm: The body, or a header field, is not of the form that the media type promises.
+        EventForm: The body, or a header field, does not have the form of its media type.
     """
     if media_type in (ONE, BATCH):
         return SentEvents(objects=_structured(body, media_type), shape="cloudevents")
@@ -125,7 +125,7 @@ def _line(text: bytes) -> Any:
 
 
 def _binary(headers: Headers, media_type: str, body: bytes) -> dict[str, Any]:
-    """The CloudEvent in JSON form of one in binary mode."""
+    """The JSON form of a CloudEvent in binary mode."""
     attributes = {name[len(_PREFIX) :]: value for name, value in headers.items() if name.startswith(_PREFIX)}
     event: dict[str, Any] = {name: _attribute(name, value) for name, value in attributes.items()}
     if not body:

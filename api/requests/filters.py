@@ -1,4 +1,4 @@
-"""Filters of lists: what they name must be known, so that a slip is not taken for an empty list."""
+"""Filters of lists: their values must be known, so that a typing error is not taken for an empty list."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from service import AlertFilter, Caller
 
 
 class _OfStream(Protocol):
-    """What is of a stream, or of none."""
+    """A resource of a stream, or of none."""
 
     @property
     def stream(self) -> str | None: ...
@@ -39,7 +39,7 @@ def known_stream(
         ),
     ] = None,
 ) -> str | None:
-    """The stream that a list is filtered by.
+    """The stream by which a list is filtered.
 
     Raises:
         UnknownStream: It is not declared.
@@ -53,7 +53,7 @@ def known_pattern(
     services: Served,
     pattern: Annotated[str | None, Query(description="Only alerts of this pattern.")] = None,
 ) -> str | None:
-    """The pattern that alerts are filtered by; one that was deleted and has left alerts is known.
+    """The pattern by which alerts are filtered; a deleted pattern with alerts is known.
 
     Raises:
         UnknownPatternName: It is not registered and has no alerts.
@@ -64,12 +64,12 @@ def known_pattern(
 
 
 def shown(items: Iterable[_Item], caller: Caller, stream: str | None) -> list[_Item]:
-    """What a list that is not paged shows: what the caller may touch and is of a stream, if one is said."""
+    """The items of a list without pages that the caller may touch, of a stream if one is given."""
     return [item for item in items if caller.may_touch(item.stream) and stream in (None, item.stream)]
 
 
 def of_stream(stream: str | None) -> dict[str, str]:
-    """Which counters belong to a list that is filtered by a stream, or is not."""
+    """The fields of the counters of a list, which may be filtered by a stream."""
     return {} if stream is None else {"stream": stream}
 
 

@@ -1,5 +1,7 @@
-"""The form of a request, checked for every operation alike, before its content is read: its query has no other
-parameters than the operation declares, and its body is JSON, of values that everything here can read and write.
+"""The form of a request, checked for every operation alike, before its content is interpreted.
+
+Its query has only parameters that the operation declares, and its body is JSON, of values that all code here can read
+and write.
 """
 
 from __future__ import annotations
@@ -20,11 +22,11 @@ _SMALLEST = -(2**63)
 
 
 async def require_form(request: Request, body: bytes) -> None:
-    """Refuse a request that is not of its operation's form; what its model refuses is not looked for here.
+    """Refuse a request that does not have its operation's form; faults that its model finds are not checked here.
 
     Raises:
-        WrongShape: The query has a parameter that is not declared, or the body an integer beyond 64 bits.
-        UnsupportedMediaType: There is a body, or has to be, and it does not say that it is JSON.
+        WrongShape: The query has an undeclared parameter, or the body has an integer beyond 64 bits.
+        UnsupportedMediaType: A body is present, or required, and not declared as JSON.
         MalformedBody: The body is not JSON.
     """
     route: APIRoute = request.scope["route"]
@@ -39,16 +41,16 @@ async def require_form(request: Request, body: bytes) -> None:
 
 
 def query_names(dependant: Dependant) -> frozenset[str]:
-    """What an operation, or what it depends on, reads of the query."""
+    """The query parameters of an operation and its dependencies."""
     return frozenset(_query_names(dependant))
 
 
 def parse_document(body: bytes) -> Any:
-    """The value of a JSON body that is written on as it is.
+    """The value of a JSON body that is stored as it is.
 
     Raises:
         MalformedBody: It is not JSON.
-        WrongShape: It has an integer beyond 64 bits, which not everybody who reads JSON can take.
+        WrongShape: It has an integer beyond 64 bits, which not every reader of JSON accepts.
     """
     value = parse_json(body)
     for place in _beyond(value, "body"):

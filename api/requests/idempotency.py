@@ -1,8 +1,8 @@
-"""Creation once: a request with an ``Idempotency-Key`` that comes again is answered as it was the first time.
+"""Idempotent creation: a repeated request with an ``Idempotency-Key`` gets the first answer again.
 
 A route takes part with ``route_class=IdempotentRoute`` on its router and ``Depends(once)``, which comes after the
-check of the API key. Answers are kept for each caller apart, and only those that say that something was done; what
-they tell once, such as a secret, is not kept with them.
+check of the API key. Answers are stored for each caller separately, and only successful ones; members that are
+shown only once, such as a secret, are not stored with them.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _DIGEST_BYTES = 16
 
 
 class _AnsweredBefore(Exception):
-    """The request came before.
+    """The request was answered before.
 
     Args:
-        answer: What it was answered with.
+        answer: The stored answer.
     """
 
     def __init__(self, answer: Answer) -> None:
@@ -53,8 +53,8 @@ def once(
 
     Raises:
         InvalidIdempotencyKey: The key is empty, too long or not printable ASCII.
-        KeyOfAnother: It came before with another request.
-        KeyInUse: The same request is on its way.
+        KeyOfAnother: It was used before with another request.
+        KeyInUse: The same request is in progress.
     """
     check_idempotency_key(idempotency_key)
     if idempotency_key is None:
@@ -76,7 +76,7 @@ def once(
 
 
 class IdempotentRoute(APIRoute):
-    """A route that answers as it did before where ``once`` says so, and keeps its answers for that."""
+    """A route that replays stored answers as decided by ``once``, and stores its answers for this."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -99,7 +99,7 @@ class IdempotentRoute(APIRoute):
 
 
 def forget(request: Request, body: bytes) -> None:
-    """Let a request be made again whose worker process was ended; its ``asked_token`` was given to that."""
+    """Let a request be made again whose worker process was ended; the worker had its ``asked_token``."""
     idempotency_key = request.headers.get("idempotency-key")
     if idempotency_key is not None:
         services: Services = request.state.services
@@ -118,11 +118,11 @@ def _asked(request: Request, body: bytes, idempotency_key: str) -> Asked:
 
 
 def _settle(request: Request, response: Response | None, secrets: frozenset[str]) -> None:
-    """Keep the answer to a request that is done once, without its secrets; nothing is kept of one that failed."""
+    """Store the answer to an idempotent request, without its secrets; the answer to a failed one is not stored."""
     asked: Asked = request.state.asked
     services: Services = request.state.services
     answers = services.stores.answers
-    with suppress(StoreUnavailable):  # what was done is done: the caller is to know
+    with suppress(StoreUnavailable):  # the request has taken effect: its caller must get the answer
         if response is None or response.status_code >= 300:
             answers.release(asked)
             return
@@ -134,7 +134,7 @@ def _settle(request: Request, response: Response | None, secrets: frozenset[str]
 
 
 def _without(secrets: frozenset[str], body: bytes) -> bytes:
-    """A body in which secrets are null."""
+    """A body with null in place of secrets."""
     return orjson.dumps(orjson.loads(body) | dict.fromkeys(secrets)) if secrets else body
 
 

@@ -23,7 +23,7 @@ def condition(
     ] = None,
     if_none_match: Annotated[str | None, Header(description="`*`: only create, change nothing that is there.")] = None,
 ) -> Condition:
-    """What has to hold for a change.
+    """The condition of a change.
 
     Raises:
         WrongShape: A header is not a list of entity tags.
@@ -35,12 +35,12 @@ Preconditions = Annotated[Condition, Depends(condition)]
 
 
 def give_tag(response: Response, record: DataclassInstance) -> None:
-    """Tell the tag of what an answer shows."""
+    """Set the entity tag of the record that an answer shows."""
     response.headers["ETag"] = f'"{tag_of(record)}"'
 
 
 def _tags(name: str, text: str | None) -> tuple[str, ...] | None:
-    """The tags of a header; a weak one, which is like no other for a change, is left out."""
+    """The tags of a header; weak ones, which never match for a change, are left out."""
     if text is None:
         return None
     if text.strip() == "*":
