@@ -1,7 +1,7 @@
-"""Work that is not known to be small: done by worker processes, within limits of time, memory and the answer's size.
+"""Bounded work: requests of unknown cost, answered by workers within limits of time, memory and the answer's size.
 
-A process that is beyond a limit is killed and another one takes its place; the request is answered with what the limit
-was. So it is when its client has gone. The operations that are answered this way are marked with ``bounded``.
+A process that exceeds a limit is killed and replaced; the answer to the request names the limit. A process is also
+killed when its client disconnects. The operations that are answered this way are marked with ``bounded``.
 """
 
 from api.work.jobs import Answer, Job

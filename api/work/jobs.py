@@ -1,4 +1,4 @@
-"""What goes to a worker process and comes back."""
+"""The messages to and from a worker process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Header: TypeAlias = tuple[bytes, bytes]
 
 
 class Limit(StrEnum):
-    """What a request was beyond."""
+    """The limit that a request exceeded."""
 
     TIME = "time"
     MEMORY = "memory"
@@ -19,11 +19,11 @@ class Limit(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A request.
+    """A request for a worker process.
 
     Attributes:
         scope: Its ASGI scope, as far as it can be sent to another process.
-        state: What was found out about it so far.
+        state: The request's state so far.
         body: Its body.
     """
 
@@ -34,14 +34,14 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a request is answered with.
+    """The answer to a request.
 
     Attributes:
         status: HTTP status.
         headers: Header fields.
         body: The body.
-        state: What was found out about the request meanwhile.
-        beyond: The limit that it was beyond; the rest is empty then.
+        state: Additions to the request's state.
+        beyond: The limit that was exceeded; the rest is empty then.
         is_last: Whether the worker process ends with this answer.
     """
 

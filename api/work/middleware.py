@@ -1,4 +1,4 @@
-"""Which operations are answered by worker processes, and what is said where they were beyond a limit."""
+"""The operations that worker processes answer, and the answers to requests that exceed a limit."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ log = structlog.get_logger(__name__)
 
 
 class BoundedWork:
-    """Middleware that lets worker processes answer the operations that are marked.
+    """Middleware that lets worker processes answer the marked operations.
 
     Args:
         app: Answers the others.
         pool: The processes.
-        limits: What they may need.
-        routes: Paths and methods of those operations.
+        limits: Of the work.
+        routes: Paths and methods of the marked operations.
     """
 
     def __init__(self, app: ASGIApp, pool: WorkPool, limits: WorkSettings, routes: Sequence[Route]) -> None:
@@ -81,10 +81,10 @@ class BoundedWork:
         await send({"type": "http.response.body", "body": answer.body})
 
     async def _while_wanted(self, job: Job, receive: Receive) -> Answer | None:
-        """The answer; None when the client disconnected before.
+        """The answer; None if the client disconnected first.
 
         Raises:
-            TooBusy: Too many wait already.
+            TooBusy: Too many requests wait already.
             WorkFailed: The process failed.
         """
         work = asyncio.ensure_future(self._pool.answer(job))
@@ -105,13 +105,13 @@ async def _gone(receive: Receive) -> None:
 
 
 def _sent(scope: Scope) -> dict[str, Any]:
-    """What of a scope goes to another process."""
+    """The parts of a scope that are sent to another process."""
     sent = {name: scope[name] for name in _SENT if name in scope}
     return {**sent, "query_string": scope["query_string"], "headers": list(scope["headers"]), "extensions": {}}
 
 
 def _beyond(limit: Limit, limits: WorkSettings) -> TooMuchWork:
-    """What is said of a request that was beyond a limit."""
+    """The error for a request that exceeded a limit."""
     setting, most, what = {
         Limit.TIME: ("MAX_TIME_S", limits.max_time_s, f"took more than {limits.max_time_s:g} s"),
         Limit.MEMORY: (

@@ -1,4 +1,4 @@
-"""The worker processes: begun when they are needed, killed when they take too long."""
+"""The worker processes: started when needed, killed when they take too long."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from api.work.jobs import Answer, Job, Limit
 from api.work.worker import run_worker
 from service import Settings
 
-_FAILED = 1  # the status of a process that an exception ended
+_FAILED = 1  # exit status of a process that an exception ended
 _OUT_OF_TIME = -signal.SIGXCPU
 _REAPED_S = 1.0
-_THREADS_EACH = 4  # one that waits for a process that is being killed is not free yet
+_THREADS_EACH = 4  # a thread that waits for a killed process is not free yet
 
 _T = TypeVar("_T")
 
@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 class WorkPool:
     """Processes that answer requests, each one at a time.
 
-    They are forked from a process that has loaded everything and does nothing else, so that a new one begins at once.
+    They are forked from a process that has loaded everything and does nothing else, so that a new one starts at once.
 
     Args:
         make: Makes the application that answers, in the worker; a function that can be imported.
@@ -50,10 +50,10 @@ class WorkPool:
         self._threads = ThreadPoolExecutor(_THREADS_EACH * self._limits.processes, "work")
 
     async def answer(self, job: Job) -> Answer:
-        """Have a request answered; when this is cancelled, so is the work.
+        """Have a worker answer a request; cancelling this call ends the work.
 
         Raises:
-            TooBusy: Too many wait already.
+            TooBusy: Too many requests wait already.
             WorkFailed: The process failed.
         """
         await self._sit_down()
@@ -63,7 +63,7 @@ class WorkPool:
             self._seats.release()
 
     async def _sit_down(self) -> None:
-        """Wait until one more may work."""
+        """Wait for a free process."""
         limits = self._limits
         if self._seats.locked() and self._waiting >= limits.max_waiting:
             raise TooBusy(
@@ -78,7 +78,7 @@ class WorkPool:
             self._waiting -= 1
 
     async def __aenter__(self) -> Self:
-        """Begin a process before it is needed, while others work."""
+        """Start a process before it is needed, in the background."""
         self._beginning = asyncio.create_task(self._begin())
         return self
 
@@ -117,7 +117,7 @@ class WorkPool:
         process.start()
         theirs.close()
         with suppress(EOFError, OSError):
-            ours.recv()  # it is ready, and its time begins; one that failed will say so when it is asked
+            ours.recv()  # it is ready, and its time begins; one that failed reports it at its first request
         return _Worker(process=process, connection=ours)
 
 
@@ -129,7 +129,7 @@ class _Worker:
     connection: Connection
 
     def ask(self, job: Job) -> Answer:
-        """The answer to a request; that of a process that died is that it wanted too much memory.
+        """Have the process answer a request; the death of the process is taken for lack of memory, or of time.
 
         Raises:
             WorkFailed: It failed for another reason.
@@ -146,6 +146,6 @@ class _Worker:
         return answer
 
     def kill(self) -> None:
-        """End it, whatever it does."""
+        """End the process, whatever it does."""
         self.process.kill()
         self.process.join()

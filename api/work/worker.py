@@ -1,4 +1,4 @@
-"""A worker process: the same application, without the door, for one request at a time."""
+"""A worker process: the same application, without the authentication middleware, for one request at a time."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from service import Settings, WorkSettings, configure_logs
 from streams import ForestallError
 
 _STATUS = Path("/proc/self/status")
-_KEPT_STATE = ("change",)  # what the door wants to know afterwards
-_WORN = 0.5  # a process that has grown by so much of its limit gives way to a new one
+_KEPT_STATE = ("change",)  # read by the authentication middleware afterwards
+_WORN = 0.5  # a process that has grown by this share of its limit is replaced
 _CPU_FACTOR = 2
 
 log = structlog.get_logger(__name__)
@@ -37,16 +37,16 @@ def run_worker(connection: Connection, make: Callable[[Settings], FastAPI], sett
         make: Makes the application that answers.
         settings: Of the service.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that has the other end decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process at the other end decides
     configure_logs(settings.log_level)
     asyncio.run(_answer_all(connection, make(settings), settings.work))
 
 
 class _Bounds:
-    """Limits of this process, as far as its platform has them: of the memory since now, and of the time of each job.
+    """Limits of this process, as far as its platform has them: of memory since its start, and of the time of each job.
 
     Memory is what a process may write (``RLIMIT_DATA``), as the address space holds much that is never used. A job that
-    continues after its client has gone is ended by ``RLIMIT_CPU``.
+    continues after its client has disconnected is ended by ``RLIMIT_CPU``.
     """
 
     def __init__(self, limits: WorkSettings) -> None:
@@ -62,14 +62,14 @@ class _Bounds:
         return _data_bytes() - self._begin_bytes > _WORN * self._limits.max_memory_bytes
 
     def begin(self) -> None:
-        """Begin with a job."""
+        """Set the limit of time for a new job."""
         used = resource.getrusage(resource.RUSAGE_SELF)
         most_s = int(used.ru_utime + used.ru_stime + _CPU_FACTOR * self._limits.max_time_s) + 1
         resource.setrlimit(resource.RLIMIT_CPU, (most_s, resource.RLIM_INFINITY))
 
 
 def _data_bytes() -> int:
-    """Writable memory of this process; 0 where the platform does not tell."""
+    """Writable memory of this process; 0 where the platform does not report it."""
     if not _STATUS.exists():
         return 0
     line = next(line for line in _STATUS.read_text().splitlines() if line.startswith("VmData:"))
@@ -101,7 +101,7 @@ async def _answer_all(connection: Connection, app: FastAPI, limits: WorkSettings
 
 
 async def _refused(error: ForestallError) -> Answer:
-    """What a request is answered with while the stores cannot be opened."""
+    """The answer to requests while the stores cannot be opened."""
     response = problem(error)
     return Answer(status=response.status_code, headers=tuple(response.raw_headers), body=bytes(response.body))
 
@@ -120,7 +120,7 @@ async def _answered(app: FastAPI, job: Job, opened: Mapping[str, Any] | None) ->
         await app({**job.scope, "app": app, "state": state}, receive, send)
     except MemoryError:
         return Answer(beyond=Limit.MEMORY)
-    # house: allow broad-except: the application has answered it with 500; the next request has nothing to do with it
+    # house: allow broad-except: the application has answered it with 500; the next request is independent of it
     except Exception:
         if not sent:
             raise
