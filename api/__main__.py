@@ -34,7 +34,7 @@ def _serve(settings: Settings) -> None:
     )
     server = uvicorn.Server(config)
     watch_stop(app, server)
-    with suppress(SystemExit):  # uvicorn's own way out, with statuses of its own
+    with suppress(SystemExit):  # uvicorn's way of ending, with its own statuses
         server.run()
     if not server.started:
         raise NotListening(f"the API did not start on {settings.api_host}:{settings.api_port}; see the log above")

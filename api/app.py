@@ -1,4 +1,4 @@
-"""The application: its routers under ``/v1``, its errors, and what it opens and closes."""
+"""The application: its routers under ``/v1``, its errors, and the resources that it opens and closes."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ from service import Scope, Settings, TracingSettings, load_settings, open_spans,
 from shards import DOCUMENT_KINDS, KINDS, RESULT_KINDS, DocumentKind, result_table
 from streams import Clock, SystemClock
 
-# Each resource with the scope of what changes it. Its GETs want ``read``, unless it is for ``admin`` only.
+# Each resource with the scope of its changes. Its GETs require ``read``, unless it is for ``admin`` only.
 _RESOURCES: tuple[tuple[ModuleType, Scope], ...] = (
     (streams, "patterns"),
     (stream_events, "patterns"),
     (event_types, "patterns"),
     (workflows, "patterns"),
-    (conformance, "read"),  # its POST is a question
+    (conformance, "read"),  # its POST changes nothing
     (following, "patterns"),
     (constraints, "patterns"),
     (analysis, "patterns"),
@@ -93,13 +93,13 @@ def create_app(
     has_workers: bool = False,
     kinds: Sequence[DocumentKind] = DOCUMENT_KINDS,
 ) -> FastAPI:
-    """The application.
+    """Create the application.
 
     Args:
         settings: Read from the environment unless given.
         clock: The machine's unless given; workers have that in any case.
         has_workers: Whether work that is not known to be small is done by worker processes within limits, as in the
-            service; tests of what the work is need none.
+            service; tests of the work itself do not need them.
         kinds: Of operators that are registered as documents; each gets its operations.
 
     Raises:
@@ -112,13 +112,13 @@ def create_app(
     if pool is not None:
         app.add_middleware(BoundedWork, pool=pool, limits=settings.work, routes=bounded_routes())
     app.add_middleware(BodyLimit, limit_bytes=settings.limits.max_body_bytes, timeout_s=settings.api_read_timeout_s)
-    app.add_middleware(Door, settings=settings)  # around the limit: nobody's body is read before they are let in
+    app.add_middleware(Door, settings=settings)  # around the limit: no body is read before its caller is authenticated
     app.add_middleware(HeadAsGet)
     return app
 
 
 def create_worker(settings: Settings) -> FastAPI:
-    """The application of a worker process: its requests have passed the door of the one that sends them.
+    """Create the application of a worker process: its requests were authenticated by the process that sends them.
 
     Raises:
         ForestallError: As ``create_app``.
@@ -132,7 +132,7 @@ def _application(
     pool: WorkPool | None = None,
     kinds: Sequence[DocumentKind] = DOCUMENT_KINDS,
 ) -> FastAPI:
-    """The operations, without what is around them."""
+    """Create the application with its operations, without middleware."""
     spans = open_spans(settings.tracing, "api")
 
     @asynccontextmanager
@@ -178,7 +178,7 @@ def bounded_routes() -> list[Route]:
 
 
 def _include(app: FastAPI, router: APIRouter, writing: Scope, prefix: str = "") -> None:
-    """Include a router such that each of its operations declares its scope and its problems; they stay in order."""
+    """Include a router such that each operation declares its scope and its problems; the order is kept."""
     operations = [route for route in router.routes if isinstance(route, APIRoute)]
     assert len(operations) == len(router.routes), "a resource has operations only"
     for route in operations:

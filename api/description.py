@@ -1,4 +1,4 @@
-"""The description of the API (OpenAPI): what holds for all of it, beside what each operation says of itself."""
+"""The description of the API (OpenAPI): the common parts, beside each operation's own description."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ TAGS: list[dict[str, Any]] = [
     )
 ]
 
-_UNSAID = "Successful Response"  # what the framework says where nobody else does
+_UNSAID = "Successful Response"  # the framework's text where no other is given
 
 
 class DescribedApi(FastAPI):
-    """An application whose description has the form of problems, which no operation returns as a model."""
+    """An application whose description includes the form of problems, which no operation returns as a model."""
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
@@ -70,7 +70,7 @@ class DescribedApi(FastAPI):
 
 
 def _show_answers(document: dict[str, Any]) -> None:
-    """Give the answers in JSON their examples, which a running service has given."""
+    """Add examples to the JSON answers, recorded from a running service."""
     examples = _table("answers.json")
     for verbs in document["paths"].values():
         for operation in verbs.values():
@@ -81,7 +81,7 @@ def _show_answers(document: dict[str, Any]) -> None:
 
 
 def _describe_outcomes(document: dict[str, Any]) -> None:
-    """Say of each answer to what was done what it means, where the operation itself does not."""
+    """Describe each successful answer that its operation does not describe."""
     outcomes = _table("outcomes.json")
     for verbs in document["paths"].values():
         for operation in verbs.values():
@@ -91,11 +91,11 @@ def _describe_outcomes(document: dict[str, Any]) -> None:
 
 
 def _table(name: str) -> dict[str, Any]:
-    """What a file of this package says by operation."""
+    """The entries of a file of this package, by operation."""
     found: dict[str, Any] = orjson.loads(files("api").joinpath(name).read_bytes())
     return found
 
 
 def operation_id(route: APIRoute) -> str:
-    """The id of an operation: the name of its function, which is nobody else's."""
+    """The id of an operation: the name of its function, which is unique."""
     return route.name

@@ -62,11 +62,11 @@ class Forbidden(ApiError, code="forbidden"):
 
 
 class ForeignPage(ApiError, code="foreign-page"):
-    """A page of another site calls, through a browser on this machine, an API that demands no key."""
+    """A page of another site calls, through a browser on this machine, an API that requires no key."""
 
 
 class RateLimited(ApiError, code="rate-limited", is_retryable=True):
-    """Too many requests, or too many with a wrong key; the detail ``retry_after_s`` says when to try again."""
+    """Too many requests, or too many with a wrong key; the detail ``retry_after_s`` is the pause to make."""
 
 
 class BodyTooLarge(ApiError, code="body-too-large"):
@@ -74,15 +74,15 @@ class BodyTooLarge(ApiError, code="body-too-large"):
 
 
 class BodyTooSlow(ApiError, code="body-too-slow", is_retryable=True):
-    """The body does not come in time."""
+    """The body does not arrive in time."""
 
 
 class TwoLengths(ApiError, code="two-lengths"):
-    """The request says the length of its body in two ways."""
+    """The request declares the length of its body in two ways."""
 
 
 class UnsupportedMediaType(ApiError, code="unsupported-media-type"):
-    """The body's media type or encoding is not read here."""
+    """The body's media type or encoding is not supported."""
 
 
 class MalformedBody(ApiError, code="malformed-body"):
@@ -90,27 +90,27 @@ class MalformedBody(ApiError, code="malformed-body"):
 
 
 class WrongShape(ApiError, code="wrong-shape"):
-    """The body is JSON, but not of the form that is asked for; every fault is named with its place."""
+    """The body is JSON, but not of the required form; every fault is named with its place."""
 
 
 class EventForm(ApiError, code="event-form"):
-    """The body is JSON, but not of the form that its media type promises."""
+    """The body is JSON, but not of the form of its media type."""
 
 
 class NothingAccepted(ApiError, code="nothing-accepted"):
-    """Of the events of a request none was taken; the details say why of each, as the answer to some that were would."""
+    """None of the events of a request was accepted; the details give the reason of each, like a successful answer."""
 
 
 class KeyOfAnother(ApiError, code="idempotency-key-mismatch"):
-    """An idempotency key came before with another request."""
+    """An idempotency key was used before with another request."""
 
 
 class KeyInUse(ApiError, code="idempotency-key-in-use", is_retryable=True):
-    """A request with that idempotency key is on its way; ask again."""
+    """A request with that idempotency key is in progress; try again."""
 
 
 class TooMuchWork(ApiError, code="too-much-work"):
-    """The work of a request is beyond a limit of time, memory or the answer's size; the details name its setting."""
+    """The work of a request exceeds a limit of time, memory or the answer's size; the details name its setting."""
 
 
 class TooBusy(ApiError, code="too-busy", fault="external", is_retryable=True):
@@ -122,11 +122,11 @@ class WorkFailed(ApiError, code="work-failed", fault="internal"):
 
 
 class NotReady(ApiError, code="not-ready", fault="external", is_retryable=True):
-    """Something that the service needs is missing; the details say what."""
+    """Something that the service needs is missing; the details name it."""
 
 
 class NotListening(ApiError, code="not-listening", fault="external"):
-    """The process of the API does not get as far as taking requests."""
+    """The process of the API could not start to listen."""
 
 
 STATUS: Mapping[type[ForestallError], HTTPStatus] = {
@@ -181,7 +181,7 @@ STATUS: Mapping[type[ForestallError], HTTPStatus] = {
 
 
 def add_handlers(app: FastAPI) -> None:
-    """Let an application answer every error with a problem document."""
+    """Make an application answer every error with a problem document."""
     app.add_exception_handler(ForestallError, _on_known_error)
     app.add_exception_handler(RequestValidationError, _on_wrong_shape)
     app.add_exception_handler(HTTPException, _on_http_error)
@@ -245,7 +245,7 @@ def _on_wrong_shape(_: Request, error: Exception) -> JSONResponse:
 
 
 def wrong_shape(error: ValidationError) -> WrongShape:
-    """The error for a body, read by hand, that is not of its model's form."""
+    """The error for a body, validated by hand, that does not have its model's form."""
     return _wrong_shape([{**fault, "loc": ("body", *fault["loc"])} for fault in error.errors()])
 
 

@@ -1,4 +1,4 @@
-"""Where something new is: ``Location`` in the answer to its creation (RFC 9110)."""
+"""Addresses of created resources: the header ``Location`` (RFC 9110)."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ LOCATION = {"Location": {"description": "Its address.", "required": True, "schem
 
 
 def give_location(response: Response, *parts: str) -> None:
-    """Tell the address of what was created, as the parts of its path."""
+    """Set the address of a created resource, given as the parts of its path."""
     response.headers["Location"] = "/".join((VERSION, *(quote(part, safe="") for part in parts)))

@@ -12,14 +12,14 @@ _METHODS = ("DELETE", "GET", "PATCH", "POST", "PUT")
 
 
 class _HeadSent(OSError):
-    """What a streamed answer meets in place of a client; an endless one ends by it."""
+    """Ends a streamed answer to HEAD, as if the client had disconnected."""
 
 
 class HeadAsGet:
     """Middleware that answers HEAD as GET, with the same header fields and no content.
 
     Args:
-        app: What knows GET only.
+        app: The application, which knows GET only.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -42,7 +42,7 @@ class HeadAsGet:
 
 
 def allowed_methods(request: Request) -> list[str]:
-    """The methods of all routes at a path; the framework's own answer names those of the first one only."""
+    """The methods of all routes of a path; the framework's own answer names only those of the first route."""
     found = {
         method
         for method in _METHODS

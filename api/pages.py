@@ -1,7 +1,7 @@
 """The pages on which people read and try the API: ``/docs`` (Swagger UI) and ``/redoc``.
 
-Whatever they load comes from here, so they work without the internet, and their policy lets the browser fetch nothing
-from elsewhere.
+All their assets come from this server, so they work without the internet, and their policy lets the browser fetch
+nothing from elsewhere.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SWAGGER_JS, _SWAGGER_CSS, _REDOC_JS, _ICON = (
 )
 PAGE_PATHS = frozenset({DOCS, REDOC, *(f"{_ASSETS}/{name}" for name in (_SWAGGER_JS, _SWAGGER_CSS, _REDOC_JS, _ICON))})
 
-_DESCRIPTION = "openapi.json"  # relative, as all addresses in the pages, so that they also work behind a prefix
+_DESCRIPTION = "openapi.json"  # relative, as all addresses in the pages, so that they also work under a prefix
 _KEPT_S = 86_400
 _NO_SNIFFING = {"X-Content-Type-Options": "nosniff"}
 _INLINE = re.compile(r"<script>(.*?)</script>", re.DOTALL)
@@ -40,7 +40,7 @@ _POLICY = (
 
 
 def add_pages(app: FastAPI) -> None:
-    """Serve the pages, and what they load."""
+    """Serve the pages and their assets."""
     docs = get_swagger_ui_html(
         openapi_url=_DESCRIPTION,
         title=app.title,

@@ -1,4 +1,4 @@
-"""The form of errors, and which of them an operation may answer with."""
+"""The form of errors, and the errors that an operation may answer with."""
 
 from __future__ import annotations
 
@@ -106,10 +106,10 @@ _READING = {"GET"}
 
 
 def problem_responses(route: APIRoute) -> dict[int | str, dict[str, Any]]:
-    """The problems that an operation may answer with, by one rule: what it takes says what may be wrong with it.
+    """The problems that an operation may answer with, by one rule: its inputs determine its problems.
 
-    A key, a form, a rate and a store have all of them. What has parameters may be refused for what these say, and may
-    name what is not there; a change may clash with what is there; a body may be too large, or of the wrong type.
+    Every operation has those of authentication, form, rate and store. Parameters may be invalid, and may
+    name a missing resource; a change may conflict with stored resources; a body may be too large, or of the wrong type.
     """
     parameters = set(_parameters(route.dependant))
     wanted = set(_ALWAYS)

@@ -9,10 +9,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
 class PatientProtocol(H11Protocol):
-    """uvicorn's protocol, which closes a connection on which the head of a request takes too long.
+    """uvicorn's protocol, which closes a connection if the head of a request takes too long.
 
     Attributes:
-        head_timeout_s: So long it may take, from its first byte, or from the beginning of the connection.
+        head_timeout_s: Timeout of a head, from its first byte, or from the beginning of the connection.
     """
 
     head_timeout_s: ClassVar[float] = 30.0
@@ -35,14 +35,14 @@ class PatientProtocol(H11Protocol):
         self._watch_head()
 
     def _watch_head(self) -> None:
-        """Have a timer while, and only while, a head is on its way."""
+        """Run a timer while, and only while, a head is incomplete."""
         if not self._waits_for_head():
             self._stop_watching()
         elif self._head_timer is None:
             self._head_timer = self.loop.call_later(self.head_timeout_s, self._give_up)
 
     def _waits_for_head(self) -> bool:
-        """Whether a head is on its way; between two requests that keep a connection there may be none."""
+        """Whether a head is incomplete; between two requests on a kept connection there may be none."""
         cycle: Any = self.cycle
         return cycle is None or (cycle.response_complete and bool(self.conn.trailing_data[0]))
 
@@ -58,5 +58,5 @@ class PatientProtocol(H11Protocol):
 
 
 def protocol_with(head_timeout_s: float) -> type[PatientProtocol]:
-    """The protocol with a patience of its own, for uvicorn's ``http``."""
+    """The protocol with a given timeout, for uvicorn's ``http``."""
     return type("Protocol", (PatientProtocol,), {"head_timeout_s": head_timeout_s})

@@ -1,4 +1,4 @@
-"""What a request is answered with; opened by the application's lifespan."""
+"""The use cases and stores with which requests are answered; opened by the application's lifespan."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from streams import Clock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """The use cases and stores behind the handlers."""
+    """The use cases and stores of the handlers."""
 
     settings: Settings
     stores: Stores
@@ -67,10 +67,10 @@ class Services:
         """The services on some stores.
 
         Args:
-            stores: All that the service keeps.
+            stores: The stores of the service.
             settings: Limits.
-            clock: Tells when.
-            context: Gives the ``traceparent`` of the request that is being answered.
+            clock: The clock of the use cases.
+            context: Gives the ``traceparent`` of the current request.
             kinds: Of operators that are registered as documents.
         """
         registration = Registration(stores, settings, clock)

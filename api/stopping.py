@@ -1,4 +1,4 @@
-"""Whether the process is about to stop: endless answers must end then, as the process waits for them."""
+"""The stop of the process: endless answers must end when it is requested, as the process waits for them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from fastapi import FastAPI, Request
 
 
 def watch_stop(app: FastAPI, server: uvicorn.Server) -> None:
-    """Let the application know when its server is asked to stop."""
+    """Let the application see when its server is asked to stop."""
     app.state.is_stopping = lambda: server.should_exit
 
 
 def stop_sign(request: Request) -> Callable[[], bool]:
-    """Tells whether the server of a request is to stop; never, where nobody watches."""
+    """A function that returns whether the server of a request is to stop; always False without ``watch_stop``."""
     found: Callable[[], bool] = getattr(request.app.state, "is_stopping", lambda: False)
     return found

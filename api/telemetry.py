@@ -1,4 +1,4 @@
-"""Which requests have spans: those that send events, if tracing is configured."""
+"""Spans of requests: only requests that send events have them, if tracing is configured."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _METHOD, _PATH = "POST", "/v1/events"
 
 
 def telemetry_of(tracer_provider: Any) -> TelemetryConfig:
-    """What FastAPI is to tell of requests: spans of those that send events, and nothing on its own account.
+    """The telemetry of FastAPI: spans of requests that send events, and nothing else.
 
     Args:
-        tracer_provider: OpenTelemetry's, which spans are made with; None: there are none.
+        tracer_provider: OpenTelemetry's, with which spans are made; None: no spans.
     """
     return {
         "tracing": tracer_provider is not None,
@@ -22,7 +22,7 @@ def telemetry_of(tracer_provider: Any) -> TelemetryConfig:
         "metrics": False,
         "logs": False,
         "operation_spans": False,
-        "auto_configure": False,  # the environment is read by the settings alone
+        "auto_configure": False,  # only the settings read the environment
         "exclude": _is_left_out,
     }
 

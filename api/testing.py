@@ -1,4 +1,4 @@
-"""For tests: the application on a real port of this machine."""
+"""Test helpers: the application on a real port of this machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _START_S = 30.0
 
 
 class _Server(uvicorn.Server):
-    """Tells when it listens."""
+    """A server with an event that is set once it listens."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -35,9 +35,9 @@ def serving(app: FastAPI, port: int = 0, read_timeout_s: float = 30.0) -> Iterat
     Args:
         app: The application.
         port: Its port; 0 takes a free one.
-        read_timeout_s: So long the head of a request may take.
+        read_timeout_s: Timeout of the head of a request.
     """
-    with socket.socket(proto=socket.IPPROTO_TCP) as listener:  # by which asyncio knows not to hold small packets back
+    with socket.socket(proto=socket.IPPROTO_TCP) as listener:  # so that asyncio does not delay small packets
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", port))
         http = protocol_with(read_timeout_s)

@@ -1,4 +1,4 @@
-"""What all wire models share."""
+"""Common parts of the wire models."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Moment: TypeAlias = Annotated[str, AfterValidator(_checked)]
 Older: TypeAlias = Annotated[
     str | None, Field(description="Send as 'after' for the page of older ones; null when these are all that are kept.")
 ]
-"""The cursor of a list whose newest come first."""
+"""The cursor of a list in the order newest first."""
 
 
 _TOLD_ONCE: Final = "told-once"
@@ -48,12 +48,12 @@ Secret: TypeAlias = Annotated[
     Field(description="Shown only once; null in the answer to a repeated request with the same Idempotency-Key."),
     _TOLD_ONCE,
 ]
-"""What only the first answer to a request tells, and nobody keeps."""
+"""A value that only the first answer to a request contains; it is not stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """Annotates a text: one of some names that are known when the program starts, as ``Literal`` does for others."""
+    """Annotation of a text: one of some names known when the program starts, like ``Literal`` for fixed names."""
 
     names: tuple[str, ...]
 
@@ -69,7 +69,7 @@ class WireModel(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _names_what_there_is(cls, value: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
-        """Say of a member that is not declared which ones are."""
+        """Name the declared members in the fault of an undeclared one."""
         try:
             return read(value)
         except ValidationError as error:
