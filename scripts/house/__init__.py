@@ -1,8 +1,8 @@
-"""Rules of the house that no linter knows, as small checks over syntax trees.
+"""The project's own rules that no linter knows, as small checks over syntax trees.
 
 Purpose: each module holds rules on one subject; ``tests/house`` runs them over the tree and shows on planted code that
-each one bites. A rule is silenced on one line by ``# house: allow <rule>: <reason>``, at its place or just above it; a
-comment without a reason, for an unknown rule, or without effect is an error itself.
+each rule finds violations. A rule is silenced on one line by ``# house: allow <rule>: <reason>``, on it or just above
+it; a comment without a reason, for an unknown rule, or without effect is an error itself.
 """
 
 from house.ruleset import RULES, check

@@ -1,4 +1,4 @@
-"""What a module may touch when it is imported, and what the core may touch at all."""
+"""Rules on side effects of imports, and on what the core may use."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _IO_METHODS = {"read_text", "read_bytes", "write_text", "write_bytes", "mkdir"}
 
 
 def wall_clock(source: Source) -> Iterator[Violation]:
-    """The core is handed a clock and reads none."""
+    """The core takes a clock as an argument and reads none itself."""
     if source.package not in CORE or source.path == _CLOCK_HOME:
         return
     for node in source.nodes:
@@ -81,7 +81,7 @@ def environment_reads(source: Source) -> Iterator[Violation]:
 
 
 def module_state(source: Source) -> Iterator[Violation]:
-    """A module keeps constants, not state: a container at its top has a constant's name and is never changed."""
+    """A module has constants, no state: a container at its top has a constant's name and is never changed."""
     if source.package is None:
         return
     for statement in source.tree.body:

@@ -17,7 +17,7 @@ class Block:
     Attributes:
         line: Of its opening fence, from 1.
         language: First word after the fence.
-        text: What stands between the fences, without their indentation.
+        text: The lines between the fences, without their indentation.
         reason: Why it is not run: the comment ``<!-- not run: ... -->`` on the line before; else empty.
     """
 
@@ -28,7 +28,7 @@ class Block:
 
 
 def code_blocks(text: str) -> Iterator[Block]:
-    """Blocks of a Markdown text, in order; an unclosed one ends with the text."""
+    """Blocks of a Markdown text, in order; an unclosed block ends with the text."""
     lines = text.splitlines()
     position = 0
     while position < len(lines):

@@ -1,4 +1,4 @@
-"""How many random examples the property tests draw: all they ask for, or a share where a pass repeats another one."""
+"""The number of random examples in property tests: all, or a share of them in a pass that repeats another one."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from hypothesis import settings
 
 _FEWEST = 10
 _SETTINGS = (
-    "_hypothesis_internal_use_settings"  # where hypothesis keeps what @settings says; it has no other name for it
+    "_hypothesis_internal_use_settings"  # where hypothesis stores the values of @settings; it has no public name for it
 )
 
 
 def share_of(examples: int, share: float) -> int:
-    """A share of some examples, but not fewer than ten unless there were."""
+    """A share of some examples, but at least ten if there were as many."""
     return min(examples, max(_FEWEST, round(examples * share)))
 
 
@@ -22,8 +22,8 @@ def share_examples(tests: Iterable[Any], share: float) -> None:
     """Let each property test draw a share of its examples.
 
     Args:
-        tests: Test functions, the same one more than once where it has parameters; others are left alone.
-        share: Of the examples that a test asks for; 1 leaves everything as it is.
+        tests: Test functions, a parametrised one once per parameter; functions without examples are left alone.
+        share: Of the examples that a test requests; 1 leaves everything unchanged.
     """
     if share == 1:
         return

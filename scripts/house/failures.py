@@ -1,4 +1,4 @@
-"""How failure is caught, and how unfinished work is marked."""
+"""Rules on catching errors, and on marks of unfinished work."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def broad_except(source: Source) -> Iterator[Violation]:
 
 
 def unissued_todo(source: Source) -> Iterator[Violation]:
-    """Unfinished work names its issue."""
+    """A mark of unfinished work names its issue."""
     if not _MARK.search(source.text):
         return
     for token in tokenize.generate_tokens(io.StringIO(source.text).readline):

@@ -1,4 +1,4 @@
-"""What compiled code may lean on."""
+"""Rules on the dependencies and flags of compiled code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KEEPS = "streams.kernels.compiling.kernel"  # compiles as numba.njit, and keeps
 _WITHOUT_KERNELS = (
     "streams/kernels/keeping.py",
     "streams/kernels/recording.py",
-)  # about kernels, of which they hold none
+)  # about kernels, but without any
 
 
 def kernel_imports(source: Source) -> Iterator[Violation]:
@@ -49,10 +49,10 @@ def kernel_flags(source: Source) -> Iterator[Violation]:
 
 
 def cached_callees(source: Source) -> Iterator[Violation]:
-    """What a cached kernel calls stands in a ``kernels`` folder.
+    """The callees of a cached kernel are in ``kernels`` folders.
 
-    numba does not notice that a callee in another file has changed. So whoever keeps compiled kernels names their
-    folder by a digest of all kernels (``streams.kept.kernel_digest``).
+    numba does not notice that a callee in another file has changed. So compiled kernels are kept in a
+    folder that is named by a digest of all kernels (``streams.kept.kernel_digest``).
     """
     for function in source.functions():
         if not any(_is_cached(source, decorator) for decorator in function.decorator_list):
@@ -68,7 +68,7 @@ def cached_callees(source: Source) -> Iterator[Violation]:
 
 
 def _is_kernel(name: str) -> bool:
-    """Whether a dotted name is of a package's ``kernels`` folder."""
+    """Whether a dotted name is in a package's ``kernels`` folder."""
     return name.split(".")[1:2] == ["kernels"]
 
 

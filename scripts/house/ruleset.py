@@ -1,4 +1,4 @@
-"""All rules by name, and how one is applied to a file."""
+"""All rules by name, and their application to a file."""
 
 from __future__ import annotations
 
@@ -55,5 +55,5 @@ def misused_allowances(source: Source) -> Iterator[Violation]:
 
 
 def _covers(allowed: set[int], violation: Violation) -> bool:
-    """A comment covers its own line and the next; for the file as a whole it may stand anywhere."""
+    """Whether a comment covers a violation: on its own line and the next, and of the whole file anywhere."""
     return bool(allowed) if violation.line == 0 else bool(allowed & {violation.line, violation.line - 1})

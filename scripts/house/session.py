@@ -1,4 +1,4 @@
-"""What a run of the tests says while it runs, and when it has to end."""
+"""Output of a test run while it is silent, and the limit of its time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 
 class Heartbeat:
-    """Names the tests that run whenever nothing has been shown for a few seconds.
+    """Names the running tests whenever nothing has been shown for a few seconds.
 
     Args:
         say: Shows a line.
@@ -51,7 +51,7 @@ class Heartbeat:
 
 
 def line_writer() -> Callable[[str], object]:
-    """Writes lines to the standard output of now, also while a test's own output is captured."""
+    """Writes lines to the standard output as it is now, even while a test's own output is captured."""
     out = os.dup(1)
     return lambda text: os.write(out, f"\n  ... {text}\n".encode())
 
@@ -68,7 +68,7 @@ class Bound:
         self._timer = threading.Timer(seconds, self._interrupt)
 
     def pytest_sessionstart(self) -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores the signal
         self._timer.daemon = True
         self._timer.start()
 
@@ -82,6 +82,6 @@ class Bound:
 
 
 def slow_files_first(items: list[pytest.Item]) -> None:
-    """Move files with tests that take long to the front, in their order: at the end a core would wait for the other."""
+    """Move files with slow tests to the front, in their order: at the end, one core would wait for another."""
     slow = {item.path for item in items if item.get_closest_marker("slow") or item.get_closest_marker("spark")}
     items.sort(key=lambda item: item.path not in slow)

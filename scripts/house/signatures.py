@@ -1,6 +1,6 @@
-"""How often a kernel was compiled: a second signature means that a wrapper let another dtype or layout through.
+"""Compilations of kernels: a second signature means that a wrapper passed on another dtype or layout.
 
-Before the first test it is never: collecting tests must not take minutes.
+Before the first test no kernel is compiled: collecting tests must not take minutes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _ALLOWED = re.compile(r"#\s*house: allow one-signature: \S+ \S+ \S+")
 
 
 def surplus_signatures(modules: Iterable[ModuleType] | None = None) -> list[str]:
-    """Kernels of the loaded ``*.kernels`` modules that hold more than one compiled signature, one line each."""
+    """Kernels of the loaded ``*.kernels`` modules with more than one compiled signature, a line each."""
     found = []
     for name, kernel in _kernels(modules):
         if len(kernel.signatures) > 1 and not _ALLOWED.search(_header(kernel.py_func)):
@@ -26,7 +26,7 @@ def surplus_signatures(modules: Iterable[ModuleType] | None = None) -> list[str]
 
 
 def called_kernels(modules: Iterable[ModuleType] | None = None) -> list[str]:
-    """Kernels of the loaded ``*.kernels`` modules that have been compiled or loaded by now, for some call."""
+    """Kernels of the loaded ``*.kernels`` modules that have been compiled or loaded so far, for some call."""
     return sorted(name for name, kernel in _kernels(modules) if kernel.signatures)
 
 

@@ -1,4 +1,4 @@
-"""How long a file and a function may be, and how full a folder."""
+"""Limits on the size of files and functions, and on the number of files in a folder."""
 
 from __future__ import annotations
 

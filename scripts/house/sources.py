@@ -1,4 +1,4 @@
-"""What a rule reads: one Python file with its tree, and what a rule says: a violation."""
+"""The input and output of rules: a Python file with its tree, and violations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _UNTRACKED_FOLDERS = {"__pycache__", "node_modules", "dist", "build", "data", "s
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A broken rule; line 0 stands for the file as a whole."""
+    """A broken rule; line 0 means the file as a whole."""
 
     path: str
     line: int
@@ -37,7 +37,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """A skip comment; ``rule`` is empty where its form is wrong."""
+    """A skip comment; ``rule`` is empty if its form is wrong."""
 
     line: int
     rule: str
@@ -46,7 +46,7 @@ class Allowance:
 
 @dataclass(frozen=True)
 class Source:
-    """One Python file.
+    """A Python file.
 
     Attributes:
         path: Relative to the root of the project, with forward slashes.
@@ -63,12 +63,12 @@ class Source:
 
     @cached_property
     def nodes(self) -> tuple[ast.AST, ...]:
-        """All nodes of the tree; the rules go through them many times."""
+        """All nodes of the tree; the rules iterate over them many times."""
         return tuple(ast.walk(self.tree))
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """Every imported name with what it stands for: ``{"np": "numpy", "now": "datetime.datetime.now"}``."""
+        """Every imported name with its target: ``{"np": "numpy", "now": "datetime.datetime.now"}``."""
         found: dict[str, str] = {}
         for node in self.nodes:
             if isinstance(node, ast.Import):
@@ -108,7 +108,7 @@ class Source:
         return self.path.startswith("tests/") and Path(self.path).name.startswith("test_")
 
     def resolve(self, node: ast.expr) -> str:
-        """Dotted name that an expression stands for through the imports, or the empty text."""
+        """Dotted name to which an expression resolves through the imports, or the empty text."""
         parts: list[str] = []
         while isinstance(node, ast.Attribute):
             parts.append(node.attr)
@@ -128,7 +128,7 @@ Rule: TypeAlias = Callable[[Source], Iterator[Violation]]
 
 
 def read_source(path: Path) -> Source:
-    """A file of the project."""
+    """Read a file of the project."""
     return Source(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"))
 
 

@@ -1,4 +1,4 @@
-"""What a test has to do: assert something, and run."""
+"""Rules on tests: they assert something, and run."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-r"""Wordings that read as translated: what is refused in texts, and what a colleague would write.
+r"""Wordings that read as translated: those that are refused in texts, and their plain replacements.
 
 ``WORDS`` are refused in documents and in every docstring and message of the shipped packages, ``WORDS_FOR_USERS``
-besides where users read: documents, the API, the command line, settings, what is raised. Listed are wordings that are
-never the right ones; whether a sentence has to be read twice, people judge.
+in addition where users read: documents, the API, the command line, settings, raised errors. Only wordings that are
+never right are listed; whether a sentence has to be read twice, people judge.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from house.sources import ROOT, Source, Violation, project_files
 
 
 class Word(NamedTuple):
-    """A wording that is refused: what finds it, and what to write."""
+    """A refused wording: the pattern that finds it, and its replacement."""
 
     found: re.Pattern[str]
     better: str
@@ -63,7 +63,7 @@ WORDS_FOR_USERS: tuple[Word, ...] = (
 )
 
 _DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/*.md", "api/outcomes.json")
-_DECISIONS = "docs/adr/*"  # stay in the words in which they were taken
+_DECISIONS = "docs/adr/*"  # stay in the words in which they were made
 _FOR_USERS = ("api/*", "service/cli/*", "service/doctor/*", "service/settings.py", "*/errors.py")
 _NOT_READ = ("*/kernels/*", "*testing.py")
 _CODE = re.compile(r"`[^`]*`")
@@ -82,7 +82,7 @@ def plain_words(source: Source) -> Iterator[Violation]:
 
 
 def documents() -> list[Path]:
-    """The documents whose words are checked: all but the decisions, and what the API says of its answers."""
+    """The documents whose words are checked: all except the decisions, and the API's descriptions of its answers."""
     return [
         path
         for path in [*project_files(".md"), ROOT / "api" / "outcomes.json"]
@@ -91,7 +91,7 @@ def documents() -> list[Path]:
 
 
 def document_words(path: str, text: str) -> Iterator[Violation]:
-    """A document uses the field's words; code blocks and code in lines are left out."""
+    """A document uses the field's words; code blocks and inline code are left out."""
     lines = text.splitlines()
     for block in code_blocks(text):
         end = block.line + block.text.count("\n") + 1
