@@ -2,8 +2,8 @@
 --! keys: new, records, turns, webhooks
 --! args: now_us, lease_us, limit, most_waiting, per_target, circuit_failures, waiting_key, sending_key, circuit_key
 --! args: stats_key, given_up_key, given_up_records_key, given_up_kept
--- Takes up to ``limit`` due deliveries until ``lease_us``, from webhooks in turn; the ``_key``s are the beginnings of
--- keys that a webhook's id completes. Returns ids and records.
+-- Claims up to ``limit`` due deliveries until ``lease_us``, from webhooks in turn; each ``_key`` is the beginning of
+-- a key that a webhook's id completes. Returns ids and records.
 local most_moved, most_webhooks = 1000, 200
 local now, most = tonumber(now_us), tonumber(limit)
 local function give_up_newest(webhook, id)

@@ -1,7 +1,7 @@
 --! keys: waiting, sending, records, given_up, given_up_records, turns
 --! args: webhook, now_us, fresh*
--- Queues deliveries of a webhook anew. ``fresh`` has of each its id and its record. Those that are being sent stay as
--- they are. Returns how many were queued.
+-- Queues deliveries of a webhook again. ``fresh``: id and record of each. Deliveries that are being sent are
+-- unchanged. Returns the number of queued deliveries.
 local queued = 0
 for i = 1, #fresh, 2 do
   if not redis.call('ZSCORE', sending, fresh[i]) then

@@ -2,8 +2,8 @@
 --! keys: waiting, sending, records, webhooks, stats, circuit, log, given_up, given_up_records, turns
 --! args: id, lease_us, verdict, next_us, record, webhook, status, reason, now_us, entry, log_kept, given_up_kept
 --! args: per_target, circuit_failures, circuit_pause_us, body, rest_us
--- Records how an attempt ended: ``verdict`` is delivered, retry, dead or dropped; ``entry`` and ``body`` are
--- appended to the log of the webhook. Before ``rest_us`` (0: any time) nothing more is sent to it. Returns 1; 0: the
+-- Records the outcome of an attempt: ``verdict`` is delivered, retry, dead or dropped; ``entry`` and ``body`` are
+-- appended to the log of the webhook. Before ``rest_us`` (0: no pause) nothing more is sent to it. Returns 1; 0: the
 -- lease had run out.
 local now = tonumber(now_us)
 local lease = redis.call('ZSCORE', sending, id)

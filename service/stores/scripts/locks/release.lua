@@ -1,5 +1,5 @@
 --! keys: lock
 --! args: token
--- Removes a key that still holds what the caller put there; 0: it holds something else.
+-- Removes a key that still has the caller's value; 0: it has another.
 if redis.call('GET', lock) ~= token then return 0 end
 return redis.call('DEL', lock)

@@ -1,11 +1,11 @@
 --! uses: counting, timing, fitting, living
 --! keys: marks, appended, times, layout, streams, shards*
 --! args: moves, stream, since, newest_us, shard_count, token, parts*
--- Appends events of a derived stream and moves the marks of the shards that they come from, all or nothing. ``moves``: a
--- JSON list that has of each mark its field, what it must be ('': there is none) and what it is then. ``token``: of a
--- caller that holds the log itself ('': none). ``parts`` has of each shard the body and the number of its events. They
--- count in the backlog and are never refused. ``since``: when the stream was declared. ``newest_us`` '': no events, only the
--- marks move. Returns 1; 0: a mark is elsewhere, or the stream is another one; or what ``misfit`` says.
+-- Appends events of a derived stream and moves the marks of the shards that they come from, all or nothing. ``moves``:
+-- a JSON list with the field, the expected value ('': no mark) and the new value of each mark. ``token``: of a caller
+-- that holds the log itself ('': none). ``parts``: of each shard the body and the number of its events. They count in
+-- the backlog and are never refused. ``since``: when the stream was declared. ``newest_us`` '': no events, only the
+-- marks move. Returns 1; 0: a mark has another value, or the stream was declared again; or the reply of ``misfit``.
 local unfit = misfit(layout, shard_count, token)
 if unfit then return unfit end
 if since ~= since_of(streams, stream) then return 0 end

@@ -4,12 +4,12 @@
 --! args: answer, answer_ms, stream, dead_letters_kept, feed_mark, most_events, most_bytes, known_routes, newest_us
 --! args: shard_count, context, digests, digest_bytes, ids_kept, ids_ms, dropped, rest*
 -- Appends a batch of events with its dead letters, all or nothing, once.
--- ``kept_answer``: the key of the answer; of a feed, that of its mark, which must be ``feed_mark`` then ('': this is no
--- feed). ``known_routes`` and ``shard_count``: what the batch was divided for. ``newest_us``: '' without events.
--- ``context``: '' where the request is not traced. ``rest``: of each shard the body, the number of its events and its
+-- ``kept_answer``: the key of the answer; of a feed, the key of its mark, which must equal ``feed_mark`` ('': no feed).
+-- ``known_routes`` and ``shard_count``: those for which the batch was divided. ``newest_us``: '' without events.
+-- ``context``: '' if the request is not traced. ``rest``: of each shard the body, the number of its events and its
 -- route; then of each dead letter the record and its counter.
--- Returns the earlier answer; or false and the positions; or false, nothing, and what is full, which routes are used or
--- which events were taken before; or what ``misfit`` says.
+-- Returns the earlier answer; or false and the positions; or false, nothing, and the reason: the exceeded limit, the
+-- routes in use, or the events that were taken before; or the reply of ``misfit``.
 local earlier = redis.call('GET', kept_answer)
 if feed_mark ~= '' then
   if earlier ~= feed_mark then return {earlier or ''} end

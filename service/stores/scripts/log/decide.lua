@@ -1,10 +1,10 @@
 --! uses: fitting, leaving, living
 --! keys: deciders, layout, routes, streams, shards*
 --! args: field, before, after, stream, since, kind, body, shard_count
--- Puts the record of a decider in the place of the one that was read, and appends the control record that it decided on
--- to every shard (``kind`` '': none). Returns 1, also where the record is there already: the reply was lost, and the
--- script is sent again; 0: another writer came first; 'gone' where the stream was removed, or is not the one that was
--- declared at ``since``; or what ``misfit`` says.
+-- Replaces the record of a decider, if it is still the one that was read, and appends the control record of the
+-- decision to every shard (``kind`` '': none). Returns 1, also if the new record is stored already: the reply was lost,
+-- and the script is sent again; 0: another writer came first; 'gone' if the stream was removed, or declared again after
+-- ``since``; or the reply of ``misfit``.
 local current = redis.call('HGET', deciders, field) or ''
 if current == after then return 1 end
 if current ~= before then return 0 end

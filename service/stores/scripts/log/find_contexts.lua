@@ -1,7 +1,7 @@
 --! keys: contexts
 --! args: life_ms, events*
--- Returns of each event, by its id, which request brought it, or false. There is a hash for every ``life_ms`` by the
--- clock of Redis.
+-- Returns for each event, given by its id, the request that brought it, or false. Each period of ``life_ms``, by the
+-- clock of Redis, has a hash.
 local now = redis.call('TIME')
 local current = math.floor((now[1] * 1000 + now[2] / 1000) / life_ms)
 local newer = redis.call('HMGET', contexts .. ':' .. string.format('%d', current), unpack(events))

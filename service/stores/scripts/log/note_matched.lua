@@ -1,7 +1,7 @@
 --! keys: appended, matched, marks, reports, shards*
 --! args: marks_kept, told*
--- Counts what a micro-batch has matched. ``told`` has of each shard its number, the position that it is matched to, and
--- its report. Returns 1 for each shard that was counted, 0 for one that had come there before.
+-- Counts what a micro-batch has matched. ``told``: of each shard its number, the position up to which it is matched,
+-- and its report. Returns 1 for each shard that was counted, 0 for a shard that had reached the position before.
 local function later(one, other)
   local ms, n = string.match(one, '(%d+)-(%d+)')
   local other_ms, other_n = string.match(other, '(%d+)-(%d+)')
@@ -14,7 +14,7 @@ local function all_of(shard)
   for j, name in ipairs(names) do counts[j] = tonumber(redis.call('HGET', appended, name .. ':' .. shard) or 0) end
   return counts
 end
--- What is matched when a shard is matched up to a position: all at its end, else what the last counted entry says.
+-- The totals of a shard that is matched up to a position: all at its end, else those in the last counted entry.
 local function reached(key, shard, known, position)
   local last = redis.call('XREVRANGE', key, '+', '-', 'COUNT', 1)
   if #last == 0 or not later(last[1][1], position) then return all_of(shard) end

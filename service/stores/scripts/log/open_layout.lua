@@ -1,6 +1,6 @@
 --! keys: layout
 --! args: format, shards, identity
--- Gives a new log its layout; a log that has one keeps it. Returns the layout.
+-- Stores the layout of a new log; an existing layout is kept. Returns the layout.
 redis.call('HSETNX', layout, 'format', format)
 redis.call('HSETNX', layout, 'shards', shards)
 redis.call('HSETNX', layout, 'identity', identity)

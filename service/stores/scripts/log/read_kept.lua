@@ -1,6 +1,6 @@
 --! keys: shards*
--- Of each shard of the log: the first entry that is kept ('': there is none), the last place that was given, and '1' where
--- entries before the first were removed, or the server does not know.
+-- Returns for each shard of the log: the first kept entry ('': none), the last generated id, and '1' if
+-- entries before the first were removed, or the server does not report it.
 local found = {}
 for number, shard in ipairs(shards) do
   found[number] = {'', '0-0', '0'}

@@ -1,8 +1,8 @@
 --! keys: layout, reports, derived_marks, derived_promises
 --! args: token, format, shards_before, shards, starts*
 -- Divides the log into another number of shards and releases it; 0: another process holds it, or has divided it.
--- ``starts`` has two values for each new shard: where its log begins, and its report. What was derived is in the log to
--- the last event, so the marks of former shards, and what they promised, are removed.
+-- ``starts``: two values for each new shard: the position at which its log begins, and its report. All derived events
+-- are in the log, so the marks of former shards, and their promises, are removed.
 local found = redis.call('HMGET', layout, 'resharding', 'shards', 'former')
 if found[1] ~= token or found[2] ~= shards_before then return 0 end
 local former = found[3] and found[3] .. ' ' .. shards_before or shards_before

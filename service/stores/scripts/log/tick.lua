@@ -1,8 +1,8 @@
 --! uses: fitting, leaving, living
 --! keys: times, layout, routes, streams, shards*
 --! args: stream, time_us, since, kind, body, shard_count, token
--- Appends a tick to every shard, unless the last one of the stream is as new, or the stream was removed (0), also if it
--- was declared again: ``since`` is when it was ('*': any). Or what ``misfit`` says. ``token``: of a caller that holds the
+-- Appends a tick to every shard. Returns 1; 0: the stream's last tick is as new, or the stream was removed, or declared
+-- again after ``since`` ('*': any declaration); or the reply of ``misfit``. ``token``: of a caller that holds the
 -- log itself ('': none).
 local known = redis.call('HGET', times, stream .. ':ticked')
 if known and tonumber(known) >= tonumber(time_us) or is_gone(routes, stream) then return 0 end

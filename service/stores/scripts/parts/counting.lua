@@ -1,5 +1,5 @@
--- limited(...): what is full ('events' or 'bytes'), the backlog with the new events and without them; nil: nothing is.
--- counted(...): counts an entry; returns what the shard has taken up to it: entries, events and bytes.
+-- limited(...): the exceeded limit ('events' or 'bytes'), the backlog with the new events and without them; nil: none.
+-- counted(...): counts an entry; returns the totals of the shard up to this entry: entries, events and bytes.
 local function number(key, field) return tonumber(redis.call('HGET', key, field) or 0) end
 local function limited(appended, matched, events, bytes, most_events, most_bytes)
   local waiting = math.max(0, number(appended, 'events') - number(matched, 'events'))

@@ -1,7 +1,7 @@
--- Ids of events that a stream has taken, in sets one after the other; ``key`` holds the number of the newest one.
--- ids_of(packed, size): the digests of a text, each of that many bytes.
--- known_ids(key, ids): the numbers, from 0, of those that are known.
--- know_ids(key, ids, most, life_ms): makes them known; about ``most`` of a stream are.
+-- Ids of events that a stream has taken, in a sequence of sets; ``key`` has the number of the newest one.
+-- ids_of(packed, size): the digests in a byte string, ``size`` bytes each.
+-- known_ids(key, ids): the numbers, from 0, of the ids that are known.
+-- know_ids(key, ids, most, life_ms): adds ids; about ``most`` of a stream are kept.
 local id_sets = 4
 local function ids_of(packed, size)
   local ids = {}

@@ -1,4 +1,4 @@
--- since_of(streams, stream): when a stream was declared, in milliseconds; '' where it is not declared. A caller that has
+-- since_of(streams, stream): when a stream was declared, in milliseconds; '' if it is not declared. A caller that has
 -- read another time has worked for a stream that was removed.
 local function since_of(streams, stream)
   local record = redis.call('HGET', streams, stream)

@@ -1,5 +1,5 @@
--- remember(base, told, positions): remembers which traced request brought the events of the parts that were appended at
--- these positions. Of each part, ``told.parts`` has its shard, then id and time of its events in turn.
+-- remember(base, told, positions): stores which traced request brought the events of the parts that were appended at
+-- these positions. ``told.parts``: of each part its shard, then id and time of its events in turn.
 local function remember(base, told, positions)
   local at_ms = string.match(positions[1], '^%d+')
   local key = base .. ':' .. string.format('%d', math.floor(at_ms / told.life_ms))

@@ -1,4 +1,4 @@
--- rerouted(routes, users, stream, pattern, route): notes that a pattern uses a route ('' for none), and works out the
+-- rerouted(routes, users, stream, pattern, route): stores the route that a pattern uses ('': none), and computes the
 -- routes of its stream again.
 local function rerouted(routes, users, stream, pattern, route)
   if route == '' then redis.call('HDEL', users, pattern) else redis.call('HSET', users, pattern, route) end

@@ -1,4 +1,4 @@
--- timed(key, stream, newest): notes the newest time of a stream's events, and when they were appended, by the clock of
+-- timed(key, stream, newest): stores the newest time of a stream's events, and when they were appended, by the clock of
 -- Redis.
 local function timed(key, stream, newest)
   local known = redis.call('HGET', key, stream .. ':newest')

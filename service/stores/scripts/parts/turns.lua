@@ -1,7 +1,7 @@
 -- room_of(...): how many attempts may begin at a webhook now, and from when on; an open circuit has room for one,
 -- and a receiver that asked for a pause (``rest_us``) gets nothing before its end.
 -- next_turn(...): when the webhook is due to be served again; nil: never.
--- set_turn(turns, webhook, turn): notes that.
+-- set_turn(turns, webhook, turn): stores this time.
 local function room_of(waiting, sending, circuit, cap, threshold)
   local state = redis.call('HMGET', circuit, 'failures', 'until_us', 'rest_us')
   local is_open = tonumber(state[1] or '0') >= tonumber(threshold)

@@ -1,7 +1,7 @@
 --! keys: streams, types
 --! args: stream, before, after, written*
--- Puts the record of a stream in the place of the one that was read; 0: another writer came first. ``written``, where a
--- schema changes with it: the type and its record, '' to remove it.
+-- Replaces the record of a stream, if it is still the one that was read; 0: another writer came first. ``written``, if
+-- a schema changes with it: the type and its record, '' to remove it.
 if redis.call('HGET', streams, stream) ~= before then return 0 end
 redis.call('HSET', streams, stream, after)
 if written[2] == '' then redis.call('HDEL', types, written[1])

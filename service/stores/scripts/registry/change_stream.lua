@@ -1,10 +1,10 @@
 --! uses: fitting
 --! keys: streams, constraints, constraint_versions, layout, shards*
 --! args: stream, before, after, rules_before, rules_after, version_field, shard_count, told*
--- Puts the record of a stream in the place of the one that was read, and its constraint set likewise (``rules_after`` '':
--- it stays), and appends control records to every shard: ``told`` has the kind and the body of each. Returns 1, also where
--- the record is there already: the reply was lost, and the script is sent again; 0: another writer came first; or what
--- ``misfit`` says.
+-- Replaces the record of a stream, if it is still the one that was read, and its constraint set likewise
+-- (``rules_after`` '': unchanged), and appends control records to every shard: ``told``: kind and body of each. Returns
+-- 1, also if the new record is stored already: the reply was lost, and the script is sent again; 0: another writer came
+-- first; or the reply of ``misfit``.
 local current = redis.call('HGET', streams, stream)
 if current == after then return 1 end
 if current ~= before or (redis.call('HGET', constraints, stream) or '') ~= rules_before then return 0 end

@@ -1,14 +1,14 @@
 --! uses: rerouting, fitting, leaving
 --! keys: records, versions, routes, users, layout, places*
 --! args: field, before, after, version_field, kind, stream, body, is_routed, route, shard_count, stop, spared, parts*
--- Puts a record in the place of the one that was read ('': there was none), and appends its control record to every
--- shard (``kind`` '': it has none). ``is_routed`` '1': the field is a pattern whose route may change, to ``route`` ('':
--- it has none), as that of a stream that is declared, whose name is the field. ``places``: the logs of the shards, then for
--- each part of an operator the users of routes of its stream; ``parts``: of each the stream, the name under which its route
--- is kept, the route, and the kind and body of its control record, which come behind that of the operator. ``stop``: these records, where
--- they take effect before the backlog ('': they do not); then ``places`` ends with the hashes of stops of the shards, and the record goes
--- into each under the position of the last control record, but for the shard ``spared`` ('': for none). Returns 1; 0: another writer
--- came first; 'gone': the stream was removed; or what ``misfit`` says.
+-- Replaces a record, if it is still the one that was read ('': none), and appends its control record to every shard
+-- (``kind`` '': none). ``is_routed`` '1': the field is a pattern whose route may change, to ``route`` ('': none), or
+-- the name of a stream that is declared. ``places``: the keys of the shards, then for each part of an operator the
+-- route users of its stream. ``parts``: of each the stream, the name under which its route is kept, the route, and kind
+-- and body of its control record, which follows that of the operator. ``stop``: these control records, if they take
+-- effect before the backlog ('': they do not); then ``places`` ends with the hashes of stops of the shards, and
+-- ``stop`` is put into each under the position of the last control record, except for the shard ``spared`` ('': no
+-- exception). Returns 1; 0: another writer came first; 'gone': the stream was removed; or the reply of ``misfit``.
 if (redis.call('HGET', records, field) or '') ~= before then return 0 end
 local unfit = misfit(layout, shard_count)
 if unfit then return unfit end

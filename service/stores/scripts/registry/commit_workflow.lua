@@ -1,7 +1,7 @@
 --! keys: workflows, versions, models, findings
 --! args: name, before, after, version*
--- Puts a record in the place of the one that was read ('': there was none); 0: another writer came first. ``version``,
--- where it is a new one: its field, the model and the findings.
+-- Replaces a record, if it is still the one that was read ('': none); 0: another writer came first. ``version``,
+-- if the record is a new version: its field, the model and the findings.
 if (redis.call('HGET', workflows, name) or '') ~= before then return 0 end
 redis.call('HSET', workflows, name, after)
 if #version > 0 then

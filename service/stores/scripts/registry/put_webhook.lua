@@ -1,6 +1,6 @@
 --! keys: webhooks, names
 --! args: id, name, record
--- Adds a webhook under its id, and under its name where it has one; 0: another webhook has that name.
+-- Adds a webhook under its id, and under its name if it has one; 0: another webhook has the name.
 if name ~= '' then
     local known = redis.call('HGET', names, name)
     if known and known ~= id and redis.call('HEXISTS', webhooks, known) == 1 then return 0 end

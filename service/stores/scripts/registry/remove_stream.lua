@@ -1,13 +1,13 @@
 --! uses: fitting
 --! keys: call, streams, layout, event_ids, turns, places*
 --! args: call_ms, stream, before, kind, body, shard_count, hashes, examined, known, mention, webhooks, changes*
--- Removes a stream with all that is on it, and appends the control record that says so to every shard.
--- ``places``: the shards, then ``hashes`` hashes, then keys that are dropped. The records of the first ``examined`` hashes
--- that hold the text ``mention`` must be the ``known`` ones that were read: else another writer came first. ``changes``: of
--- each of those the number of its hash, its field and its digest; then of each change the number of the hash, the field
--- and the record ('': it goes). Those that go from the hash number ``webhooks`` get a turn, so that their deliveries are
--- dropped. ``call`` is a key of this call, as in append_control. Returns 1; 0: another writer came first; or what ``misfit``
--- says.
+-- Removes a stream with all its resources, and appends the control record of the removal to every shard.
+-- ``places``: the keys of the shards, then ``hashes`` hashes, then keys to drop. The records of the first ``examined``
+-- hashes that contain the text ``mention`` must be the ``known`` ones that were read: else another writer came first.
+-- ``changes``: of each known record the number of its hash, its field and its digest; then of each change the number of
+-- the hash, the field and the record ('': removed). Those removed from the hash number ``webhooks`` get a turn, so that
+-- their deliveries are dropped. ``call`` is a key of this call, as in append_control. Returns 1; 0: another writer came
+-- first; or the reply of ``misfit``.
 if redis.call('EXISTS', call) == 1 then return 1 end
 if redis.call('HGET', streams, stream) ~= before then return 0 end
 local unfit = misfit(layout, shard_count)

@@ -1,7 +1,7 @@
 --! keys: bodies, notes
 --! args: id, record, most
--- Adds a note to an alert, unless it is there already, as its id is in its record. Returns 1; 0: it has the most notes
--- that an alert may have; false: there is no such alert.
+-- Adds a note to an alert, unless it is stored already, as the record contains its id. Returns 1; 0: the alert has the
+-- maximum number of notes; false: there is no such alert.
 if redis.call('HEXISTS', bodies, id) == 0 then return false end
 local known = redis.call('LRANGE', notes, 0, -1)
 for _, note in ipairs(known) do

@@ -1,8 +1,8 @@
 --! keys: bodies, number, due, deliveries, counts, trimmed, trimmed_counts, acknowledged, lost_counts
 --! args: now_us, alerts, epoch, kept, most_trimmed, index_key, notes_key
--- Appends alerts, a JSON list of them with their indexes, deliveries and counters. An alert that is there already, or
--- was trimmed in this micro-batch (``epoch``), is passed over with all that belongs to it. Of a stream, ``kept`` alerts
--- stay (0: all); at most ``most_trimmed`` are removed at once. Returns how many were new.
+-- Appends alerts, a JSON list of them with their indexes, deliveries and counters. An alert that is stored already, or
+-- was trimmed in this micro-batch (``epoch``), is skipped with everything that belongs to it. ``kept`` alerts of a
+-- stream are kept (0: all); at most ``most_trimmed`` are removed at once. Returns the number of new alerts.
 local function trim(stream)
   local index = index_key .. ':stream:' .. stream
   local beyond = math.min(redis.call('XLEN', index) - tonumber(kept), tonumber(most_trimmed))

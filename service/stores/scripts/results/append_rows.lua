@@ -1,8 +1,8 @@
 --! keys: entries, counts, seen, due, deliveries
 --! args: epoch, kept, now_us, rows*
--- Lists and counts the rows of a micro-batch (``epoch``), each once. ``rows`` has of each its id, its record ('': it
--- is not listed), its counter, by how much that rises, and a JSON list of its deliveries (''). Returns the number of new
--- ones.
+-- Lists and counts the rows of a micro-batch (``epoch``), each once. ``rows``: of each its id, its record ('': not
+-- listed), its counter, the amount to add to it, and a JSON list of its deliveries (''). Returns the number of new
+-- rows.
 if redis.call('SISMEMBER', seen, epoch) == 0 then
   redis.call('DEL', seen)
   redis.call('SADD', seen, epoch)

@@ -1,6 +1,6 @@
 --! keys: outcomes, times
 --! args: letter, outcome, at_us, kept
--- Notes what happened to a dead letter that was sent again; beyond ``kept``, the oldest outcomes are removed.
+-- Stores the result of resending a dead letter; beyond ``kept``, the oldest results are removed.
 redis.call('HSET', outcomes, letter, outcome)
 redis.call('ZADD', times, at_us, letter)
 local beyond = redis.call('ZCARD', times) - tonumber(kept)
