@@ -187,7 +187,7 @@ class OperatorLibrary:
         )
 
     def notices(self, record: RegisteredOperator) -> Sequence[str]:
-        """What of an operator's document is probably not meant, such as members that can do nothing, in sentences."""
+        """Members of an operator's document that are probably not meant, such as those without effect, in sentences."""
         return self._kinds[record.kind].notices(record.definition, self._registry.stream, self._has_constraints)
 
     def _has_constraints(self, stream: str) -> bool:
