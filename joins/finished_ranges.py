@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from joins.punctuations.closed_set import ClosedSet
-from joins.punctuations.patterns import Range
+from joins.intervals import Intervals
 from streams import GrowingNumbers, KeyRange, whole_numbers
 
 _FEW = 1_024
@@ -29,24 +28,23 @@ class FinishedRanges:
     """
 
     def __init__(self, inputs: int) -> None:
-        self._closed = [ClosedSet("integer") for _ in range(inputs)]
-        self._bounds = [_bounds(closed) for closed in self._closed]
+        self._closed = [Intervals() for _ in range(inputs)]
         self._set_numbers(np.zeros(0, np.uint64), np.zeros(0, np.int64))
 
     @property
     def are_there(self) -> bool:
         """Whether an input has finished any."""
-        return any(len(least) for least, _ in self._bounds)
+        return any(map(len, self._closed))
 
     def are_of(self, number: int) -> bool:
         """Whether an input has finished any."""
-        return len(self._bounds[number][0]) > 0
+        return len(self._closed[number]) > 0
 
     @property
     def used_bytes(self) -> int:
         """Bytes of the intervals and numbers."""
-        arrays = [self._hashes.values, self._numbers.values, *(array for pair in self._bounds for array in pair)]
-        return sum(array.nbytes for array in arrays)
+        bounds = (array for closed in self._closed for array in (closed.least, closed.greatest))
+        return sum(array.nbytes for array in (self._hashes.values, self._numbers.values, *bounds))
 
     def note(self, keys: pa.Array, hashes: NDArray[np.uint64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Know the numbers of some keys, which a join takes in.
@@ -85,12 +83,7 @@ class FinishedRanges:
             number: Of the input.
             keys: Whole numbers.
         """
-        least, greatest = self._bounds[number]
-        if not len(least):
-            return np.zeros(len(keys), np.bool_)
-        places = np.searchsorted(least, keys, side="right") - 1
-        found: NDArray[np.bool_] = (places >= 0) & (keys <= greatest[places])
-        return found
+        return self._closed[number].covers(keys)
 
     def finish(self, number: int, finished: KeyRange, known: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """An input finishes a range.
@@ -104,8 +97,7 @@ class FinishedRanges:
             Those of them in it, by number.
         """
         self.prune(known)
-        self._closed[number].add(Range(low=finished.low, high=finished.high))
-        self._bounds[number] = _bounds(self._closed[number])
+        self._closed[number].add(finished)
         numbers = self._numbers.values
         is_inside = (numbers >= finished.least) & (numbers <= finished.greatest)
         hashes: NDArray[np.uint64] = self._hashes.values[is_inside][np.argsort(numbers[is_inside])]
@@ -131,30 +123,19 @@ class FinishedRanges:
 
     def dump(self) -> tuple[list[list[list[int]]], dict[str, bytes]]:
         """The intervals of each input as pairs of bounds, and the numbers as sections by name."""
-        pairs = [np.stack(bounds, 1).tolist() for bounds in self._bounds]
-        return pairs, {"hashes": self._hashes.values.tobytes(), "numbers": self._numbers.values.tobytes()}
+        return [closed.pairs() for closed in self._closed], {
+            "hashes": self._hashes.values.tobytes(),
+            "numbers": self._numbers.values.tobytes(),
+        }
 
     @classmethod
     def load(cls, pairs: Pairs, sections: Mapping[str, bytes]) -> FinishedRanges:
         """What ``dump`` gave."""
         found = cls(len(pairs))
-        for closed, some in zip(found._closed, pairs, strict=True):
-            for low, high in some:
-                closed.add(Range(low=low, high=high))
-        found._bounds = [_bounds(closed) for closed in found._closed]
+        found._closed = [Intervals(KeyRange(low=low, high=high) for low, high in some) for some in pairs]
         found._set_numbers(np.frombuffer(sections["hashes"], np.uint64), np.frombuffer(sections["numbers"], np.int64))
         return found
 
     def _set_numbers(self, hashes: NDArray[np.uint64], numbers: NDArray[np.int64]) -> None:
         self._hashes, self._numbers = GrowingNumbers(hashes), GrowingNumbers(numbers)
         self._most = max(_FEW, 4 * len(hashes))
-
-
-def _bounds(closed: ClosedSet) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The least and the greatest keys of its intervals, ascending."""
-    some = [KeyRange(low=_whole(one.low), high=_whole(one.high)) for one in closed.intervals()]
-    return np.array([one.least for one in some], np.int64), np.array([one.greatest for one in some], np.int64)
-
-
-def _whole(bound: object) -> int | None:
-    return bound if isinstance(bound, int) else None
