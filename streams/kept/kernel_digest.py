@@ -11,13 +11,30 @@ from pathlib import Path
 PACKAGES_WITH_KERNELS = ("streams", "joins", "nfa")
 
 
-@cache
 def kernel_digest() -> str:
     """Sixteen hexadecimal digits over the sources of all kernels, as they were when this process began.
 
     Compiled kernels are kept under it, so none of another release, or of before a change, is ever loaded.
     """
-    return digest_of(folder_of_package(package) / "kernels" for package in PACKAGES_WITH_KERNELS)
+    return _digest_with(None)
+
+
+def digest_for(module: str, file: str) -> str:
+    """The digest under which kernels of a module are kept: ``kernel_digest``, for those that are shipped.
+
+    Args:
+        module: Its name. ``PACKAGE.kernels.TOPIC`` of another package has the kernels of its own package besides.
+        file: Its source.
+    """
+    package, *inner = module.split(".")
+    is_other = package not in PACKAGES_WITH_KERNELS and len(inner) > 1 and inner[0] == "kernels"
+    return _digest_with(Path(file).parents[len(inner) - 2] if is_other else None)
+
+
+@cache
+def _digest_with(further: Path | None) -> str:
+    folders = [folder_of_package(package) / "kernels" for package in PACKAGES_WITH_KERNELS]
+    return digest_of(folders if further is None else [*folders, further])
 
 
 def digest_of(folders: Iterable[Path]) -> str:

@@ -26,7 +26,7 @@ from numba.core.registry import cpu_target
 
 from streams.kept.file_lock import FileLock
 from streams.kept.folder import kept_folder, make_kept_folder, note_use, require_trusted
-from streams.kept.kernel_digest import kernel_digest
+from streams.kept.kernel_digest import digest_for, kernel_digest
 
 _KIND = "kernels"
 _NEEDS = ".needs"
@@ -48,7 +48,7 @@ class KeptKernel(FunctionCache):
         self._py_func = function
         self._name = entry_name(function)
         self._stamp = _source_digest(function.__code__.co_filename)
-        self._sources = kernel_digest()
+        self._sources = digest_for(function.__module__, function.__code__.co_filename)
         self._folder: Path | None = None
         self._lock: FileLock | None = None
         self._enabled = True

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 import streams
+from house import PACKAGES
 from streams import PACKAGES_WITH_KERNELS, KeptFolderRefused, kernel_digest
-from streams.kept.kernel_digest import digest_of
+from streams.kept.kernel_digest import digest_for, digest_of
 from streams.kernels.keeping import KeptKernel, kept_of
 
 pytestmark = pytest.mark.compiled
@@ -179,7 +180,7 @@ def test_interpreted_kernels_leave_nothing(place):
 
 def test_the_digest_is_of_all_kernels():
     top = Path(streams.__file__).parents[1]
-    found = {folder.parent.name for folder in top.glob("*/kernels") if (folder / "__init__.py").is_file()}
+    found = {package for package in PACKAGES if (top / package / "kernels" / "__init__.py").is_file()}
     assert found == set(PACKAGES_WITH_KERNELS)
     assert len(kernel_digest()) == 16
 
@@ -193,6 +194,21 @@ def test_a_changed_kernel_of_any_package_has_another_digest(package, tmp_path):
     assert digest_of(folders) == kernel_digest()
     (tmp_path / package / "planted.py").write_text("x = 1\n")
     assert digest_of(folders) != kernel_digest()
+
+
+def test_kernels_of_another_package_are_kept_by_the_content_of_its_own_kernels_too(tmp_path):
+    folders = []
+    for number in range(2):
+        folder = tmp_path / str(number) / "other" / "kernels"
+        (folder / "inner").mkdir(parents=True)
+        (folder / "callee.py").write_text(f"x = {number}\n")
+        folders.append(folder)
+    names = [("other.kernels.top", "top.py"), ("other.kernels.inner.deep", "inner/deep.py")]
+    found = [{digest_for(module, str(folder / file)) for module, file in names} for folder in folders]
+    assert [len(some) for some in found] == [1, 1]
+    assert len({kernel_digest()}.union(*found)) == 3
+    for module in ("nfa.kernels.traces", "other.kernels", "other.compiled", "other"):
+        assert digest_for(module, str(folders[0] / "top.py")) == kernel_digest()
 
 
 def test_a_refusal_reaches_the_caller(monkeypatch, tmp_path):
