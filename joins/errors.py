@@ -15,11 +15,3 @@ class JoinRefused(JoinError, code="join-refused", fault="caller"):
 
 class JoinStateError(JoinError, code="join-state"):
     """A saved state of a join is damaged, or of a version that this release does not know."""
-
-
-class PunctuationRefused(JoinError, code="punctuation-refused", fault="caller"):
-    """A punctuation has an unknown form, or values that cannot be compared with the keys of its input."""
-
-
-class PunctuationBroken(JoinError, code="punctuation-broken", fault="caller"):
-    """An event of a key came on an input that had closed the key, and the join was declared to stop then."""

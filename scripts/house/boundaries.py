@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from house.sources import PACKAGES, ROOT, Source, Violation
+from house.sources import LITERATURE, PACKAGES, ROOT, Source, Violation
 
 CORE = ("streams", "nfa", "constraints", "workflows", "shards")
 SHARED_MODULES = ("testing", "reference", "errors")  # meant for other packages as they are
@@ -112,8 +112,11 @@ def import_time_io(source: Source) -> Iterator[Violation]:
 
 
 def inner_imports(source: Source) -> Iterator[Violation]:
-    """Another package is imported by its front, or by the front of one of its parts, not by its inner modules."""
-    if source.package is None:
+    """Another package is imported by its front, or by the front of one of its parts, not by its inner modules.
+
+    ``literature`` compares itself with the inner parts of the product.
+    """
+    if source.package in (None, LITERATURE):
         return
     for node in source.nodes:
         if isinstance(node, ast.Import):

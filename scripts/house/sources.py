@@ -16,6 +16,7 @@ from typing import TypeAlias
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PACKAGES: tuple[str, ...] = tuple(PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"])
+LITERATURE = "literature"  # keeps the rules of the shipped packages, and is not shipped
 
 _ALLOWANCE = re.compile(r"#\s*house:(?P<rest>.*)$")
 _ALLOWANCE_FORM = re.compile(r"\s*allow (?P<rule>[a-z-]+): (?P<reason>.+)")
@@ -93,9 +94,10 @@ class Source:
 
     @property
     def package(self) -> str | None:
-        """The shipped package that the file belongs to."""
-        top = self.path.partition("/")[0]
-        return top if top in PACKAGES else None
+        """The package that the file belongs to: a shipped one, or ``literature`` without its tests and benchmarks."""
+        top, _, inner = self.path.partition("/")
+        is_own = top in PACKAGES or (top == LITERATURE and inner.partition("/")[0] not in ("tests", "benchmarks"))
+        return top if is_own else None
 
     @property
     def is_kernel(self) -> bool:
@@ -105,7 +107,12 @@ class Source:
     @property
     def is_test(self) -> bool:
         """Whether pytest collects the file."""
-        return self.path.startswith("tests/") and Path(self.path).name.startswith("test_")
+        return self.is_of_tests and Path(self.path).name.startswith("test_")
+
+    @property
+    def is_of_tests(self) -> bool:
+        """Whether the file belongs to the tests."""
+        return self.path.startswith(("tests/", f"{LITERATURE}/tests/"))
 
     def resolve(self, node: ast.expr) -> str:
         """Dotted name to which an expression resolves through the imports, or the empty text."""

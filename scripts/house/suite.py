@@ -34,7 +34,7 @@ def assertionless_tests(source: Source) -> Iterator[Violation]:
 
 def skipped_tests(source: Source) -> Iterator[Violation]:
     """A test that does not run, or may fail, names an issue."""
-    if not source.path.startswith("tests/"):
+    if not source.is_of_tests:
         return
     reasoned = {id(node.func) for node in source.nodes if isinstance(node, ast.Call) and _names_issue(node)}
     for node in source.nodes:

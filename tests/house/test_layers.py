@@ -39,6 +39,7 @@ PLANTS = {
     "pipeline in a trace": ("service/trials/traces.py", "from pipeline import cluster", "Local runs use no Spark"),
     "opentelemetry elsewhere": ("service/planted.py", "import opentelemetry.sdk.trace", "OpenTelemetry is an extra"),
     "test tool in a package": ("nfa/planted.py", "import hypothesis", "Test tools are imported by testing modules"),
+    "literature in a package": ("joins/planted.py", "import literature.spilling", "No package imports literature"),
     "cycle": ("streams/planted.py", "from streams import planted_too", "No cycles"),
 }
 

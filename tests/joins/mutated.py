@@ -5,20 +5,15 @@ import re
 import sys
 from types import ModuleType
 
-from joins.kernels import buckets, clusters, outer, unclosed, windowed
-from streams.kernels import slots
-
 _DECORATOR = re.compile(r"^@(kernel|routine|inlined|apart)$", re.MULTILINE)
 _BORROWING = "from streams.kernels.borrowing import borrowed"
 
 
-def interpreted(top, changes=()):
+def interpreted(chain, changes=()):
     """The functions of a kernel module as plain Python, with changes (old text, new text), each made once.
 
-    Kernel modules that it imports are interpreted, too.
+    The module is the last of the chain; those before it are interpreted, too, in place of what it imports.
     """
-    of_windows = [slots, clusters, unclosed, windowed]
-    chain = {"windowed": of_windows, "outer": [*of_windows, outer], "buckets": [slots, buckets]}[top]
     made: dict[str, ModuleType] = {}
     left = list(changes)
     for module in chain:

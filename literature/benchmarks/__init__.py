@@ -1,0 +1,1 @@
+"""The experiments of the papers, each a package: ``scripts/literature bench NAME``."""

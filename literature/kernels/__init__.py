@@ -1,0 +1,1 @@
+"""What runs for each event of the algorithms."""

@@ -1,0 +1,156 @@
+"""Which arrivals wait on disk, and when some have to be read back.
+
+Source: data-driven memory management for stream joins (DBF), section 3.6 of the specification.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from literature.kernels.unsynchronised.heaps import pop_key, push_key
+from literature.kernels.unsynchronised.tables import ARRIVAL, CLOSING, FOREVER
+from streams.kernels.borrowing import borrowed
+from streams.kernels.compiling import kernel, routine
+
+# What the kernel returns.
+DONE = 0
+READ = 1  # some input has to read back: ``counters[INPUT]``
+WRITE = 2  # the block of some input is full
+
+# Indices of WaitingState.numbers.
+HIGHEST = 0  # key that has arrived
+CLOSED = 1
+FACTOR = 2
+IS_ON = 3
+LOWEST = 4  # key that waits; FOREVER: none does
+GATHERED = 5  # arrivals of the block that is not written yet
+ON_DISK = 6
+AHEAD = 7  # size of the heap
+SPILLED = 8  # arrivals so far
+FIRST_TIME = 9  # of the span of rates, in the row of times
+END_OF_TIMES = 10
+IS_DUE = 11  # has to look whether something is to be read back
+N_WAITING = 12
+
+# Indices of WaitingState.counters.
+INPUT = 0
+IO_NS = 1  # how long writing and reading a block takes
+OUT = 2  # items handed on in this call
+N_COUNTERS = 3
+
+SPAN_NS = 2_000_000_000  # of rates
+_SPAN_US = 2_000_000
+_ON, _OFF = 6, 3  # halves of an input-output, in the lead
+
+
+class WaitingState(NamedTuple):
+    """What is known of each input."""
+
+    numbers: NDArray[np.int64]  # (inputs, N_WAITING)
+    gathered: NDArray[np.void]  # (inputs, share) ITEM
+    ahead: NDArray[np.void]  # (inputs, room) HEAP: keys handed on that some other input has not reached
+    times: NDArray[np.int64]  # (inputs, room) arrivals of the span of rates, us
+    counters: NDArray[np.int64]
+
+
+@routine
+def reached(lent: WaitingState, number: np.int64) -> np.int64:
+    """The highest key that every other input has reached."""
+    lowest = np.int64(FOREVER)
+    for other in range(lent.numbers.shape[0]):
+        if other != number:
+            lowest = min(lowest, lent.numbers[other, HIGHEST])
+    return lowest
+
+
+@routine
+def usable_closing(lent: WaitingState, number: np.int64) -> np.int64:
+    """Up to which key nothing more of an input is handed on."""
+    own = lent.numbers[number]
+    return np.int64(own[CLOSED] if own[LOWEST] == FOREVER else min(own[CLOSED], own[LOWEST] - 1))
+
+
+@routine
+def needs_reading(lent: WaitingState, number: np.int64) -> bool:
+    """Forget keys ahead that the others have reached; whether what waits is reached, or too little is ahead."""
+    own, reach = lent.numbers[number], reached(lent, number)
+    while own[AHEAD] and lent.ahead[number, 0]["key"] <= reach:
+        pop_key(lent.ahead[number], own[AHEAD])
+        own[AHEAD] -= 1
+    waits: bool = own[LOWEST] != FOREVER
+    return waits and (own[LOWEST] <= reach or own[AHEAD] < lent.gathered.shape[1])
+
+
+@routine
+def has_to_wait(lent: WaitingState, number: np.int64, key: np.int64, time_us: np.int64) -> bool:
+    """Whether an arrival waits: its input leads by enough time, and enough of it is in memory."""
+    own = lent.numbers[number]
+    lent.times[number, own[END_OF_TIMES]] = time_us
+    own[END_OF_TIMES] += 1
+    while lent.times[number, own[FIRST_TIME]] <= time_us - _SPAN_US:
+        own[FIRST_TIME] += 1
+    lead = own[AHEAD] + own[GATHERED] + own[ON_DISK]
+    least = _OFF if own[IS_ON] else _ON
+    own[IS_ON] = 2 * lead * SPAN_NS >= least * lent.counters[IO_NS] * (own[END_OF_TIMES] - own[FIRST_TIME])
+    if not own[IS_ON] or own[AHEAD] < lent.gathered.shape[1]:
+        return False
+    return bool(key > reached(lent, number))
+
+
+@routine
+def hand_on(lent: WaitingState, items: NDArray[np.void], item: np.int64, out: NDArray[np.void]) -> bool:
+    """Hand an item on, or let it wait and hand on what its input has closed; True: its block is full."""
+    one, number = items[item], np.int64(items[item]["input"])
+    own, key, place = lent.numbers[number], items[item]["key"], lent.counters[OUT]
+    is_arrival = one["kind"] == ARRIVAL
+    waits = is_arrival and has_to_wait(lent, number, key, one["time"])
+    if waits:
+        lent.gathered[number, own[GATHERED]] = one
+        own[GATHERED] += 1
+        own[SPILLED] += 1
+        own[LOWEST] = min(own[LOWEST], key)
+    elif is_arrival and key > reached(lent, number):
+        push_key(lent.ahead[number], own[AHEAD], key, np.int64(0))
+        own[AHEAD] += 1
+    out[place] = one
+    out[place]["closing"] = usable_closing(lent, number)
+    if waits:
+        out[place]["kind"] = CLOSING
+        out[place]["key"] = out[place]["sequence"] = 0
+    lent.counters[OUT] += 1
+    return bool(own[GATHERED] == lent.gathered.shape[1])
+
+
+@kernel
+def divert(
+    state: WaitingState, items: NDArray[np.void], out: NDArray[np.void], item: np.int64
+) -> tuple[np.int64, np.int64]:
+    """Take items from one on; there is room for all of them in ``out``, ``ahead`` and ``times``.
+
+    Returns:
+        Status, and the item to continue with.
+    """
+    lent = borrowed(state)
+    inputs = lent.numbers.shape[0]
+    while item < items.shape[0]:
+        one, own = items[item], lent.numbers[items[item]["input"]]
+        own[CLOSED], own[FACTOR] = max(own[CLOSED], one["closing"]), one["factor"]
+        key = one["key"] if one["kind"] == ARRIVAL else one["closing"]
+        if key > own[HIGHEST]:
+            own[HIGHEST] = key
+            for other in range(inputs):
+                lent.numbers[other, IS_DUE] = other != one["input"]
+        for other in range(inputs):
+            if lent.numbers[other, IS_DUE]:
+                lent.numbers[other, IS_DUE] = 0
+                if needs_reading(lent, np.int64(other)):
+                    lent.counters[INPUT] = other
+                    return np.int64(READ), item
+        item += 1
+        if hand_on(lent, items, item - 1, out):
+            lent.counters[INPUT] = one["input"]
+            return np.int64(WRITE), item
+    return np.int64(DONE), item

@@ -1,0 +1,225 @@
+"""Punctuations made by a buffer: events are held a little, described, and released.
+
+Source: section 7.4 (b) of the specification of punctuation-aware joins. Before a batch comes a positive finite
+punctuation, as its events are known. Behind it, where keys rise and are out of order by a known distance at most, comes
+one that finishes the keys up to the low mark (a heartbeat). An event below a low mark that was said is not released, so
+no punctuation is broken, whether or not the bound of disorder is true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from joins.errors import JoinStateError
+from joins.items import Item, ItemColumns
+from literature.punctuations.hints import FinitePunctuation, Scope
+from literature.punctuations.patterns import OneOf, Pattern, Range
+
+_LEAST = -(1 << 63)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BufferRules:
+    """How long events are held, and what is said of them.
+
+    Attributes:
+        events: A batch is released once it has so many events; None: whatever their number.
+        us: It is released before an item so much later than its first event; None: however old it is.
+        order: Of the events in a batch. ``arrival``: as they came. ``sorted``: by key. ``partitioned``: by key, and
+            each key is announced by itself.
+        names: Whether ``bounds`` (least and greatest) or ``values`` of the keys are announced.
+        disorder: How far below the greatest key so far a key may come; None: nothing is known.
+    """
+
+    events: int | None = None
+    us: int | None = None
+    order: Literal["arrival", "sorted", "partitioned"] = "arrival"
+    names: Literal["bounds", "values"] = "bounds"
+    disorder: int | None = None
+
+    def __post_init__(self) -> None:
+        bounds = [bound for bound in (self.events, self.us) if bound is not None]
+        if min(bounds, default=0) < 1:
+            raise ValueError(f"a buffer holds a number of events or a time, at least 1; got {bounds}")
+        if self.disorder is not None and self.disorder < 0:
+            raise ValueError(f"disorder is not negative, got {self.disorder}")
+
+
+class Finished(NamedTuple):
+    """No event with a key up to ``to`` comes any more."""
+
+    to: int
+
+    @property
+    def pattern(self) -> Range:
+        """The keys."""
+        return Range(high=self.to)
+
+
+Said: TypeAlias = FinitePunctuation | Finished
+
+
+class HeldEvent(NamedTuple):
+    """An event: its number among all that came, its key (None: it has none) and time."""
+
+    sequence: int
+    key: int | None
+    time_us: int
+
+
+@dataclass(slots=True)
+class Released:
+    """What leaves a buffer.
+
+    Attributes:
+        events: In the order of their release.
+        said: Punctuations, each with the place among ``events`` before which it comes.
+        late: Events of keys that were said to be finished; they broke the bound of disorder.
+    """
+
+    events: list[HeldEvent] = field(default_factory=list)
+    said: list[tuple[int, Said]] = field(default_factory=list)
+    late: list[HeldEvent] = field(default_factory=list)
+
+    def items(self, number: int) -> tuple[ItemColumns, list[Pattern]]:
+        """Events and finished keys as items of an input of a join, and the patterns of its closings."""
+        rows: list[tuple[Item, int, int, int]] = []
+        patterns: list[Pattern] = []
+        finished = [(place, said.pattern) for place, said in self.said if isinstance(said, Finished)]
+        now = 0
+        for place in range(len(self.events) + 1):
+            while finished and finished[0][0] == place:
+                rows.append((Item.CLOSING, number, len(patterns), now))
+                patterns.append(finished.pop(0)[1])
+            if place < len(self.events):
+                event = self.events[place]
+                now = event.time_us
+                kind = Item.PLACE if event.key is None else Item.EVENT
+                rows.append((kind, number, (event.key or 0) % (1 << 64), now))
+        return ItemColumns.of(rows), patterns
+
+    def join(self, later: Released) -> None:
+        """Add what was released afterwards."""
+        self.said += [(len(self.events) + place, said) for place, said in later.said]
+        self.events += later.events
+        self.late += later.late
+
+
+class BufferGenerator:
+    """A buffer of the events of one input.
+
+    Events without a key are released at once. Any cut into calls gives the same.
+
+    Args:
+        rules: How long events are held, and what is said of them.
+    """
+
+    def __init__(self, rules: BufferRules) -> None:
+        self._rules = rules
+        self._held: list[HeldEvent] = []
+        self._taken = 0
+        self._greatest: int | None = None
+        self._finished_to: int | None = None  # the greatest key that was said to be finished
+
+    @property
+    def held(self) -> int:
+        """Events in the buffer."""
+        return len(self._held)
+
+    def push(self, keys: Sequence[int | None] | NDArray[np.int64], times_us: Sequence[int]) -> Released:
+        """Take events in, in their order; integer keys, None: it has none."""
+        released = Released()
+        for key, time_us in zip(keys, times_us, strict=True):
+            self._release_old(time_us, released)
+            event = HeldEvent(self._taken, None if key is None else int(key), int(time_us))
+            self._taken += 1
+            if event.key is None:
+                released.events.append(event)
+            elif self._finished_to is not None and event.key <= self._finished_to:
+                released.late.append(event)
+            else:
+                self._held.append(event)
+                self._greatest = event.key if self._greatest is None else max(self._greatest, event.key)
+            if len(self._held) == self._rules.events:
+                self._release(released)
+        return released
+
+    def advance(self, time_us: int) -> Released:
+        """Time has come so far."""
+        released = Released()
+        self._release_old(time_us, released)
+        return released
+
+    def finish(self) -> Released:
+        """No more events come: release what is held."""
+        released = Released()
+        self._release(released)
+        return released
+
+    def dump(self) -> dict[str, Any]:
+        """The state as a JSON value."""
+        return {
+            "held": [list(event) for event in self._held],
+            "taken": self._taken,
+            "greatest": self._greatest,
+            "finished_to": self._finished_to,
+        }
+
+    def load(self, saved: Mapping[str, Any]) -> None:
+        """Take what ``dump`` gave of a buffer with the same rules.
+
+        Raises:
+            JoinStateError: A member is missing or has another form.
+        """
+        try:
+            self._held = [HeldEvent(*event) for event in saved["held"]]
+            self._taken = int(saved["taken"])
+            self._greatest, self._finished_to = saved["greatest"], saved["finished_to"]
+        except (KeyError, TypeError, ValueError) as error:
+            raise JoinStateError(f"a saved buffer of events cannot be read: {error}") from error
+
+    def _release_old(self, time_us: int, released: Released) -> None:
+        if self._held and self._rules.us is not None and time_us - self._held[0].time_us >= self._rules.us:
+            self._release(released)
+
+    def _release(self, released: Released) -> None:
+        """Release the batch behind its announcement; then say what is finished."""
+        for batch in _batches(self._held, self._rules):
+            scope = Scope(events=len(batch))
+            said = FinitePunctuation(pattern=_description([event.key for event in batch], self._rules), scope=scope)
+            released.said.append((len(released.events), said))
+            released.events += batch
+        self._held = []
+        if self._rules.disorder is None or self._greatest is None:
+            return
+        mark = self._greatest - self._rules.disorder - 1
+        if mark >= _LEAST and (self._finished_to is None or mark > self._finished_to):
+            self._finished_to = mark
+            released.said.append((len(released.events), Finished(mark)))
+
+
+def _batches(held: list[HeldEvent], rules: BufferRules) -> Iterator[list[HeldEvent]]:
+    """The events in the order of their release, by what is announced together."""
+    if rules.order == "arrival":
+        yield from [held] if held else []
+        return
+    ordered = sorted(held, key=itemgetter(1))
+    if rules.order == "sorted":
+        yield from [ordered] if ordered else []
+        return
+    for _, events in groupby(ordered, key=itemgetter(1)):
+        yield list(events)
+
+
+def _description(keys: Sequence[int | None], rules: BufferRules) -> Pattern:
+    known = [key for key in keys if key is not None]
+    if rules.names == "values" or len(set(known)) == 1:
+        return OneOf(frozenset(known))
+    return Range(low=min(known), high=max(known))

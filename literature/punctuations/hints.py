@@ -1,0 +1,97 @@
+"""What an input says of its next events: positive finite punctuations, and punctuations that are only probably true.
+
+Source: sections 7.3 and 7.5 of the specification of punctuation-aware joins. An ordinary punctuation names keys that do
+not come any more, for ever and for sure; these are about the next events, or probable. They are hints: a join
+that is exact finds the same results whether or not they are true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from literature.errors import PunctuationRefused
+from literature.punctuations.patterns import Pattern, pattern_form, read_pattern
+from streams import shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """The next events of an input, those without a key left out.
+
+    Attributes:
+        events: At most so many of them; None: no bound.
+        us: Those less than so much event time after the punctuation; None: no bound.
+        is_rest: Whether nothing of the input comes after them.
+    """
+
+    events: int | None = None
+    us: int | None = None
+    is_rest: bool = False
+
+    def __post_init__(self) -> None:
+        bounds = [bound for bound in (self.events, self.us) if bound is not None]
+        if min(bounds, default=0) < 1:
+            raise PunctuationRefused(f"a scope has events or us, at least 1; got {shown(bounds)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinitePunctuation:
+    """The events in a scope have keys of a pattern (positive finite punctuation, herald).
+
+    Attributes:
+        pattern: Their keys.
+        scope: Which events.
+    """
+
+    pattern: Pattern
+    scope: Scope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbablePunctuation:
+    """No event in a scope has a key of a pattern, probably.
+
+    Attributes:
+        pattern: The keys.
+        scope: Which events.
+        probability: From 0 to 1.
+        reading: ``claim``: that of all events in the scope, or else any number of them may have such keys.
+            ``per-event``: that of each of them, whatever the others are.
+    """
+
+    pattern: Pattern
+    scope: Scope
+    probability: float
+    reading: Literal["claim", "per-event"] = "claim"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.probability <= 1:
+            raise PunctuationRefused(f"a probability is from 0 to 1, not {self.probability}")
+
+
+Hint = FinitePunctuation | ProbablePunctuation
+
+
+def hint_form(hint: Hint) -> dict[str, Any]:
+    """The JSON value that ``read_hint`` reads."""
+    scope = hint.scope
+    form: dict[str, Any] = {"pattern": pattern_form(hint.pattern), "scope": [scope.events, scope.us, scope.is_rest]}
+    if isinstance(hint, ProbablePunctuation):
+        form |= {"probability": hint.probability, "reading": hint.reading}
+    return form
+
+
+def read_hint(form: Mapping[str, Any]) -> Hint:
+    """The hint of a JSON value.
+
+    Raises:
+        PunctuationRefused: Its pattern or scope cannot be.
+        KeyError: A member is missing.
+    """
+    events, us, is_rest = form["scope"]
+    scope, pattern = Scope(events=events, us=us, is_rest=is_rest), read_pattern(form["pattern"])
+    if "probability" not in form:
+        return FinitePunctuation(pattern=pattern, scope=scope)
+    return ProbablePunctuation(pattern=pattern, scope=scope, probability=form["probability"], reading=form["reading"])

@@ -1,0 +1,82 @@
+"""The meaning of punctuations, slow and obvious: every pattern is kept, and every key is compared with all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from literature.punctuations.generating import BufferRules, Finished, HeldEvent, Released, Said
+from literature.punctuations.hints import FinitePunctuation, Scope
+from literature.punctuations.patterns import OneOf, Pattern, Range, Value, is_missing, matches
+
+
+@dataclass
+class ReferenceClosedSet:
+    """What ``ClosedSet`` must equal.
+
+    Attributes:
+        patterns: All that came.
+    """
+
+    patterns: list[Pattern] = field(default_factory=list)
+
+    def add(self, pattern: Pattern) -> None:
+        """Close the keys of a pattern."""
+        self.patterns.append(pattern)
+
+    def covers(self, value: Value | None) -> bool:
+        """Whether a key is closed."""
+        return not is_missing(value) and any(matches(pattern, value) for pattern in self.patterns)
+
+
+def broken(released: Released) -> list[tuple[HeldEvent, Said]]:
+    """Each event that breaks a punctuation which came before it, with that."""
+    found: list[tuple[HeldEvent, Said]] = []
+    for begin, said in released.said:
+        behind = released.events[begin:]
+        if isinstance(said, Finished):
+            found += [(event, said) for event in behind if matches(said.pattern, event.key)]
+        else:
+            in_scope = [event for event in behind if event.key is not None][: said.scope.events]
+            found += [(event, said) for event in in_scope if not matches(said.pattern, event.key)]
+    return found
+
+
+def reference_release(events: Sequence[HeldEvent], rules: BufferRules) -> Released:
+    """What ``BufferGenerator`` must release of all events, its end included: batch by batch, each from all events."""
+    released, batch = Released(), list[HeldEvent]()
+    for event in events:
+        if batch and rules.us is not None and event.time_us >= batch[0].time_us + rules.us:
+            _say(released, batch, events, rules)
+        if event.key is None:
+            released.events.append(event)
+        elif any(isinstance(said, Finished) and matches(said.pattern, event.key) for _, said in released.said):
+            released.late.append(event)
+        else:
+            batch.append(event)
+        if len(batch) == rules.events:
+            _say(released, batch, events, rules)
+    _say(released, batch, events, rules)
+    return released
+
+
+def _say(released: Released, batch: list[HeldEvent], events: Sequence[HeldEvent], rules: BufferRules) -> None:
+    keys = sorted({event.key for event in batch if event.key is not None})
+    groups = [keys] if rules.order != "partitioned" else [[key] for key in keys]
+    for group in filter(None, groups):
+        chosen = [event for event in batch if event.key in group]
+        if rules.order == "sorted":
+            chosen = [event for key in group for event in chosen if event.key == key]
+        is_list = rules.names == "values" or len(group) == 1
+        pattern = OneOf(frozenset(group)) if is_list else Range(low=group[0], high=group[-1])
+        announced = FinitePunctuation(pattern=pattern, scope=Scope(events=len(chosen)))
+        released.said.append((len(released.events), announced))
+        released.events += chosen
+    batch.clear()
+    late = {event.sequence for event in released.late}
+    seen = [event.key for event in released.events if event.key is not None and event.sequence not in late]
+    before = [said.to for _, said in released.said if isinstance(said, Finished)]
+    if rules.disorder is not None and seen and max(seen) - rules.disorder - 1 > max(before, default=-(1 << 64)):
+        mark = max(seen) - rules.disorder - 1
+        if mark >= -(1 << 63):
+            released.said.append((len(released.events), Finished(mark)))

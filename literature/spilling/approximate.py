@@ -1,0 +1,220 @@
+"""A join that may lose a few results: it purges by punctuations that are only probably true.
+
+Source: section 7.5 of the specification of punctuation-aware joins. Results are never spurious. Of what was purged the
+number of events of each key is kept, so what is lost is known when an event comes that would have joined them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from joins.errors import JoinStateError
+from joins.items import Cause, Item, ItemColumns
+from literature.punctuations import Hint, OneOf, Pattern, ProbablePunctuation, hint_form, matches, read_hint
+from literature.spilling.join import SpillingJoin
+from literature.spilling.recall import RecallBudget, RecallRules, Risk, inherited
+from literature.spilling.results import SpilledColumns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbablyOver:
+    """Keys of which probably no result comes any more.
+
+    Attributes:
+        pattern: The keys.
+        probability: That none comes.
+        cause: ``REGULAR``: both inputs say so. ``IMMEDIATE``: one does, and no event of it is stored.
+    """
+
+    pattern: Pattern
+    probability: float
+    cause: Cause
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Announced:
+    """What a hint led to.
+
+    Attributes:
+        found: Pairs, as events came back from disk.
+        purged: Events that were purged by it.
+        over: The keys that it names, if probably no result of them comes any more.
+    """
+
+    found: SpilledColumns
+    purged: int
+    over: ProbablyOver | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallReport:
+    """How many results there are and are lost.
+
+    Attributes:
+        emitted: Pairs that were found.
+        lost_bound: Pairs that are expected to be lost.
+        lost_most: Pairs that are lost at most, with the confidence that was asked for.
+        lost_observed: Pairs that were lost.
+        measured: The share of pairs so far that was found.
+    """
+
+    emitted: int
+    lost_bound: float
+    lost_most: float
+    lost_observed: int
+    measured: float
+
+
+class ApproximateJoin:
+    """A join that spills, with a target recall.
+
+    A punctuation purges if nothing of its input comes behind its scope (``Scope.is_rest``) and the number of its events
+    is bounded, as what is purged does not come back. Of others, and where the budget does not allow it, it is a hint.
+    Events on disk are not purged, nor those in memory that may have pairs with such.
+
+    Args:
+        join: A fresh join.
+        rules: How much may be lost.
+    """
+
+    def __init__(self, join: SpillingJoin, rules: RecallRules) -> None:
+        self._join = join
+        self._rules = rules
+        self._budget = RecallBudget()
+        self._purged: tuple[Counter[int], Counter[int]] = (Counter(), Counter())  # events of each key, by their input
+        self._announced: tuple[list[ProbablePunctuation], list[ProbablePunctuation]] = ([], [])
+
+    @property
+    def join(self) -> SpillingJoin:
+        """The join inside, for ``idle``, ``propagate``, ``finish`` and ``tune``."""
+        return self._join
+
+    @property
+    def emitted(self) -> int:
+        """Pairs that were found."""
+        stats = self._join.stats
+        return stats.memory_results + stats.disk_results
+
+    @property
+    def report(self) -> RecallReport:
+        """How many results there are and are lost."""
+        return RecallReport(
+            emitted=self.emitted,
+            lost_bound=self._budget.bound(None),
+            lost_most=self._budget.bound(self._rules.confidence),
+            lost_observed=self._budget.observed,
+            measured=self._budget.recall(self.emitted),
+        )
+
+    def push(
+        self, items: ItemColumns, patterns: Sequence[Pattern] = (), payloads: Sequence[bytes | None] | None = None
+    ) -> SpilledColumns:
+        """Take items in, as ``SpillingJoin.push`` does."""
+        found = self._join.push(items, patterns, payloads)
+        if any(self._purged):
+            self._observe(items, patterns, set(found.violations.tolist()))
+        return found
+
+    def announce(self, number: int, hint: Hint, time_us: int) -> Announced:
+        """An input says something of its next events.
+
+        Args:
+            number: The input.
+            hint: What it says.
+            time_us: When.
+
+        Raises:
+            PunctuationRefused: Its pattern has values that are no integers.
+        """
+        found = self._join.announce(number, hint, time_us)
+        if not isinstance(hint, ProbablePunctuation) or not hint.scope.is_rest:
+            return Announced(found=found, purged=0, over=None)
+        purged = self._purge(number, hint)
+        over = self._probably_over(number, hint)
+        self._announced[number].append(hint)
+        return Announced(found=found, purged=purged, over=over)
+
+    def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
+        """The state as a JSON object and arrays by name."""
+        head, arrays = self._join.dump()
+        recall = {
+            "budget": self._budget.dump(),
+            "purged": [sorted(map(list, purged.items())) for purged in self._purged],
+            "announced": [list(map(hint_form, announced)) for announced in self._announced],
+        }
+        return {**head, "recall": recall}, arrays
+
+    def load(self, head: Mapping[str, Any], arrays: Mapping[str, bytes]) -> None:
+        """Take what ``dump`` gave of a join with the same rules and folder.
+
+        Raises:
+            JoinStateError: It is damaged, or of another form; or a file is.
+        """
+        self._join.load(head, arrays)
+        try:
+            recall = head["recall"]
+            self._budget = RecallBudget.load(recall["budget"])
+            first, second = (Counter(dict(purged)) for purged in recall["purged"])
+            self._purged = first, second
+            for number, forms in enumerate(recall["announced"]):
+                self._announced[number][:] = map(read_hint, forms)  # type: ignore[arg-type]
+        except (KeyError, ValueError, TypeError) as error:
+            raise JoinStateError(f"the recall of a saved join cannot be read: {error}") from error
+
+    def _purge(self, number: int, hint: ProbablePunctuation) -> int:
+        """Purge the other input by a hint, as many events of a key at most as the budget allows."""
+        events, counts = hint.scope.events, self._purged[1 - number]
+        keys = self._join.droppable(1 - number, hint.pattern)
+        if events is None or not len(keys):
+            return 0
+        known, fresh = np.unique(keys, return_counts=True)
+        sizes = fresh + np.array([counts[key] for key in known.tolist()], np.int64)
+        for most in np.unique(sizes)[::-1].tolist():
+            risk = Risk.of(hint, events, most)
+            if self._budget.allows(risk, self._rules, self.emitted):
+                self._budget = self._budget.with_risk(risk)
+                dropped = self._join.drop(1 - number, known[sizes <= most])
+                counts.update(dropped.tolist())
+                return len(dropped)
+        return 0
+
+    def _observe(self, items: ItemColumns, patterns: Sequence[Pattern], violations: set[int]) -> None:
+        """Count the results that items would have had with what was purged; forget counts of keys that are closed."""
+        keys = items.keys.view(np.int64)
+        known = np.array(sorted(set().union(*self._purged)), np.int64)
+        is_closing = (items.kinds == Item.CLOSING) & self._join.rules.uses_punctuations
+        for place in np.flatnonzero(is_closing | ((items.kinds == Item.EVENT) & np.isin(keys, known))).tolist():
+            purged = self._purged[1 - int(items.inputs[place])]
+            if is_closing[place]:
+                _forget(purged, patterns[int(keys[place])])
+            elif place not in violations:
+                self._budget.observed += purged[int(keys[place])]
+
+    def _probably_over(self, number: int, hint: ProbablePunctuation) -> ProbablyOver | None:
+        """Whether results are over: both inputs have finished the keys, or nothing of this one is stored."""
+        if (other := self._other_says(number, hint.pattern)) is not None:
+            cause, probability = Cause.REGULAR, inherited(Cause.REGULAR, hint.probability, other)
+        elif not self._join.may_hold(number, hint.pattern):
+            cause, probability = Cause.IMMEDIATE, inherited(Cause.IMMEDIATE, hint.probability)
+        else:
+            return None
+        return ProbablyOver(pattern=hint.pattern, probability=probability, cause=cause)
+
+    def _other_says(self, number: int, pattern: Pattern) -> float | None:
+        """How probable it is that the other input has finished keys; None: it has said nothing of all of them."""
+        if self._join.has_closed(1 - number, pattern):
+            return 1.0
+        said = [one.probability for one in self._announced[1 - number] if one.pattern == pattern]
+        return max(said, default=None)
+
+
+def _forget(purged: Counter[int], pattern: Pattern) -> None:
+    """The other input has closed keys: nothing of them is lost any more."""
+    named = pattern.values if isinstance(pattern, OneOf) else [key for key in purged if matches(pattern, key)]
+    for key in named:
+        purged.pop(int(key), None)

@@ -1,0 +1,170 @@
+"""The punctuations of both inputs that were not propagated yet, and their index: how many events each still counts.
+
+Source: components 5 and 6 of PJoin (section 3.2 of the specification of punctuation-aware joins), in counted mode: the
+first punctuation of an input that names a key counts the resident events of it, in memory and on disk, so no event is
+read for that. A range may contain keys that an earlier punctuation counts; it waits for that one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from joins.items import Cause
+from joins.kernels.tables import NIL
+from literature.kernels.buckets import own_keys
+from literature.punctuations import ClosedSet, OneOf, Pattern, pattern_form, read_pattern
+from literature.spilling.closed_keys import ClosedKeys, hashes_of, keys_of
+from literature.spilling.memory import BucketMemory
+
+
+@dataclass(slots=True)
+class Waiting:
+    """A punctuation that was not propagated.
+
+    Attributes:
+        pattern: What it closed.
+        owner: Its place among the counts; NIL before it is indexed.
+    """
+
+    pattern: Pattern
+    owner: int = NIL
+
+
+class PunctuationSets:
+    """Waiting punctuations of two inputs, in the order of their arrival.
+
+    Attributes:
+        waiting: Of each input.
+        compared: Keys that were compared with punctuations for the index.
+    """
+
+    def __init__(self) -> None:
+        self.waiting: tuple[list[Waiting], list[Waiting]] = ([], [])
+        self.compared = 0
+        self._emitted = ClosedSet("integer")
+        self._named: Counter[int] = Counter()  # how many waiting punctuations name a key
+        self._leaving: set[int] = set()  # keys to forget once no event of them is left
+
+    def add(self, number: int, pattern: Pattern) -> None:
+        """A punctuation arrived on an input."""
+        self.waiting[number].append(Waiting(pattern))
+        self._named.update(_values(pattern))
+
+    def build_index(self, memory: BucketMemory) -> bool:
+        """Let the new punctuations count the resident events of their keys; returns whether one counts none."""
+        is_zero = False
+        for number, waiting in enumerate(self.waiting):
+            for each in waiting:
+                if each.owner == NIL:
+                    each.owner = memory.new_owner()
+                    count = self._count(memory, number, each)
+                    memory.state.counts[each.owner] = count
+                    is_zero = is_zero or count == 0
+        return is_zero
+
+    def held_up(self, memory: BucketMemory, closed: ClosedKeys) -> Iterator[Pattern]:
+        """Patterns of indexed punctuations whose events a disk join may free: the other input closed keys of them."""
+        for number, waiting in enumerate(self.waiting):
+            for each in waiting:
+                if each.owner != NIL and memory.state.counts[each.owner] > 0:
+                    other = closed.sets[1 - number]
+                    if not isinstance(each.pattern, OneOf) or any(map(other.covers, each.pattern.values)):
+                        yield each.pattern
+
+    def take_ready(self, memory: BucketMemory, closed: ClosedKeys) -> list[tuple[Pattern, Cause]]:
+        """Take out the indexed punctuations that count no event; keys that were emitted before are left out.
+
+        Their keys stay closed, so they still purge the other input (erratum E11).
+        """
+        ready: list[tuple[Pattern, Cause]] = []
+        for number, waiting in enumerate(self.waiting):
+            kept: list[Waiting] = []
+            for each in waiting:
+                if each.owner == NIL or memory.state.counts[each.owner] > 0 or _overlaps(each.pattern, kept):
+                    kept.append(each)
+                    continue
+                memory.state.counts[each.owner] = NIL
+                self._named.subtract(_values(each.pattern))
+                self._leaving.update(_values(each.pattern))
+                pattern = self._unemitted(each.pattern)
+                if pattern is not None:
+                    is_regular = closed.sets[1 - number].covers_all(pattern)
+                    ready.append((pattern, Cause.REGULAR if is_regular else Cause.IMMEDIATE))
+            waiting[:] = kept
+        self._forget(memory, closed)
+        return ready
+
+    def dump(self) -> dict[str, Any]:
+        """The state as a JSON value."""
+        return {
+            "waiting": [[[pattern_form(each.pattern), each.owner] for each in waiting] for waiting in self.waiting],
+            "emitted": [pattern_form(pattern) for pattern in self._emitted.patterns()],
+            "leaving": sorted(self._leaving),
+            "compared": self.compared,
+        }
+
+    def load(self, saved: Mapping[str, Any]) -> None:
+        """Take what ``dump`` gave."""
+        self.__init__()  # type: ignore[misc]
+        for number, waiting in enumerate(saved["waiting"]):
+            for form, owner in waiting:
+                self.add(number, read_pattern(form))
+                self.waiting[number][-1].owner = int(owner)
+        for form in saved["emitted"]:
+            self._emitted.add(read_pattern(form))
+        self._leaving = set(saved["leaving"])
+        self.compared = int(saved["compared"])
+
+    def _count(self, memory: BucketMemory, number: int, each: Waiting) -> int:
+        if isinstance(each.pattern, OneOf):
+            hashes = hashes_of([int(value) for value in each.pattern.values])
+            self.compared += len(hashes)
+        else:
+            slots = memory.state.slots
+            resident = slots[slots[:, 1] != 0, 0]
+            self.compared += len(resident)
+            inside = ClosedSet("integer")
+            inside.add(each.pattern)
+            is_inside = np.array([inside.covers(key) for key in keys_of(resident).tolist()], np.bool_)
+            hashes = resident[is_inside]
+        return int(own_keys(memory.state, number, hashes, each.owner))
+
+    def _unemitted(self, pattern: Pattern) -> Pattern | None:
+        if isinstance(pattern, OneOf):
+            values = frozenset(value for value in pattern.values if not self._emitted.covers(value))
+            if not values:
+                return None
+            self._emitted.add(OneOf(values))
+            return OneOf(values)
+        return pattern if self._emitted.add(pattern) else None
+
+    def _forget(self, memory: BucketMemory, closed: ClosedKeys) -> None:
+        """Forget keys that both inputs closed, that no punctuation still names and of which no event is resident."""
+        for key in sorted(self._leaving):
+            if self._named[key] > 0:
+                continue
+            del self._named[key]
+            if not all(one.covers(key) for one in closed.sets):
+                self._leaving.discard(key)  # the other input's punctuation will bring it back
+            elif not memory.is_resident(key):
+                self._leaving.discard(key)
+                if closed.forget(key):
+                    self._emitted.discard(key)
+
+
+def _overlaps(pattern: Pattern, earlier: list[Waiting]) -> bool:
+    """Whether earlier punctuations may count keys of one; a list has none of theirs from the beginning."""
+    if isinstance(pattern, OneOf) or not earlier:
+        return False
+    inside = ClosedSet("integer")
+    inside.add(pattern)
+    return any(not isinstance(one.pattern, OneOf) or any(map(inside.covers, one.pattern.values)) for one in earlier)
+
+
+def _values(pattern: Pattern) -> list[int]:
+    return [int(value) for value in pattern.values] if isinstance(pattern, OneOf) else []

@@ -1,0 +1,102 @@
+"""The meaning of a join that spills, slow and obvious: every event is kept and compared with every other one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from literature.punctuations import FinitePunctuation, Hint, Pattern, matches
+from literature.punctuations.reference import ReferenceClosedSet
+
+
+@dataclass
+class ReferencePairJoin:
+    """What ``SpillingJoin`` must find, in any order and at any time.
+
+    Attributes:
+        pairs: Sequence numbers of the first and the second input, with the later time.
+        keys: Key of each event that took part, by sequence number.
+        violations: Sequence numbers of events of keys that their own input had closed.
+    """
+
+    pairs: set[tuple[int, int, int]] = field(default_factory=set)
+    keys: dict[int, int] = field(default_factory=dict)
+    violations: list[int] = field(default_factory=list)
+    closed: tuple[ReferenceClosedSet, ReferenceClosedSet] = field(
+        default_factory=lambda: (ReferenceClosedSet(), ReferenceClosedSet())
+    )
+    _taken: list[tuple[int, int, int]] = field(default_factory=list)
+    _sequence: int = 0
+    _now_us: int = -(2**62)
+
+    def take_event(self, number: int, key: int | None, time_us: int) -> None:
+        """An event comes; None: it has no key."""
+        sequence, self._sequence = self._sequence, self._sequence + 1
+        self._now_us = max(self._now_us, time_us)
+        if key is None:
+            return
+        if self.closed[number].covers(key):
+            self.violations.append(sequence)
+            return
+        for other, other_number, other_key in self._taken:
+            if other_number != number and other_key == key:
+                first, second = (sequence, other) if number == 0 else (other, sequence)
+                self.pairs.add((first, second, self._now_us))
+        self._taken.append((sequence, number, key))
+        self.keys[sequence] = key
+
+    def take_punctuation(self, number: int, pattern: Pattern, time_us: int) -> None:
+        """An input closes keys."""
+        self._now_us = max(self._now_us, time_us)
+        self.closed[number].add(pattern)
+
+    def useful(self, number: int) -> int:
+        """The number of an input's events that an event to come can join."""
+        return sum(one == number and not self.closed[1 - number].covers(key) for _, one, key in self._taken)
+
+
+@dataclass
+class ReferenceHints:
+    """What ``Hints`` must say: every hint is kept, with what came since.
+
+    Attributes:
+        said: Input, hint and time of each.
+        came: Of each hint the events of its input since.
+        now_us: The time.
+    """
+
+    said: list[tuple[int, Hint, int]] = field(default_factory=list)
+    came: list[int] = field(default_factory=list)
+    now_us: int = 0
+
+    def add(self, number: int, hint: Hint) -> None:
+        """An input says something."""
+        self.said.append((number, hint, self.now_us))
+        self.came.append(0)
+
+    def take_event(self, number: int, time_us: int) -> None:
+        """An event comes."""
+        self.now_us = max(self.now_us, time_us)
+        self.came = [came + (said[0] == number) for came, said in zip(self.came, self.said, strict=True)]
+
+    def is_cold(self, number: int, key: int) -> bool:
+        """Whether some hint that holds says that no event of the other input comes soon with a key."""
+        return any(
+            not matches(said.pattern, key)
+            if isinstance(said, FinitePunctuation)
+            else said.probability >= 0.5 and matches(said.pattern, key)
+            for said in self._about(number)
+        )
+
+    def is_hot(self, number: int, key: int) -> bool:
+        """Whether some hint that holds announces a key, and none speaks against it."""
+        announced = [said for said in self._about(number) if isinstance(said, FinitePunctuation)]
+        return any(matches(said.pattern, key) for said in announced) and not self.is_cold(number, key)
+
+    def _about(self, number: int) -> list[Hint]:
+        return [
+            hint
+            for (other, hint, at_us), came in zip(self.said, self.came, strict=True)
+            if other != number
+            and (hint.scope.events is None or came < hint.scope.events)
+            and (hint.scope.us is None or self.now_us - at_us < hint.scope.us)
+        ]

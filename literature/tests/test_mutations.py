@@ -1,0 +1,82 @@
+"""A mistake in the kernel of the join that spills, made on purpose: random workloads show it."""
+
+import tempfile
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from joins import Item, ItemColumns
+from literature.kernels import buckets
+from literature.punctuations import Pattern, constant
+from literature.spilling import SpillingJoin, SpillingRules, Thresholds
+from literature.spilling import disk as spilling_disk
+from literature.spilling import join as spilling_join
+from literature.spilling import memory as spilling_memory
+from literature.spilling.reference import ReferencePairJoin
+from streams.kernels import slots
+
+WORKLOADS = 60
+MUTATED = Path(__file__).parents[2] / "tests" / "joins" / "mutated.py"
+BUFFERED = [
+    ("elif lent.on_disk[1 - number, bucket] > 0:", "elif False:"),
+    ("            if lent.on_disk[other, bucket] > 0:", "            if False:"),
+]
+
+
+@pytest.fixture
+def mutated():
+    """The module of the tests of joins, which no test imports by name."""
+    spec = spec_from_file_location("mutated", MUTATED)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def workload(seed, inputs):
+    """Items of few keys; nothing comes of a key that an input has closed, on that input."""
+    chance = np.random.default_rng(seed)
+    time, items, closed = 0, [], set()
+    for _ in range(60):
+        time += int(chance.integers(0, 3))
+        number, key = int(chance.integers(inputs)), int(chance.integers(1, 7))
+        if (number, key) in closed:
+            continue
+        is_closing = chance.random() < 0.15
+        if is_closing:
+            closed.add((number, key))
+        items.append((Item.CLOSING if is_closing else Item.EVENT, number, key, time))
+    return items
+
+
+def wrong_spilling(monkeypatch, module):
+    """In how many random workloads a join that spills misses a pair or has one twice."""
+    for name in ("join_events", "copy_part", "clear_part", "has_key", "put_rows"):
+        monkeypatch.setattr(spilling_memory, name, getattr(module, name))
+    monkeypatch.setattr(spilling_join, "purge_parts", module.purge_parts)
+    monkeypatch.setattr(spilling_disk, "drop_resident", module.drop_resident)
+    wrong = 0
+    for seed in range(WORKLOADS):
+        rows, meaning = [], ReferencePairJoin()
+        patterns: list[Pattern] = []
+        for kind, number, key, time in workload(seed, 2):
+            rows.append((kind, number, len(patterns) if kind is Item.CLOSING else key, time))
+            if kind is Item.CLOSING:
+                patterns.append(constant(key))
+                meaning.take_punctuation(number, patterns[-1], time)
+            else:
+                meaning.take_event(number, key, time)
+        with tempfile.TemporaryDirectory() as folder:
+            rules = SpillingRules(buckets=1 + seed % 2)
+            join = SpillingJoin(Path(folder), rules=rules, thresholds=Thresholds(memory_events=3 + seed % 4))
+            found = [*join.push(ItemColumns.of(rows), patterns).members.tolist(), *join.finish().members.tolist()]
+        wrong += sorted(map(tuple, found)) != sorted(pair[:2] for pair in meaning.pairs)
+    return wrong
+
+
+def test_a_join_that_spills_needs_purge_buffers(mutated, monkeypatch):
+    assert wrong_spilling(monkeypatch, mutated.interpreted([slots, buckets])) == 0
+    assert wrong_spilling(monkeypatch, mutated.interpreted([slots, buckets], BUFFERED)) > 10

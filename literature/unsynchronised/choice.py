@@ -1,0 +1,137 @@
+"""Which strategy a join gets for a budget of memory, or why it gets none.
+
+Source: data-driven memory management for stream joins, section 3.9 of the specification.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, inf
+
+from joins.errors import JoinRefused
+from literature.unsynchronised.memory_model import (
+    RESERVE,
+    STRATEGIES,
+    InputEstimate,
+    Slots,
+    Strategy,
+    predicted_slots,
+    shown_slots,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What a join may use.
+
+    Attributes:
+        memory_bytes: For the arrivals of all inputs.
+        tuple_bytes: Of one arrival.
+        latency_us: How much later than its last arrival a combination may be emitted; None: any time.
+        has_disk: Arrivals may wait on disk.
+        reserve: Arrivals of each input read ahead from disk.
+    """
+
+    memory_bytes: int
+    tuple_bytes: int = 24
+    latency_us: int | None = None
+    has_disk: bool = True
+    reserve: int = RESERVE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """A strategy and what it needs.
+
+    Attributes:
+        strategy: The one chosen.
+        slots: Of each input.
+        memory_bytes: Of all inputs.
+        latency_us: How long sorting delays a combination, at most.
+        reason: Why it was chosen, with the figures.
+    """
+
+    strategy: Strategy
+    slots: tuple[Slots, ...]
+    memory_bytes: int
+    latency_us: int
+    reason: str
+
+
+def choose(
+    estimates: Sequence[InputEstimate], lags: Sequence[Sequence[float]], budget: Budget, *, is_pipelined: bool = False
+) -> Choice:
+    """The strategy for a join.
+
+    Args:
+        estimates: Of each input.
+        lags: By how many of its arrivals an input leads another one.
+        budget: What it may use.
+        is_pipelined: Its inputs are outputs of joins, or its output is an input of one.
+
+    Raises:
+        JoinRefused: None fits; the message has what each would need.
+    """
+    least = len(estimates) * budget.tuple_bytes
+    if budget.memory_bytes < least:
+        raise JoinRefused(
+            f"a join of {len(estimates)} inputs needs at least {least:,} bytes of memory, one arrival of each; "
+            f"its budget is {budget.memory_bytes:,}"
+        )
+    possible = {one: predicted_slots(estimates, lags, one, budget.reserve) for one in STRATEGIES}
+    for strategy in _order(estimates, lags, possible["plain"], is_pipelined=is_pipelined):
+        if _fault(strategy, estimates, possible[strategy], budget) is None:
+            return _choice(strategy, estimates, possible[strategy], budget)
+    faults = [f"{one}: {_fault(one, estimates, possible[one], budget)}" for one in STRATEGIES]
+    raise JoinRefused(f"no strategy keeps the join within its budget; {'; '.join(faults)}")
+
+
+def _order(
+    estimates: Sequence[InputEstimate], lags: Sequence[Sequence[float]], plain: Sequence[Slots], *, is_pipelined: bool
+) -> tuple[Strategy, ...]:
+    """Strategies from the first to be tried."""
+    largest = max(range(len(estimates)), key=lambda number: plain[number].join)
+    lead = max(lag for other, lag in enumerate(lags[largest]) if other != largest)
+    if lead > plain[largest].join / 2:
+        return ("plain", "disk", "hybrid")
+    return ("plain", "sort", "hybrid") if is_pipelined else ("plain", "hybrid")
+
+
+def _fault(
+    strategy: Strategy, estimates: Sequence[InputEstimate], slots: Sequence[Slots], budget: Budget
+) -> str | None:
+    """Why a strategy does not fit; None: it does."""
+    delay_us, needed = _delay_us(strategy, estimates), _bytes(slots, budget)
+    if strategy in ("disk", "hybrid") and not budget.has_disk:
+        return "there is no disk to spill to"
+    if needed > budget.memory_bytes:
+        shown = "without bound" if needed == inf else f"{ceil(needed):,} bytes"
+        kept = ", ".join(shown_slots(slots))
+        return f"predicted memory {shown} (arrivals of each input: {kept}), budget {budget.memory_bytes:,}"
+    if budget.latency_us is not None and delay_us > budget.latency_us:
+        return f"sorting delays results by up to {ceil(delay_us):,} us, allowed are {budget.latency_us:,}"
+    return None
+
+
+def _choice(strategy: Strategy, estimates: Sequence[InputEstimate], slots: Sequence[Slots], budget: Budget) -> Choice:
+    needed, delay_us = ceil(_bytes(slots, budget)), ceil(_delay_us(strategy, estimates))
+    return Choice(
+        strategy=strategy,
+        slots=tuple(slots),
+        memory_bytes=needed,
+        latency_us=delay_us,
+        reason=f"{strategy}: predicted memory {needed:,} of {budget.memory_bytes:,} bytes "
+        f"(arrivals of each input: {', '.join(shown_slots(slots))}), delay up to {delay_us:,} us",
+    )
+
+
+def _bytes(slots: Sequence[Slots], budget: Budget) -> float:
+    return sum(one.memory for one in slots) * budget.tuple_bytes
+
+
+def _delay_us(strategy: Strategy, estimates: Sequence[InputEstimate]) -> float:
+    """How long an arrival waits for the factor of its input in successors."""
+    if strategy in ("plain", "disk"):
+        return 0
+    return max(one.factor / one.rate * 1e6 if one.rate > 0 else inf for one in estimates)

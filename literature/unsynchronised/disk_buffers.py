@@ -1,0 +1,270 @@
+"""Disk-buffer first: arrivals that are so far ahead that nothing can match them yet wait on disk.
+
+Source: data-driven memory management for stream joins (DBF), section 3.6 of the specification. An arrival waits while
+its key is above the highest of some other input; a result on a key needs all inputs to have brought it, so everything
+up to that key has been read back by then. Of the reserve C, a quarter each is for what is kept in memory ahead, the
+block that is being gathered, and the one read last; so the whole stays below C.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from joins.errors import JoinStateError
+from literature.kernels.unsynchronised import diverting as kernel
+from literature.kernels.unsynchronised.diverting import WaitingState, divert
+from literature.kernels.unsynchronised.tables import CLOSING, FOREVER, HEAP, ITEM, NEVER
+from literature.unsynchronised.memory_model import RESERVE
+from literature.unsynchronised.spilling import Block, Segments, block_bytes, items_in
+from streams import Clock
+
+_LATEST = 0.25  # weight of the latest input-output in the moving average
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpillOptions:
+    """How arrivals wait on disk: while an input leads by at least three times the time of an input-output.
+
+    Attributes:
+        folder: An existing one, for this join alone.
+        reserve: Arrivals of each input kept in memory ahead of the others (C), at least 8.
+        segment_rows: Arrivals in a file.
+        io_us: How long writing and reading a block takes, as a first estimate.
+        clock: Measures that; None: the estimate stays.
+    """
+
+    folder: Path
+    reserve: int = RESERVE
+    segment_rows: int = 4096
+    io_us: float = 2_000.0
+    clock: Clock | None = None
+
+    def __post_init__(self) -> None:
+        if self.reserve < 8:
+            raise ValueError(f"the reserve of a disk buffer is at least 8, not {self.reserve}")
+
+
+class DiskBuffers:
+    """Arrivals of each input that wait on disk.
+
+    Args:
+        inputs: How many there are.
+        options: Where and how.
+    """
+
+    def __init__(self, inputs: int, options: SpillOptions) -> None:
+        self._options, self._share = options, options.reserve // 4
+        self._io_us = options.io_us
+        self._state = self._empty(inputs)
+        self._segments = [Segments(options.folder, f"input-{number}", options.segment_rows) for number in range(inputs)]
+
+    @property
+    def io_us(self) -> float:
+        """How long writing and reading a block takes."""
+        return self._io_us
+
+    def in_memory(self) -> list[int]:
+        """Of each input, arrivals of the block that is not written yet."""
+        return [int(size) for size in self._state.numbers[:, kernel.GATHERED]]
+
+    def on_disk(self) -> list[int]:
+        """Of each input, arrivals in files."""
+        return [one.rows for one in self._segments]
+
+    def spilled(self) -> list[int]:
+        """Of each input, arrivals that waited, so far."""
+        return [int(size) for size in self._state.numbers[:, kernel.SPILLED]]
+
+    def waiting_sequences(self) -> NDArray[np.int64]:
+        """Sequence numbers of all that wait, ascending; reads the files."""
+        gathered = [self._gathered(number)["sequence"] for number in range(len(self._segments))]
+        blocks = [items_in(block_bytes(block), block.rows) for one in self._segments for block in one.blocks]
+        return np.sort(np.concatenate([*gathered, *(block["sequence"] for block in blocks)]))
+
+    def push(self, items: NDArray[np.void]) -> NDArray[np.void]:
+        """What is handed on: items, those read back in front of the item that needs them.
+
+        Raises:
+            JoinStateError: A file is missing or damaged.
+        """
+        items, item, parts = np.ascontiguousarray(items), np.int64(0), []
+        out, first = np.zeros(len(items), ITEM), 0
+        self._state.counters[kernel.OUT] = 0
+        while True:
+            self._make_room(len(items) - int(item))
+            self._state.counters[kernel.IO_NS] = round(self._io_us * 1_000)
+            status, item = divert(self._state, items, out, item)
+            last = int(self._state.counters[kernel.OUT])
+            parts.append(out[first:last])
+            first = last
+            number = int(self._state.counters[kernel.INPUT])
+            if status == kernel.DONE:
+                return _joined(parts)
+            if status == kernel.WRITE:
+                self._write(number)
+            else:
+                parts += self._read_back(number, int(items["time"][item]))
+
+    def drain(self) -> int:
+        """Drop everything, as keys begin again.
+
+        Returns:
+            How many arrivals were dropped.
+        """
+        old, dropped = self._state, sum(self.in_memory()) + sum(self.on_disk())
+        self._state = self._empty(len(self._segments))
+        self._state.numbers[:, kernel.SPILLED] = old.numbers[:, kernel.SPILLED]
+        for one in self._segments:
+            one.remove()
+        return dropped
+
+    def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
+        """The state as a JSON object and arrays by name; what is on disk is in it, so that it depends on no file."""
+        arrays = {name: array.tobytes() for name, array in self._state._asdict().items()}
+        inputs = []
+        for number, one in enumerate(self._segments):
+            blocks = [[block.rows, block.lowest, block.highest] for block in one.blocks]
+            inputs.append({"blocks": blocks, "written": one.written, "read": one.read})
+            arrays |= {f"block/{number}/{place}": block_bytes(block) for place, block in enumerate(one.blocks)}
+        shapes = {name: list(array.shape) for name, array in self._state._asdict().items()}
+        return {"io_us": self._io_us, "shapes": shapes, "inputs": inputs}, arrays
+
+    def load(self, head: Mapping[str, Any], arrays: Mapping[str, bytes]) -> None:
+        """Take what ``dump`` gave of as many inputs with the same options; files in the folder are removed.
+
+        Raises:
+            JoinStateError: It is damaged, or of other inputs.
+        """
+        empty = self._state._asdict()
+        try:
+            loaded = {
+                name: np.frombuffer(arrays[name], empty[name].dtype).reshape(head["shapes"][name]).copy()
+                for name in WaitingState._fields
+            }
+            if any(loaded[name].shape != empty[name].shape for name in ("numbers", "gathered", "counters")):
+                raise JoinStateError("a saved disk buffer is of other inputs or options")
+            for number, (one, saved) in enumerate(zip(self._segments, head["inputs"], strict=True)):
+                one.remove()
+                for place, (rows, lowest, highest) in enumerate(saved["blocks"]):
+                    one.write_bytes(arrays[f"block/{number}/{place}"], rows, lowest, highest)
+                one.written, one.read = saved["written"], saved["read"]
+            self._io_us = head["io_us"]
+        except (KeyError, ValueError, TypeError) as error:
+            raise JoinStateError(f"a saved disk buffer cannot be read: {error}") from error
+        self._state = WaitingState(**loaded)
+
+    def _empty(self, inputs: int) -> WaitingState:
+        numbers = np.zeros((inputs, kernel.N_WAITING), np.int64)
+        numbers[:, kernel.HIGHEST] = numbers[:, kernel.CLOSED] = NEVER
+        numbers[:, kernel.LOWEST] = FOREVER
+        return WaitingState(
+            numbers=numbers,
+            gathered=np.zeros((inputs, self._share), ITEM),
+            ahead=np.zeros((inputs, 0), HEAP),
+            times=np.zeros((inputs, 0), np.int64),
+            counters=np.zeros(kernel.N_COUNTERS, np.int64),
+        )
+
+    def _make_room(self, items: int) -> None:
+        """Room for as many more keys ahead and times; times behind the span of rates are dropped."""
+        state, numbers = self._state, self._state.numbers
+        sizes = numbers[:, kernel.END_OF_TIMES] - numbers[:, kernel.FIRST_TIME]
+        if int(numbers[:, kernel.END_OF_TIMES].max()) + items > state.times.shape[1]:
+            times = np.zeros((len(numbers), 2 * (int(sizes.max()) + items)), np.int64)
+            for number, (size, first) in enumerate(zip(sizes, numbers[:, kernel.FIRST_TIME], strict=True)):
+                times[number, :size] = state.times[number, first : first + size]
+            numbers[:, kernel.FIRST_TIME], numbers[:, kernel.END_OF_TIMES] = 0, sizes
+            self._state = self._state._replace(times=times)
+        ahead = int(numbers[:, kernel.AHEAD].max()) + items
+        if ahead > state.ahead.shape[1]:
+            grown = np.zeros((len(numbers), 2 * ahead), HEAP)
+            grown[:, : state.ahead.shape[1]] = state.ahead
+            self._state = self._state._replace(ahead=grown)
+
+    def _gathered(self, number: int) -> NDArray[np.void]:
+        gathered: NDArray[np.void] = self._state.gathered[number, : self._state.numbers[number, kernel.GATHERED]]
+        return gathered
+
+    def _read_back(self, number: int, time_us: int) -> list[NDArray[np.void]]:
+        """Hand on what the others have reached, and read ahead."""
+        own, segments = self._state.numbers[number], self._segments[number]
+        reach = int(np.delete(self._state.numbers[:, kernel.HIGHEST], number).min())
+        found = self._read(segments, lambda block: block.lowest <= reach)
+        if (self._gathered(number)["key"] <= reach).any():
+            found.append(self._taken_gathered(number))
+        missing = self._share - int(own[kernel.AHEAD]) - sum(int((one["key"] > reach).sum()) for one in found)
+        while missing > 0 and (segments.blocks or own[kernel.GATHERED]):
+            found += self._next(number)
+            missing -= len(found[-1])
+        found = [block[np.argsort(block["key"], kind="stable")] for block in found]
+        for items in found:
+            items["time"], items["closing"] = time_us, NEVER
+        self._note_ahead(number, np.concatenate([one["key"][one["key"] > reach] for one in found]))
+        keys = [*self._gathered(number)["key"].tolist(), *(block.lowest for block in segments.blocks)]
+        own[kernel.LOWEST], own[kernel.ON_DISK] = min(keys, default=FOREVER), segments.rows
+        return [*found, self._closing(number, time_us)]
+
+    def _next(self, number: int) -> list[NDArray[np.void]]:
+        """The next block in the order of keys."""
+        segments = self._segments[number]
+        if not segments.blocks:
+            return [self._taken_gathered(number)]
+        lowest = min(segments.blocks, key=lambda block: block.lowest)
+        return self._read(segments, lambda block: block is lowest)
+
+    def _taken_gathered(self, number: int) -> NDArray[np.void]:
+        items = self._gathered(number).copy()
+        self._state.numbers[number, kernel.GATHERED] = 0
+        return items
+
+    def _note_ahead(self, number: int, keys: NDArray[np.int64]) -> None:
+        """Take keys into the heap of those that are ahead."""
+        self._make_room(len(keys))
+        size = int(self._state.numbers[number, kernel.AHEAD])
+        ahead = self._state.ahead[number]
+        ahead["key"][size : size + len(keys)] = keys
+        ahead["key"][: size + len(keys)] = np.sort(ahead["key"][: size + len(keys)])  # what is sorted is a heap
+        self._state.numbers[number, kernel.AHEAD] = size + len(keys)
+
+    def _closing(self, number: int, time_us: int) -> NDArray[np.void]:
+        item, own = np.zeros(1, ITEM), self._state.numbers[number]
+        lowest, closed = int(own[kernel.LOWEST]), int(own[kernel.CLOSED])
+        item["kind"], item["input"], item["time"] = CLOSING, number, time_us
+        item["closing"], item["factor"] = closed if lowest == FOREVER else min(closed, lowest - 1), own[kernel.FACTOR]
+        return item
+
+    def _write(self, number: int) -> None:
+        begun_us = self._now_us()
+        self._segments[number].write(self._taken_gathered(number))
+        self._state.numbers[number, kernel.ON_DISK] = self._segments[number].rows
+        self._note(begun_us)
+
+    def _read(self, segments: Segments, is_wanted: Callable[[Block], bool]) -> list[NDArray[np.void]]:
+        begun_us = self._now_us()
+        found = list(segments.take(is_wanted))
+        if found:
+            self._note(begun_us)
+        return found
+
+    def _now_us(self) -> int:
+        return self._options.clock.now_us() if self._options.clock else 0
+
+    def _note(self, begun_us: int) -> None:
+        """Take an operation into the average: a write and a read are twice one of them."""
+        if self._options.clock:
+            self._io_us += _LATEST * (2 * (self._now_us() - begun_us) - self._io_us)
+
+
+def _joined(parts: list[NDArray[np.void]]) -> NDArray[np.void]:
+    """Several arrays of items as one; concatenating them would compare their fields each time."""
+    whole, first = np.zeros(sum(map(len, parts)), ITEM), 0
+    for part in parts:
+        whole[first : first + len(part)] = part
+        first += len(part)
+    return whole
