@@ -1,7 +1,7 @@
 # Each target does all its own set-up; only Python 3.11+, Java 17 and make have to be there.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup setup-runtime check-java demo serve check test test-deep bench bench-peers pins clean
+.PHONY: help setup setup-runtime check-java demo serve check test test-deep literature bench bench-peers pins clean
 
 help:
 	@echo "make demo    the whole service on generated orders, ends with a table"
@@ -9,6 +9,7 @@ help:
 	@echo "make test    every test but the benchmarks, in two stages (one of them: ARGS=first, ARGS=last)"
 	@echo "make test-deep  ten times the random examples, from new seeds (again: SEED=N); other engines; literature/"
 	@echo "make check   format, lint, layers, types, dependencies, house rules"
+	@echo "make literature  tests of published algorithms that the product does not use"
 	@echo "make bench   the benchmarks"
 	@echo "make bench-peers  side by side with other engines, which it installs below .peers (ARGS='--quick')"
 	@echo "make setup   .venv with the pinned packages and .venv/bin/forestall"
@@ -39,6 +40,9 @@ test: check-java setup
 test-deep: check-java setup
 	@scripts/bench peers --set-up
 	@scripts/test deep
+
+literature: setup
+	@scripts/literature $(ARGS)
 
 bench: check-java setup
 	@scripts/bench $(ARGS)
