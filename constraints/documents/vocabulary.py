@@ -2,7 +2,7 @@
 
 A template is order and Horn constraints, or a *rule* together with the order and Horn constraints that follow from it:
 those let a monitor conclude more than the rule alone does. Each is defined by examples, which run as tests and are the
-table of ``docs/constraints.md``; ``constraints.rules.formulas`` says the same as formulas.
+table of ``docs/constraints.md``; ``constraints.rules.reference`` says the same as formulas.
 """
 
 from __future__ import annotations

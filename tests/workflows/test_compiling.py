@@ -28,8 +28,8 @@ from workflows import (
 from workflows.model import Source
 from workflows.nets.graph import Block, FlowGraph, Repeat
 from workflows.nets.net import Transition, WorkflowNet
+from workflows.nets.reference import words_of_graph
 from workflows.nets.testing import flow_graph, flow_graphs, tree_to_net
-from workflows.nets.token_game import words_of_graph
 from workflows.nets.tree_nets import can_be_net
 from workflows.relations.compositional import extraction_of_tree
 from workflows.testing import broken_parts, process_trees

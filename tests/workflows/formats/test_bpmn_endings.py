@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from workflows.formats.bpmn.endings import end_at_once
 from workflows.formats.bpmn.testing import boundary, process, read, sub_process, tasks, words
 from workflows.nets.graph import FlowGraph
-from workflows.nets.token_game import words_of_graph
+from workflows.nets.reference import words_of_graph
 
 START = '<startEvent id="s"/>'
 STOP = '<endEvent id="stop"><terminateEventDefinition/></endEvent>'

@@ -16,7 +16,7 @@ from workflows.formats.safe_xml import parse_xml
 from workflows.model import ReadOptions, WorkflowModel
 from workflows.nets.folding import fold_graph
 from workflows.nets.graph import Flow, FlowGraph, Node
-from workflows.nets.token_game import words_of_graph
+from workflows.nets.reference import words_of_graph
 from workflows.order_fulfilment import OrderSettings, order_fulfilment
 from workflows.reference import enumerate_language
 from workflows.tree import activity_names

@@ -16,7 +16,7 @@ from workflows.language.trees import automaton_of_tree
 from workflows.nets import eager
 from workflows.nets.markings import explore
 from workflows.nets.net import Transition, WorkflowNet
-from workflows.nets.token_game import fire
+from workflows.nets.reference import fire
 from workflows.testing import process_trees
 from workflows.tree import (
     Activity,

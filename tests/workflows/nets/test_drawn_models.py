@@ -12,7 +12,7 @@ from workflows.model import ReadOptions
 from workflows.nets.folding import fold_graph, fold_net
 from workflows.nets.graph import FlowGraph
 from workflows.nets.net import WorkflowNet
-from workflows.nets.token_game import words_of_net
+from workflows.nets.reference import words_of_net
 from workflows.nets.translation import translate
 from workflows.reference import words_of_tree
 from workflows.tree import iterate_activities

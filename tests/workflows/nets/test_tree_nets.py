@@ -7,9 +7,8 @@ from workflows.errors import ModelRefused, UnderivableWorkflow
 from workflows.nets.assembly import MOST_STEPS, Assembly, fuse_silent
 from workflows.nets.net import Transition, WorkflowNet
 from workflows.nets.normal_forms import is_short
-from workflows.nets.testing import tree_to_net
-from workflows.nets.token_game import words_of_graph, words_of_net
-from workflows.nets.tree_graphs import tree_to_graph
+from workflows.nets.reference import words_of_graph, words_of_net
+from workflows.nets.testing import tree_to_graph, tree_to_net
 from workflows.nets.tree_nets import can_be_net
 from workflows.reference import enumerate_language, words_of_tree
 from workflows.testing import MOST_ROUNDS, process_trees

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from workflows import ProcessTree, UnsoundWorkflow, order_fulfilment
 from workflows.nets.net import Transition, WorkflowNet
+from workflows.nets.reference import words_of_net
 from workflows.nets.testing import tree_to_net
-from workflows.nets.token_game import words_of_net
 from workflows.nets.tree_nets import can_be_net
 from workflows.relations.compositional import extraction_of_tree
 from workflows.relations.extraction import Method

@@ -21,7 +21,7 @@ from workflows.formats import read_pnml, read_tree
 from workflows.language.nets import automaton_of_net
 from workflows.model import ModelFormat
 from workflows.nets.net import Transition, WorkflowNet
-from workflows.nets.token_game import words_of_net
+from workflows.nets.reference import words_of_net
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "docs" / "examples"

@@ -8,7 +8,7 @@ from itertools import pairwise
 from workflows.formats.bpmn.reading import read_bpmn
 from workflows.model import ReadOptions, WorkflowModel
 from workflows.nets.graph import FlowGraph
-from workflows.nets.token_game import words_of_graph
+from workflows.nets.reference import words_of_graph
 
 MODEL = "http://www.omg.org/spec/BPMN/20100524/MODEL"
 
