@@ -1,0 +1,136 @@
+"""A package ships only modules that a request, a command or a program with the public library can reach.
+
+The import graph is read from syntax trees. Its entry points are the commands of ``pyproject.toml``, the modules that
+documents, images and scripts start with ``python -m``, what code blocks of documents import, and all that the fronts of
+the packages export. The front of an inner folder reaches only those of its exports that some module imports.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from pathlib import PurePosixPath
+
+from house.documents import code_blocks
+from house.sources import PACKAGES, PROJECT, ROOT, Source, Violation, project_files
+
+FOR_TESTS = ("testing.py", "reference.py")  # builders for tests, and the slow implementation that defines the meaning
+
+_MESSAGE = "neither a request, a command nor the public library reaches this module; literature/ may keep it"
+_STARTED = re.compile(r"""(?<!\S)["']?-m["',\s]+([A-Za-z_][\w.]*)""")
+_STARTING_FILES = ("Dockerfile", "docker-compose.yml")
+
+
+class Modules:
+    """The modules of the packages and what they import.
+
+    Args:
+        sources: Their files, stubs included.
+    """
+
+    def __init__(self, sources: Iterable[Source]) -> None:
+        self._sources: dict[str, list[Source]] = {}
+        for source in sources:
+            self._sources.setdefault(_name_of(source.path), []).append(source)
+
+    def unreachable(self, entries: Iterable[str]) -> Iterator[Violation]:
+        """Modules that no entry point reaches, except those for tests.
+
+        Args:
+            entries: Dotted names of modules, or of functions and classes in them.
+        """
+        found: set[str] = set()
+        left = list(entries)
+        while left:
+            name = left.pop()
+            if name not in found:
+                found.add(name)
+                left += self._reached_from(name)
+        for module, (source, *_) in self._sources.items():
+            if module not in found and PurePosixPath(source.path).name not in FOR_TESTS:
+                yield Violation(source.path, 0, _MESSAGE)
+
+    def _reached_from(self, name: str) -> Iterator[str]:
+        """Names that a dotted name leads to: its package, and its imports or the module that an export comes from."""
+        package, _, last = name.rpartition(".")
+        if package:
+            yield package
+        if name not in self._sources:
+            yield from self._exports.get(package, {}).get(last, ())
+        elif name not in self._exports or name in PACKAGES:
+            yield from self._imports(name)
+
+    @cached_property
+    def _exports(self) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
+        """The exports of each front by name, with their dotted names."""
+        fronts = [name for name, (source, *_) in self._sources.items() if PurePosixPath(source.path).stem == "__init__"]
+        return {
+            front: {shown: (name,) for source in self._sources[front] for shown, name in _imported(source, front)}
+            for front in fronts
+        }
+
+    def _imports(self, module: str) -> Iterator[str]:
+        for source in self._sources[module]:
+            for _, name in _imported(source, module):
+                yield from self._with_all(name)
+            yield from self._named_by_texts(source)
+
+    def _with_all(self, name: str) -> Iterator[str]:
+        """An imported name; also all exports of a front that is imported as a module."""
+        yield name
+        for shown in self._exports.get(name, ()):
+            yield f"{name}.{shown}"
+
+    def _named_by_texts(self, source: Source) -> Iterator[str]:
+        """Modules that texts name: ``MODULE``, ``MODULE:FUNCTION``, or the end of ``f"PACKAGE.{end}"``."""
+        texts = {node.value for node in source.nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+        begins = {
+            str(node.values[0].value)
+            for node in source.nodes
+            if isinstance(node, ast.JoinedStr) and node.values and isinstance(node.values[0], ast.Constant)
+        }
+        names = {text.partition(":")[0] for text in texts if "." in text}
+        names.update(begin + text.replace("-", "_") for begin in begins if begin.endswith(".") for text in texts)
+        for name in sorted(names & set(self._sources)):
+            yield name
+            yield f"{name}.__main__"
+
+
+def entry_points() -> Iterator[str]:
+    """Names by which the product is entered."""
+    yield from PACKAGES
+    for command in PROJECT["project"]["scripts"].values():
+        yield command.replace(":", ".")
+    for path in project_files():
+        place = path.relative_to(ROOT)
+        is_document = path.suffix == ".md" and place.parts[:-1] in ((), ("docs",), ("docs", "howto"))
+        if is_document or place.parts[0] == "scripts" or place.as_posix() in _STARTING_FILES:
+            yield from _entered_by(path.read_text(encoding="utf-8"), is_document=is_document)
+
+
+def _entered_by(text: str, *, is_document: bool) -> Iterator[str]:
+    for started in _STARTED.findall(text):
+        yield from (started, f"{started}.__main__")
+    for block in code_blocks(text) if is_document else ():
+        if block.language == "python":
+            yield from (name for _, name in _imported(Source("document", block.text), ""))
+
+
+def _imported(source: Source, module: str) -> Iterator[tuple[str, str]]:
+    """Imported names as the module has them, each with its dotted name."""
+    package = module if PurePosixPath(source.path).stem == "__init__" else module.rpartition(".")[0]
+    for node in source.nodes:
+        if isinstance(node, ast.Import):
+            yield from ((alias.asname or alias.name, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            outer = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            parent = ".".join([*outer, *([node.module] if node.module else [])])
+            yield from ((alias.asname or alias.name, f"{parent}.{alias.name}") for alias in node.names)
+
+
+def _name_of(path: str) -> str:
+    """The dotted name of a module's file."""
+    parts = PurePosixPath(path).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
