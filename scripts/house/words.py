@@ -62,7 +62,14 @@ WORDS_FOR_USERS: tuple[Word, ...] = (
     _word(r"\bheld instances?\b", "bound events"),
 )
 
-_DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/*.md", "api/outcomes.json")
+_DOCUMENTS = (
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "docs/*.md",
+    "literature/README.md",
+    "api/outcomes.json",
+)
 _DECISIONS = "docs/adr/*"  # stay in the words in which they were made
 _FOR_USERS = ("api/*", "service/cli/*", "service/doctor/*", "service/settings.py", "*/errors.py")
 _NOT_READ = ("*/kernels/*", "*testing.py")
