@@ -127,7 +127,7 @@ class DiskBuckets:
         for number in (0, 1):
             blocks = [one for one in self.files.blocks((number, bucket)) if hints.may_be_hot(number, one, least)]
             given = []
-            for block, events in zip(blocks, self.files.read_blocks((number, bucket), blocks), strict=True):
+            for block, events in zip(blocks, self.files.read_blocks(blocks), strict=True):
                 is_hot = hints.hot(number, events.rows["key"], least)
                 is_hot &= np.cumsum(is_hot) <= room
                 if not is_hot.any():
@@ -160,7 +160,7 @@ class DiskBuckets:
         return any(meets(pattern, block.low, block.high) for block in blocks)
 
     def dump(self) -> tuple[list[tuple[Any, ...]], dict[str, bytes]]:
-        """The position of the files, which are durable, and arrays by name."""
+        """The names of the files, which are durable, and arrays by name."""
         return self.files.save(), {"covered": self.covered.tobytes(), "uncovered": self.uncovered.tobytes()}
 
     def load(self, saved: list[list[Any]], arrays: Mapping[str, bytes]) -> None:
@@ -186,7 +186,7 @@ class DiskBuckets:
             else:
                 self.files.traffic.skipped_events += block.events
             block.cleaned = changes
-        return list(zip(wanted, self.files.read_blocks((number, bucket), wanted), strict=True))
+        return list(zip(wanted, self.files.read_blocks(wanted), strict=True))
 
     def _delete_closed(self, number: int, bucket: int, read: _Read, closed: ClosedKeys) -> None:
         given = []

@@ -42,7 +42,7 @@ from literature.spilling.punctuation_sets import PunctuationSets
 from literature.spilling.registry import Component, Condition, Happening, Row, default_rows, require_usable
 from literature.spilling.results import Propagated, SpilledColumns, SpillingRules, SpillingStats
 
-_FORMAT = 1
+_FORMAT = 2
 _KEPT_SHARE = 0.8  # of the threshold, by events in memory, once some went to disk
 _HIGH_BITS = np.uint64(32)
 _Choice = Callable[[int, NDArray[np.int64]], NDArray[np.bool_]]  # which events of an input, by their keys
@@ -261,7 +261,7 @@ class SpillingJoin:
         return head, {**self._memory.dump(), **self._payloads.dump(), **arrays}
 
     def load(self, head: Mapping[str, Any], arrays: Mapping[str, bytes]) -> None:
-        """Take what ``dump`` gave of a join with the same rules and folder; its files are cut to what it names.
+        """Take what ``dump`` gave of a join with the same rules and folder; files that it does not name are removed.
 
         Raises:
             JoinStateError: It is damaged, or of another form; or a file is.

@@ -17,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joins.errors import JoinStateError
+from literature.block_files import BlockFiles
 from literature.kernels.unsynchronised import diverting as kernel
 from literature.kernels.unsynchronised.diverting import WaitingState, divert
 from literature.kernels.unsynchronised.tables import CLOSING, FOREVER, HEAP, ITEM, NEVER
 from literature.unsynchronised.memory_model import RESERVE
-from literature.unsynchronised.spilling import Block, Segments, block_bytes, items_in
+from literature.unsynchronised.spilling import Block, WaitingBlocks
 from streams import Clock
 
 _LATEST = 0.25  # weight of the latest input-output in the moving average
@@ -32,16 +33,14 @@ class SpillOptions:
     """How arrivals wait on disk: while an input leads by at least three times the time of an input-output.
 
     Attributes:
-        folder: An existing one, for this join alone.
+        folder: For this join alone.
         reserve: Arrivals of each input kept in memory ahead of the others (C), at least 8.
-        segment_rows: Arrivals in a file.
         io_us: How long writing and reading a block takes, as a first estimate.
         clock: Measures that; None: the estimate stays.
     """
 
     folder: Path
     reserve: int = RESERVE
-    segment_rows: int = 4096
     io_us: float = 2_000.0
     clock: Clock | None = None
 
@@ -62,7 +61,8 @@ class DiskBuffers:
         self._options, self._share = options, options.reserve // 4
         self._io_us = options.io_us
         self._state = self._empty(inputs)
-        self._segments = [Segments(options.folder, f"input-{number}", options.segment_rows) for number in range(inputs)]
+        self._files = BlockFiles(options.folder)
+        self._waiting = [WaitingBlocks(self._files) for _ in range(inputs)]
 
     @property
     def io_us(self) -> float:
@@ -75,7 +75,7 @@ class DiskBuffers:
 
     def on_disk(self) -> list[int]:
         """Of each input, arrivals in files."""
-        return [one.rows for one in self._segments]
+        return [one.rows for one in self._waiting]
 
     def spilled(self) -> list[int]:
         """Of each input, arrivals that waited, so far."""
@@ -83,8 +83,8 @@ class DiskBuffers:
 
     def waiting_sequences(self) -> NDArray[np.int64]:
         """Sequence numbers of all that wait, ascending; reads the files."""
-        gathered = [self._gathered(number)["sequence"] for number in range(len(self._segments))]
-        blocks = [items_in(block_bytes(block), block.rows) for one in self._segments for block in one.blocks]
+        gathered = [self._gathered(number)["sequence"] for number in range(len(self._waiting))]
+        blocks = [one.items_of(block) for one in self._waiting for block in one.blocks]
         return np.sort(np.concatenate([*gathered, *(block["sequence"] for block in blocks)]))
 
     def push(self, items: NDArray[np.void]) -> NDArray[np.void]:
@@ -118,9 +118,9 @@ class DiskBuffers:
             How many arrivals were dropped.
         """
         old, dropped = self._state, sum(self.in_memory()) + sum(self.on_disk())
-        self._state = self._empty(len(self._segments))
+        self._state = self._empty(len(self._waiting))
         self._state.numbers[:, kernel.SPILLED] = old.numbers[:, kernel.SPILLED]
-        for one in self._segments:
+        for one in self._waiting:
             one.remove()
         return dropped
 
@@ -128,10 +128,13 @@ class DiskBuffers:
         """The state as a JSON object and arrays by name; what is on disk is in it, so that it depends on no file."""
         arrays = {name: array.tobytes() for name, array in self._state._asdict().items()}
         inputs = []
-        for number, one in enumerate(self._segments):
+        for number, one in enumerate(self._waiting):
             blocks = [[block.rows, block.lowest, block.highest] for block in one.blocks]
             inputs.append({"blocks": blocks, "written": one.written, "read": one.read})
-            arrays |= {f"block/{number}/{place}": block_bytes(block) for place, block in enumerate(one.blocks)}
+            arrays |= {
+                f"block/{number}/{place}": self._files.read(block.file).to_pybytes()
+                for place, block in enumerate(one.blocks)
+            }
         shapes = {name: list(array.shape) for name, array in self._state._asdict().items()}
         return {"io_us": self._io_us, "shapes": shapes, "inputs": inputs}, arrays
 
@@ -149,10 +152,11 @@ class DiskBuffers:
             }
             if any(loaded[name].shape != empty[name].shape for name in ("numbers", "gathered", "counters")):
                 raise JoinStateError("a saved disk buffer is of other inputs or options")
-            for number, (one, saved) in enumerate(zip(self._segments, head["inputs"], strict=True)):
-                one.remove()
+            self._files.clear()
+            for number, (one, saved) in enumerate(zip(self._waiting, head["inputs"], strict=True)):
+                one.blocks, one.rows = [], 0
                 for place, (rows, lowest, highest) in enumerate(saved["blocks"]):
-                    one.write_bytes(arrays[f"block/{number}/{place}"], rows, lowest, highest)
+                    one.write_content(arrays[f"block/{number}/{place}"], rows, lowest, highest)
                 one.written, one.read = saved["written"], saved["read"]
             self._io_us = head["io_us"]
         except (KeyError, ValueError, TypeError) as error:
@@ -193,30 +197,30 @@ class DiskBuffers:
 
     def _read_back(self, number: int, time_us: int) -> list[NDArray[np.void]]:
         """Hand on what the others have reached, and read ahead."""
-        own, segments = self._state.numbers[number], self._segments[number]
+        own, waiting = self._state.numbers[number], self._waiting[number]
         reach = int(np.delete(self._state.numbers[:, kernel.HIGHEST], number).min())
-        found = self._read(segments, lambda block: block.lowest <= reach)
+        found = self._read(waiting, lambda block: block.lowest <= reach)
         if (self._gathered(number)["key"] <= reach).any():
             found.append(self._taken_gathered(number))
         missing = self._share - int(own[kernel.AHEAD]) - sum(int((one["key"] > reach).sum()) for one in found)
-        while missing > 0 and (segments.blocks or own[kernel.GATHERED]):
+        while missing > 0 and (waiting.blocks or own[kernel.GATHERED]):
             found += self._next(number)
             missing -= len(found[-1])
         found = [block[np.argsort(block["key"], kind="stable")] for block in found]
         for items in found:
             items["time"], items["closing"] = time_us, NEVER
         self._note_ahead(number, np.concatenate([one["key"][one["key"] > reach] for one in found]))
-        keys = [*self._gathered(number)["key"].tolist(), *(block.lowest for block in segments.blocks)]
-        own[kernel.LOWEST], own[kernel.ON_DISK] = min(keys, default=FOREVER), segments.rows
+        keys = [*self._gathered(number)["key"].tolist(), *(block.lowest for block in waiting.blocks)]
+        own[kernel.LOWEST], own[kernel.ON_DISK] = min(keys, default=FOREVER), waiting.rows
         return [*found, self._closing(number, time_us)]
 
     def _next(self, number: int) -> list[NDArray[np.void]]:
         """The next block in the order of keys."""
-        segments = self._segments[number]
-        if not segments.blocks:
+        waiting = self._waiting[number]
+        if not waiting.blocks:
             return [self._taken_gathered(number)]
-        lowest = min(segments.blocks, key=lambda block: block.lowest)
-        return self._read(segments, lambda block: block is lowest)
+        lowest = min(waiting.blocks, key=lambda block: block.lowest)
+        return self._read(waiting, lambda block: block is lowest)
 
     def _taken_gathered(self, number: int) -> NDArray[np.void]:
         items = self._gathered(number).copy()
@@ -241,13 +245,13 @@ class DiskBuffers:
 
     def _write(self, number: int) -> None:
         begun_us = self._now_us()
-        self._segments[number].write(self._taken_gathered(number))
-        self._state.numbers[number, kernel.ON_DISK] = self._segments[number].rows
+        self._waiting[number].write(self._taken_gathered(number))
+        self._state.numbers[number, kernel.ON_DISK] = self._waiting[number].rows
         self._note(begun_us)
 
-    def _read(self, segments: Segments, is_wanted: Callable[[Block], bool]) -> list[NDArray[np.void]]:
+    def _read(self, waiting: WaitingBlocks, is_wanted: Callable[[Block], bool]) -> list[NDArray[np.void]]:
         begun_us = self._now_us()
-        found = list(segments.take(is_wanted))
+        found = list(waiting.take(is_wanted))
         if found:
             self._note(begun_us)
         return found

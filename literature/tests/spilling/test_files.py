@@ -23,8 +23,18 @@ def listed(events):
     return list(zip(events.rows.tolist(), events.payloads.to_pylist(), strict=True))
 
 
+def names_in(saved):
+    return sorted(name for _, _, blocks in saved for name, _, _ in blocks)
+
+
 def files_in(folder):
     return sorted(path.name for path in folder.iterdir())
+
+
+def replaced(files, *rows):
+    """Replace all blocks of the bucket by one."""
+    blocks = files.blocks(BUCKET)
+    files.give_up(BUCKET, [(block, rows_of(*(rows if place == 0 else ()))) for place, block in enumerate(blocks)])
 
 
 def test_blocks_are_appended_and_read(tmp_path):
@@ -34,40 +44,38 @@ def test_blocks_are_appended_and_read(tmp_path):
     files.append(BUCKET, rows_of(5))
     assert listed(files.read(BUCKET)) == listed(rows_of(1, -2, 5))
     assert files.events(BUCKET) == 3
-    size = (tmp_path / "spilled" / "0-3-1.blocks").stat().st_size
+    size = sum(path.stat().st_size for path in (tmp_path / "spilled").iterdir())
     assert files.traffic.written_bytes == files.traffic.read_bytes == size
     files.clear()
     assert files_in(tmp_path / "spilled") == []
 
 
-def test_a_saved_position_survives_what_comes_after_it(tmp_path):
+def test_a_saved_state_survives_what_comes_after_it(tmp_path):
     files = BucketFiles(tmp_path)
     files.append(BUCKET, rows_of(1))
     saved = files.save()
     files.append(BUCKET, rows_of(2))
-    files.replace(BUCKET, rows_of(2))
+    replaced(files, 2)
     files.append((1, 0), rows_of(7))
     again = BucketFiles(tmp_path)
     again.restore(saved)
     assert listed(again.read(BUCKET)) == listed(rows_of(1))
-    assert files_in(tmp_path) == ["0-3-1.blocks"]
+    assert files_in(tmp_path) == names_in(saved)
     again.append(BUCKET, rows_of(9))
     assert listed(again.read(BUCKET)) == listed(rows_of(1, 9))
-    again.append((1, 0), rows_of(8))
-    assert files_in(tmp_path) == ["0-3-1.blocks", "1-0-2.blocks"]
 
 
 def test_replaced_files_stay_until_the_next_state_is_safe(tmp_path):
     files = BucketFiles(tmp_path)
     files.append(BUCKET, rows_of(1, 2))
-    files.save()
-    files.replace(BUCKET, rows_of(2))
+    first = files.save()
+    replaced(files, 2)
     assert len(files_in(tmp_path)) == 2
     second = files.save()
-    assert len(files_in(tmp_path)) == 2  # the second state may not be safe yet
-    files.replace(BUCKET, rows_of())
+    assert files_in(tmp_path) == sorted(names_in(first) + names_in(second))  # the second state may not be safe yet
+    replaced(files)
     files.release()
-    assert files_in(tmp_path) == ["0-3-2.blocks"]  # named by the second state
+    assert files_in(tmp_path) == names_in(second)
     BucketFiles(tmp_path).restore(second)
     assert files.save() == []
     files.release()
@@ -77,24 +85,33 @@ def test_replaced_files_stay_until_the_next_state_is_safe(tmp_path):
 def test_a_replaced_file_that_no_state_names_is_removed_at_once(tmp_path):
     files = BucketFiles(tmp_path)
     files.append(BUCKET, rows_of(1, 2))
-    files.replace(BUCKET, rows_of(1))
-    assert files_in(tmp_path) == ["0-3-2.blocks"]
+    replaced(files, 1)
+    assert files_in(tmp_path) == names_in(files.save())
+
+
+def test_equal_blocks_share_a_file_until_none_needs_it(tmp_path):
+    files = BucketFiles(tmp_path)
+    for bucket in (BUCKET, (1, 3)):
+        files.append(bucket, rows_of(1))
+    assert len(files_in(tmp_path)) == 1
+    replaced(files)
+    assert listed(files.read((1, 3))) == listed(rows_of(1))
 
 
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
-        (lambda content: content[:-1], "missing, or shorter"),
-        (lambda content: content[:40] + bytes([content[40] ^ 1]) + content[41:], "damaged block"),
-        (lambda content: b"XXXX" + content[4:], "damaged block"),
-        (None, "missing, or shorter"),
+        (lambda content: content[:-1], "bytes, not"),
+        (lambda content: content[:40] + bytes([content[40] ^ 1]) + content[41:], "is damaged"),
+        (lambda content: b"XXXX" + content[4:], "is damaged"),
+        (None, "is missing"),
     ],
 )
 def test_damage_is_found_when_a_state_is_loaded(tmp_path, damage, reason):
     files = BucketFiles(tmp_path)
     files.append(BUCKET, rows_of(1, 2))
     saved = files.save()
-    path = tmp_path / "0-3-1.blocks"
+    (path,) = tmp_path.iterdir()
     content = path.read_bytes()
     path.unlink()
     if damage:
@@ -103,23 +120,15 @@ def test_damage_is_found_when_a_state_is_loaded(tmp_path, damage, reason):
         BucketFiles(tmp_path).restore(saved)
 
 
-@pytest.mark.parametrize(("length", "events", "reason"), [(-1, 0, "damaged block"), (30, 1, "damaged"), (10, 1, "cut")])
-def test_a_position_that_does_not_fit_its_file_is_refused(tmp_path, length, events, reason):
+@pytest.mark.parametrize(
+    ("more", "events", "reason"), [(-1, 1, "bytes, not"), (9, 1, "bytes, not"), (0, 2, "has 1 ev")]
+)
+def test_a_state_that_does_not_fit_its_files_is_refused(tmp_path, more, events, reason):
     files = BucketFiles(tmp_path)
     files.append(BUCKET, rows_of(1))
-    ((number, bucket, name, whole, _),) = files.save()
-    length = whole - 1 if length < 0 else length
+    ((number, bucket, ((name, size, _),)),) = files.save()
     with pytest.raises(JoinStateError, match=reason):
-        BucketFiles(tmp_path).restore([(number, bucket, name, length, events)])
-    files.append(BUCKET, rows_of(2))
-
-
-def test_a_position_with_another_number_of_events_is_refused(tmp_path):
-    files = BucketFiles(tmp_path)
-    files.append(BUCKET, rows_of(1))
-    ((number, bucket, name, length, _),) = files.save()
-    with pytest.raises(JoinStateError, match="has 1 events"):
-        BucketFiles(tmp_path).restore([(number, bucket, name, length, 2)])
+        BucketFiles(tmp_path).restore([(number, bucket, [(name, size + more, events)])])
 
 
 def spilled(folder):
@@ -130,8 +139,8 @@ def spilled(folder):
 
 def test_a_damaged_or_foreign_state_of_a_join_is_refused(tmp_path):
     head, arrays = spilled(tmp_path).dump()
-    with pytest.raises(JoinStateError, match="format 2"):
-        SpillingJoin(tmp_path, rules=SpillingRules(buckets=1)).load({**head, "format": 2}, arrays)
+    with pytest.raises(JoinStateError, match="format 1"):
+        SpillingJoin(tmp_path, rules=SpillingRules(buckets=1)).load({**head, "format": 1}, arrays)
     with pytest.raises(JoinStateError, match="the rules"):
         SpillingJoin(tmp_path, rules=SpillingRules(buckets=2)).load(head, arrays)
     with pytest.raises(JoinStateError, match="cannot be read"):
