@@ -25,7 +25,7 @@ _LENGTH = struct.Struct("<I")
 
 
 def pack(head: Mapping[str, Any], sections: Mapping[str, bytes]) -> bytes:
-    """Saved form of a JSON object and some bytes by name; equal arguments give equal bytes."""
+    """Serialize a JSON object and named bytes; equal arguments give equal bytes."""
     ordered = dict(sorted(sections.items()))
     lengths = {name: len(section) for name, section in ordered.items()}
     header = orjson.dumps({"head": head, "sections": lengths}, option=orjson.OPT_SORT_KEYS)
@@ -37,10 +37,10 @@ def pack(head: Mapping[str, Any], sections: Mapping[str, bytes]) -> bytes:
 
 
 def unpack(body: bytes) -> tuple[int, dict[str, Any], dict[str, bytes]]:
-    """The format's version, and what ``pack`` was given.
+    """Check saved state and return its format version and the arguments of ``pack``.
 
     Raises:
-        SavedStateError: Not such bytes, of an unknown version, or damaged.
+        SavedStateError: The bytes are not a saved state, are of an unknown version, or are damaged.
     """
     version, digest = _prefix_of(body)
     rest = memoryview(body)[_PREFIX.size :]
@@ -60,7 +60,7 @@ def unpack(body: bytes) -> tuple[int, dict[str, Any], dict[str, bytes]]:
 
 
 def _prefix_of(body: bytes) -> tuple[int, bytes]:
-    """The version and the digest that saved state names for itself; the digest is unchecked."""
+    """The version and digest in the prefix of saved state; the digest is not checked."""
     if len(body) < _PREFIX.size + _LENGTH.size:
         raise SavedStateError(f"{len(body)} bytes are too few for the state of a shard")
     magic, version, digest = _PREFIX.unpack_from(body)

@@ -1,8 +1,8 @@
 """A project over a finite history, round by round: one shard of one round, without Spark.
 
-A round matches the streams whose events are complete. A derived stream that streams of a round feed with the same key
-belongs to that round, as its events do not leave the shard. What is made for another key, or for a stream that also
-gets such events, is the input of a later round.
+A round matches the streams whose events are complete. A derived stream that is fed with the same key by streams of a
+round belongs to this round, because its events do not leave the shard. Events derived for another key, or for a stream
+that also receives such events, are the input of a later round.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from streams import ControlRecord, Event, EventBatch, encode_control, parse_time
 
 @dataclass(frozen=True)
 class ChainPlan:
-    """What a project declares.
+    """The streams, patterns and joins that a project declares.
 
     Attributes:
-        records: What the log would say before the first event, each with its stream.
+        records: Control records as they would be in the log before the first event, each with its stream.
     """
 
     records: tuple[tuple[str, ControlRecord], ...]
 
     def begun(self, shard: int) -> ShardState:
-        """A shard that knows the project and has had no events."""
+        """A shard that has applied the project's records and no events."""
         state = ShardState(shard)
         state.advance(
             StoredEntry(position=_position(number), kind=record.KIND.value, stream=stream, body=encode_control(record))
@@ -46,7 +46,7 @@ class ChainPlan:
 
     @cached_property
     def rounds(self) -> tuple[tuple[str, ...], ...]:
-        """The streams of each round, each stream behind those that feed it."""
+        """The streams of each round; a stream follows the streams that feed it."""
         last = max(self._numbers.values(), default=-1)
         return tuple(
             tuple(stream for stream, number in self._numbers.items() if number == one) for one in range(last + 1)
@@ -54,8 +54,9 @@ class ChainPlan:
 
     @cached_property
     def divided(self) -> tuple[str, ...]:
-        """Streams of merged events that cannot be made in rounds: an input of the join stays in its shard, in an
-        earlier round, where another one has a key of its own.
+        """Streams of merged events that rounds cannot derive.
+
+        One input of the join stays in its shard, in an earlier round, while another input has a key of its own.
         """
         found = (
             feed.stream
@@ -67,7 +68,7 @@ class ChainPlan:
 
     @cached_property
     def _numbers(self) -> Mapping[str, int]:
-        """Of each stream the number of its round."""
+        """The round number of each stream."""
         state = self.begun(0)
         numbers: dict[str, int] = {}
         for stream in state.streams:
@@ -86,8 +87,8 @@ class ChainShard:
 
     Args:
         plan: The project.
-        number: Of the round.
-        shard: The shard's number.
+        number: Number of the round.
+        shard: Number of the shard.
     """
 
     def __init__(self, plan: ChainPlan, number: int, shard: int) -> None:
@@ -96,17 +97,17 @@ class ChainShard:
         self._entries = len(plan.records)
 
     def feed(self, stream: str, route: str, batch: EventBatch) -> list[RowBlock]:
-        """Match events of a stream of the round; those of a derived stream may come in any order."""
+        """Match events of a stream of this round; events of a derived stream may come in any order."""
         self._entries += 1
         entry = EventsEntry(position=_position(self._entries), stream=stream, batch=batch, route=route)
         return self._state.take(entry)
 
     def finish(self) -> list[RowBlock]:
-        """What follows from the end of the events of the round."""
+        """Rows that the end of the round's events causes."""
         return self._state.finish(self._streams)
 
     def handed_on(self, blocks: Iterable[RowBlock]) -> Iterator[tuple[str, Event]]:
-        """The derived events among some rows that a later round has to see, each with its stream."""
+        """The derived events among these rows that a later round must read, each with its stream."""
         for row in (row for block in blocks if block.found.kind is DERIVED for row in block):
             stream, event, is_rekeyed = derived_event(row)
             if is_rekeyed or stream not in self._streams:
@@ -114,7 +115,7 @@ class ChainShard:
 
 
 def derived_event(row: OutputRow) -> tuple[str, Event, bool]:
-    """Of a row of the kind ``DERIVED`` the derived stream, the event, and whether its key is not that of the match."""
+    """Read a row of the kind ``DERIVED``: derived stream, event, and whether the event has a key of its own."""
     body = orjson.loads(row.body)
     event = Event(id=row.id, type=body["type"], time_us=parse_time(body["time"]), key=body["key"], data=body["data"])
     return body["into"], event, body["rekeyed"]

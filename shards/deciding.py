@@ -1,9 +1,10 @@
-"""What shards observe and one place decides: observations go there with the results of a step, decisions into the log.
+"""Deciders: they merge the observations of all shards into decisions, which are records of the log.
 
-A shard sees its own events only, and what it does must follow from its log. So it *observes*: it says something small
-about the events of a step. One place, beside the sink of the results, has a *decider* for each thing that is decided.
-It merges what all shards observed, and what it decides is a control record for every shard. Nothing acts on an
-observation before that record: a replay of the log gives the same results, whatever the decider would say by then.
+A shard sees only its own events, and its behaviour must follow from its log. So each shard *observes*: with the results
+of a step it returns a small summary of the step's events. Beside the sink of the results there is one *decider* for
+each decision. It merges the summaries of all shards and writes its decision as a control record for every shard.
+Nothing acts on an observation before this record, so a replay of the log gives the same results, whatever the decider
+would decide by then.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ WAIT = "wait"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """What a shard observed in a step.
+    """A summary of what a shard observed in a step.
 
     Attributes:
-        stream: Where the decision goes.
-        decider: Its name: what it decides, a key of ``DECIDERS``, and ``/`` and more where a stream has several of it.
-        summary: Plain JSON of bounded size, which the decider reads; the ``shard`` is added to it.
+        stream: The stream to which the decision applies.
+        decider: Name of the decider: a key of ``DECIDERS``, followed by ``/`` and a suffix if a stream has several
+            deciders of this kind.
+        summary: Plain JSON of bounded size, read by the decider; the number of the ``shard`` is added.
     """
 
     stream: str
@@ -39,19 +41,19 @@ class Observation:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Observation:
-        """What ``to_json`` gave."""
+        """Read the JSON form of ``to_json``."""
         return cls(stream=value["stream"], decider=value["decider"], summary=value["summary"])
 
 
 class Decider(Protocol):
-    """Decides one thing of a stream. What was observed twice, or not at all, may change decisions, but no result."""
+    """Decides one thing of a stream. Missing or repeated observations may change a decision, but never a result."""
 
     def observe(self, summaries: Sequence[Mapping[str, Any]]) -> None:
-        """Take what shards observed in one step; their order is without meaning."""
+        """Merge what shards observed in one step, in any order."""
         ...
 
     def decide(self) -> ControlRecord | None:
-        """What is to be different from here on; None: nothing. What is returned counts as said."""
+        """The next decision, or None if nothing changes. A returned decision counts as made."""
         ...
 
     def to_json(self) -> dict[str, Any]:
@@ -61,11 +63,11 @@ class Decider(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DeciderKind:
-    """How deciders of one kind are made.
+    """How deciders of one kind are created and loaded.
 
     Attributes:
-        make: A new one.
-        load: The one that ``to_json`` was called of.
+        make: Creates a decider without observations.
+        load: Reads the JSON form of ``Decider.to_json``.
     """
 
     make: Callable[[], Decider]
@@ -76,7 +78,7 @@ DECIDERS: Mapping[str, DeciderKind] = {
     LATENESS: DeciderKind(LatenessDecider, LatenessDecider.from_json),
     WAIT: DeciderKind(WaitDecider, WaitDecider.from_json),
 }
-"""By what is decided."""
+"""The kinds of deciders, by name."""
 
 
 def decider_kind(name: str) -> DeciderKind:
@@ -91,7 +93,7 @@ class Deciders:
         self._deciders: dict[tuple[str, str], Decider] = {}
 
     def decide(self, observed: Iterable[Observation]) -> list[tuple[str, ControlRecord]]:
-        """What follows from what shards observed in one step: records with the stream of each, in a fixed order."""
+        """Decide from the observations of one step; the records come with their streams, in a fixed order."""
         found: list[tuple[str, ControlRecord]] = []
         for (stream, name), summaries in grouped(observed).items():
             decider = self._deciders.get((stream, name)) or decider_kind(name).make()
@@ -102,19 +104,19 @@ class Deciders:
         return found
 
     def forget(self, stream: str) -> None:
-        """A stream was removed; one that is declared anew under its name has observed nothing."""
+        """Forget a removed stream; a new declaration under its name begins without observations."""
         self._deciders = {key: one for key, one in self._deciders.items() if key[0] != stream}
 
     def state(self, stream: str, name: str) -> Mapping[str, Any] | None:
-        """The state of one; None: it has observed nothing."""
+        """The state of a decider, or None if it has observed nothing."""
         decider = self._deciders.get((stream, name))
         return None if decider is None else decider.to_json()
 
 
 def undecided(record: ControlRecord) -> ControlRecord:
-    """A record for shards of a finite history that run apart from each other, so that nothing is decided.
+    """Replace a record by one without measured bounds, for shards of a finite history that run apart from each other.
 
-    A lateness that would be measured is the largest that is allowed: what is there already need not be early. A join
+    A measured lateness becomes the largest allowed one, because matches over a finite history need not be early. A join
     with ``wait: auto`` finishes no keys before the end.
     """
     if isinstance(record, StreamOn) and isinstance(record.declaration.lateness, AutoLateness):
@@ -123,7 +125,7 @@ def undecided(record: ControlRecord) -> ControlRecord:
 
 
 def grouped(observed: Iterable[Observation]) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
-    """The summaries by stream and decider, in the order of these names."""
+    """The summaries by stream and decider, sorted by these names."""
     found: defaultdict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for one in observed:
         found[one.stream, one.decider].append(one.summary)

@@ -1,6 +1,6 @@
-"""Bodies of ``events`` entries, checked as far as a matcher must be able to trust them.
+"""Decoding of ``events`` entries, with the checks that the matcher relies on.
 
-What is checked by columns is checked for many entries at once: one by one it would cost more than matching them.
+Column checks run once over many entries: entry by entry they would cost more than matching.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ _BRACES = ord("{"), ord("}")
 
 
 def decode_batches(bodies: Sequence[bytes]) -> list[EventBatch | BatchFormatError]:
-    """Encoded batches, checked so far that no value in them can harm the matcher, or why one of them is refused.
+    """Decode batches; a batch with a value that could harm the matcher becomes an error with the reason.
 
-    Attributes have to begin and end as a JSON object does; one that is damaged in between reads as if it were empty.
+    The bytes of attributes must begin and end like a JSON object. Attributes that are damaged in between read as if
+    they were empty.
     """
     found = [_decoded(body) for body in bodies]
     good = [batch for batch in found if isinstance(batch, EventBatch) and len(batch)]
@@ -31,7 +32,7 @@ def decode_batches(bodies: Sequence[bytes]) -> list[EventBatch | BatchFormatErro
 
 
 def _decoded(body: bytes) -> EventBatch | BatchFormatError:
-    """A batch in whose arrays nothing leads outside; what they say is not checked."""
+    """A batch whose arrays are valid, so that no offset points outside; the values are not checked."""
     try:
         batch = EventBatch.from_bytes(body)
         batch.columns.validate(full=True)
@@ -49,7 +50,7 @@ def _decoded(body: bytes) -> EventBatch | BatchFormatError:
 
 
 def _fault_of(batches: Sequence[EventBatch]) -> BatchFormatError | None:
-    """What is wrong with the values of some batches, if anything."""
+    """The first error in the values of some batches, if any."""
     columns = [batch.columns for batch in batches]
     names = columns[0].schema.names
     holes = [name for name in names if any(part.column(name).null_count for part in columns)]
@@ -63,7 +64,7 @@ def _fault_of(batches: Sequence[EventBatch]) -> BatchFormatError | None:
 
 
 def _fault_of_attributes(column: pa.Array) -> BatchFormatError | None:
-    """Looks at the first and the last byte of each row."""
+    """Check the first and the last byte of each row."""
     if not len(column):
         return None
     _, offsets, data = column.buffers()
@@ -79,6 +80,6 @@ def _fault_of_attributes(column: pa.Array) -> BatchFormatError | None:
 
 
 def batches_of(entries: Sequence[Entry]) -> Sequence[EventBatch | BatchFormatError]:
-    """The events of entries; of those that were never bytes as they are."""
+    """The events of entries; entries that hold decoded batches are not decoded again."""
     batches = [entry.batch for entry in entries if isinstance(entry, EventsEntry)]
     return batches if len(batches) == len(entries) else decode_batches([entry.body for entry in entries])

@@ -1,4 +1,4 @@
-"""What events and time cause in the streams that are derived from theirs, in one shard and in the same step."""
+"""Derived streams in one shard: the effects of events and of time, in the same step."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _DERIVED = "derived"
 
 
 class Derivation:
-    """Hands derived events from place to place, each stream behind those that it is derived from.
+    """Hands derived events from place to place; a stream is processed after the streams that feed it.
 
     Args:
-        places: All places of the shard; they may become more.
-        feeds: Who feeds which derived stream.
+        places: All places of the shard; more may be added later.
+        feeds: The operators that feed each derived stream.
     """
 
     def __init__(self, places: Mapping[PlaceKey, Place], feeds: Feeds) -> None:
@@ -33,28 +33,28 @@ class Derivation:
                 place.order(is_ordered=feeds.is_ordered(stream), is_merged=feeds.is_merged(stream))
 
     def promises(self) -> dict[str, int | None]:
-        """For each stream that is fed through the log: the time before which nothing more is added to it from here."""
+        """For each stream fed through the log: the time before which this shard adds no more events to it."""
         return {stream: _least(map(self._promise_of, hosts)) for stream, hosts in self.feeds.logged.items()}
 
     def is_timed(self, stream: str) -> bool:
-        """Whether it matters to what is derived from a stream, in the shard itself, when time passes."""
+        """Whether passing time matters to a stream that is derived from this one within the shard."""
         return any(self._places[target, MAIN].is_timed for target in self.feeds.downstream(stream))
 
     def follow(self, entry: Entry, steps: Iterable[Step]) -> Iterator[Step]:
-        """The steps of the stream of an entry, and behind each those of the streams that are derived from it."""
+        """The steps of an entry's stream, each followed by the steps of the streams derived from it."""
         stream = entry.stream
-        is_promise = entry.kind == RecordKind.PUNCTUATION  # of a range each shard says so to itself
+        is_promise = entry.kind == RecordKind.PUNCTUATION  # a range also reaches streams fed through the log
         yield from self.behind(stream, steps, self.feeds.reached_anyhow(stream) if is_promise else None)
         if isinstance(self._places.get((stream, MAIN)), DerivedPlace):
             yield from self._settled((stream, *self.feeds.downstream(stream)), entry, None)
 
     def behind(self, stream: str, steps: Iterable[Step], reached: Sequence[str] | None = None) -> Iterator[Step]:
-        """As ``follow``; the stream itself has come as far as it can.
+        """As ``follow``, but without settling the stream itself, whose time is already as far as possible.
 
         Args:
-            stream: Its name.
-            steps: What its places did.
-            reached: The streams that are derived from it; None: those that it feeds in the shard itself.
+            stream: Name of the stream.
+            steps: The steps of its places.
+            reached: The derived streams to settle; None: those that the stream feeds within the shard.
         """
         targets = self.feeds.downstream(stream) if reached is None else reached
         for step in steps:
@@ -63,7 +63,7 @@ class Derivation:
                 yield from self._settled(targets, *step)
 
     def _settled(self, targets: Sequence[str], entry: Entry, output: Output | None) -> Iterator[Step]:
-        """What some derived streams make of an output, and of how far time has come."""
+        """The steps of derived streams, caused by an output and by the time that has passed."""
         batches: dict[str, list[EventBatch]] = {}
 
         def note(found: Output) -> None:
@@ -78,7 +78,7 @@ class Derivation:
                 note(step[1])
 
     def _moved(self, stream: str, position: str, batches: Sequence[EventBatch]) -> Iterator[Step]:
-        """One derived stream takes events in, and lets time come as far as what feeds it has promised."""
+        """Let one derived stream take in events and advance its time to the least promise of its feeding hosts."""
         place = self._places[stream, MAIN]
         entry = StoredEntry(position=position, kind=_DERIVED, stream=stream, body=b"")
         if batches:
@@ -88,7 +88,7 @@ class Derivation:
             yield from place.advance_time(entry, watermark_us)
 
     def _watermark_of(self, stream: str) -> int | None:
-        """The least promise of what feeds a stream; None where one is not known."""
+        """The least promise of the hosts and the log that feed a stream, or None if a promise is unknown."""
         place = self._places[stream, MAIN]
         promises = [self._promise_of(host) for host in self.feeds.direct.get(stream, ())]
         if stream in self.feeds.logged and isinstance(place, DerivedPlace):
@@ -96,14 +96,14 @@ class Derivation:
         return _least(promises)
 
     def _promise_of(self, host: HostKey) -> int | None:
-        """The time before which a host makes no event any more; None where it has seen no time."""
+        """The time before which a host makes no more events, or None if it has seen no time."""
         stream, route, kind = host
         place = self._places[stream, route]
         return place.watermark_us if isinstance(place, DerivedPlace) else place.host(kind).newest_us
 
 
 def _least(times_us: Iterable[int | None]) -> int | None:
-    """The least of some times; None where one of them is not known, or there is none."""
+    """The least of some times, or None if a time is unknown or there are no times."""
     found = list(times_us)
     known = [one for one in found if one is not None]
     return min(known, default=None) if len(known) == len(found) else None

@@ -1,4 +1,4 @@
-"""The place of a derived stream: what puts its events into order is where they come from, not a lateness."""
+"""The place of a derived stream: events are ordered by their sources, not by a lateness."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ from shards.place import Place, Step, known_kind
 from streams import EVERY_KEY, ControlRecordError, EventBatch, StreamDeclaration
 
 _WAITING = "waiting"
-_RETRACTED = ".retracted"  # behind the type of an event that takes another one back
+_RETRACTED = ".retracted"  # suffix of the type of an event that retracts another one
 
 
 class DerivedPlace(Place):
     """Hands the events of a derived stream to the hosts.
 
-    From one place of the same shard they come in an order that does not depend on cuts, and are taken at once. From
-    several they wait until the watermark has passed their time, and leave in the order of time and id, retractions
-    behind the other events of their time; those that it has passed already are late, and are taken when they come. The
-    watermark is the least promise of what feeds the stream; the shard, which holds all places, knows it.
+    Events from one place of the same shard come in an order that does not depend on batch boundaries, and are taken at
+    once. Events from several places wait until the watermark has passed their time, and leave in the order of time and
+    id; retractions follow the other events of the same time. Events that the watermark has already passed are late, and
+    are taken when they come. The watermark is the least promise of the stream's sources; the shard, which holds all
+    places, computes it.
 
     Args:
-        declaration: As the log said last.
+        declaration: The newest declaration in the log.
         kinds: The kinds of operators, by name.
-        hosts: By kind.
+        hosts: The hosts, by kind.
     """
 
     def __init__(self, declaration: StreamDeclaration, kinds: Mapping[str, Kind], hosts: Mapping[str, Host]) -> None:
@@ -40,39 +41,39 @@ class DerivedPlace(Place):
 
     @property
     def watermark_us(self) -> int | None:
-        """The time before which the hosts have everything; None: nothing is known."""
+        """The time before which the hosts have every event, or None if unknown."""
         return self._watermark_us
 
     @property
     def logged_us(self) -> int | None:
-        """The time before which no more events come through the log; None: nothing is known."""
+        """The time before which the log brings no more events, or None if unknown."""
         return self._logged_us
 
     @property
     def is_timed(self) -> bool:
-        """Whether it matters when time passes: an event may be late, or an operator is decided by it."""
+        """Whether passing time has an effect: an event may be late, or an operator is decided by time."""
         return self._is_ordered or super().is_timed
 
     def order(self, *, is_ordered: bool, is_merged: bool) -> None:
-        """How events come from here on.
+        """Set how events come from here on.
 
         Args:
-            is_ordered: Whether they come from several places.
-            is_merged: Whether they are merged events of a join. They have no traces that end, so only hosts with
-                operators get them: others would know each key for ever.
+            is_ordered: Whether events come from several places.
+            is_merged: Whether they are the merged events of a join. Such events have no traces that end, so only hosts
+                with operators get them: other hosts would retain each key for ever.
         """
         self._is_ordered, self._is_merged = is_ordered, is_merged
 
     def measures(self) -> dict[str, int | None]:
-        """As those of any place; the watermark is that of the stream."""
+        """The numbers of any place; ``watermark_us`` is the stream's watermark."""
         return {**super().measures(), "waiting": len(self._waiting), "watermark_us": self._watermark_us}
 
     def process(
         self, entries: Sequence[Entry], batches: Sequence[EventBatch], *, is_timed: bool = False
     ) -> Iterator[Step]:
-        """Take events in, from the log or from this shard."""
+        """Take in events from the log or from this shard."""
         batch = EventBatch.joined(batches)
-        if self._is_ordered and (is_ended := batch.is_ended).any():  # what feeds it beside may still bring some
+        if self._is_ordered and (is_ended := batch.is_ended).any():  # another source may still bring events of a key
             batch = batch.take(np.flatnonzero(~is_ended))
         if not self._is_ordered:
             yield from self._taken(entries[-1], self._let_go(None))
@@ -87,16 +88,16 @@ class DerivedPlace(Place):
         self._waiting = EventBatch.joined([self._waiting, batch]) if len(self._waiting) else batch
 
     def is_in_order(self, batches: Sequence[EventBatch]) -> bool:
-        """Whether no event of these batches from the log is older than what the log has promised."""
+        """Whether all events of these batches respect the log's promise of time."""
         return self._logged_us is None or all(bool((one.time_us >= self._logged_us).all()) for one in batches)
 
     def tick(self, entry: Entry, time_us: int) -> Iterator[Step]:
-        """No event before a time comes through the log any more; what that means is seen when time is advanced."""
+        """Note that the log brings no more events before a time; the effects follow when time is advanced."""
         self._logged_us = time_us if self._logged_us is None else max(self._logged_us, time_us)
         return iter(())
 
     def advance_time(self, entry: Entry, watermark_us: int) -> Iterator[Step]:
-        """No event before a time comes any more, from anywhere: those before it leave, and time passes."""
+        """Release the events before the watermark, and let time pass for the hosts."""
         if self._watermark_us is not None and watermark_us <= self._watermark_us:
             return
         self._watermark_us = watermark_us
@@ -107,12 +108,12 @@ class DerivedPlace(Place):
                 yield entry, host.advance_time(watermark_us)
 
     def finish(self, entry: Entry) -> Iterator[Step]:
-        """The input is finite, and that was all of it."""
+        """Finish a finite input."""
         yield from self._taken(entry, self._let_go(None))
         yield from super().finish(entry)
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        """Forget every other key, as if its events had gone elsewhere."""
+        """Forget every other key, as if its events had gone to another shard."""
         super().keep(is_kept, has_counts=has_counts)
         hashes = self._waiting.key_hashes
         self._waiting = self._waiting.take(np.flatnonzero(is_kept(hashes) | (hashes == EVERY_KEY)))
@@ -124,7 +125,7 @@ class DerivedPlace(Place):
         return head, {**sections, _WAITING: self._waiting.to_bytes()}
 
     def restore(self, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> None:
-        """Take what ``dump`` gave, but for the hosts."""
+        """Restore what ``dump`` returned, except the hosts."""
         super().restore(head, sections)
         self._watermark_us, self._logged_us = head["derived"]["watermark_us"], head["derived"]["logged_us"]
         self._waiting = EventBatch.from_bytes(sections[_WAITING])
@@ -136,7 +137,7 @@ class DerivedPlace(Place):
                     yield entry, host.process(batch)
 
     def _let_go(self, watermark_us: int | None) -> EventBatch:
-        """Events that need not wait any more, in their order: those before a time, or all of them."""
+        """Take out the waiting events before a time, or all of them, in order."""
         waiting = self._waiting
         if not len(waiting):
             return waiting
@@ -151,7 +152,7 @@ class DerivedPlace(Place):
         return self._in_order(due)
 
     def _in_order(self, events: EventBatch) -> EventBatch:
-        """Events by time and id; at each time retractions come behind the others, as they are of what came before."""
+        """Sort events by time and id; retractions come last at each time, because they concern earlier events."""
         found = replace(events.take(events.order_by_time()), arrivals=None)
         takes_back = np.array([name.endswith(_RETRACTED) for name in found.type_names], np.bool_)
         if self._is_merged or not takes_back.any():
@@ -160,7 +161,7 @@ class DerivedPlace(Place):
 
 
 def place_of(declaration: StreamDeclaration, route: str, kinds: Mapping[str, Kind], hosts: Mapping[str, Host]) -> Place:
-    """A place with these hosts."""
+    """A place with the given hosts."""
     if not declaration.derived:
         return Place(declaration, route, kinds, hosts)
     if route:
@@ -172,17 +173,17 @@ def declared_place(declaration: StreamDeclaration, route: str, kinds: Mapping[st
     """A new place, with the hosts that every stream has.
 
     Raises:
-        ForestallError: The stream does not declare that key.
+        ForestallError: The stream does not declare the further key.
     """
     resident = (kind for kind in kinds.values() if kind.is_resident)
     return place_of(declaration, route, kinds, {kind.name: kind.host(declaration, route) for kind in resident})
 
 
 def loaded_place(head: Mapping[str, Any], sections: Mapping[str, bytes], kinds: Mapping[str, Kind]) -> Place:
-    """The place that was saved.
+    """Load a saved place.
 
     Raises:
-        ForestallError: A part cannot be read, or a host is of a kind that this release does not know.
+        ForestallError: A part cannot be read, or this release does not know the kind of a host.
     """
     declaration, route = StreamDeclaration.from_json(head["declaration"]), head["route"]
     hosts: dict[str, Host] = {}

@@ -1,4 +1,4 @@
-"""One entry of a shard's log, as it was stored and before anyone judges it."""
+"""An entry of a shard's log as stored, before any check."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import orjson
 
 from streams import EventBatch, RecordKind
 
-# The kind of what stands in the place of an entry that broke the matcher; the log itself has none.
+# Kind of the entry that replaces an entry that broke the matcher; the log itself has no such entries.
 QUARANTINED = "quarantined"
-_GROUP_BYTES = 8_000_000  # some 65,536 events; from here on more at once save nothing
+_GROUP_BYTES = 8_000_000  # about 65,536 events; larger groups save nothing
 
 
 class Entry(Protocol):
-    """``streams.LogEntry``, or an entry whose kind may be none that this release knows."""
+    """``streams.LogEntry``, or a stored entry whose kind this release may not know."""
 
     @property
     def position(self) -> str:
-        """Place in the shard."""
+        """Position in the shard's log."""
         ...
 
     @property
     def kind(self) -> str:
-        """A value of ``streams.RecordKind``, it is hoped."""
+        """Normally a value of ``streams.RecordKind``; unchecked."""
         ...
 
     @property
@@ -40,7 +40,7 @@ class Entry(Protocol):
 
     @property
     def route(self) -> str:
-        """Of events: the further key whose traces they are for; empty for the stream's correlation key."""
+        """For events: the further key of their traces; empty for the stream's correlation key."""
         ...
 
 
@@ -57,7 +57,7 @@ class StoredEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class EventsEntry:
-    """Events that were never bytes, or are so no more, in the place of an entry of them."""
+    """Events in memory, in place of a stored entry."""
 
     position: str
     stream: str
@@ -66,17 +66,17 @@ class EventsEntry:
 
     @property
     def kind(self) -> str:
-        """That of events."""
+        """The kind of events entries."""
         return RecordKind.EVENTS.value
 
     @cached_property
     def body(self) -> bytes:
-        """What the entry would hold in the log."""
+        """The bytes that the log would hold for this entry."""
         return self.batch.to_bytes()
 
 
 class EventGroup:
-    """Entries of events, one after the other in the log, that may be matched together."""
+    """Consecutive events entries that may be matched together."""
 
     def __init__(self) -> None:
         self._entries: list[Entry] = []
@@ -84,28 +84,28 @@ class EventGroup:
 
     @property
     def is_full(self) -> bool:
-        """Whether more at once save nothing."""
+        """Whether a larger group would save nothing."""
         return self._size_bytes >= _GROUP_BYTES
 
     def add(self, entry: Entry) -> None:
-        """One more entry."""
+        """Add an entry."""
         self._entries.append(entry)
         self._size_bytes += entry.batch.columns.nbytes if isinstance(entry, EventsEntry) else len(entry.body)
 
     def taken(self) -> list[Entry]:
-        """All entries; the group is empty then."""
+        """Take all entries out of the group."""
         found, self._entries, self._size_bytes = self._entries, [], 0
         return found
 
 
 def quarantine_note(entry: StoredEntry, reason: str) -> StoredEntry:
-    """What stands in the place of an entry that is set aside; a shard makes a dead letter of it."""
+    """The replacement for a quarantined entry, which a shard turns into a dead letter."""
     body = orjson.dumps({"kind": entry.kind, "size_bytes": len(entry.body), "reason": reason})
     return StoredEntry(position=entry.position, kind=QUARANTINED, stream=entry.stream, route=entry.route, body=body)
 
 
 def quarantine_reason(body: bytes) -> str:
-    """The sentence for people in the body of such a note."""
+    """The human-readable reason in the body of a quarantine note."""
     told = orjson.loads(body)
     what = f"the {told['kind']} entry of {told['size_bytes']} bytes"
     return f"{what} was set aside, and is still in the log: {told['reason']}"

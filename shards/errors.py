@@ -1,12 +1,14 @@
-"""Errors of shards; most of them are the reason of a dead letter.
+"""Errors of shards; most of them are reasons of dead letters.
 
 ShardError
 ├── EntryQuarantined       an entry broke the matcher and was set aside
 ├── OperatorRefused        a document does not describe an operator that can run
 ├── EventLate              an event came later than its stream allows
 ├── NotDerivable           a match cannot become an event of a derived stream
-├── KeyFinished            an event came of a key that an input of a join had finished
-├── RetractionLate         a retraction came of an event that a join does not know any more
+├── KeyFinished            an event has a key that an input of a join had finished
+├── RetractionLate         a retraction names an event that a join does not know any more
+├── ResultLimitReached     an event led to more results of a join than are emitted
+├── KeyNotWhole            a key is not a whole number, in a join that waits by the order of keys
 ├── MatchLimitReached      more matches were completed at once than are emitted
 ├── RunLimitReached        a trace has more partial matches of a pattern than are kept
 ├── WorkLimitReached       a trace costs a pattern more work than is allowed
@@ -19,7 +21,7 @@ from streams import ForestallError
 
 
 class ShardError(ForestallError, code="shard"):
-    """Something is wrong with what a shard was given, or with its state."""
+    """A shard's input or its state is invalid."""
 
 
 class EntryQuarantined(ShardError, code="quarantined"):
@@ -27,7 +29,7 @@ class EntryQuarantined(ShardError, code="quarantined"):
 
 
 class OperatorRefused(ShardError, code="operator-refused", fault="caller"):
-    """A document does not describe an operator of its kind, or one that cannot run on its streams."""
+    """A document does not describe an operator of its kind, or the operator cannot run on its streams."""
 
 
 class EventLate(ShardError, code="late-event", fault="caller"):
@@ -35,15 +37,15 @@ class EventLate(ShardError, code="late-event", fault="caller"):
 
 
 class NotDerivable(ShardError, code="not-derivable", fault="caller"):
-    """A match cannot become an event of a derived stream: it has no key there, or no time that can be written."""
+    """A match cannot become an event of a derived stream: its key or its time is not valid there."""
 
 
 class KeyFinished(ShardError, code="key-finished", fault="caller"):
-    """An event came of a key of which an input of a join had said that no more events come."""
+    """An event came for a key that an input of a join had finished."""
 
 
 class RetractionLate(ShardError, code="retraction-late", fault="caller"):
-    """A retraction came of an event that a join does not know, or not any more."""
+    """A retraction came for an event that a join does not know, or no longer knows."""
 
 
 class ResultLimitReached(ShardError, code="result-limit", fault="caller"):
@@ -51,11 +53,11 @@ class ResultLimitReached(ShardError, code="result-limit", fault="caller"):
 
 
 class KeyNotWhole(ShardError, code="key-not-whole", fault="caller"):
-    """The key of an event is not a whole number, in a join that waits for keys by their order."""
+    """An event's key is not a whole number, in a join that waits for keys by their order."""
 
 
 class MatchLimitReached(ShardError, code="match-limit", fault="caller"):
-    """More matches of a pattern were completed at once than are emitted; the rest is counted in a dead letter."""
+    """More matches of a pattern were completed at once than are emitted; the others are counted in a dead letter."""
 
 
 class RunLimitReached(ShardError, code="run-limit", fault="caller"):
@@ -63,7 +65,7 @@ class RunLimitReached(ShardError, code="run-limit", fault="caller"):
 
 
 class WorkLimitReached(ShardError, code="work-limit", fault="caller"):
-    """The events of a trace met more partial matches of a pattern than they may: it is given up in that trace."""
+    """The events of a trace met more partial matches of a pattern than allowed: it is given up in that trace."""
 
 
 class SavedStateError(ShardError, code="saved-state"):

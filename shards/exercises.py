@@ -1,4 +1,4 @@
-"""Which kernels a trial calls, by what its variants run."""
+"""The kernels that a trial calls, as exercises that compile them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from streams import ConstraintsOn, PatternOn, StreamOn
 
 
 def trial_exercises(plan: TrialPlan) -> list[str]:
-    """The exercises that a backtest needs, by what its variants run."""
+    """The exercises that a backtest needs for its variants."""
     return sorted({_variant_exercise(variant) for variant in plan.variants})
 
 
 def _variant_exercise(variant: Variant) -> str:
-    """What matches as a variant does."""
+    """The exercise that calls the same kernels as a variant."""
     patterns = [parse_pattern(record.text) for record in variant.control if isinstance(record, PatternOn)]
     (declaration,) = (record.declaration for record in variant.control if isinstance(record, StreamOn))
     features = matcher_features(patterns, ties=declaration.ties, is_idling=declaration.idle_timeout is not None)

@@ -1,4 +1,4 @@
-"""Who feeds which derived stream in a shard, and what follows: the order of the streams, and how each is read."""
+"""Feeds: which operators feed which derived streams in a shard, in which order streams are processed, and how."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ Operator: TypeAlias = tuple[str, str, str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feed:
-    """What an operator makes events of.
+    """A derived stream that an operator feeds.
 
     Attributes:
         stream: The derived stream.
-        is_rekeyed: Whether its events have keys of their own, and so reach the stream through the log.
-        is_merged: Whether its events are put into one order with those of others, also of the same place.
+        is_rekeyed: Whether the derived events have keys of their own, and so reach the stream through the log.
+        is_merged: Whether the derived events are put into one order with events of other operators, also of the same
+            place.
     """
 
     stream: str
@@ -35,31 +36,31 @@ class Feed:
 
 @dataclass(frozen=True)
 class Feeds:
-    """The feeds of all operators of a shard; a value.
+    """The feeds of all operators of a shard; immutable.
 
     Attributes:
-        of: By operator; of one whose version before is still on its way out, those of both.
+        of: Feeds by operator; while an older version is draining, the feeds of both versions.
     """
 
     of: Mapping[Operator, tuple[Feed, ...]]
 
     def with_operator(self, operator: Operator, feeds: Sequence[Feed]) -> Feeds:
-        """With the feeds of one operator, in place of those that it had."""
+        """A copy in which one operator has these feeds instead of its former ones."""
         others = {one: fed for one, fed in self.of.items() if one != operator}
         return Feeds({**others, operator: tuple(dict.fromkeys(feeds))} if feeds else others)
 
     def without_operator(self, stream: str, kind: str, name: str) -> Feeds:
-        """Without the feeds of an operator, on whatever key it runs."""
+        """A copy without the feeds of an operator, whatever its key."""
         return Feeds({one: fed for one, fed in self.of.items() if (one[0], *one[2:]) != (stream, kind, name)})
 
     def without_stream(self, stream: str) -> Feeds:
-        """Without the operators on a stream, and without what feeds it."""
+        """A copy without the operators on a stream and without the feeds into it."""
         others = {one: tuple(feed for feed in fed if feed.stream != stream) for one, fed in self.of.items()}
         return Feeds({one: fed for one, fed in others.items() if fed and one[0] != stream})
 
     @cached_property
     def sources(self) -> Mapping[str, frozenset[str]]:
-        """Of each derived stream that is fed the streams that feed it."""
+        """The streams that feed each derived stream."""
         found: dict[str, set[str]] = {}
         for (stream, *_), fed in self.of.items():
             for feed in fed:
@@ -68,7 +69,7 @@ class Feeds:
 
     @cached_property
     def order(self) -> tuple[str, ...]:
-        """The derived streams, each behind those that feed it."""
+        """The derived streams, each after the streams that feed it."""
         found: dict[str, None] = {}
 
         def add(stream: str) -> None:
@@ -83,20 +84,20 @@ class Feeds:
 
     @cached_property
     def direct(self) -> Mapping[str, tuple[HostKey, ...]]:
-        """Of each derived stream the hosts that feed it in the shard itself."""
+        """The hosts that feed each derived stream within the shard."""
         return self._hosts(is_rekeyed=False)
 
     @cached_property
     def logged(self) -> Mapping[str, tuple[HostKey, ...]]:
-        """Of each derived stream the hosts that feed it through the log."""
+        """The hosts that feed each derived stream through the log."""
         return self._hosts(is_rekeyed=True)
 
     def is_ordered(self, stream: str) -> bool:
-        """Whether its events come from more than one place, or are merged, so that they have to be put into order."""
+        """Whether a stream's events must be put into order: they come from several places, or are merged."""
         return stream in self.logged or len(self.direct.get(stream, ())) > 1 or self.is_merged(stream)
 
     def is_merged(self, stream: str) -> bool:
-        """Whether its events are the merged events of a join."""
+        """Whether a stream's events are the merged events of a join."""
         return stream in self._merged
 
     @cached_property
@@ -104,11 +105,11 @@ class Feeds:
         return frozenset(feed.stream for fed in self.of.values() for feed in fed if feed.is_merged)
 
     def downstream(self, stream: str) -> tuple[str, ...]:
-        """The derived streams that a stream feeds in the shard itself, also over others, each behind what feeds it."""
+        """The derived streams that a stream feeds within the shard, also through others, in processing order."""
         return self._reached.get(stream, ())
 
     def reached_anyhow(self, stream: str) -> tuple[str, ...]:
-        """As ``downstream``, with what the stream feeds through the log."""
+        """As ``downstream``, with the streams that this stream feeds through the log."""
         logged = {target for target, hosts in self.logged.items() if stream in {source for source, *_ in hosts}}
         reached = {*self.downstream(stream), *logged, *(one for target in logged for one in self.downstream(target))}
         return tuple(one for one in self.order if one in reached)
@@ -122,7 +123,7 @@ class Feeds:
         return {source: tuple(one for one in self.order if one in some) for source, some in reached.items()}
 
     def check(self, stream: str, feed: Feed) -> None:
-        """Refuse a feed that would close a cycle, or make a chain too long.
+        """Reject a feed that would close a cycle or make a chain of streams too long.
 
         Raises:
             ControlRecordError: Names the streams.
@@ -148,7 +149,7 @@ class Feeds:
 
     @classmethod
     def from_json(cls, value: Sequence[Any]) -> Feeds:
-        """What ``to_json`` gave."""
+        """Read the JSON form of ``to_json``."""
         return cls(
             {
                 (stream, route, kind, name): tuple(
@@ -167,7 +168,7 @@ class Feeds:
         return {stream: tuple(hosts) for stream, hosts in found.items()}
 
     def _path(self, start: str, end: str) -> list[str]:
-        """Streams from one to another, each fed by the one before; empty where there is no way."""
+        """Streams from one to another, each fed by the previous one; empty if no such path exists."""
         came_from: dict[str, str] = {start: start}
         for stream in (start, *self.order):
             for source in self.sources.get(stream, ()):
@@ -182,7 +183,7 @@ class Feeds:
 
     @cached_property
     def _before(self) -> Mapping[str, int]:
-        """Of each stream the number of streams in the longest chain that it is derived from."""
+        """The number of streams in the longest chain that ends before each stream."""
         found: dict[str, int] = {}
         for stream in self.order:
             found[stream] = 1 + max(found.get(source, 0) for source in self.sources[stream])
@@ -190,7 +191,7 @@ class Feeds:
 
     @cached_property
     def _behind(self) -> Mapping[str, int]:
-        """Of each stream the number of streams in the longest chain that is derived from it."""
+        """The number of streams in the longest chain that begins after each stream."""
         found: dict[str, int] = {}
         for stream in reversed(self.order):
             for source in self.sources[stream]:

@@ -1,4 +1,4 @@
-"""Saved state of the release before, in the form of this one."""
+"""Conversion of saved state of the previous release."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 
 def from_format_1(head: Mapping[str, Any], sections: Mapping[str, bytes]) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Head and sections of format 1, which knew patterns only, as those of format 2.
+    """Convert head and sections of format 1, which had only patterns, to format 2.
 
     Args:
-        head: With the members of each stream under ``streams``, and the number of its sections under ``sections``.
-        sections: By their numbers: of each stream the matcher, then the events that wait, where some may.
+        head: Has the members of each stream under ``streams``, and the number of its sections under ``sections``.
+        sections: By number: for each stream the matcher, followed by the waiting events if the stream can have some.
     """
     sizes = head.get("sections", [1] * len(sections))
     places: list[dict[str, Any]] = []

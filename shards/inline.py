@@ -1,6 +1,6 @@
-"""The pipeline without Spark: shards in this process, with what the sink does for derived streams.
+"""The pipeline without Spark: shards in this process, together with the sink's work for derived streams.
 
-What the Spark job and the sink together must equal.
+The Spark job together with the sink must give the same results.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def run_inline(logs: Mapping[int, Iterable[Entry]], states: Mapping[int, ShardSt
 
     Args:
         logs: Entries by shard, in log order.
-        states: Where shards begin; they are advanced. A shard that is missing here begins empty.
+        states: Initial states, which are advanced. A missing shard begins empty.
     """
     given = states or {}
     rows: list[OutputRow] = []
@@ -36,14 +36,14 @@ def run_inline(logs: Mapping[int, Iterable[Entry]], states: Mapping[int, ShardSt
 
 
 class InlineShards:
-    """Some shards, each with its log, and what goes from one to another.
+    """Some shards with their logs, and the events that shards send each other.
 
     Args:
-        shards: How many there are.
+        shards: The number of shards.
         kinds: The kinds of operators, by name.
 
     Attributes:
-        states: Of the shards.
+        states: The states of the shards.
         decided: The number of decisions, by stream.
     """
 
@@ -69,23 +69,23 @@ class InlineShards:
             )
 
     def _forget(self, stream: str) -> None:
-        """Forget a stream; what shards still derive for it from older entries is of no other one of its name."""
+        """Forget a stream; rows derived later from older entries do not belong to a new stream of the same name."""
         self._ended[stream] = list(self._appended)
         for known in (self._promised, self._newest_us, self._fed):
             known.pop(stream, None)
         self._deciders.forget(stream)
 
     def _is_over(self, stream: str, shard: int, position: str) -> bool:
-        """Whether an entry comes before the last end of a stream."""
+        """Whether an entry precedes the last removal of a stream."""
         return stream in self._ended and int(position.partition("-")[2]) <= self._ended[stream][shard]
 
     def feed(self, stream: str, batch: EventBatch, route: str = "") -> None:
-        """Append events to the logs of the shards of their keys.
+        """Append events to the logs of the shards that own their keys.
 
         Args:
-            stream: Its name.
-            batch: In the order in which they are to be seen.
-            route: Name of the further key that they are keyed by; empty for the correlation key.
+            stream: Name of the stream.
+            batch: The events, in processing order.
+            route: Name of the further key by which they are keyed; empty for the correlation key.
         """
         if not route and stream not in self.states[0].feeds.sources:
             batch = batch.numbered(self._fed[stream])
@@ -99,18 +99,18 @@ class InlineShards:
 
     @property
     def waiting(self) -> list[int]:
-        """How many entries of each shard wait to be matched."""
+        """The number of entries of each shard that wait to be matched."""
         return [len(entries) for entries in self._waiting]
 
     def step(self, shard: int, entries: int) -> list[RowBlock]:
-        """Match the next entries of a shard, and append what they derive for other keys: one micro-batch."""
+        """Match the next entries of a shard and append the events derived for other keys: one micro-batch."""
         taken = [self._waiting[shard].popleft() for _ in range(min(entries, len(self._waiting[shard])))]
         rows = self.states[shard].advance(taken)
         self._forward(rows)
         return rows
 
     def settle(self) -> list[RowBlock]:
-        """Match until nothing waits."""
+        """Match until no entry waits."""
         rows: list[RowBlock] = []
         while any(self._waiting):
             for shard, entries in enumerate(self._waiting):
@@ -118,10 +118,10 @@ class InlineShards:
         return rows
 
     def decide(self, stream: str | None = None) -> list[RowBlock]:
-        """Match until nothing waits, and say to all shards what follows from what they observed since the last call.
+        """Match until no entry waits, and append the decisions from all observations since the last call.
 
         Args:
-            stream: Of posted streams what was observed in this one; None: in all.
+            stream: The posted stream whose observations count, beside those of derived streams; None: all streams.
         """
         rows = self.settle()
         for target, record in self._deciders.decide(one for state in self.states for one in state.observations(stream)):
@@ -130,15 +130,15 @@ class InlineShards:
         return rows
 
     def decider_state(self, stream: str, name: str) -> Mapping[str, Any] | None:
-        """The state of a decider, as plain JSON; None: nothing was observed."""
+        """The state of a decider as plain JSON, or None if nothing was observed."""
         return self._deciders.state(stream, name)
 
     def pause(self) -> list[RowBlock]:
-        """What follows when no event has come for a while: time goes on a little in the streams that feed others.
+        """Simulate a pause without events: time advances a little in the streams that feed others.
 
-        Each is ticked just beyond its newest time, and again where what is derived from it has just that time; a stream
-        that has had no event holds back what is derived from it. Streams with operators on further keys are ticked to
-        their own newest times.
+        Each such stream is ticked just past its newest time, and again where events derived from it have just that
+        time. A stream without events holds back the streams derived from it. Streams with operators on further keys are
+        ticked to their own newest times.
         """
         rows = self.settle()
         feeds = self.states[0].feeds
@@ -157,10 +157,10 @@ class InlineShards:
         return rows + self.settle()
 
     def finish(self) -> list[RowBlock]:
-        """What follows from the end of a finite input, stream by stream, each behind those that feed it.
+        """Finish a finite input, stream by stream; a stream follows the streams that feed it.
 
-        All shards see the newest time of each posted stream before, as they do in a service. The time of a derived
-        stream follows from what feeds it: events that still wait there for older ones are older than its newest event.
+        Before, all shards see the newest time of each posted stream, as they do in a service. The time of a derived
+        stream follows from its sources: events that still wait there for older ones are older than its newest event.
         """
         rows = self.settle()
         for stream in sorted(self._newest_us.keys() - self.states[0].feeds.sources.keys()):
@@ -179,7 +179,7 @@ class InlineShards:
         return f"1-{self._appended[shard]}"
 
     def _forward(self, rows: Sequence[RowBlock]) -> None:
-        """Append the events with keys of their own to the logs, and behind them how far all shards have come."""
+        """Append derived events with keys of their own to the logs, then the time that all shards have reached."""
         events: dict[str, list[Event]] = defaultdict(list)
         for row in (row for block in rows if block.found.kind is DERIVED for row in block):
             stream, event, is_rekeyed = derived_event(row)

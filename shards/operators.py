@@ -1,7 +1,7 @@
-"""The contract between a shard and what runs in it.
+"""The contract between a shard and its operators.
 
-A shard knows no kind of operator. It hands what a place takes in to the hosts that sit there, and asks their outputs
-for results. A host runs all operators of one kind at one place; a kind says how hosts are made and loaded.
+A shard knows no kind of operator. It hands the events that a place takes in to the hosts at the place, and asks their
+outputs for results. A host runs all operators of one kind at one place; a kind creates and loads hosts.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from streams import (
 
 Single: TypeAlias = tuple[ResultKind, str, dict[str, Any]]
 Result: TypeAlias = Single | FoundRows
-"""Kind, id, JSON object; or many of one kind as columns."""
+"""Kind, id and JSON object of one result, or many results of one kind as columns."""
 
 KeyChoice: TypeAlias = Callable[[NDArray[np.uint64]], NDArray[np.bool_]]
-"""Which of some hashes of keys stay."""
+"""A predicate over hashed keys: true for the keys that stay."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """What results come from.
+    """The place in the log from which results come.
 
     Attributes:
-        shard: Where they are found.
-        entry: The last entry of the log that had a part in them.
-        newest: Of each key the newest so many early terminations are reported one by one, and the others counted by
-            their reasons; None: all are reported.
+        shard: Number of the shard.
+        entry: The last entry of the log that contributed to the results.
+        newest: For each key, at most this many of the newest early terminations are reported one by one, and the others
+            are counted by reason; None: all are reported.
     """
 
     shard: int
@@ -56,34 +56,34 @@ class Origin:
     newest: int | None = None
 
 
-Told: TypeAlias = tuple[int, Mapping[str, Any]]
-"""A decision: when it was made, microseconds UTC, and the members of its record."""
+Decided: TypeAlias = tuple[int, Mapping[str, Any]]
+"""A decision: its time in microseconds UTC, and the members of its record."""
 
 
 class Output(Protocol):
-    """What a host made of some events, or of time passing."""
+    """A host's output for some events, or for passing time."""
 
     def results(self, origin: Origin) -> Iterator[Result]:
-        """Results with ids that depend on what they say only, in a fixed order."""
+        """Results in a fixed order; an id depends only on the content of its result."""
         ...
 
     def derived(self) -> Iterator[tuple[str, EventBatch]]:
-        """Events of derived streams that have the keys of what they are made of, in the order of their making.
+        """Events of derived streams that keep the keys of their sources, in the order of their making.
 
-        At most one batch per stream. How the events that they are made of are cut changes neither them nor their order.
-        Rows of the type ``streams.ENDED`` are no events: no more events of their key come, so its trace ends there.
-        Those with other keys are results of the kind ``derived``; these are, too.
+        At most one batch per stream. The boundaries of source batches change neither the events nor their order. A row
+        of the type ``streams.ENDED`` is not an event: it marks that its key has no more events, so its trace ends
+        there. Derived events with other keys are results of the kind ``derived``; so are these.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedHost:
-    """The state of a host as it is saved.
+    """The saved state of a host.
 
     Attributes:
-        head: Small things, as plain JSON.
-        sections: Large ones, by name.
+        head: Small values, as plain JSON.
+        sections: Large values, by name.
     """
 
     head: Mapping[str, Any]
@@ -143,7 +143,7 @@ class Host(ABC):
 
     @abstractmethod
     def start(self, definition: Definition, start: Start) -> None:
-        """Start an operator; a version that is running already continues.
+        """Start an operator; a version that already runs continues.
 
         Raises:
             ForestallError: The definition is refused; nothing has changed.
@@ -180,7 +180,7 @@ class Host(ABC):
         """Apply constraints to traces that begin later.
 
         Raises:
-            ForestallError: They are refused; nothing has changed.
+            ForestallError: The constraints are refused; nothing has changed.
         """
 
     @property
@@ -251,7 +251,7 @@ class Host(ABC):
         """Compare the checksums of ``files``.
 
         Raises:
-            StateLost: One is missing or damaged.
+            StateLost: A file is missing or damaged.
         """
 
     @abstractmethod
@@ -317,11 +317,11 @@ class DocumentKind(Kind):
         """The operator of a document, as version 0.
 
         Args:
-            document: Its members but those that all kinds have (``state``, ``severity``).
-            declared: The declaration of a stream by its name; may raise.
+            document: Its members, without those of all kinds (``state``, ``severity``).
+            declared: Looks up the declaration of a stream by name; may raise.
 
         Raises:
-            OperatorRefused: The document is not of the form, or cannot run on its streams.
+            OperatorRefused: The document does not have the form, or the operator cannot run on its streams.
             ForestallError: A stream is not declared.
         """
 
@@ -350,7 +350,7 @@ class DocumentKind(Kind):
 
         Args:
             definition: The operator.
-            counts: By name; sums over the shards.
+            counts: Counters by name, summed over the shards.
         """
         return (), counts
 
@@ -364,27 +364,27 @@ class DocumentKind(Kind):
 
         Args:
             definition: The operator.
-            declared: The declaration of a stream by its name; may raise.
+            declared: Looks up the declaration of a stream by name; may raise.
             has_constraints: Whether a stream follows a workflow or has constraints.
         """
         return ()
 
     def measured(
-        self, definition: Definition, counts: Mapping[str, int], state: Mapping[str, Any] | None, told: Sequence[Told]
+        self, definition: Definition, counts: Mapping[str, int], state: Mapping[str, Any] | None, decisions: Sequence[Decided]
     ) -> Sequence[str]:
         """Sentences on what was measured and decided; none where nothing is decided for the operator.
 
         Args:
             definition: The operator.
             counts: As for ``figures``.
-            state: Of the decider; None: there is none yet.
-            told: Its newest decisions, oldest first.
+            state: State of the decider; None: it has none yet.
+            decisions: Its newest decisions, oldest first.
         """
         return ()
 
 
 def in_columns(results: Iterable[Result]) -> Iterator[FoundRows]:
-    """The same results in the same order, single ones of one kind together."""
+    """The same results in the same order; consecutive single results of one kind become columns."""
     for kind, some in groupby(results, lambda found: found[0] if isinstance(found, tuple) else None):
         if kind is None:
             yield from (found for found in some if isinstance(found, FoundRows))

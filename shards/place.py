@@ -1,4 +1,4 @@
-"""One key of a stream within a shard: its declaration, the order of its events, and the hosts that sit there."""
+"""A place: one key of a stream within a shard, with its declaration, the order of its events, and its hosts."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ Step: TypeAlias = tuple[Entry, Output]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a place answers to a question, or why it cannot.
+    """A place's answer to a question, or the reason why it has none.
 
     Attributes:
         asked: The question.
-        found: The members ``answer`` or ``error``.
+        found: The member ``answer`` or ``error``.
     """
 
     asked: Ask
@@ -79,18 +79,18 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class LateEvent:
-    """An event that is set aside.
+    """A late event that is not matched.
 
     Attributes:
         event: A batch of one row.
-        watermark_us: Events before it were not expected any more.
+        watermark_us: The watermark when the event came; earlier events are late.
     """
 
     event: EventBatch
     watermark_us: int
 
     def results(self, origin: Origin) -> Iterator[Result]:
-        """Its dead letter."""
+        """The event's dead letter."""
         (late,) = self.event.to_events()
         entry = origin.entry
         error = EventLate(
@@ -115,13 +115,13 @@ class LateEvent:
 
 
 class Place:
-    """Puts the events of one key of a stream into order and hands them to the hosts.
+    """Orders the events of one key of a stream and hands them to the hosts.
 
     Args:
-        declaration: As the log said last.
+        declaration: The newest declaration in the log.
         route: Name of the further key; empty for the correlation key.
         kinds: The kinds of operators, by name.
-        hosts: By kind.
+        hosts: The hosts, by kind.
     """
 
     def __init__(
@@ -133,13 +133,13 @@ class Place:
         self._hosts = dict(hosts)
         self._lateness_us = declaration.lateness_us
         self._buffer = None if self._lateness_us is None else ReorderBuffer(self._lateness_us)
-        self._change = 0  # number of the last change by what was measured
+        self._change = 0  # number of the last change of a measured lateness
         self._lags = Lags()
         self._counts = dict.fromkeys(_LATE.values(), 0)
 
     @property
     def declaration(self) -> StreamDeclaration:
-        """As the log said last."""
+        """The newest declaration in the log."""
         return self._declaration
 
     @property
@@ -157,7 +157,7 @@ class Place:
         return kind in self._hosts and name in self._hosts[kind].names
 
     def host(self, kind: str) -> Host:
-        """The host of a kind, made where there is none.
+        """The host of a kind, created on first use.
 
         Raises:
             ControlRecordError: This release does not know the kind.
@@ -167,7 +167,7 @@ class Place:
         return self._hosts[kind]
 
     def start(self, definition: Definition, start: Start) -> None:
-        """Start an operator; its host learns what it needs to know of the stream so far.
+        """Start an operator; its host learns the stream's open traces and constraints.
 
         Raises:
             ForestallError: The definition is refused.
@@ -179,7 +179,7 @@ class Place:
                 host.learn(traces.followed, traces.open_keys)
 
     def started(self, entry: Entry) -> Iterator[Step]:
-        """What follows from the start of an operator that goes on as another version."""
+        """Steps of hosts after the start of an operator that continues as another version."""
         for host in self._hosts.values():
             yield entry, host.started()
 
@@ -189,12 +189,13 @@ class Place:
         return sum(self._counts.values())
 
     def measures(self) -> dict[str, int | None]:
-        """Numbers of the hosts, and event time in numbers.
+        """Metrics of the hosts and of event time.
 
-        Of kinds that are not in every stream the name of the kind stands before those of their numbers.
+        The metrics of a kind that is not resident begin with the kind's name.
 
-        ``late_dropped``, ``late_dead_lettered`` and ``late_processed`` events so far, those ``waiting`` for older ones,
-        and ``watermark_us``: how far time has come; None before the first event. ``lateness_us`` where it is measured.
+        ``late_dropped``, ``late_dead_lettered`` and ``late_processed`` count late events so far; ``waiting`` counts
+        events that wait for older ones; ``watermark_us`` is how far time has come, None before the first event.
+        ``lateness_us`` exists if the lateness is measured.
         """
         buffer = self._buffer
         return {
@@ -211,12 +212,12 @@ class Place:
 
     @property
     def _measured(self) -> AutoLateness | None:
-        """How the lateness follows the events; None where it does not."""
+        """The bounds of a measured lateness, or None if the lateness is declared."""
         lateness = self._declaration.lateness
         return lateness if isinstance(lateness, AutoLateness) else None
 
     def observed(self) -> Iterator[Observation]:
-        """What was observed here since the last call."""
+        """Observations since the last call."""
         rules, lags = self._measured, self._lags
         if rules is not None and self._lateness_us is not None and lags.events:
             summary = lateness_summary(rules, self._lateness_us, self._change, lags)
@@ -244,11 +245,11 @@ class Place:
                 )
 
     def declare(self, entry: Entry, declaration: StreamDeclaration) -> Iterator[Step]:
-        """Take a later declaration over that was checked; events that wait for older ones are matched under it.
+        """Adopt a later declaration that was checked; waiting events are matched under it.
 
-        The watermark does not go back: with a larger lateness it rests until time has come far enough, and where
-        there was no lateness it is the newest time. With a smaller one, or none, the events that need not wait any
-        more leave here.
+        The watermark never moves back: with a larger lateness it rests until time has come far enough, and if there was
+        no lateness, it is the newest time. With a smaller lateness, or none, the events that need not wait any more are
+        released.
         """
         if declaration == self._declaration:
             return
@@ -270,20 +271,20 @@ class Place:
                 self._buffer.advance(newest_us)
 
     def _lateness_under(self, declaration: StreamDeclaration) -> int | None:
-        """The lateness under a later declaration: one that is measured goes on from what it is."""
+        """The lateness under a later declaration. A measured lateness keeps its current bound."""
         if isinstance(declaration.lateness, AutoLateness) and self._lateness_us is not None:
             return declaration.lateness.within_us(self._lateness_us)
         return declaration.lateness_us
 
     def change_lateness(self, entry: Entry, change: LatenessChange) -> Iterator[Step]:
-        """Take over what was decided by what all shards observed; nothing where the stream declares a lateness."""
+        """Adopt a lateness decided from the observations of all shards; no effect if the stream declares a lateness."""
         self._change = change.number
         if self._measured is not None and self._buffer is not None:
             self._lateness_us = self._measured.within_us(change.bound_us)
             yield from self._released(entry, self._buffer.wait(self._lateness_us))
 
     def begin_like(self, other: Place) -> None:
-        """Have the lateness that another place of the stream has; no event has come yet."""
+        """Take over the lateness of another place of the stream, before the first event."""
         self._change, self._lateness_us = other._change, other._lateness_us
         self._buffer = None if self._lateness_us is None else ReorderBuffer(self._lateness_us)
 
@@ -298,18 +299,18 @@ class Place:
 
     @property
     def is_timed(self) -> bool:
-        """Whether it matters when time passes."""
+        """Whether passing time has an effect."""
         return self._declaration.idle_timeout is not None or any(host.waits_for_time for host in self._hosts.values())
 
     def process(
         self, entries: Sequence[Entry], batches: Sequence[EventBatch], *, is_timed: bool = False
     ) -> Iterator[Step]:
-        """Take decoded batches in.
+        """Take in decoded batches.
 
         Args:
             entries: In the order of the log.
-            batches: What each of them holds.
-            is_timed: Whether it matters to what is derived from the events when time passes.
+            batches: The batch of each entry.
+            is_timed: Whether passing time matters to streams derived from the events.
         """
         if self._buffer is None:
             for host in self._hosts.values():
@@ -317,7 +318,7 @@ class Place:
                     yield entries[last], host.process(batch)
             return
         batch = EventBatch.joined(batches)
-        if self._measured is not None and not self._route:  # every event comes by the correlation key
+        if self._measured is not None and not self._route:  # measured once per event: each comes by the correlation key
             self._lags.add(self._buffer.lags_us(batch.time_us), self._measured.at_most_us)
         late = self._buffer.is_late(batch.time_us)
         if late.any():
@@ -326,23 +327,23 @@ class Place:
             yield from self._released(entries[-1], self._buffer.push(batch))
 
     def is_in_order(self, batches: Sequence[EventBatch]) -> bool:
-        """Whether no event of these batches, of which one is there, would be late when they come one after the other.
+        """Whether none of these batches would have late events if they came one after another; at least one is given.
 
-        Without a lateness that means: older than any event of the batches before, or than time itself.
+        Without a lateness, late means older than an event of an earlier batch, or than the current time.
         """
         if self._buffer is not None:
             return not self._buffer.is_late(np.concatenate([batch.time_us for batch in batches])).any()
         return _is_rising(batches, self._newest_us)
 
     def tick(self, entry: Entry, time_us: int) -> Iterator[Step]:
-        """An event of a time was seen elsewhere, or would have been by now."""
+        """Note a time that an event elsewhere has, or that the clock has reached."""
         if self._buffer is None:
             yield from self.advance_time(entry, time_us)
         else:
             yield from self._released(entry, self._buffer.see(time_us))
 
     def advance_time(self, entry: Entry, watermark_us: int) -> Iterator[Step]:
-        """No event before a time comes any more: those that wait for it go to the hosts, and so does the time."""
+        """Advance time to the watermark: release the waiting events before it, then let time pass for the hosts."""
         if self._buffer is None:
             for host in self._hosts.values():
                 yield entry, host.advance_time(watermark_us)
@@ -358,12 +359,12 @@ class Place:
             yield entry, host.end_trace(key, time_us)
 
     def finish_keys(self, entry: Entry, promise: Punctuation) -> Iterator[Step]:
-        """The keys of a range are finished."""
+        """Finish the keys of a range."""
         for host in self._hosts.values():
             yield entry, host.finish_keys(promise)
 
     def close_keys(self, entry: Entry, record: KeysClosed) -> Iterator[Step]:
-        """Take in that inputs of joins have finished keys, in the order of other events."""
+        """Note the keys that inputs of joins have finished, in the order of other events."""
         for host in self._hosts.values():
             batch = host.close_keys(record)
             if batch is None:
@@ -374,7 +375,7 @@ class Place:
                 yield entry, host.advance_time(host.newest_us)
 
     def answer(self, asked: Ask) -> Answer:
-        """What a host says to a question; its state stays as it is."""
+        """A host's answer to a question; its state does not change."""
         host = self._hosts.get(asked.operator)
         try:
             if host is None:
@@ -384,18 +385,18 @@ class Place:
             return Answer(asked, {"error": {"code": error.code, "message": error.message}})
 
     def finish(self, entry: Entry) -> Iterator[Step]:
-        """The input is finite, and that was all of it."""
+        """Finish a finite input."""
         if self._buffer is not None:
             yield from self._released(entry, self._buffer.drain())
         for host in self._hosts.values():
             yield entry, host.finish()
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        """Forget every other key, as if its events had gone elsewhere.
+        """Forget every other key, as if its events had gone to another shard.
 
         Args:
-            is_kept: Which of some hashes of keys stay.
-            has_counts: Go on from the counts so far; else from 0.
+            is_kept: True for the hashed keys that stay.
+            has_counts: Whether counters continue from their values; otherwise they restart from 0.
         """
         for host in self._hosts.values():
             host.keep(is_kept, has_counts=has_counts)
@@ -426,7 +427,7 @@ class Place:
         return head, sections
 
     def restore(self, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> None:
-        """Take what ``dump`` gave, but for the hosts.
+        """Restore what ``dump`` returned, except the hosts.
 
         Raises:
             ForestallError: A part cannot be read.
@@ -439,7 +440,7 @@ class Place:
             self._buffer.load(head["order"], sections[_WAITING])
 
     def _released(self, entry: Entry, batch: EventBatch) -> Iterator[Step]:
-        """Hand on events that need not wait any more, and let time come as far as the watermark."""
+        """Hand on events that need not wait any more, and advance time to the watermark."""
         watermark_us = None if self._buffer is None else self._buffer.watermark_us
         for host in self._hosts.values():
             if len(batch):
@@ -451,7 +452,7 @@ class Place:
     def _with_late(
         self, buffer: ReorderBuffer, entries: Sequence[Entry], batches: Sequence[EventBatch], late: NDArray[np.bool_]
     ) -> Iterator[Step]:
-        """Take in batches with late events, and do with those what the stream says."""
+        """Take in batches with late events, and treat these by the stream's policy."""
         policy = self._declaration.late
         batch, rows = EventBatch.joined(batches), np.flatnonzero(late)
         owners = np.repeat(np.arange(len(batches)), [len(part) for part in batches])
@@ -474,10 +475,10 @@ class Place:
 
 
 def known_kind(kind: str, kinds: Mapping[str, Kind]) -> Kind:
-    """The kind of that name.
+    """The kind with a name.
 
     Raises:
-        ControlRecordError: This release does not know it.
+        ControlRecordError: This release does not know the kind.
     """
     if kind not in kinds:
         raise ControlRecordError(
@@ -489,10 +490,10 @@ def known_kind(kind: str, kinds: Mapping[str, Kind]) -> Kind:
 def _in_order(
     batches: Sequence[EventBatch], newest_us: int | None, *, is_timed: bool
 ) -> Iterator[tuple[int, EventBatch]]:
-    """Batches that a host takes one after the other, each with the number of the last one in it.
+    """Batches to process one after another, each with the index of its last input batch.
 
-    Time passes at the end of what is taken together. Where that matters, a batch with an event that is older than one
-    before the batch is not put together with what came before.
+    Time passes at the end of a joined batch. If this matters, a batch with an event older than an event of an earlier
+    batch is not joined with the earlier ones.
     """
     first = 0
     for number, batch in enumerate(batches):
@@ -507,7 +508,7 @@ def _in_order(
 
 
 def _is_rising(batches: Sequence[EventBatch], newest_us: int | None) -> bool:
-    """Whether no event of batches, none of them empty, is older than a time, or than one of a batch before."""
+    """Whether no event of these batches is older than a time, or than an event of an earlier batch; none is empty."""
     newest = EARLIEST_US if newest_us is None else newest_us
     lasts_us = np.maximum.accumulate([newest, *(batch.time_us.max() for batch in batches)])
     return all(bool((batch.time_us >= last_us).all()) for batch, last_us in zip(batches, lasts_us, strict=False))

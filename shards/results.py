@@ -1,7 +1,7 @@
-"""Kinds of results: what leaves a shard, how it is counted and listed, and who gets it.
+"""Kinds of results: rows that leave a shard, with how they are counted, listed and delivered.
 
 The sink, lists, counters, webhooks and backtests loop over the table of kinds (``shards.RESULT_KINDS``). A kind of
-operator declares its own results; those of the platform are in this module.
+operator declares its own results; this module has the results of the platform.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class ResultMetric:
     """The counter of a kind of result for monitoring.
 
     Attributes:
-        name: Without prefix and suffix.
+        name: Name without prefix and suffix.
         meaning: One sentence.
         labels: Members of ``ResultKind.counted_by``; the counts are summed over the others.
     """
@@ -33,19 +33,19 @@ class ResultKind:
     """One kind of result. Names are stored and never change.
 
     Attributes:
-        name: As in rows; a part of what makes their ids.
-        plural: Where it is listed: the name of its list; empty: it is not listed.
+        name: Name in rows; a part of what their ids hash.
+        plural: Name of the list of these results; empty: they are not listed.
         title: What people call several of them.
-        subject: Member of a result that names its operator; it may be missing.
-        counted_by: Members of a result that make its counter, the stream first; a list counts as its parts.
-        counts_for: Name of the kind whose counters it raises: each stands for ``count`` results; empty: its own.
+        subject: Member of a result that names its operator; may be missing.
+        counted_by: Members of a result that form its counter's name, the stream first; a list counts as its parts.
+        counts_for: Name of another kind whose counters it raises, each row by its ``count``; empty: its own counters.
         delivered_as: ``type`` of the body that webhooks get; empty: it is not delivered.
-        is_usual: Whether a webhook gets it that does not name kinds.
+        is_usual: Whether webhooks that name no kinds get it.
         is_graded: Whether it has the severity of its operator.
-        members: What the body for webhooks may have.
-        stops: Whether its operator is suspended in all shards because of it.
-        in_backtests: Whether backtests list it, only count it, or pass over it.
-        metric: Its counter for monitoring, if it has one.
+        members: The members that the body for webhooks may have.
+        stops: Whether it suspends its operator in all shards.
+        in_backtests: Whether backtests list it, only count it, or ignore it.
+        metric: Its counter for monitoring, if any.
     """
 
     name: str
@@ -68,15 +68,15 @@ class ResultKind:
         return self.plural.replace("-", "_")
 
     def subject_of(self, body: Mapping[str, Any]) -> str:
-        """Name of the operator that a result is of; empty where it is of none."""
+        """Name of the operator of a result; empty if it has none."""
         return body.get(self.subject) or ""
 
     def counter_of(self, body: Mapping[str, Any]) -> str:
-        """The counter of a result as it is stored: the values of ``counted_by`` as a JSON list of strings."""
+        """The counter of a stored result: the values of ``counted_by`` as a JSON list of strings."""
         return orjson.dumps([_as_text(body.get(name)) for name in self.counted_by]).decode()
 
     def counted(self, counter: str | bytes) -> dict[str, str]:
-        """The values of a counter by ``counted_by``; an earlier release may have counted by fewer."""
+        """The values of a counter by ``counted_by``; an earlier release may have counted by fewer members."""
         values: list[str] = orjson.loads(counter)
         return dict(zip(self.counted_by, [*values, *[""] * (len(self.counted_by) - len(values))], strict=True))
 
@@ -101,16 +101,16 @@ DERIVED = ResultKind(
         name="derived_events", meaning="Events of derived streams.", labels=("stream", "pattern", "into")
     ),
 )
-"""An event of a derived stream; ``stream`` is where it was found, ``into`` where it goes.
+"""An event of a derived stream; ``stream`` is the stream of its operator, ``into`` the derived stream.
 
-``rekeyed``: its key is not that of what it was made from, so it reaches its stream through the log.
+``rekeyed``: its key differs from the key of its source, so it reaches the derived stream through the log.
 """
 
 STATS = ResultKind(name="stats")
-"""What a shard did in a micro-batch, for the driver only."""
+"""Statistics of a shard for a micro-batch, for the driver only."""
 
 ANSWER = ResultKind(name="answer")
-"""What a shard answers to a question of the log; it is neither listed nor delivered."""
+"""A shard's answer to a question in the log; neither listed nor delivered."""
 
 
 def _as_text(value: object) -> str:

@@ -1,7 +1,7 @@
-"""What leaves a shard, from alerts to dead letters, as rows with deterministic ids.
+"""Rows, the results that leave a shard, from alerts to dead letters, with deterministic ids.
 
-The id of a row is a hash of what the row says, never of when or how often it was computed: a replay, a retry and a
-restart give the same ids, so a sink that stores rows by id stores each once.
+The id of a row is a hash of its content, never of when or how often it was computed: a replay, a retry and a restart
+give the same ids, so a sink that stores rows by id stores each once.
 
 A shard makes and hands on rows as columns, a block of one kind at a time; single rows are for readers.
 """
@@ -28,18 +28,18 @@ ID_LENGTH = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputRow:
-    """One thing that a shard has to say.
+    """One result of a shard.
 
     Attributes:
         kind: Name of its kind of result.
         stream: Name of the stream; may be empty in a dead letter.
         id: 32 hexadecimal digits, the same however often the row is computed.
         body: JSON object in UTF-8, ``id`` and ``stream`` included.
-        position: Place in the shard's log of the entry that caused it.
-        shard: Where it was computed.
-        subject: Name of the operator that it is of; empty where it is of none.
+        position: Position in the shard's log of the entry that caused it.
+        shard: Number of the shard that computed it.
+        subject: Name of its operator; empty if it has none.
         counter: As ``ResultKind.counter_of``.
-        severity: Of its operator; the shard does not know it, who stores the row sets it.
+        severity: Severity of its operator; set when the row is stored, because the shard does not know it.
     """
 
     kind: str
@@ -58,11 +58,11 @@ class FoundRows:
     """Results of one kind as columns.
 
     Attributes:
-        kind: What they are.
-        ids: Strings, as those of ``OutputRow``.
-        bodies: Bytes, as those of ``OutputRow``.
-        subjects: Strings, as those of ``OutputRow``; may be a dictionary array.
-        counters: Likewise.
+        kind: The kind of result.
+        ids: Strings, as in ``OutputRow``.
+        bodies: Bytes, as in ``OutputRow``.
+        subjects: Strings, as in ``OutputRow``; may be a dictionary array.
+        counters: Strings, as in ``OutputRow``; may be a dictionary array.
     """
 
     kind: ResultKind
@@ -73,7 +73,7 @@ class FoundRows:
 
     @classmethod
     def of(cls, kind: ResultKind, found: Sequence[tuple[str, Mapping[str, Any]]]) -> FoundRows:
-        """Ids and JSON objects as columns."""
+        """Columns from pairs of id and JSON object."""
         return cls(
             kind=kind,
             ids=pa.array([identity for identity, _ in found], pa.string()),
@@ -91,7 +91,7 @@ class FoundRows:
         about: Sequence[Mapping[str, Any]],
         which: NDArray[np.integer],
     ) -> FoundRows:
-        """Columns; ``about`` has what subjects and counters are made of, ``which`` of each row the place in it."""
+        """Columns with subjects and counters from the JSON objects ``about``; ``which`` has each row's index in it."""
         places = column_of(which.astype(np.int32))
         subjects, counters = (
             pa.DictionaryArray.from_arrays(places, pa.array([read(one) for one in about], pa.string()))
@@ -100,7 +100,7 @@ class FoundRows:
         return cls(kind=kind, ids=ids, bodies=bodies.cast(pa.binary()), subjects=subjects, counters=counters)
 
     def counts_by(self, member: str) -> Counter[str]:
-        """The number of results by one member of ``ResultKind.counted_by``."""
+        """The number of results for each value of a member of ``ResultKind.counted_by``."""
         counts: Counter[str] = Counter()
         for pair in self.counters.value_counts().to_pylist():
             counts[self.kind.counted(pair["values"])[member]] += pair["counts"]
@@ -109,13 +109,13 @@ class FoundRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RowBlock:
-    """Rows of one kind that one entry caused.
+    """Rows of one kind, caused by the same entry.
 
     Attributes:
-        found: Their columns.
-        stream: As in ``OutputRow``; the others likewise.
-        position: As in ``OutputRow``.
-        shard: As in ``OutputRow``.
+        found: The rows as columns.
+        stream: As in ``OutputRow``, like the next two.
+        position: Position of the entry.
+        shard: Number of the shard.
     """
 
     found: FoundRows
@@ -142,15 +142,15 @@ class RowBlock:
 
 
 def rows_of(blocks: Iterable[RowBlock]) -> list[OutputRow]:
-    """The rows of some blocks, one after the other."""
+    """The rows of some blocks, in order."""
     return [row for block in blocks for row in block]
 
 
 def row_ids(texts: pa.Array) -> pa.Array:
-    """``row_id`` of many rows.
+    """The ids of many rows, as ``row_id`` gives them.
 
     Args:
-        texts: Of each the canonical JSON of the kind and the parts.
+        texts: For each row, the canonical JSON of the kind and the parts.
     """
     return text_digests(texts, ID_LENGTH)
 
@@ -161,14 +161,14 @@ def row_id(kind: ResultKind, *parts: Any) -> str:
 
 
 def dead_letter(shard: int, entry: Entry, error: ForestallError) -> RowBlock:
-    """The row for an entry that could not be applied; the entry itself stays in the log at its position."""
+    """The dead letter of an entry that could not be applied; the entry stays in the log at its position."""
     body = dead_letter_body(shard, entry, error)
     found = FoundRows.of(DEAD_LETTER, [(body["id"], body)])
     return RowBlock(found=found, stream=entry.stream, position=entry.position, shard=shard)
 
 
 def dead_letter_body(shard: int, entry: Entry, error: ForestallError, *parts: Any) -> dict[str, Any]:
-    """What a dead letter says of an entry; ``parts`` tell the letters of one entry apart, plain JSON values."""
+    """The body of an entry's dead letter; ``parts``, plain JSON values, distinguish several letters of one entry."""
     return {
         "id": row_id(DEAD_LETTER, shard, entry.position, *parts),
         "stream": entry.stream,

@@ -1,9 +1,9 @@
-"""All streams of one shard: what the log of the shard means, entry by entry, without Spark.
+"""The state of one shard: what its log means, entry by entry, without Spark.
 
 ``ShardState`` is a function of its entries. However they are cut into calls of ``apply``, and wherever the state is
-saved and loaded in between, the same rows come out with the same ids; where ``limit_endings`` was called, the same but
-for which early terminations are emitted one by one and which are counted. An entry that was applied before is passed
-over, and one that cannot be applied becomes a dead letter and changes nothing.
+saved and loaded in between, the same rows with the same ids result; only with ``limit_endings`` may the cut decide
+which early terminations are counted instead of emitted. Entries at or before the position are ignored. An entry that
+cannot be applied becomes a dead letter and changes nothing.
 """
 
 from __future__ import annotations
@@ -83,10 +83,10 @@ class ShardState:
     Args:
         shard: Its number.
         position: The last entry that was applied.
-        places: By stream name and route; that of the correlation key, which exists for every declared stream, is empty.
+        places: By stream and route; every declared stream has a place with the empty route, for its correlation key.
         kinds: The kinds of operators, by name.
         feeds: The derived streams that operators feed.
-        stops: Operators that are stopped before their pause is reached.
+        stops: The operators that are stopped before their pause is reached.
     """
 
     def __init__(
@@ -112,12 +112,12 @@ class ShardState:
         self._is_replaying = False
 
     def limit_endings(self, most: int | None) -> None:
-        """Report of the early terminations of events that are matched together only the newest, and count the others.
+        """Report only the newest early terminations among events that are matched together, and count the others.
 
         Not part of the saved state.
 
         Args:
-            most: At most this many per place and correlation key; None: all, as it is from the start.
+            most: Limit per place and correlation key; None: all, the initial value.
         """
         self._newest = most
 
@@ -133,23 +133,23 @@ class ShardState:
 
     @property
     def feeds(self) -> Feeds:
-        """Which operators feed which derived streams."""
+        """The operators that feed derived streams."""
         return self._derivation.feeds
 
     @property
     def stops(self) -> frozenset[str]:
-        """Positions of the pauses before which operators are stopped."""
+        """Positions of the pauses whose operators are already stopped."""
         return self._stops.names
 
     def measures(self) -> dict[str, dict[str, int | None]]:
-        """Numbers by stream name; those of a further key under ``<stream>@<key>``."""
+        """Metrics by stream name; those of a further key are under ``<stream>@<key>``."""
         return {_label(key): place.measures() for key, place in self._places.items()}
 
     def observations(self, stream: str | None = None) -> list[Observation]:
-        """What was observed since the last call, for deciders; it is no part of the saved state.
+        """Observations since the last call, for deciders; not part of the saved state.
 
         Args:
-            stream: Of posted streams only what was observed in this one; None: of all.
+            stream: Of posted streams, only the observations of this one; None: of all. Derived streams always count.
         """
         every = self._places.values()
         places = [one for one in every if stream in (None, one.declaration.name) or one.declaration.derived]
@@ -157,9 +157,9 @@ class ShardState:
         return [replace(one, summary={**one.summary, "shard": self._shard}) for one in seen]
 
     def promises(self) -> dict[str, int | None]:
-        """For each derived stream that the shard feeds through the log: the time before which it adds no more to it.
+        """For each derived stream fed through the log: the time before which this shard adds no more events to it.
 
-        In microseconds; None where a place that feeds it has seen no time.
+        In microseconds; None if a place that feeds the stream has seen no time.
         """
         return self._derivation.promises()
 
@@ -170,13 +170,13 @@ class ShardState:
 
     @property
     def streams(self) -> tuple[str, ...]:
-        """The streams that are declared, each derived one behind those that feed it."""
+        """The declared streams; a derived stream follows the streams that feed it."""
         names = dict.fromkeys(stream for stream, _ in self._places)
         fed = self.feeds.order
         return (*(name for name in names if name not in fed), *fed)
 
     def apply(self, entries: Iterable[Entry]) -> list[OutputRow]:
-        """What the entries cause, in order; entries at or before ``position`` are passed over.
+        """Apply entries and return their rows in order; entries at or before ``position`` are ignored.
 
         Args:
             entries: In the order of the shard's log.
@@ -210,7 +210,7 @@ class ShardState:
         return rows + self._matched(group.taken())
 
     def take(self, entry: EventsEntry) -> list[RowBlock]:
-        """As ``advance`` of one entry, for events of which it is certain that nothing in them harms the matcher."""
+        """As ``advance`` with one entry, for trusted events that cannot harm the matcher."""
         if position_order(entry.position) <= position_order(self._position):
             return []
         self._position = entry.position
@@ -218,21 +218,21 @@ class ShardState:
 
     @property
     def files(self) -> frozenset[str]:
-        """Names of the files in which a part of the state is; what ``dump`` gives names them, too."""
+        """Names of the files with a part of the state; the result of ``dump`` also names them."""
         return frozenset(name for place in self._places.values() for host in place.spilling for name in host.files)
 
     def verify(self) -> None:
-        """Compare the checksums of these files.
+        """Compare the checksums of the state's files.
 
         Raises:
-            StateLost: One is missing or damaged; the message names it.
+            StateLost: A file is missing or damaged; the message names it.
         """
         for place in self._places.values():
             for host in place.spilling:
                 host.verify()
 
     def replay(self, entries: Iterable[Entry]) -> None:
-        """Apply entries whose rows are known already: the same state comes out, and nothing is put into words.
+        """Apply entries whose rows are already known: the state becomes the same, and no rows are made.
 
         Args:
             entries: In the order of the shard's log.
@@ -245,12 +245,12 @@ class ShardState:
             self._is_replaying = False
 
     def finish(self, streams: Collection[str] | None = None) -> list[RowBlock]:
-        """What follows from the end of a finite input: every trace ends, and all time has passed.
+        """Finish a finite input: end every trace and let all time pass.
 
         No entries of these streams may come afterwards.
 
         Args:
-            streams: The streams that end, of those that feed each other the feeding ones first; None: all.
+            streams: The streams that end; a stream must follow the streams that feed it. None: all.
         """
         rows: list[RowBlock] = []
         for name in self.streams if streams is None else streams:
@@ -265,13 +265,13 @@ class ShardState:
         return self._derivation.behind(end.stream, place.finish(end))
 
     def split(self, shards: int, new_shards: int) -> Iterator[ShardState]:
-        """The states of the shards that take the place of this one: each has the traces of its keys, as they are.
+        """Divide the state among several shards: each gets the traces of its keys, unchanged.
 
-        The first keeps the number, the position and the counts; the others are at the beginning of their logs.
+        The first keeps the number, the position and the counters; the others are at the beginning of their logs.
 
         Args:
-            shards: How many shards there are.
-            new_shards: How many there will be, a multiple.
+            shards: The number of shards.
+            new_shards: The new number of shards, a multiple.
         """
         body = self.dump()
         for shard in range(self._shard, new_shards, shards):
@@ -297,11 +297,11 @@ class ShardState:
 
     @classmethod
     def load(cls, body: bytes, kinds: Mapping[str, Kind] = KINDS_BY_NAME) -> ShardState:
-        """The state that ``dump`` returned, here or in the release before.
+        """Load the state that ``dump`` returned in this or the previous release.
 
         Raises:
-            SavedStateError: The bytes are damaged, or some part is of a version that this release does not know.
-            StateLost: A file that they name is missing.
+            SavedStateError: The bytes are damaged, or a part is of a version that this release does not know.
+            StateLost: A file that the state names is missing.
         """
         version, head, sections = unpack(body)
         if version == 1:
@@ -320,9 +320,9 @@ class ShardState:
     def _matched(self, entries: Sequence[Entry], decode: _Decoder = batches_of) -> list[RowBlock]:
         """Match the events of entries.
 
-        Those of one stream and route are matched together, where they follow each other. Where streams are derived from
-        these, entries of other ones may be between them: what is derived from several streams depends on that only
-        where an event comes later than its stream has promised, so none of them may be late.
+        Consecutive entries of one stream and route are matched together. If streams are derived from theirs, entries of
+        other streams may be in between: a stream derived from several ones depends on their order only if an event
+        comes later than its stream has promised, so none of them may be late.
         """
         if not entries:
             return []
@@ -336,7 +336,7 @@ class ShardState:
         return [row for run in runs for row in self._matched_run(run)]
 
     def _is_in_order(self, together: Mapping[_PlaceKey, Sequence[_Decoded]]) -> bool:
-        """Whether other streams are derived from some of these, and no event comes too late for them."""
+        """Whether other streams are derived from some of these, and no event is too late for them."""
         derived = {
             self._places[key]: [batch for _, batch in decoded if isinstance(batch, EventBatch) and len(batch)]
             for key, decoded in together.items()
@@ -345,14 +345,14 @@ class ShardState:
         return bool(derived) and all(place.is_in_order(batches) for place, batches in derived.items() if batches)
 
     def _matched_run(self, decoded: Sequence[_Decoded]) -> list[RowBlock]:
-        """Match the events of entries of one stream and route; the rows have the position of the last one.
+        """Match the events of entries of one stream and route; the rows have the position of the last entry.
 
-        Entries that hold no events that can be matched become dead letters.
+        Entries without events that can be matched become dead letters.
         """
         try:
             place = self._routed(decoded[-1][0])
         except ControlRecordError as error:
-            if self._stops.reads(decoded[-1][0].stream):  # they came by a key that only a stopped operator used
+            if self._stops.reads(decoded[-1][0].stream):  # their key was used by a stopped operator only
                 return []
             return [dead_letter(self._shard, entry, error) for entry, _ in decoded]
         rows = [dead_letter(self._shard, entry, found) for entry, found in decoded if isinstance(found, ForestallError)]
@@ -372,12 +372,12 @@ class ShardState:
                 for found in in_columns(result for _, result in results)
             ]
         except StateLost:
-            raise  # the state is half changed, and has to be rebuilt
+            raise  # the state is half changed and has to be rebuilt
         except ForestallError as error:
             return [dead_letter(self._shard, entry, error)]
 
     def _results(self, steps: Iterable[Step]) -> Iterator[tuple[str, Result]]:
-        """The results with the stream of each."""
+        """The results, each with its stream."""
         for entry, output in steps:
             if not self._is_replaying:
                 for result in output.results(Origin(shard=self._shard, entry=entry, newest=self._newest)):
@@ -411,12 +411,12 @@ class ShardState:
         return self._derivation.follow(entry, steps)
 
     def _started(self, entry: Entry) -> Iterator[Step]:
-        """What follows from the start of an operator."""
+        """Steps after the start of an operator."""
         for place in self._places_of(entry.stream):
             yield from place.started(entry)
 
     def _of_time(self, record: ControlRecord, entry: Entry) -> Iterator[Step]:
-        """What follows from a record about time or the end of traces. Time is that of all routes of a stream."""
+        """Steps of a record about time or the end of traces. Time is common to all routes of a stream."""
         main = self._declared(entry)
         match record:
             case StreamOn() | Tick() | LatenessChange():
@@ -433,7 +433,7 @@ class ShardState:
                 yield entry, place.answer(asked)
 
     def _promised(self, promise: Punctuation, main: Place, entry: Entry) -> Iterator[Step]:
-        """What follows from a promise of time, of some keys and of a range of keys."""
+        """Steps of a punctuation: a promise about time, single keys, or a range of keys."""
         places = self._places_of(entry.stream)
         if promise.before_us is not None:
             for place in places:
@@ -462,7 +462,7 @@ class ShardState:
                 self._declared(entry).follow(record)
 
     def _declare(self, declaration: StreamDeclaration, entry: Entry) -> None:
-        """Make the place of a stream that is new, or check that it takes the declaration over."""
+        """Create the place of a new stream, or check that a known stream accepts the declaration."""
         if declaration.name != entry.stream:
             raise ControlRecordError(
                 f"stream-on record of stream {entry.stream!r} declares a stream {declaration.name!r}"
@@ -473,13 +473,13 @@ class ShardState:
             place.check(declaration)
 
     def _forget(self, stream: str) -> None:
-        """Give up every place of a stream, with all that is there."""
+        """Drop every place of a stream with its state."""
         for place in self._places_of(stream):
             del self._places[stream, place.route], self._routes[stream][place.route]
         self._derivation = Derivation(self._places, self.feeds.without_stream(stream))
 
     def _start(self, definition: Definition, start: Start, entry: Entry) -> None:
-        """Start an operator where its input comes in; where it ran on another key it stops."""
+        """Start an operator at the place of its input, and stop it where it ran on another key."""
         if len(definition.inputs) != 1 or definition.inputs[0].stream != entry.stream:
             streams = ", ".join(repr(source.stream) for source in definition.inputs)
             raise ControlRecordError(
@@ -502,10 +502,10 @@ class ShardState:
         self._forget_unused(source.stream)
 
     def _fed_by(self, definition: Definition, start: Start) -> Feeds:
-        """All feeds, when an operator has started.
+        """All feeds after the start of an operator.
 
         Raises:
-            ControlRecordError: What it feeds is no derived stream here, or derived from its own.
+            ControlRecordError: Its target is not a derived stream here, or its own stream is derived from the target.
         """
         (source,) = definition.inputs
         operator = source.stream, source.key, definition.kind, definition.name
@@ -526,7 +526,7 @@ class ShardState:
         return feeds.with_operator(operator, (*before, feed))
 
     def _stop(self, kind: str, name: str, entry: Entry) -> None:
-        """Stop an operator on whatever key it runs.
+        """Stop an operator, whatever its key.
 
         Raises:
             ForestallError: No such operator runs.
@@ -538,14 +538,14 @@ class ShardState:
         self._forget_unused(entry.stream)
 
     def _stop_all(self, note: Entry) -> None:
-        """Stop the operators of a note that run."""
+        """Stop the running operators that a stop note names."""
         for stream, (kind, name) in self._stops.begin(note, self._position):
             if any(place.runs(kind, name) for place in self._places_of(stream)):
                 entry = StoredEntry(position=note.position, kind=note.kind, stream=stream, body=note.body)
                 self._stop(kind, name, entry)
 
     def _forget_unused(self, stream: str) -> None:
-        """Give up further keys that no operator is on: no events will come for them."""
+        """Drop further keys without operators: no more events will come for them."""
         for place in self._places_of(stream):
             if place.route and not place.is_used:
                 del self._places[stream, place.route], self._routes[stream][place.route]
@@ -558,7 +558,7 @@ class ShardState:
         self._routes.setdefault(key[0], {})[key[1]] = None
 
     def _routed(self, entry: Entry) -> Place:
-        """Where the events of an entry come in."""
+        """The place of an entry's events."""
         self._declared(entry)
         try:
             return self._places[entry.stream, entry.route]
@@ -578,7 +578,7 @@ class ShardState:
 
 
 def _taken(place: Place, record: StreamOn | Tick | LatenessChange, entry: Entry) -> Iterator[Step]:
-    """What follows where a place takes over a record about a whole stream."""
+    """Steps of one place for a record about a whole stream."""
     match record:
         case StreamOn(declaration):
             return place.declare(entry, declaration)
@@ -594,6 +594,6 @@ def _label(key: _PlaceKey) -> str:
 
 
 def _own(sections: Mapping[str, bytes], number: int) -> dict[str, bytes]:
-    """The sections of the place with a number, by the names that it gave them."""
+    """The sections of the place with a number, under the names that the place gave them."""
     prefix = f"{number}/"
     return {name.removeprefix(prefix): one for name, one in sections.items() if name.startswith(prefix)}

@@ -1,8 +1,8 @@
-"""Operators that stop before their pause is reached in the log, as it lies behind a backlog.
+"""Stops: operators that stop before their pause is reached in the log, because the pause lies after a backlog.
 
-A *stop* is a control decision beside the log: from a position of a shard on its operators see nothing, and the control
-records about them up to the pause do nothing. The position is on record before anything behind it is matched, and a
-process that matches these entries again begins there, too. So the state stays a function of the log and its stops.
+A *stop* is a control decision beside the log: from a position of a shard on, its operators see nothing, and control
+records about them up to the pause have no effect. The position is stored before anything after it is matched, and a
+process that matches these entries again begins there, too. So the state remains a function of the log and its stops.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from streams import (
 _Stopped: TypeAlias = tuple[str, tuple[str, str]]  # a stream, and kind and name of an operator on it
 
 STOPPED = "stopped"
-"""The kind of what a shard is given in front of the first entry behind a stop; the log itself has none."""
+"""Kind of the note that a shard gets before the first entry after a stop; the log itself has no such entries."""
 
 
 def stop_note(until: str, records: str, entry: StoredEntry) -> StoredEntry:
-    """What a shard is given in front of an entry, from which on some operators see nothing.
+    """The note that a shard gets before an entry, from which on some operators see nothing.
 
     Args:
-        until: Position of the last control record by which they stop.
-        records: JSON list that has of each record its stream, its kind and its body as text.
+        until: Position of the last control record that stops them.
+        records: JSON list of records: stream, kind, and body as text.
         entry: The entry.
     """
     body = orjson.dumps([until, orjson.loads(records)])
@@ -44,10 +44,10 @@ def stop_note(until: str, records: str, entry: StoredEntry) -> StoredEntry:
 
 
 class Stops:
-    """The stops of a shard whose pause is not reached.
+    """The stops of a shard whose pauses are not yet reached.
 
     Args:
-        standing: By position of the pause the records by which operators stop: stream, kind and body.
+        standing: By position of the pause, the records that stop operators: stream, kind and body.
     """
 
     def __init__(self, standing: Iterable[tuple[str, Sequence[Sequence[str]]]] = ()) -> None:
@@ -62,7 +62,7 @@ class Stops:
         return frozenset(self._standing)
 
     def begin(self, note: Entry, position: str) -> list[_Stopped]:
-        """The operators that stop with a note, at a position; none if they have, or their pause is past."""
+        """The operators that a note stops at a position; none if already stopped, or their pause is past."""
         until, records = orjson.loads(note.body)
         if until in self._standing or position_order(until) <= position_order(position):
             return []
@@ -70,7 +70,7 @@ class Stops:
         return _operators_in(records)
 
     def ignores(self, stream: str, record: ControlRecord) -> bool:
-        """Whether a record of the log is about an operator that is stopped."""
+        """Whether a record of the log concerns a stopped operator."""
         return any(
             (stream, _operator_of(record)) == (of, operator)
             for records in self._standing.values()
@@ -78,11 +78,11 @@ class Stops:
         )
 
     def reads(self, stream: str) -> bool:
-        """Whether an operator is stopped that read a stream."""
+        """Whether a stopped operator reads a stream."""
         return any(one[0] == stream for records in self._standing.values() for one in records)
 
     def pass_to(self, position: str) -> None:
-        """The entry at a position was applied: stops up to there are past."""
+        """Drop the stops up to a position whose entry was applied."""
         order = position_order(position)
         for until in [until for until in self._standing if position_order(until) <= order]:
             del self._standing[until]
@@ -93,12 +93,12 @@ class Stops:
 
 
 def _operators_in(records: Sequence[Sequence[str]]) -> list[_Stopped]:
-    """The streams of some records, and the operators that they are about."""
+    """The operators of some records, each with its stream."""
     return [(stream, _operator_of(decode_control(RecordKind(kind), body.encode()))) for stream, kind, body in records]
 
 
 def _operator_of(record: ControlRecord) -> tuple[str, str]:
-    """Kind and name of the operator that a control record starts or stops; empty: it is about none."""
+    """Kind and name of the operator that a control record starts or stops; empty strings for other records."""
     match record:
         case PatternOn(name=name) | PatternOff(name=name) | PatternPause(name=name):
             return "pattern", name

@@ -25,7 +25,7 @@ from streams import (
     encode_control,
 )
 
-_UNSAVED = frozenset(  # of this process, or of how much room something takes
+_UNSAVED = frozenset(  # specific to this process, or memory sizes
     {"guard_builds", "guard_refusals", "under_bits", "peak_held", "state_bytes"}
 )
 
@@ -33,7 +33,7 @@ Step: TypeAlias = "ControlRecord | Sequence[Event]"
 
 
 def log_of(steps: Iterable[Step], *, stream: str = "orders", shards: int = 1) -> dict[int, list[LogEntry]]:
-    """The log of each shard: control records go to all of them, events to that of each key that is in use then.
+    """The log of each shard: control records for all shards, events for the shard of each key in use at that time.
 
     One position per step, and one more for each further key.
     """
@@ -67,7 +67,7 @@ class _Routes:
                 self._used.pop(name, None)
 
     def of(self, step: Step) -> list[tuple[str, AttributePath]]:
-        """Where a step goes: the correlation key, and for events each key in use with its path."""
+        """The keys by which a step is sent: the correlation key, and for events each further key in use."""
         found: list[tuple[str, AttributePath]] = [("", ())]
         if isinstance(step, Sequence) and self._declaration is not None:
             names = sorted(set(self._used.values()) - {""})
@@ -76,7 +76,7 @@ class _Routes:
 
 
 def event(number: int, event_type: str, key: str = "k", **data: Any) -> Event:
-    """The event ``e<number>``, so many seconds after the epoch."""
+    """The event ``e<number>``, ``number`` seconds after the epoch."""
     return Event(id=f"e{number}", type=event_type, time_us=number * 1_000_000, key=key, data=data)
 
 
@@ -94,7 +94,7 @@ def _bodies(step: Step, shards: int, path: AttributePath) -> dict[int, tuple[Rec
 
 
 def saved_measures(state: ShardState) -> dict[str, dict[str, int | None]]:
-    """Those measures of a shard that saving and loading it does not change."""
+    """The measures of a shard that saving and loading do not change."""
     return {
         label: {name: number for name, number in measured.items() if name not in _UNSAVED and FIGURE not in name}
         for label, measured in state.measures().items()

@@ -1,8 +1,8 @@
-"""Several ways to match the same history, side by side: one shard of a backtest, without Spark.
+"""Trials: several variants match the same history side by side, in one shard of a backtest, without Spark.
 
-Each *variant* is a ``ShardState`` of its own that receives the same events, so what differs in alerts and in cost does
-so because of what was switched and of nothing else. A key is in one shard only, so alerts are compared within it:
-nothing of a comparison has to leave the shard but its counts and the alerts that differ.
+Each *variant* is a ``ShardState`` of its own that receives the same events, so differences in alerts and costs come
+only from the differences between the variants. A key is in one shard only, so alerts are compared within the shard:
+only the counts of a comparison and the differing alerts leave it.
 """
 
 from __future__ import annotations
@@ -46,12 +46,13 @@ class Variant:
     """One way to match.
 
     Attributes:
-        name: Tells it from the others.
-        control: What the log would say before the first event: the stream, its constraints, its patterns.
-        counterparts: From its patterns to those of the first variant that their alerts are compared with, by name;
-            a pattern that is not in here is compared with the one of its own name.
-        alike: Which alerts of a key are the same: those that bind the same events to the same aliases, or that bind the
-            same events.
+        name: Distinct among the variants.
+        control: Control records as they would be in the log before the first event: the stream, its constraints, its
+            patterns.
+        counterparts: Maps its patterns to the first variant's patterns that their alerts are compared with, by name; a
+            pattern that is missing here is compared with the pattern of the same name.
+        alike: Which alerts of a key are equal: those that bind the same events to the same aliases, or those that bind
+            the same events.
     """
 
     name: str
@@ -62,13 +63,13 @@ class Variant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialPlan:
-    """What a backtest does in every shard.
+    """The work of a backtest in every shard.
 
     Attributes:
         stream: Name of the stream; every variant declares it.
-        variants: The first is what is asked about, the others are what it is compared with.
-        is_open: Whether the history is the beginning of something: traces stay open, and time has come as far as its
-            newest event. Otherwise every trace ends with it, and all time has passed.
+        variants: The first is the variant under test, the others are compared with it.
+        is_open: Whether the history is only a beginning: traces stay open, and time has come as far as its newest
+            event. Otherwise every trace ends with it, and all time has passed.
     """
 
     stream: str
@@ -78,19 +79,19 @@ class TrialPlan:
 
 @dataclass(slots=True, kw_only=True)
 class VariantCounts:
-    """What a variant found, and what that took; those of shards add up.
+    """Results and costs of a variant; the counts of several shards add up.
 
     Attributes:
         rows: Rows by kind.
         patterns: Alerts by pattern.
         reasons: Dead letters by their code.
-        events: Events that were matched.
-        released: Bound events that were given up because of constraints.
+        events: Matched events.
+        released: Bound events that were dropped because of constraints.
         open_traces: Traces that were open before the end.
-        peak_held: Most (pattern, instance) pairs bound in kept partial matches at once; of several shards the sum of
-            their peaks.
-        peak_state_bytes: Most bytes of partial matches after a batch; of several shards the sum of their peaks.
-        busy_ns: Time of the threads that matched, in nanoseconds; waiting is not in it.
+        peak_held: Most (pattern, instance) pairs bound in retained partial matches at once; for several shards the sum
+            of their peaks.
+        peak_state_bytes: Most bytes of partial matches after a batch; for several shards the sum of their peaks.
+        busy_ns: CPU time of the matching threads, in nanoseconds, without waiting.
     """
 
     rows: Counter[str] = field(default_factory=Counter)
@@ -112,20 +113,20 @@ class VariantCounts:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> VariantCounts:
-        """What ``to_document`` gave."""
+        """Read the JSON form of ``to_document``."""
         known: Any = {name: Counter(value) if isinstance(value, dict) else value for name, value in document.items()}
         return cls(**known)
 
 
 @dataclass(slots=True, kw_only=True)
 class ComparisonCounts:
-    """How the alerts of the first variant differ from those of another one; those of shards add up.
+    """Differences between the alerts of the first variant and of another one; the counts of several shards add up.
 
     Attributes:
-        added: Only the first variant has them.
-        lost: Only the other one has them.
-        same: Both have them.
-        unlisted: Of those added and lost, how many were only counted: a shard holds so many and no more.
+        added: Alerts of the first variant only.
+        lost: Alerts of the other variant only.
+        same: Alerts of both.
+        unlisted: Added or lost alerts that were only counted, because a shard retains at most ``HELD_DIFFERENCES``.
     """
 
     added: int = 0
@@ -143,12 +144,12 @@ class ComparisonCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TrialRows:
-    """Things of one kind that a backtest has found.
+    """Results of one kind that a backtest found.
 
     Attributes:
         label: Name of the kind of result for rows of the first variant; ``added`` or ``lost`` for alerts in which it
-            differs from another one.
-        variant: The index of the variant that it was compared with; 0 for rows of the first.
+            differs from another variant.
+        variant: Index of the variant in the comparison; 0 for rows of the first.
         bodies: Bytes: JSON objects in UTF-8.
     """
 
@@ -164,8 +165,8 @@ class Trial:
     """The variants of a plan in one shard.
 
     Args:
-        plan: What is done.
-        shard: The shard's number.
+        plan: The plan of the backtest.
+        shard: Number of the shard.
     """
 
     def __init__(self, plan: TrialPlan, shard: int) -> None:
@@ -175,16 +176,16 @@ class Trial:
 
     @property
     def counts(self) -> list[VariantCounts]:
-        """Of each variant, so far."""
+        """The counts of each variant so far."""
         return [run.counts for run in self._runs]
 
     @property
     def comparisons(self) -> list[ComparisonCounts]:
-        """Of each variant but the first, so far; alerts in which they differ are known at the end."""
+        """The counts of each comparison so far; the differing alerts are known at the end."""
         return [comparison.counts for comparison in self._comparisons]
 
     def begin(self) -> Iterator[TrialRows]:
-        """Apply what is said before the first event; rows are dead letters."""
+        """Apply the control records before the first event; the rows are dead letters."""
         first, *_ = [run.begin() for run in self._runs]
         yield from _found(first)
 
@@ -192,12 +193,12 @@ class Trial:
         """Match the next events of the shard.
 
         Args:
-            batch: In the order in which they are to be seen.
+            batch: The events, in processing order.
         """
         yield from self._take([run.feed(batch) for run in self._runs])
 
     def finish(self, newest_us: int) -> Iterator[TrialRows]:
-        """What the end of the history brings, and the alerts in which variants differ.
+        """Finish the history; returns its last rows and the alerts in which variants differ.
 
         Args:
             newest_us: Time of the newest event of all shards.
@@ -236,7 +237,7 @@ class _Run:
         return rows + self.say(record.KIND, encode_control(undecided(record)))
 
     def _declared(self, record: PatternOn) -> list[RowBlock]:
-        """Declares the stream that a pattern feeds; nothing listens to it here."""
+        """Declare the stream that a pattern feeds; it has no operators here."""
         feed = PatternKind().feed(record.definition(self._stream))
         if feed is None:
             return []
@@ -286,7 +287,7 @@ class _Run:
 
 
 class _Comparison:
-    """Finds the alerts that only one of two variants has, as they come: each waits until the other variant has it."""
+    """Finds the alerts of only one of two variants: each alert waits for its equal in the other variant."""
 
     def __init__(self, variant: Variant) -> None:
         self._variant = variant
@@ -301,7 +302,7 @@ class _Comparison:
         return ComparisonCounts(same=self._same, unlisted=self._unlisted, **sizes)
 
     def take(self, first: list[RowBlock], other: list[RowBlock]) -> None:
-        """Rows that the two variants have found in the same events."""
+        """Compare rows of the two variants for the same events."""
         for blocks, label, names in ((first, "added", {}), (other, "lost", self._variant.counterparts)):
             for block in blocks:
                 if block.found.kind is ALERT:
@@ -309,7 +310,7 @@ class _Comparison:
                         self._wait(alert, label, names)
 
     def differences(self) -> Iterator[tuple[str, pa.Array]]:
-        """(label, alerts) of what is still without its like."""
+        """(label, alerts) of the alerts that still have no equal."""
         for label, waiting in self._waiting.items():
             bodies = [body for found in waiting.values() for body in found if body]
             if bodies:
@@ -336,7 +337,7 @@ class _Comparison:
         self._same += 1
 
     def _identity(self, alert: Mapping[str, Any], names: Mapping[str, str]) -> bytes:
-        """What makes two alerts the same; the pattern's name is that of the first variant."""
+        """A digest that equal alerts share; it uses the pattern's name in the first variant."""
         bindings: Mapping[str, list[str]] = alert["bindings"]
         bound: Any = bindings
         if self._variant.alike == "events":

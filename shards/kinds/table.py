@@ -1,4 +1,4 @@
-"""Every kind of operator, and every kind of result."""
+"""The tables of all kinds of operators and all kinds of results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DOCUMENT_KINDS: tuple[DocumentKind, ...] = tuple(kind for kind in KINDS if isins
 KINDS_BY_NAME: Mapping[str, Kind] = {kind.name: kind for kind in KINDS}
 
 COUNTED: tuple[str, ...] = tuple(f"{kind.name}_" for kind in DOCUMENT_KINDS)
-"""How the names of numbers begin that operators of documents count; those of patterns have names of their own."""
+"""Prefixes of the counters of document operators; counters of patterns have no prefix."""
 
 
 def result_table(kinds: Iterable[Kind]) -> Mapping[str, ResultKind]:

@@ -1,8 +1,8 @@
-"""Alerts and endings by columns: the ids and bodies of all matches of a batch at once.
+"""Alerts and early terminations by columns: ids and bodies of all results of a batch at once.
 
-The bytes are those of ``reference`` beside this module, which shows one match at a time: that is what they mean. Bound
-events of all matches stand in one array, so what is said of them is that array with something between any two of them,
-cut where a match ends; that holds for every shape of a match.
+The bytes equal those of ``reference`` beside this module, which renders one match at a time and defines the meaning.
+The bound events of all matches are in one array. Text about them is this array with separators between consecutive
+events, cut where a match ends; this works for every shape of a match.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from streams import (
     time_texts,
 )
 
-_EVENTS_AT_ONCE = 32_768  # bound by matches; what is made of them stays in the caches of a processor
+_EVENTS_AT_ONCE = 32_768  # bound events; columns of this size stay in processor caches
 
 
 def alerts_of(lane: LaneOutput, stream: str, route: str = "") -> Iterator[FoundRows]:
     """The alerts of the matches of one correlation key, in their order.
 
     Args:
-        lane: What was found.
-        stream: The stream's name.
-        route: Name of the further key, where there is one.
+        lane: Results of the per-key matcher.
+        stream: Name of the stream.
+        route: Name of the further key, if any.
 
     Raises:
         EventRejected: A time is outside the years 1 to 9999.
@@ -53,13 +53,13 @@ def alerts_of(lane: LaneOutput, stream: str, route: str = "") -> Iterator[FoundR
 
 
 def endings_of(columns: EndingColumns, reasons: Sequence[Mapping[str, Any]], stream: str, route: str = "") -> FoundRows:
-    """Endings.
+    """Early terminations as rows.
 
     Args:
-        columns: They.
-        reasons: What is said of each kind, as plain JSON.
-        stream: The stream's name.
-        route: Name of the further key, where there is one.
+        columns: The early terminations.
+        reasons: The members that explain each kind of early termination, as plain JSON.
+        stream: Name of the stream.
+        route: Name of the further key, if any.
     """
     names = [f"{json_text(ending.pattern)},{ending.version}" for ending in columns.kinds]
     key, event = json_contents(columns.key), json_contents(columns.event_id)
@@ -88,7 +88,7 @@ def _alerts(columns: MatchColumns, stream: str, returns: Texts, end: str) -> Fou
 
 
 def match_ids(columns: MatchColumns, stream: str) -> pa.Array:
-    """Ids of matches, which are those of their alerts."""
+    """Ids of matches: the ids of their alerts."""
     used, place = np.unique(columns.pattern, return_inverse=True)
     patterns = [columns.patterns[number] for number in used.tolist()]
     return _ids(BoundTexts.of(columns, patterns, place), stream, patterns, place, json_contents(columns.key))
@@ -97,29 +97,29 @@ def match_ids(columns: MatchColumns, stream: str) -> pa.Array:
 def _ids(
     bound: BoundTexts, stream: str, patterns: Sequence[RunningPattern], place: NDArray[np.intp], key: pa.Array
 ) -> pa.Array:
-    """Ids of matches from their bindings, which stand in them by the names of the aliases."""
+    """Ids of matches, hashed from their bindings in the order of alias names."""
     names = [f'["alert",{json_text(stream)},{json_text(one.name)},{one.version},"' for one in patterns]
     return row_ids(joined_texts([chosen_texts(names, place), key, '",{', bound.by_name().bindings, '"]}]']))
 
 
 def _why(bound: BoundTexts, patterns: Sequence[RunningPattern]) -> tuple[pa.Array, Texts]:
-    """The explanation of each match as it stands in JSON: the words up to its last event, and those behind it."""
+    """The explanation of each match as JSON text: the words up to its last event, and the words after it."""
     steps = [step for pattern in patterns for step in _steps(pattern)]
     behind = [f" {verb} {step}" for step in steps for verb in ("are", "is")]
-    alone = 2 * bound.alias + (bound.place != BOUND_SAME)  # of the last event of an alias: whether it is its only one
+    alone = 2 * bound.alias + (bound.place != BOUND_SAME)  # for the last event of an alias: whether it is the only one
     number = np.where(bound.place == BOUND_OTHER, np.roll(alone, 1) + 2, bound.place)
     before = chosen_texts(["", ", ", *(f"{words}; " for words in behind)], number)
     return run_texts(joined_texts([before, bound.ids]), bound.ends), chosen_texts(behind, alone[bound.ends - 1])
 
 
 def _steps(pattern: RunningPattern) -> list[str]:
-    """The step of each alias of a pattern in words, as it stands in JSON."""
+    """The step of each alias of a pattern in words, as JSON text."""
     told = steps_of(pattern)
     return [json_text(told[alias])[1:-1] for alias in pattern.automaton.aliases]
 
 
 def steps_of(pattern: RunningPattern) -> dict[str, str]:
-    """The steps of a pattern in words, by alias: where alternatives share an alias, all of them."""
+    """The steps of a pattern in words, by alias; alternatives that share an alias are joined."""
     steps: dict[str, dict[str, None]] = {}
     for atom in atoms_of(pattern.query.pattern.event):
         steps.setdefault(atom.alias, {})[describe_atom(atom)] = None

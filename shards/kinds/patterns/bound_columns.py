@@ -1,6 +1,6 @@
-"""What matches bind, their times and their marks as columns of JSON text.
+"""Bindings, times and marks of matches as columns of JSON text.
 
-Alerts, and the documents of a local run, are written from these.
+Alerts and the documents of a local run are written from these columns.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from streams import (
     time_texts,
 )
 
-# How a bound event follows the one before: first of its match, same alias, other alias.
+# How a bound event follows the previous one: first of its match, same alias, other alias.
 BOUND_FIRST, BOUND_SAME, BOUND_OTHER = 0, 1, 2
 _PLACES = 3
 
@@ -36,12 +36,12 @@ class BoundTexts:
     """The bound events of some matches, by match and alias.
 
     Attributes:
-        aliases: Of all patterns, one pattern after the other.
-        ranks: Place of each among their distinct names in ascending order.
-        alias: Of each event, as its place in ``aliases``.
+        aliases: The aliases of all patterns, pattern by pattern.
+        ranks: Place of each alias among the distinct names in ascending order.
+        alias: The alias of each event, as an index into ``aliases``.
         names: Ids of events.
-        event: Place of each event among ``names``.
-        ends: Place behind the last event of each match.
+        event: Index of each event in ``names``.
+        ends: Index after the last event of each match.
     """
 
     aliases: Sequence[str]
@@ -53,12 +53,12 @@ class BoundTexts:
 
     @classmethod
     def of(cls, columns: MatchColumns, patterns: Sequence[RunningPattern], place: NDArray[np.integer]) -> BoundTexts:
-        """Those of some matches.
+        """The bound events of some matches.
 
         Args:
             columns: The matches.
-            patterns: Those that they are of.
-            place: Of each match the place of its pattern among them.
+            patterns: Their patterns.
+            place: For each match, the index of its pattern in ``patterns``.
         """
         named = [pattern.automaton.aliases for pattern in patterns]
         aliases = [alias for names in named for alias in names]
@@ -77,7 +77,7 @@ class BoundTexts:
 
     @cached_property
     def place(self) -> NDArray[np.int8]:
-        """How each event follows the one before: the first of its match, of the same alias, or of another one."""
+        """How each event follows the previous one: first of its match, same alias, or other alias."""
         found = np.full(len(self.alias), BOUND_OTHER, np.int8)
         found[1:][self.alias[1:] == self.alias[:-1]] = BOUND_SAME
         found[:1] = BOUND_FIRST
@@ -86,11 +86,11 @@ class BoundTexts:
 
     @cached_property
     def ids(self) -> pa.Array:
-        """The id of each event, as it stands in JSON."""
+        """The id of each event as JSON text."""
         return json_contents(self.names.take(column_of(self.event)))
 
     def by_name(self) -> BoundTexts:
-        """The same with the events of each match by the names of their aliases."""
+        """A copy with the events of each match in the order of alias names."""
         ranks = self.ranks[self.alias]
         if not np.any((ranks[1:] < ranks[:-1]) & (self.place[1:] != BOUND_FIRST)):
             return self
@@ -99,7 +99,7 @@ class BoundTexts:
 
     @cached_property
     def bindings(self) -> pa.Array:
-        """The JSON object of each match, without its braces and without the last quote and bracket."""
+        """The bindings of each match as a JSON object, without its braces and without the last quote and bracket."""
         openings: list[str] = []
         for name in map(json_text, self.aliases):
             openings += [f'{name}:["', '","', f'"],{name}:["']
@@ -108,7 +108,7 @@ class BoundTexts:
 
 
 def match_times(columns: MatchColumns) -> list[Texts]:
-    """When each match began, ended and was detected, as members between commas: parts to be joined.
+    """Begin, end and detection time of each match as JSON members with commas between: parts to be joined.
 
     Raises:
         EventRejected: A time is outside the years 1 to 9999.
@@ -120,10 +120,10 @@ def match_times(columns: MatchColumns) -> list[Texts]:
 
 
 def match_marks(how: NDArray[np.int8], is_deviating: NDArray[np.bool_], is_lost: NDArray[np.bool_]) -> list[Texts]:
-    """The members of a match that most matches do not have, each behind a comma: parts to be joined.
+    """The rare members of a match, each with a comma before: parts to be joined.
 
     Args:
-        how: What decided each match, as a place in ``nfa.DECIDED_BY``.
+        how: How each match was decided, as an index into ``nfa.DECIDED_BY``.
         is_deviating: Whether its trace had broken a constraint.
         is_lost: Whether eviction would have lost it.
     """

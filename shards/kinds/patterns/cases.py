@@ -1,4 +1,4 @@
-"""Open traces as plain JSON: what the patterns of a place answer to a question about them."""
+"""Open traces as plain JSON: the answers of patterns to questions about traces."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from shards.kinds.patterns.rules import Rules
 from streams import ControlRecordError, StreamDeclaration
 
 MOST_CASES = 200
-"""At most this many traces are in one answer."""
+"""The largest number of traces in one answer."""
 
 _MOST_BOUND = 50  # events of a partial match
-_MOST_REASONED = 20  # monitor states of which is said what may follow, and endings that are explained
+_MOST_REASONED = 20  # monitor states with their possible next types, and early terminations with their reasons
 
 Json: TypeAlias = dict[str, Any]
 
@@ -23,7 +23,7 @@ def case_query(question: Mapping[str, Any]) -> CaseQuery:
     """The query of a question.
 
     Raises:
-        ControlRecordError: It is not of that form.
+        ControlRecordError: The question does not have the form.
     """
     wrong = [name for name, is_right in _FORM.items() if name in question and not is_right(question[name])]
     wrong += sorted(question.keys() - _FORM.keys())
@@ -56,11 +56,11 @@ _FORM: Mapping[str, Callable[[Any], bool]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseAnswer:
-    """Puts open traces into words.
+    """Describes open traces.
 
     Attributes:
-        declaration: Of the stream.
-        patterns: Those that run, by name.
+        declaration: The declaration of the stream.
+        patterns: The running patterns, by name.
         rules: Constraints by version.
     """
 
@@ -69,7 +69,7 @@ class CaseAnswer:
     rules: Mapping[int, Rules]
 
     def of(self, found: OpenCases, newest_us: int | None) -> Json:
-        """The answer.
+        """The answer as plain JSON.
 
         Args:
             found: The traces.

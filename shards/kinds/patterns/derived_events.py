@@ -1,6 +1,7 @@
-"""Matches of patterns with INTO as events of derived streams, by columns; and corrections of them as retractions.
+"""Matches of patterns with INTO as events of derived streams, by columns; their corrections as retractions.
 
-Events leave in the order in which their matches were decided, event by event: it does not depend on how the log is cut.
+Events leave in the order in which their matches were decided, event by event; this does not depend on how the log is
+cut.
 """
 
 from __future__ import annotations
@@ -44,18 +45,20 @@ _NO_PLACE = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """What some matches or corrections of one lane become.
+    """Derived events from matches or corrections of one per-key matcher.
 
     Attributes:
-        patterns: Of all of them.
-        pattern: Of each the place of its pattern there.
-        ids: Strings: of the events.
-        times_us: int64: of the events.
+        patterns: The patterns of the matches.
+        pattern: For each event, the index of its pattern.
+        ids: Strings: ids of the events.
+        times_us: int64: times of the events.
         sources: Strings: keys of the traces.
-        keys: Keys of the events where patterns have KEY; None: it is none, or the event has that of its trace.
+        keys: Keys of the events whose patterns have KEY; None: the value is not a key, or the event has the key of its
+            trace.
         data: The attributes as JSON.
-        places: int64 (found, 2): before which event of the batch it was decided, and whether by that event.
-        is_retraction: Whether they take back what was derived.
+        places: int64 (found, 2): index of the batch's event that decided it and 1, or of the next event after a
+            decision by time and 0.
+        is_retraction: Whether these events retract earlier ones.
     """
 
     patterns: Sequence[RunningPattern]
@@ -70,13 +73,13 @@ class _Found:
 
 
 class DerivedEvents:
-    """The events that patterns of one place derive from what was found in a batch, or as time passed.
+    """The events that patterns of one place derive from a batch, or as time passes.
 
     Args:
-        lanes: What was found.
+        lanes: Results of the per-key matchers.
         batch: The events.
-        stream: The stream's name.
-        newest_us: How far time had come before; None where no event had come.
+        stream: Name of the stream.
+        newest_us: How far time had come before; None before the first event.
     """
 
     def __init__(self, lanes: Sequence[LaneOutput], batch: EventBatch, stream: str, newest_us: int | None) -> None:
@@ -96,7 +99,7 @@ class DerivedEvents:
             yield from self._all.rows(self._stream)
 
     def dead_letters(self, origin: Origin) -> Iterator[Single]:
-        """What could not be an event."""
+        """Dead letters of matches that cannot become events."""
         if self._all is not None:
             yield from self._all.dead_letters(self._stream, origin)
 
@@ -119,7 +122,7 @@ class DerivedEvents:
         )
 
     def _corrections(self, lane: LaneOutput) -> Iterator[_Found]:
-        """Corrections of matches that became events; of those that became none there is nothing to take back."""
+        """Corrections of matches that became events; a match that could not become one has nothing to retract."""
         patterns = list(lane.patterns)
         is_derived = np.array([one.query.pattern.into is not None for one in patterns], np.bool_)
         keep = is_derived[lane.corrections.patterns]
@@ -151,7 +154,7 @@ class DerivedEvents:
     def _places(
         self, lane: LaneOutput, rows: NDArray[np.int64], times_us: NDArray[np.int64], is_due: NDArray[np.bool_]
     ) -> NDArray[np.int64]:
-        """Where something was decided: by an event, or as time passed, which is before the first event of that time."""
+        """Where results were decided: at an event, or as time passed, which is before the first event of that time."""
         places = lane.places_of(rows)
         by_time = is_due | (places == _NO_PLACE)
         return np.column_stack([np.where(by_time, np.searchsorted(self._passed_us, times_us), places), ~by_time])
@@ -159,10 +162,10 @@ class DerivedEvents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Events:
-    """All events in their order, and what cannot be one; the members are as those of ``_Found``.
+    """All events in their order, and those that are not valid; the members are as in ``_Found``.
 
     Attributes:
-        arrivals: Of each the number of the event that decided it, 0 where time did; None: they are not known.
+        arrivals: For each event, the number of the event that decided it, 0 if time did; None: unknown.
     """
 
     patterns: Sequence[RunningPattern]
@@ -178,12 +181,12 @@ class _Events:
 
     @classmethod
     def of(cls, found: Sequence[_Found], arrivals: NDArray[np.int64] | None, passed_us: NDArray[np.int64]) -> _Events:
-        """Those of all lanes.
+        """Join the events of all per-key matchers.
 
         Args:
-            found: What was found.
-            arrivals: Of the events of the batch.
-            passed_us: How far time has come with each of them.
+            found: The parts.
+            arrivals: The arrival numbers of the batch.
+            passed_us: How far time has come at each event of the batch.
         """
         firsts = np.cumsum([0, *(len(one.patterns) for one in found)])
         patterns = [pattern for one in found for pattern in one.patterns]
@@ -217,7 +220,7 @@ class _Events:
         )
 
     def chosen(self, keep: NDArray[np.bool_]) -> _Events:
-        """Some of them."""
+        """The events of a mask."""
         if keep.all():
             return self
         rows = np.flatnonzero(keep)
@@ -236,7 +239,7 @@ class _Events:
         )
 
     def batches(self) -> Iterator[tuple[str, EventBatch]]:
-        """Those with the keys of their traces, by derived stream."""
+        """The events with the keys of their traces, by derived stream."""
         intos = [_into(one) for one in self.patterns]
         for stream in dict.fromkeys(into.stream for into in intos if into.key is None):
             is_there = np.array([into.stream == stream and into.key is None for into in intos])
@@ -246,7 +249,7 @@ class _Events:
                 yield stream, replace(EventBatch.of_columns(*columns), arrivals=part.arrivals)
 
     def types(self) -> pa.Array:
-        """Of each event."""
+        """The type of each event."""
         usual = [_into(one).event_type or one.name for one in self.patterns]
         places = column_of(self.pattern + len(usual) * self.is_retraction)
         return texts_of([*usual, *(f"{name}{RETRACTED}" for name in usual)]).take(places)
@@ -272,7 +275,7 @@ class _Events:
         yield FoundRows.about(DERIVED, part.ids, bodies, about, part.pattern)
 
     def dead_letters(self, stream: str, origin: Origin) -> Iterator[Single]:
-        """What cannot be an event; of a match that could be none nothing is taken back."""
+        """Dead letters of matches that cannot become events; nothing is retracted for them."""
         part = self.chosen(~self.is_good & ~self.is_retraction)
         columns = zip(part.pattern.tolist(), part.ids.to_pylist(), part.sources.to_pylist(), strict=True)
         for number, match, key in columns:
@@ -295,7 +298,7 @@ class _Events:
 
 
 def _into(pattern: RunningPattern) -> Into:
-    """What INTO of a pattern that has it says."""
+    """The INTO clause of a pattern that has one."""
     into = pattern.query.pattern.into
     if into is None:
         raise ValueError(f"the pattern {pattern.name!r} has no INTO")
@@ -311,7 +314,7 @@ def _reason(pattern: RunningPattern) -> str:
 def _keys(
     patterns: Sequence[RunningPattern], pattern: NDArray[np.intp], values: Sequence[Mapping[str, Any]]
 ) -> list[str | None]:
-    """The value of KEY of each match as a key."""
+    """The key of each match from its KEY column; None if the value is not a key or the pattern has no KEY."""
     names = [_into(one).key for one in patterns]
     if not any(name is not None for name in names):
         return [None] * len(pattern)
@@ -332,7 +335,7 @@ def _order(
     pattern: NDArray[np.intp],
     ids: pa.Array,
 ) -> NDArray[np.intp]:
-    """By place and time, then by pattern and id, which is needed where one event completes several matches."""
+    """The order by place and time, then by pattern and id, needed when one event completes several matches."""
     order = np.lexsort((times_us, places[:, 1], places[:, 0]))
     some = np.column_stack([places, times_us])[order]
     if not np.any(np.all(some[1:] == some[:-1], axis=1)):

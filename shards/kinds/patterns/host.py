@@ -1,4 +1,4 @@
-"""The patterns of one key of a stream, and the constraints that its traces follow."""
+"""The host of patterns: the patterns of one key of a stream, and the constraints of its traces."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class _Version:
 
 @dataclass(frozen=True, slots=True)
 class PatternOutput:
-    """What the matcher found, with what is needed to put it into words.
+    """Output of the matcher, with the data needed to describe it.
 
     Attributes:
-        found: All of it.
-        results_of: Puts it into words.
-        alerts: It without the matches that become events; None: no pattern has INTO.
-        events: What those become.
+        found: The whole output.
+        results_of: Renders it as results.
+        alerts: The output without the matches that become events; None: no pattern has INTO.
+        events: The events that those matches become.
     """
 
     found: MatchOutput
@@ -51,7 +51,7 @@ class PatternOutput:
     events: DerivedEvents | None = None
 
     def results(self, origin: Origin) -> Iterator[Result]:
-        """Alerts, derived events, timeouts, early terminations and what else there is, in this order."""
+        """Alerts, derived events, timeouts, early terminations and all other results, in this order."""
         return self.results_of.of(self.found if self.alerts is None else self.alerts, origin, self.events)
 
     def derived(self) -> Iterator[tuple[str, EventBatch]]:
@@ -62,15 +62,15 @@ class PatternOutput:
 class PatternHost(Host):
     """Patterns at one place.
 
-    The matcher is made with the first event, pattern or constraint: a place that has none of them takes next to no
-    memory, and time passes there by one assignment.
+    The matcher is created with the first event, pattern or constraint: a place without them takes next to no memory,
+    and time passes there by one assignment.
 
     Args:
-        declaration: Of the stream.
+        declaration: The declaration of the stream.
         route: Name of the further key; empty for the correlation key.
-        matcher: The state of the traces; None: nothing has come yet.
-        versions: Constraints by version: the newest, and those that open traces follow.
-        newest_us: How far time has come where there is no matcher.
+        matcher: The state of the traces; None: not yet created.
+        versions: Constraints by version: the newest, and the versions that open traces follow.
+        newest_us: How far time has come while there is no matcher.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class PatternHost(Host):
         self._measured: Mapping[str, int] | None = _NOTHING_MEASURED if matcher is None else None
 
     def _opened(self) -> Matcher:
-        """The matcher, made where there is none, for something that changes it."""
+        """The matcher, created on first use, for a call that changes it."""
         self._measured = None
         if self._matcher is None:
             self._matcher = _new_matcher(self._declaration, self._route)
@@ -101,17 +101,17 @@ class PatternHost(Host):
 
     @property
     def names(self) -> Collection[str]:
-        """The patterns that run."""
+        """The names of the running patterns."""
         return () if self._matcher is None else self._matcher.patterns.keys()
 
     @property
     def waits_for_time(self) -> bool:
-        """Whether some pattern is decided by time that passes."""
+        """Whether passing time decides some pattern."""
         return self._matcher is not None and self._matcher.waits_for_time
 
     @property
     def followed(self) -> ConstraintsOn | None:
-        """The newest constraints; None: there are none."""
+        """The newest constraints, or None without constraints."""
         if not self._versions:
             return None
         number = max(self._versions)
@@ -137,7 +137,7 @@ class PatternHost(Host):
 
         Raises:
             PatternError: The text is refused.
-            ControlRecordError: The text names its pattern otherwise than the definition does.
+            ControlRecordError: The text and the definition name the pattern differently.
         """
         text = definition.body["text"]
         running = self._opened().patterns.get(definition.name)
@@ -167,7 +167,7 @@ class PatternHost(Host):
         self._opened().remove_pattern(name)
 
     def declare(self, declaration: StreamDeclaration) -> PatternOutput:
-        """Let other types end traces, and traces end after another time without an event, open ones too.
+        """Adopt changed end events and a changed idle timeout, for open traces too.
 
         Traces of a further key have neither.
         """
@@ -185,15 +185,15 @@ class PatternHost(Host):
     def follow(self, record: ConstraintsOn) -> None:
         """Let traces that begin later follow these constraints.
 
-        Only the end events that the stream declares end a trace, and from here on those of constraints that say
+        Only end events of the stream's declaration end a trace, and from here on the end events of constraints with
         ``reopen: new_transaction``; other end events close the monitor of a trace, which stays open.
 
         Raises:
             ConstraintError: The document is refused.
-            ControlRecordError: The version was taken by another document, or an older one comes after a newer one.
+            ControlRecordError: The version belongs to another document, or is older than the newest version.
         """
         known = self._versions.get(record.version)
-        if record.version < (newest := max(self._versions, default=0)):  # older ones are known while traces follow them
+        if record.version < (newest := max(self._versions, default=0)):  # retained only while traces follow them
             raise ControlRecordError(
                 f"constraints-on record: version {record.version} of stream {self._declaration.name!r} comes after "
                 f"version {newest}; versions ascend"
@@ -236,16 +236,16 @@ class PatternHost(Host):
             self._opened().keep(is_kept, has_counts=has_counts)
 
     def measures(self) -> Mapping[str, int]:
-        """``nfa.MatcherStats``, counted again where something has come since the last call."""
+        """``nfa.MatcherStats``, counted again if something has happened since the last call."""
         if self._measured is None:
             self._measured = asdict(self._opened().stats)
         return self._measured
 
     def answer(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Which traces are open, and how far each pattern is in them.
+        """The open traces, and the progress of each pattern in them.
 
         Raises:
-            ControlRecordError: The question is not about that.
+            ControlRecordError: The question has another form.
         """
         matcher = self._opened()
         words = CaseAnswer(
@@ -256,7 +256,7 @@ class PatternHost(Host):
         return words.of(matcher.open_cases(case_query(question)), matcher.newest_us)
 
     def dump(self) -> SavedHost:
-        """The matcher, and the constraints that something follows; without a matcher how far time has come."""
+        """The matcher and the constraints in use; without a matcher only how far time has come."""
         if self._matcher is None:
             return SavedHost(head={"constraints": [], "newest_us": self._newest_us}, sections={})
         in_use = self._opened().guard_versions_in_use
@@ -302,7 +302,7 @@ class PatternHost(Host):
 
 
 def _parted(found: MatchOutput) -> tuple[MatchOutput, list[LaneOutput]]:
-    """What is reported, and what becomes events; corrections are in both."""
+    """Matches to report and matches that become events; corrections are in both."""
     alerts: list[LaneOutput] = []
     derived: list[LaneOutput] = []
     for lane in found.lanes:
@@ -315,10 +315,10 @@ def _parted(found: MatchOutput) -> tuple[MatchOutput, list[LaneOutput]]:
 
 
 def pattern_host(declaration: StreamDeclaration, route: str, saved: SavedHost | None) -> PatternHost:
-    """A host without patterns, or the one that was saved; the traces of a further key have no end and no constraints.
+    """A host without patterns, or a saved host; traces of a further key have no end and no constraints.
 
     Raises:
-        DeclarationError: The stream does not declare that key.
+        DeclarationError: The stream does not declare the further key.
         ForestallError: The saved state cannot be read.
     """
     if saved is not None:

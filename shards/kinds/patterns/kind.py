@@ -1,4 +1,4 @@
-"""Patterns as a kind of operator, without the matcher: who only lists results does not load it."""
+"""Patterns as a kind of operator; processes that only list results do not load the matcher."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from shards.operators import Host, Kind, SavedHost
 from shards.results import ResultKind
 from streams import Definition, StreamDeclaration
 
-_INTO = re.compile(r"\binto\b", re.IGNORECASE)  # texts without it, nearly all, are read once only
+_INTO = re.compile(r"\binto\b", re.IGNORECASE)  # most texts lack INTO and are not parsed here
 
 
 @dataclass(frozen=True)
 class PatternKind(Kind):
-    """Patterns; every stream has a host of them, as its constraints follow traces from their first event."""
+    """Patterns; every stream has a host for them, because its constraints follow traces from the first event."""
 
     name: ClassVar[str] = "pattern"
     result_kinds: ClassVar[tuple[ResultKind, ...]] = PATTERN_RESULTS
     is_resident: ClassVar[bool] = True
 
     def feed(self, definition: Definition) -> Feed | None:
-        """What INTO says.
+        """The derived stream of a pattern's INTO clause.
 
         Raises:
             PatternError: The text is refused.
@@ -40,7 +40,7 @@ class PatternKind(Kind):
         """A host; loads the matcher.
 
         Raises:
-            DeclarationError: The stream does not declare that key.
+            DeclarationError: The stream does not declare the further key.
             ForestallError: The saved state cannot be read.
         """
         from shards.kinds.patterns.host import pattern_host  # noqa: PLC0415 - takes most of the start of a process

@@ -1,4 +1,4 @@
-"""What an alert and an ending say, one at a time: the meaning of ``alert_columns``, for tests."""
+"""Alerts and early terminations one at a time: the reference for ``alert_columns``, for tests."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def alert_of(stream: str, match: Match, steps: Mapping[str, str]) -> tuple[str, 
     """Id and JSON object of the alert for a match.
 
     Args:
-        stream: The stream's name.
-        match: It.
-        steps: What each alias stands for, in words.
+        stream: Name of the stream.
+        match: The match.
+        steps: The step of each alias, in words.
     """
     identity = alert_id(stream, match.pattern, match.version, match.key, match.bindings)
     body = {
@@ -41,12 +41,12 @@ def alert_of(stream: str, match: Match, steps: Mapping[str, str]) -> tuple[str, 
 
 
 def ending_of(stream: str, ending: Ending, reason: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Id and JSON object of an ending.
+    """Id and JSON object of an early termination.
 
     Args:
-        stream: The stream's name.
-        ending: It.
-        reason: What is said of why.
+        stream: Name of the stream.
+        ending: The early termination.
+        reason: The members that explain it.
     """
     identity = row_id(ENDING, stream, ending.pattern, ending.version, ending.key, ending.event_id)
     body = {

@@ -1,4 +1,4 @@
-"""What patterns report."""
+"""The kinds of results of patterns."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ENDING = ResultKind(
     metric=ResultMetric(name="early_endings", meaning="Early terminations.", labels=(*_BY_PATTERN, "form")),
 )
 ENDING_COUNT = ResultKind(name="ending-count", counted_by=ENDING.counted_by, counts_for=ENDING.name)
-"""Early terminations that are not reported one by one."""
+"""Counts of early terminations that have no rows of their own."""
 
 DEVIATION = ResultKind(
     name="deviation",
@@ -87,8 +87,8 @@ PATTERN_RESULTS = (ALERT, TIMEOUT, ENDING, ENDING_COUNT, DEVIATION, CORRECTION, 
 
 
 def alert_id(stream: str, pattern: str, version: int, key: str, bindings: Mapping[str, Sequence[str]]) -> str:
-    """Id of the alert for one match of a pattern version: which events are bound to which alias decides.
+    """Id of the alert for a match of a pattern version: a hash of the events bound to each alias.
 
-    How and when it became certain does not: an early alert has the id that the late one would have had.
+    How and when the match was decided does not matter: an early alert has the id that the late one would have had.
     """
     return row_id(ALERT, stream, pattern, version, key, {alias: list(ids) for alias, ids in bindings.items()})

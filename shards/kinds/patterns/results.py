@@ -1,4 +1,4 @@
-"""What a matcher found, as rows: their ids, and what they say."""
+"""Results of a matcher as rows with ids."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ _FEWER = "WITHIN, stricter conditions, shorter repetitions, NEXT or a skip to th
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternResults:
-    """Puts what a matcher found into words.
+    """Renders the output of a matcher as results.
 
     Attributes:
-        stream: Its name.
+        stream: Name of the stream.
         patterns: The patterns by name and version.
         rules: Constraints by version.
-        route: Name of the further key whose traces they are; empty for those of the correlation key.
+        route: Name of the further key of the traces; empty for the correlation key.
     """
 
     stream: str
@@ -58,7 +58,7 @@ class PatternResults:
     _reasons: dict[tuple[Any, ...], tuple[Ending, dict[str, Any]]] = field(default_factory=dict)
 
     def of(self, output: MatchOutput, origin: Origin, events: DerivedEvents | None = None) -> Iterator[Result]:
-        """All results of some events, or of time passing."""
+        """All results of some events, or of passing time."""
         for lane in output.lanes:
             if len(lane.matches):
                 yield from alerts_of(lane, self.stream, self.route)
@@ -71,7 +71,7 @@ class PatternResults:
         yield from self._routed(self._others(output, origin))
 
     def _others(self, output: MatchOutput, origin: Origin) -> Iterator[Single]:
-        """Of the findings those that are few."""
+        """The results of the rarer kinds."""
         if origin.newest is not None:
             yield from self._counted(output.older_endings(origin.newest), origin)
         yield from map(self._deviation, output.deviations())
@@ -83,11 +83,11 @@ class PatternResults:
                 yield self._suspension(origin, overflow)
 
     def _is_alert(self, correction: Correction) -> bool:
-        """Whether its match was an alert; one that was an event is taken back by an event."""
+        """Whether the corrected match was an alert; a match that became an event is retracted by an event."""
         return self.patterns[correction.pattern, correction.version].query.pattern.into is None
 
     def _routed(self, found: Iterable[Single]) -> Iterator[Single]:
-        """The same with the further key in their bodies."""
+        """The same results, with the further key in their bodies."""
         if not self.route:
             return iter(found)
         return ((kind, identity, {**body, "route": self.route}) for kind, identity, body in found)
@@ -132,7 +132,7 @@ class PatternResults:
         return TIMEOUT, identity, body
 
     def _counted(self, kinds: Iterable[tuple[Ending, int]], origin: Origin) -> Iterator[Single]:
-        """How many endings have the same pattern and reason; the first of them makes the id."""
+        """Counts of early terminations by pattern and reason; the first one of a count determines the id."""
         counts: dict[bytes, dict[str, Any]] = {}
         for ending, count in kinds:
             told = {"pattern": ending.pattern, "version": ending.version, **self._reason(ending)}
@@ -144,7 +144,10 @@ class PatternResults:
             yield ENDING_COUNT, identity, {**body, "id": identity, "stream": self.stream}
 
     def _reason(self, ending: Ending) -> dict[str, Any]:
-        """Why it ended: once per cause, as the endings of a batch have few, whose parts are the same objects."""
+        """Why the pattern ended, computed once per cause.
+
+        The early terminations of a batch have few causes, whose parts are the same objects.
+        """
         parts = ending.before, ending.after, ending.event, ending.state
         cause = ending.pattern, ending.version, ending.guard_version, ending.event_type, *map(id, parts)
         if cause not in self._reasons:
@@ -155,7 +158,7 @@ class PatternResults:
                 "atom": describe_atom(why.atom) if why.atoms else f"NOT {describe_atom(why.atom)}",
                 "reason": why.text,
             }
-            self._reasons[cause] = ending, told  # the ending keeps its parts, and so their ids, from being reused
+            self._reasons[cause] = ending, told  # keeps the parts alive, so that their ids are not reused
         return self._reasons[cause][1]
 
     def _deviation(self, deviation: Deviation) -> Single:
@@ -181,7 +184,7 @@ class PatternResults:
         return DEVIATION, identity, body
 
     def _losses(self, overflow: Overflow) -> Iterator[ShardError]:
-        """What was lost, in words: an alert that is not emitted must be reported."""
+        """The losses of an overflow as errors: an alert that is not emitted must be reported."""
         pattern, budget = self._query(overflow).pattern, self._budget(overflow)
         what = f"the pattern {overflow.pattern!r} (version {overflow.version}) {_place_of(overflow)}"
         advice = "conditions or a window in the pattern make them fewer"
@@ -221,7 +224,7 @@ class PatternResults:
         return DEAD_LETTER, identity, body
 
     def _suspension(self, origin: Origin, overflow: Overflow) -> Single:
-        """A pattern is matched no more; however many shards find so, it is one and the same suspension."""
+        """The suspension of a pattern; it has the same id in all shards that report it."""
         identity = row_id(SUSPENSION, self.stream, overflow.pattern, overflow.version)
         budget = self._budget(overflow)
         body = {
@@ -250,7 +253,7 @@ class PatternResults:
 
 
 def _summed(overflows: Iterable[Overflow]) -> list[Overflow]:
-    """One per trace, event and pattern, in the order of their first."""
+    """The overflows summed per trace, event and pattern, in the order of first appearance."""
     found: dict[Overflow, Overflow] = {}
     for overflow in overflows:
         place = replace(overflow, dropped=0, runs=0, work=0, suspends=False, is_in_all=False)

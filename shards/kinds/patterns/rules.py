@@ -1,8 +1,8 @@
-"""One constraint document as the matcher and the explanations need it; read once per process.
+"""Constraint documents as the matcher and the explanations need them; each is read once per process.
 
 Reading some hundred constraints and asking them about pattern states takes longer than matching a small batch, and the
-answers depend only on the document and on what ties of time mean. So shards of one process, and states loaded again and
-again, share them.
+answers depend only on the document and on the order of ties. So shards of one process, and states that are loaded
+repeatedly, share them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MOST_TYPES = 50
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """What an explanation depends on, besides the constraints."""
+    """The parameters of an explanation, besides the constraints."""
 
     query: Query
     state: PatternState
@@ -36,11 +36,11 @@ class _Question:
 
 
 class Rules:
-    """A constraint set, its monitor, and the explanations given so far.
+    """A constraint set, its monitor, and a cache of explanations.
 
     Args:
-        constraint_set: What traces keep to.
-        ties: What events of one time are.
+        constraint_set: The constraints of the traces.
+        ties: How events with equal timestamps are ordered.
     """
 
     def __init__(self, constraint_set: ConstraintSet, ties: Ties = "log") -> None:
@@ -54,7 +54,7 @@ class Rules:
 
     @property
     def trace_ends(self) -> frozenset[str]:
-        """Types that end a trace because the set says ``reopen: new_transaction``."""
+        """Types that end a trace because the set has ``reopen: new_transaction``."""
         return self._constraint_set.trace_ends
 
     def explain(self, query: Query, ending: Ending) -> Explanation:
@@ -77,11 +77,11 @@ class Rules:
         return self._deviations[question]
 
     def following(self, state: MonitorState, declared: Collection[str]) -> tuple[list[str], list[str]]:
-        """Which event types may come next in a trace that keeps the constraints, and which must not, by type alone.
+        """Event types that may come next and types that must not, in a trace without deviation, by type alone.
 
         Args:
-            state: Of the trace's monitor.
-            declared: Types of the stream; those that the constraints name are added. At most 50 are examined.
+            state: State of the trace's monitor.
+            declared: Types of the stream; the types of the constraints are added. At most 50 types are examined.
         """
         known = self._constraint_set
         types = sorted({*declared, *known.types, *known.end_events})[:_MOST_TYPES]
@@ -89,12 +89,12 @@ class Rules:
         return may, [name for name in types if name not in may]
 
     def is_complete(self, state: MonitorState, may: Collection[str]) -> bool:
-        """Whether a trace of which some types may come next is over by an end event or by the workflow."""
+        """Whether a trace with these possible next types was completed by an end event or by the workflow."""
         is_closed = self._constraint_set.process is not None
         return not may and (is_closed or self.monitor.step(state, EventClass(type=OTHER)) is None)
 
     def why_over(self, query: Query, view: GuardView, state: MonitorState) -> str | None:
-        """Why a pattern of which nothing is bound can no longer match; None where that is not known."""
+        """Why a pattern without bound events can no longer match, or None if unknown."""
         from constraints import explain_ending  # noqa: PLC0415
 
         event = EventClass(type=OTHER)
@@ -107,7 +107,7 @@ class Rules:
         return None
 
     def _explain(self, asked: _Question) -> Explanation:
-        """The explanation; tables may end a partial match later than they could, and then it is one from the start."""
+        """The explanation; if tables ended a partial match late, the explanation from the start of the trace."""
         from constraints import explain_ending  # noqa: PLC0415
 
         parts = (self._constraint_set, asked.query, asked.state)
@@ -118,7 +118,7 @@ class Rules:
 
 
 def _named(event: EventClass, event_type: str) -> EventClass:
-    """The event with its own type, which the matcher does not tell of types that nobody names."""
+    """The event with its own type; the matcher gives unnamed types no type of their own."""
     return replace(event, type=event_type)
 
 
@@ -128,11 +128,11 @@ def _make_room(kept: dict[Any, Any]) -> None:
 
 
 def rules_of(document: Any, ties: Ties = "log") -> Rules:
-    """The rules of an uploaded document; equal documents share one value.
+    """The rules of an uploaded document; equal documents share one object.
 
     Args:
         document: In the form of ``constraints.to_document``.
-        ties: What events of one time are in the stream.
+        ties: How the stream orders events with equal timestamps.
 
     Raises:
         InvalidConstraints: The document is refused.
