@@ -1,11 +1,11 @@
 """The Spark job: from the event log to alerts, exactly once.
 
-Purpose: the event log as a Spark source, the streaming query that advances the states of shards, and where those are
-kept. Promises: after a crash at any point the rows are the same. What an entry means is said by ``shards``. Nothing
-here knows who writes the log or who keeps the rows.
+Purpose: the event log as a Spark source, the streaming query that advances the states of shards, and the storage of
+these states. Promises: after a crash at any point the rows are the same. ``shards`` defines the meaning of an entry.
+This package does not know who writes the log or who stores the rows.
 
-Names are loaded where they are first asked for: Spark starts several processes for each query only to import its
-source, and need not import the engine for it.
+Names are loaded on first use: Spark starts several processes for each query only to import its source, and they need
+not import the engine.
 """
 
 from lazy_loader import attach_stub

@@ -1,11 +1,11 @@
 """The backtest: history through the states of the live pipeline, partitioned by key over all cores.
 
-One Spark job of two stages. The first reads the history and deals its events out to shards in their order, with what is
-known of all of it; so nothing is ever whole in memory but one file in the task that reads it. The second takes each
-shard through a ``Trial``: what is asked about and everything that it is compared with see the same events in one task.
-What a shard finds is cut off at a limit before it goes to the driver; all of it goes to files where a folder is named.
+One Spark job of two stages. The first reads the history and sends its events to shards in order, together with facts
+about the whole history; so only the task that reads a file ever holds it whole in memory. The second takes each shard
+through a ``Trial``: the variant under test and those it is compared with see the same events in one task. The rows of a
+shard are cut off at a limit before they go to the driver; if a folder is given, all rows go to files.
 
-The job is one of plain Spark without frames, whose planner takes longer to start than a small history to match.
+The job uses plain RDDs, not frames, because the planner of frames takes longer to start than a small history to match.
 """
 
 from __future__ import annotations
@@ -38,28 +38,28 @@ from streams import EventFileError, lines_of
 from streams.compiling import run_exercise
 
 Progress = Callable[[float], None]
-"""Told the share that is done, 0.0 to 1.0, never falling; what it raises ends the backtest."""
+"""Receives the share of work done, 0.0 to 1.0, never falling; an exception raised here ends the backtest."""
 
 _POLL_S = 0.1
 _READING_SHARE = 0.4
-_FED_ROWS = 16_384  # after so many events it is looked at how large the state is; fewer cost more than they tell
+_FED_ROWS = 16_384  # state size is measured after each chunk of this many events
 _FACTS = "facts"
 _SUMMARY = "summary"
 
 _Told: TypeAlias = tuple[str, int, list[bytes]]
-"""What a task says: a label (that of ``TrialRows``, facts or the summary), the variant and some JSON objects."""
+"""A task's output: a label (of ``TrialRows``, facts or the summary), the variant's index, and JSON objects."""
 
 _Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BacktestOptions:
-    """How a backtest is run.
+    """Options of a backtest.
 
     Attributes:
-        shards: Parts that the keys are dealt out to; more of them are finer progress, fewer are larger batches.
-        limit: At most so many rows of each kind are returned.
-        output: A folder that gets all rows, JSON lines by kind and shard; it must be reachable for every task.
+        shards: Parts into which keys are divided; more give finer progress, fewer give larger batches.
+        limit: The most rows of each kind that are returned.
+        output: A folder for all rows, JSON lines by kind and shard; every task must reach it.
     """
 
     shards: int
@@ -69,18 +69,18 @@ class BacktestOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BacktestResult:
-    """What a backtest found.
+    """Result of a backtest.
 
     Attributes:
         events: Events of the history.
-        first_us: Time of the earliest; None where there is none.
-        last_us: Time of the newest.
-        variants: Counts by the name of the variant, the first one first.
-        comparisons: Counts by the name of the variant that the first one was compared with.
-        rows: Some rows of the first variant by kind, each as plain JSON, and the alerts that are ``added`` and ``lost``
-            by ``<label>.<variant>``; no order but that of shards and of finding.
-        read_s: Wall clock of reading and dealing out, in seconds.
-        match_s: Wall clock of matching.
+        first_us: Time of the earliest event; None without events.
+        last_us: Time of the newest event.
+        variants: Counts by name of the variant, the first variant first.
+        comparisons: Counts by name of the variant that the first one was compared with.
+        rows: Rows of the first variant by kind, up to the limit, each as plain JSON; and the ``added`` and ``lost``
+            alerts by ``<label>.<variant>``. Ordered only by shard and by time of finding.
+        read_s: Wall-clock seconds for reading and distributing.
+        match_s: Wall-clock seconds for matching.
     """
 
     events: int
@@ -103,10 +103,10 @@ def run_backtest(
     """Match a history.
 
     Raises:
-        EventFileError: A file cannot be read; the message names it and the places.
+        EventFileError: A file cannot be read; the message names the file and the places.
         BacktestFailed: Spark gave up.
     """
-    begin_s = time.time()  # not monotonic: tasks tell on their machines' clocks when they begin
+    begin_s = time.time()  # not monotonic: tasks report their start by their machines' clocks
     found = _Collected(plan, options.limit)
     job = deal_out(context, history, options.shards).mapPartitions(_matching(plan, options, history))
     for label, variant, bodies in SparkWork(context, progress).run(job.collect):
@@ -129,7 +129,7 @@ def run_backtest(
 
 
 class SparkWork:
-    """Work of Spark, done in another thread, so that this one can tell how far it is and may be interrupted."""
+    """Runs a Spark job in another thread, so that this thread can report progress and be interrupted."""
 
     def __init__(self, context: SparkContext, progress: Progress) -> None:
         self._context = context
@@ -137,7 +137,7 @@ class SparkWork:
         self._told = 0.0
 
     def run(self, action: Callable[[], _Answer]) -> _Answer:
-        """The answer of ``action``.
+        """Run ``action`` and return its result.
 
         Raises:
             BacktestFailed: Spark gave up.
@@ -155,7 +155,7 @@ class SparkWork:
             except (PySparkException, Py4JError) as error:
                 raise BacktestFailed(f"the backtest failed: {summary_of(error)}") from error
             finally:
-                while not answer.done():  # also a job that begins only now
+                while not answer.done():  # the job may begin only now
                     self._context.cancelJobGroup(group)
                     wait([answer], _POLL_S)
 
@@ -167,7 +167,7 @@ class SparkWork:
                 self._tell(group)
 
     def _tell(self, group: str) -> None:
-        """How far the stages are: the first reads, the second matches."""
+        """Report the progress of the stages: the first reads, the second matches."""
         tracker = self._context.statusTracker()
         infos = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
         stages = sorted(stage for info in infos if info is not None for stage in info.stageIds)
@@ -180,7 +180,7 @@ class SparkWork:
 
 
 class _Collected:
-    """Rows of all shards at the driver: counts of everything, bodies up to a limit."""
+    """Collects the rows of all shards at the driver: counts of all rows, bodies up to a limit."""
 
     def __init__(self, plan: TrialPlan, limit: int) -> None:
         self._plan = plan
@@ -191,7 +191,7 @@ class _Collected:
         self.facts: Mapping[str, Any] = {}
 
     def take(self, label: str, variant: int, bodies: Sequence[bytes]) -> None:
-        """Keep rows, or what they add to the counts."""
+        """Collect rows, or add to the counts."""
         documents = map(orjson.loads, bodies)
         if label == _FACTS:
             for document in documents:
@@ -216,7 +216,7 @@ class _Collected:
 
 @dataclass(slots=True)
 class ShardRows:
-    """What one task says of its shard: rows up to a limit, and all of them into files."""
+    """Passes on a task's rows for its shard up to a limit, and writes all of them to files."""
 
     names: Sequence[str]
     options: BacktestOptions
@@ -245,7 +245,7 @@ class ShardRows:
         return self._open[place]
 
     def publish(self) -> None:
-        """Give the files their names: all of the shard is in them."""
+        """Rename the finished files to their final names."""
         for place, file in self._open.items():
             file.close()
             Path(file.name).replace(Path(file.name).parent / f"{place}-{self.shard:05d}.jsonl")
@@ -254,7 +254,7 @@ class ShardRows:
 def _matching(
     plan: TrialPlan, options: BacktestOptions, history: History
 ) -> Callable[[Iterable[Dealt]], Iterator[_Told]]:
-    """What a task does with what its shard gets."""
+    """The function that a task applies to the input of its shard."""
     is_ordered = history.is_ordered
 
     def match(dealt: Iterable[Dealt]) -> Iterator[_Told]:
@@ -291,6 +291,6 @@ def _found(trial: Trial, portions: Iterable[Portion], facts: Facts, *, is_ordere
 
 @cache
 def _load(exercises: Sequence[str]) -> None:
-    """Kernels are loaded once per process, so that in a comparison the first variant does not pay for all."""
+    """Load kernels once per process, so that in a comparison the first variant does not pay for all."""
     for exercise in exercises:
         run_exercise(exercise)

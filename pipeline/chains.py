@@ -1,9 +1,8 @@
 """The backtest of a project: its streams in shards, round by round.
 
-Each round is one Spark job. The first reads the files of the streams that take posted events, one task per file, and
-deals their events out to shards by key. Each further round gets the derived events that the rounds before have handed
-on, dealt out by their keys. What a round has made is kept on disk until the last one is done; the driver gets counts,
-and rows up to a limit.
+Each round is one Spark job. The first reads the files of posted streams, one task per file, and sends their events to
+shards by key. Each later round gets the derived events that earlier rounds have handed on, distributed by their keys.
+The output of a round stays on disk until the last round is done; the driver gets counts, and rows up to a limit.
 """
 
 from __future__ import annotations
@@ -26,18 +25,18 @@ from streams import AttributePath, Event, EventBatch, EventFileError
 from streams.readers import ReaderOptions, read_batch
 
 _PORTION_ROWS = 65_536
-_FILE_BITS = 40  # of the numbers of events: their rows in a file; above them the number of the file
+_FILE_BITS = 40  # low bits of event numbers: the row in a file; the bits above: the file number
 _FACTS, _COUNTS, _HANDED_ON = "facts", "counts", "handed on"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainInput:
-    """The events of one stream.
+    """The input file of one stream.
 
     Attributes:
-        stream: Its name.
-        file: Of events; it must be reachable for every task.
-        options: How it is read.
+        stream: Name of the stream.
+        file: A file of events; every task must reach it.
+        options: How the file is read.
         routes: The further keys that patterns use, by name.
     """
 
@@ -49,13 +48,13 @@ class ChainInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainResult:
-    """What the backtest of a project found.
+    """Result of the backtest of a project.
 
     Attributes:
         events: Posted events that were read.
         rounds: Number of rounds.
         counts: Rows by kind.
-        rows: Some rows by kind, JSON objects in UTF-8; no order but that of rounds and shards.
+        rows: Rows by kind, up to the limit, as JSON objects in UTF-8; ordered only by round and shard.
     """
 
     events: int
@@ -65,7 +64,7 @@ class ChainResult:
 
 
 class _Place(NamedTuple):
-    """Where some events go; facts of files go to the first shard, before every stream."""
+    """The target of some events; facts of files go to the first shard, before every stream."""
 
     shard: int
     stream: str
@@ -76,7 +75,7 @@ class _Place(NamedTuple):
 
 _Dealt: TypeAlias = tuple[_Place, bytes]
 _Said: TypeAlias = tuple[str, tuple[Any, ...]]
-"""What a task says: a label, and either what it hands on or JSON objects."""
+"""A task's output: a label, and either events handed on or JSON objects."""
 
 
 def run_chain(
@@ -86,10 +85,10 @@ def run_chain(
     options: BacktestOptions,
     progress: Progress = lambda _: None,
 ) -> ChainResult:
-    """Match a project in files.
+    """Match a project over files.
 
     Raises:
-        EventFileError: A file cannot be read; the message names it and the places.
+        EventFileError: A file cannot be read; the message names the file and the places.
         BacktestFailed: Spark gave up.
     """
     found = _Collected(options.limit)
@@ -113,7 +112,7 @@ def run_chain(
 
 
 class _Collected:
-    """What the driver has been told."""
+    """Collects the output of tasks at the driver."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -123,7 +122,7 @@ class _Collected:
         self.rows: dict[str, list[bytes]] = {}
 
     def take(self, label: str, bodies: Sequence[bytes]) -> None:
-        """Keep rows up to the limit, and add up the rest."""
+        """Collect rows up to the limit, and sum up facts and counts."""
         if label == _FACTS:
             for fact in map(orjson.loads, bodies):
                 self.events += fact["events"]
@@ -141,7 +140,7 @@ def _share(progress: Progress, number: int, rounds: int) -> Progress:
 
 
 def _reading(shards: int) -> Callable[[tuple[int, ChainInput]], Iterator[_Dealt]]:
-    """What a task does with a file: it is read as ``forestall run`` reads it, and dealt out by each key."""
+    """The function that a task applies to a file: read as ``forestall run`` does, distribute events by each key."""
 
     def read(numbered: tuple[int, ChainInput]) -> Iterator[_Dealt]:
         number, one = numbered
@@ -171,7 +170,7 @@ def _round(dealt: RDD[_Dealt], plan: ChainPlan, number: int, options: BacktestOp
 
 
 def _matching(plan: ChainPlan, number: int, options: BacktestOptions) -> Callable[[Iterable[_Dealt]], Iterator[_Said]]:
-    """What a task does with what its shard gets in a round."""
+    """The function that a task applies to the input of its shard in a round."""
 
     def match(dealt: Iterable[_Dealt]) -> Iterator[_Said]:
         shard: ChainShard | None = None
@@ -217,7 +216,7 @@ def _is_reported(said: _Said) -> bool:
 
 
 def _handed_to(plan: ChainPlan, number: int) -> Callable[[_Said], Iterator[_Dealt]]:
-    """What was handed on to the streams of a round."""
+    """The function that selects the events handed on to streams of a round."""
     streams = frozenset(plan.rounds[number]) if number < len(plan.rounds) else frozenset()
 
     def handed(said: _Said) -> Iterator[_Dealt]:

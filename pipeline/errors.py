@@ -6,7 +6,7 @@ from streams import ForestallError
 
 
 class PipelineError(ForestallError, code="pipeline"):
-    """Something is wrong in the log or the Spark job."""
+    """An error in the log or the Spark job."""
 
 
 class JavaMissing(PipelineError, code="java-missing", fault="external"):
@@ -14,7 +14,7 @@ class JavaMissing(PipelineError, code="java-missing", fault="external"):
 
 
 class ClusterUnready(PipelineError, code="cluster-unready", fault="external", is_retryable=True):
-    """No machine of a cluster came, or one lacks what the job needs."""
+    """No machine of a cluster came, or a machine lacks packages that the job needs."""
 
 
 class LogUnreachable(PipelineError, code="log-unreachable", fault="external", is_retryable=True):
@@ -22,7 +22,7 @@ class LogUnreachable(PipelineError, code="log-unreachable", fault="external", is
 
 
 class LogDamaged(PipelineError, code="log-damaged", fault="external"):
-    """Entries that have to be read are no longer in the log."""
+    """Entries that must be read are no longer in the log."""
 
 
 class SourceOptionError(PipelineError, code="source-option", fault="caller"):
@@ -34,7 +34,7 @@ class QueryFailed(PipelineError, code="query-failed", is_retryable=True):
 
 
 class BacktestFailed(PipelineError, code="backtest-failed"):
-    """Spark gave up on a backtest; the message says why."""
+    """Spark gave up on a backtest; the message has the reason."""
 
 
 class FeedFolderMissing(PipelineError, code="feed-folder", fault="caller"):
@@ -42,7 +42,7 @@ class FeedFolderMissing(PipelineError, code="feed-folder", fault="caller"):
 
 
 class FeedDamaged(PipelineError, code="feed-damaged", fault="external"):
-    """What a feed remembers of its input is gone or damaged."""
+    """A feed's own records about its input are gone or damaged."""
 
 
 class KafkaClientMissing(PipelineError, code="kafka-client", fault="caller"):
@@ -50,8 +50,8 @@ class KafkaClientMissing(PipelineError, code="kafka-client", fault="caller"):
 
 
 class KafkaUnreachable(PipelineError, code="kafka-unreachable", fault="external", is_retryable=True):
-    """The brokers do not answer, or refuse what is asked of them."""
+    """The brokers do not answer, or refuse a request."""
 
 
 class KafkaGap(PipelineError, code="kafka-gap", fault="external"):
-    """Records that have to be read are gone from the topic: reading on would leave them out."""
+    """Records that must be read are gone from the topic: continuing would skip them."""

@@ -1,21 +1,22 @@
-"""The states of shards within one Python process of Spark, kept from one micro-batch to the next.
+"""The states of shards within one Python process of Spark, retained from one micro-batch to the next.
 
-A shard's state is a function of its log up to a position. So it need not travel with the micro-batch: a process
-that has the state at the position behind which the micro-batch begins continues from there. In order of cost, that is
+A shard's state is a function of its log up to a position. So it need not travel with the micro-batch: a process that
+has the state at the position after which the micro-batch begins continues from there. The sources of a state, cheapest
+first:
 
-1.  the state that this process kept when it matched the shard last;
-2.  the *handed over* state, a file on this machine that the process which matched the shard last wrote, not waiting
-    for the disk;
-3.  the newest *snapshot* at or before that position, and the entries of the log since then, matched once more with
-    their rows thrown away: the log is the change log of the state.
+1.  the state that this process retained when it last matched the shard;
+2.  the *handed over* state, a file on this machine, written without waiting for the disk by the process that last
+matched the shard;
+3.  the newest *snapshot* at or before that position, and the later entries of the log up to it, matched again with
+their rows discarded: the log is the change log of the state.
 
-A part of a state may be in files (``pipeline.spilled``). If one that a state names is missing or damaged, the state is
-rebuilt from an older one, or from the whole log. Where neither is left, the operator that needs the file is
-suspended, and the shard goes on.
+A part of a state may be in files (``pipeline.spilled``). If a file that a state names is missing or damaged, the state
+is rebuilt from an older one, or from the whole log. If neither is left, the operator that needs the file is suspended,
+and the shard continues.
 
-A snapshot is written when so many bytes of entries have been matched since the last that reading them again would cost
-about as much as the state: at least ``snapshot_bytes``, and at least the state's own size. So writing snapshots costs
-at most a constant factor, however many traces are open, and so does recovery.
+A snapshot is written once the entries matched since the last one are so large that reading them again would cost about
+as much as the state: at least ``snapshot_bytes``, and at least the state's own size. So snapshots cost at most a
+constant factor, however many traces are open, and so does recovery.
 """
 
 from __future__ import annotations
@@ -48,22 +49,22 @@ from pipeline.stops import PlacedStops
 from shards import KINDS, Kind, RowBlock, SavedStateError, ShardState, StoredEntry
 from streams import StateLost, log_key, position_order
 
-_ENDINGS_TOLD = 1_000  # of a micro-batch: after a backlog there are as many as events, and the newest are listed
+_ENDINGS_TOLD = 1_000  # per micro-batch: after a backlog there are as many as events, and the newest are listed
 _ENTRY_BYTES = 200
 _SHARED_BYTES = 131_072
 _SHARED_PART = 4
-_UNSAVED = struct.Struct("<q")  # before a handed over state: bytes matched since the last snapshot
+_UNSAVED = struct.Struct("<q")  # header of a handed over state: bytes matched since the last snapshot
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldOptions:
-    """Where states are found and left.
+    """Where states are found and stored.
 
     Attributes:
         log: The log, with the place of its snapshots.
-        handover: Folder on each machine for states on their way from one process to the next; None: none are.
+        handover: Folder on each machine for states on their way from one process to the next; None: no handover.
         kinds: The kinds of operators that shards run; equal in every process.
     """
 
@@ -74,12 +75,12 @@ class HeldOptions:
 
 @dataclass(slots=True)
 class _Held:
-    """A state in this process, and how far the log has grown since others could find it.
+    """A state in this process, and the growth of the log since the state was last stored.
 
     Attributes:
-        unsaved_bytes: What matching the entries since the last snapshot cost.
-        unshared_bytes: The same since the state was handed over.
-        size_bytes: Of the state when it was last written or read; 0: not known.
+        unsaved_bytes: Cost of matching the entries since the last snapshot.
+        unshared_bytes: Cost of matching the entries since the last handover.
+        size_bytes: Size of the state when it was last written or read; 0: unknown.
     """
 
     state: ShardState
@@ -89,7 +90,7 @@ class _Held:
 
 
 class HeldShards:
-    """States of shards, advanced by micro-batches."""
+    """The states of shards, advanced by micro-batches."""
 
     def __init__(self, options: HeldOptions) -> None:
         self._options = options.log
@@ -101,22 +102,22 @@ class HeldShards:
         self._index = SnapshotIndex(self._server, options.log.generation)
         self._handover = None if options.handover is None else FolderSnapshots(options.handover, is_durable=False)
         self._held: dict[int, _Held] = {}
-        self._begun: set[int] = set()  # shards whose micro-batch was begun and is not done
-        self._incomplete: set[int] = set()  # shards a file of whose state was found to be gone
+        self._begun: set[int] = set()  # shards whose micro-batch has begun and is not finished
+        self._incomplete: set[int] = set()  # shards whose state has lost a file
 
     def advance(self, shard: int, after: str, entries: Sequence[StoredEntry]) -> list[RowBlock]:
-        """Rows of a micro-batch's part of one shard, and one of the kind ``stats``; the state at its end is kept.
+        """Rows of a micro-batch's part of one shard, with one of the kind ``stats``; the state at its end is retained.
 
         Args:
-            shard: Its number.
-            after: Position behind which the part begins.
-            entries: In the order of the log, not none.
+            shard: Number of the shard.
+            after: Position after which the part begins.
+            entries: In the order of the log; not empty.
 
         Raises:
             LogDamaged: Entries since the newest snapshot are gone.
         """
         begun = time.perf_counter()
-        if shard in self._begun:  # it failed on the way: the state may be half changed
+        if shard in self._begun:  # an attempt failed: the state may be half changed
             self._held.pop(shard, None)
         self._begun.add(shard)
         is_suspect = self._quarantine.begin(shard, after)
@@ -143,15 +144,15 @@ class HeldShards:
         return [*rows, stats_row(self._held[shard].state, after, entries, spent, size)]
 
     def load(self, shard: int) -> None:
-        """Find the state that a shard has where its results end, as its next micro-batch will.
+        """Find the state of a shard at the end of its results, as its next micro-batch will.
 
         Raises:
-            LogDamaged: The state cannot be had, as snapshots or entries are gone.
+            LogDamaged: Snapshots or entries that the state needs are gone.
         """
         written = written_up_to(self._server, self._options, shard)
         position = max(written, beginnings(self._server, self._options)[shard], key=position_order)
         if last_position(self._server, log_key(shard), position) != position:
-            return  # the query refuses that with its reason
+            return  # the query refuses this with its reason
         try:
             self._held_at(shard, position)
         except StateLost as error:
@@ -162,7 +163,7 @@ class HeldShards:
             self._incomplete.discard(shard)
 
     def state_at(self, shard: int, position: str) -> ShardState:
-        """The state of a shard at a position; it is not kept.
+        """The state of a shard at a position; this object does not retain it.
 
         Raises:
             LogDamaged: Entries since the newest snapshot are gone.
@@ -177,7 +178,7 @@ class HeldShards:
         return self._all(shard, after, entries)
 
     def _all(self, shard: int, after: str, entries: Sequence[StoredEntry]) -> list[RowBlock]:
-        """All entries at once; one by one, if that raises what nobody foresaw."""
+        """Match all entries together, or individually if that raises an unexpected error."""
         state, wanted = self._held_at(shard, after).state, self._screened(shard, entries)
         try:
             return state.advance(wanted)
@@ -192,7 +193,7 @@ class HeldShards:
     def _one_by_one(
         self, shard: int, after: str, entries: Sequence[StoredEntry], *, is_watched: bool
     ) -> list[RowBlock]:
-        """Find the entries that raise, or that ended the process before, set them aside, and match the others."""
+        """Set aside the entries that raise, or that ended the process before, and match the others."""
         done: list[StoredEntry] = []
         rows: list[RowBlock] = []
         for entry in entries:
@@ -204,14 +205,14 @@ class HeldShards:
         return rows
 
     def _one(self, shard: int, after: str, done: Sequence[StoredEntry], entry: StoredEntry) -> list[RowBlock]:
-        """Match one entry behind those that are done; if it raises, it is set aside and the state made anew."""
+        """Match an entry after the finished ones; if it raises, set it aside and rebuild the state."""
         held = self._held.get(shard) or self._held_at(shard, after)
         wanted = self._screened(shard, [entry])
         try:
             return held.state.advance(wanted)
         except (MemoryError, StateLost):
             raise
-        # house: allow broad-except: whatever it is, the entry is set aside with the reason and told as a dead letter
+        # house: allow broad-except: whatever it is, the entry is set aside, and its dead letter has the reason
         except Exception as error:
             self._quarantine.set_aside(shard, entry, f"matching it raised {type(error).__name__}: {error}")
             del self._held[shard]
@@ -220,14 +221,14 @@ class HeldShards:
             return again.advance(self._screened(shard, [entry]))
 
     def _screened(self, shard: int, entries: Sequence[StoredEntry]) -> list[StoredEntry]:
-        """The entries as they are applied: some are set aside, and before some operators stop."""
+        """The entries as they are applied: notes replace quarantined entries, and stop notes are inserted."""
         return self._stops.noted(shard, self._quarantine.screened(shard, entries))
 
     def _held_at(self, shard: int, after: str) -> _Held:
-        """The state of the shard at a position, from where it is nearest.
+        """The state of the shard at a position, from its cheapest source.
 
         Raises:
-            StateLost: A file of it was found to be gone while it was rebuilt.
+            StateLost: A file was found missing while the state was rebuilt.
         """
         held = self._held.get(shard)
         if held is None or held.state.position != after:
@@ -236,7 +237,7 @@ class HeldShards:
         return held
 
     def _rebuilt(self, shard: int, position: str) -> _Held:
-        """From what was kept, handed over or saved, whichever is nearest, and the log from there."""
+        """Rebuild a state from the nearest retained, handed over or saved one, and the log from there."""
         saved = self._index.latest(shard, position)
         held = self._held.pop(shard, None)
         if held is not None and not self._is_usable(shard, held.state, saved or START, position):
@@ -252,7 +253,7 @@ class HeldShards:
         return held
 
     def _is_usable(self, shard: int, state: ShardState, first: str, last: str) -> bool:
-        """Whether a state that was kept leads to the last of two positions, and is no nearer to the log's beginning."""
+        """Whether a retained state lies between two positions and has all stops placed before it."""
         if not _is_between(first, state.position, last):
             return False
         with suppress(StateLost):
@@ -261,7 +262,7 @@ class HeldShards:
         return False
 
     def _handed_over(self, shard: int, after: str, until: str) -> _Held | None:
-        """The last one that was handed over up to a position, and behind another one."""
+        """The newest handed over state up to a position, if it is later than another position."""
         found = None if self._handover is None else _latest(self._handover.positions(shard), until)
         if self._handover is None or found is None or position_order(found) <= position_order(after):
             return None
@@ -277,10 +278,10 @@ class HeldShards:
         return _Held(state, unsaved_bytes=unsaved_bytes, size_bytes=len(body))
 
     def _begun_at(self, shard: int, saved: str | None) -> _Held:
-        """The state to go on from: a snapshot, or nothing where the log is whole from its beginning.
+        """The base state for a replay: a snapshot, or an empty state if the log is complete from its beginning.
 
-        If a file that the snapshot names is gone, an older one is taken that is whole; else the log from its beginning;
-        else the snapshot, without the operators that need the file.
+        If a file that the snapshot names is gone, the base is the newest older snapshot with all files; otherwise an
+        empty state, if the log is complete; otherwise the snapshot without the operators that need the file.
         """
         if saved is None and not self._options.generation:
             return _Held(ShardState(shard, kinds=self._spilled.kinds(shard)))
@@ -295,7 +296,7 @@ class HeldShards:
             return self._older(shard, position) or self._without_files(shard, body)
 
     def _older(self, shard: int, position: str) -> _Held | None:
-        """The newest state before a snapshot that has all of its files: another snapshot, or that of an empty log."""
+        """The newest state before a snapshot that has all of its files: another snapshot, or the empty state."""
         for older in reversed(self._index.positions(shard)):
             body = self._snapshots.read(shard, older) if position_order(older) < position_order(position) else None
             if body is not None:
@@ -307,20 +308,20 @@ class HeldShards:
         return _Held(ShardState(shard, kinds=self._spilled.kinds(shard)))
 
     def _without_files(self, shard: int, body: bytes) -> _Held:
-        """A saved state, but for the operators that need files which are gone."""
+        """A saved state without the operators whose files are gone."""
         log.error("operators-stop-as-files-are-gone", shard=shard)
         return _Held(ShardState.load(body, self._spilled.kinds(shard, may_be_lost=True)), size_bytes=len(body))
 
     def _loaded(self, shard: int, body: bytes, *, is_verified: bool = False) -> ShardState:
-        """A saved state; the files that it names are there.
+        """Load a saved state; the files that it names must exist.
 
         Args:
-            shard: Its number.
-            body: What was saved.
-            is_verified: Compare their checksums as well; where a file was found to be gone, that is done anyway.
+            shard: Number of the shard.
+            body: The saved bytes.
+            is_verified: Whether to compare the files' checksums as well; always done for a shard that has lost a file.
 
         Raises:
-            SavedStateError: It cannot be read.
+            SavedStateError: The bytes cannot be read.
             StateLost: A file is missing or damaged.
         """
         state = ShardState.load(body, self._spilled.kinds(shard))
@@ -330,9 +331,9 @@ class HeldShards:
         return state
 
     def _keep(self, shard: int, after: str, grown: int) -> int:
-        """Hand the state over to the process that matches the shard next; save a snapshot if due; its size in bytes.
+        """Hand the state over to the shard's next process, and save a snapshot if due; returns its size in bytes.
 
-        It is time when others would have to match about as much as reading the state costs.
+        Both are due when other processes would have to match about as much as reading the state costs.
         """
         held = self._held[shard]
         held.unsaved_bytes += grown
@@ -358,7 +359,7 @@ class HeldShards:
         return held.size_bytes
 
     def _hand_over(self, shard: int, after: str, held: _Held, body: bytes) -> None:
-        """Leave the state for other processes; the newest one before this micro-batch stays, as that may come again."""
+        """Leave the state for other processes. The newest one before this micro-batch stays, in case of a retry."""
         if self._handover is None:
             return
         before = _latest(self._handover.positions(shard), after)
@@ -372,17 +373,17 @@ def _is_between(first: str, position: str, last: str) -> bool:
 
 
 def _latest(positions: Iterable[str], until: str) -> str | None:
-    """The newest position that is not behind another one."""
+    """The newest position at or before a limit."""
     limit = position_order(until)
     return max((one for one in positions if position_order(one) <= limit), key=position_order, default=None)
 
 
 def _cost(entries: Sequence[StoredEntry]) -> int:
-    """What matching entries once more would cost, in bytes: small ones cost more than their bytes say."""
+    """The cost of matching entries again, in bytes; small entries cost more than their size."""
     return sum(len(entry.body) + _ENTRY_BYTES for entry in entries)
 
 
 @lru_cache(maxsize=1)
 def held_shards(options: HeldOptions) -> HeldShards:
-    """Those of this process; other options begin anew."""
+    """The states of this process; a call with other options starts afresh."""
     return HeldShards(options)

@@ -1,11 +1,11 @@
 """History for a backtest: event files as portions of events by shard and in order.
 
-Files are read by the readers that everything else uses, in parts where they can be divided, each by one task, which
-holds some events of it at a time (CSV and XES: all). What cannot be read does not fail its task but becomes a fact that
-says why, so that a person gets to see the reader's own words.
+Files are read by the usual readers, divided into parts where possible. One task reads a part and holds some of its
+events at a time (CSV and XES: all). A reading error does not fail the task but becomes a fact with the reason, so that
+users see the reader's own words.
 
-A portion is many events as one batch: Spark moves and orders portions, which costs it next to nothing, and a shard's
-task puts their events in order (``merging``). What is known of all files comes to every shard before its portions.
+A portion is a batch of many events: Spark moves and orders portions, which costs it next to nothing, and a shard's task
+puts their events in order (``merging``). The facts of all files reach every shard before its portions.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from pipeline.merging import Portion
 from streams import EventBatch, EventFileError, StreamDeclaration
 from streams.readers import ReaderOptions, iterate_batches, iterate_events, line_spans
 
-_PORTION_ROWS = 65_536  # of all shards
+_PORTION_ROWS = 65_536  # over all shards
 _PARTS_PER_CORE = 2
 _IGNORED = (".", "_")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """Events of the past.
+    """Past events in files.
 
     Attributes:
-        files: In their order, absolute.
-        options: How they are read.
-        declaration: The stream that they are of; None: they are as ``forestall match`` takes them.
-        is_ordered: Whether events are seen in the order of the files, whatever their times, as they would be in a log;
-            else in the order of their times, those of one time in the order of the files.
+        files: Absolute paths, in order.
+        options: How the files are read.
+        declaration: The stream of the events; None: events are read as ``forestall match`` reads them.
+        is_ordered: Whether events are matched in the order of the files, whatever their times, as in a log; otherwise
+            in the order of their times, ties in the order of the files.
     """
 
     files: tuple[Path, ...]
@@ -49,13 +49,13 @@ class History:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What is known of a history once it is read; facts of its parts add up, in their order.
+    """Facts about a history that was read; facts of its parts add up, in order.
 
     Attributes:
-        events: How many.
-        first_us: Time of the earliest; None where there is none.
-        last_us: Time of the newest.
-        error: Why it cannot be read.
+        events: Number of events.
+        first_us: Time of the earliest event; None without events.
+        last_us: Time of the newest event.
+        error: Why the history cannot be read.
     """
 
     events: int = 0
@@ -73,15 +73,15 @@ class Facts:
 
 
 class HistoryPlace(NamedTuple):
-    """Where something comes among all that goes to the shards.
+    """Sort key of everything that is sent to shards.
 
     Attributes:
-        shard: To which it goes.
-        is_portion: Facts come first.
-        first_us: Time of a portion's earliest event; 0 for facts, and where the order of the files counts.
+        shard: Target shard.
+        is_portion: False for facts, which come first.
+        first_us: Time of a portion's earliest event; 0 for facts, and if the order of the files counts.
         file: Number of the file.
-        begin: Where in it the part begins, in bytes.
-        row: Of the part's events, the portion's first.
+        begin: Offset of the part in the file, in bytes.
+        row: Row of the portion's first event in the part.
     """
 
     shard: int
@@ -93,21 +93,21 @@ class HistoryPlace(NamedTuple):
 
 
 Dealt: TypeAlias = tuple[HistoryPlace, Facts | bytes]
-"""Facts, or a portion as ``EventBatch.to_bytes`` gives it."""
+"""Facts, or a portion as the bytes of ``EventBatch.to_bytes``."""
 
 
 class Part(NamedTuple):
-    """What a task reads: a file, or a span of it."""
+    """The input of a task: a file, or a span of bytes of a file."""
 
     file: int
     span: tuple[int, int] | None
 
 
 def history_files(path: Path) -> tuple[Path, ...]:
-    """A file, or all files below a folder by their paths, without those whose name or folder begins with . or _.
+    """A file, or all files below a folder sorted by path, without names and folders that begin with . or _.
 
     Raises:
-        EventFileError: There is nothing.
+        EventFileError: There are no files.
     """
     if path.is_file():
         return (path.resolve(),)
@@ -128,18 +128,18 @@ def deal_out(context: SparkContext, history: History, shards: int) -> RDD[Dealt]
 
     Args:
         context: From ``build_context``.
-        history: What is read.
-        shards: How many partitions.
+        history: The history to read.
+        shards: The number of partitions.
     """
     parts = parts_of(history, _PARTS_PER_CORE * context.defaultParallelism)
-    # Times that count the events of all files can only be told by who reads them all.
+    # Times that count the events of all files are only known to a task that reads all files.
     tasks = 1 if history.options.times == "line" else len(parts)
     dealt = context.parallelize(parts, tasks).mapPartitions(reading(history, shards))
     return dealt.repartitionAndSortWithinPartitions(shards, itemgetter(0))
 
 
 def parts_of(history: History, parts: int) -> list[Part]:
-    """What can be read at once; one file is divided into about ``parts``, of several each into as many fewer."""
+    """The parts that can be read in parallel: about ``parts`` in all, divided equally among the files."""
     each = -(-parts // len(history.files))
     return [
         Part(number, span)
@@ -149,7 +149,7 @@ def parts_of(history: History, parts: int) -> list[Part]:
 
 
 def received(dealt: Iterable[Dealt]) -> tuple[int, Facts, Iterator[Portion]]:
-    """What one shard gets: its number, what is known of all files, and its portions."""
+    """The input of one shard: its number, the facts of all files, and its portions."""
     things = iter(dealt)
     shard, facts = 0, Facts()
     for place, thing in things:
@@ -167,7 +167,7 @@ def _portion(dealt: Dealt) -> Portion:
 
 
 def reading(history: History, shards: int) -> Callable[[Iterable[Part]], Iterator[Dealt]]:
-    """What a task does with the parts that it gets."""
+    """The function that a task applies to its parts."""
 
     def read(parts: Iterable[Part]) -> Iterator[Dealt]:
         done = 0
@@ -191,7 +191,7 @@ def _batches(history: History, part: Part, done: int) -> Iterator[EventBatch]:
     """The events of a part.
 
     Raises:
-        EventFileError: Its file cannot be read; places in the message are those of the whole file.
+        EventFileError: The file cannot be read; places in the message refer to the whole file.
     """
     path = history.files[part.file]
     options = replace(history.options, span=part.span)
@@ -212,7 +212,7 @@ def _portions(batch: EventBatch, part: Part, row: int, shards: int, *, is_ordere
 
 
 def _place(part: Part, shard: int) -> HistoryPlace:
-    """Of the facts of a part."""
+    """The place of a part's facts."""
     begin, _ = part.span or (0, 0)
     return HistoryPlace(shard=shard, is_portion=False, first_us=0, file=part.file, begin=begin, row=0)
 

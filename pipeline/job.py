@@ -28,17 +28,16 @@ Sink = Callable[[Sequence[OutputRow], int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOptions:
-    """What a streaming query needs.
+    """Options of a streaming query.
 
     Attributes:
-        log: The input.
+        log: Options of the input.
         checkpoint: Folder of offsets and commits, on the driver; belongs to one log with one number of shards.
-        handover: Folder on each machine for states on their way between Spark's Python processes; None: they rebuild
-            them from snapshots and the log.
+        handover: Folder on each machine for states on their way between Spark's Python processes; None: the processes
+            rebuild states from snapshots and the log.
         kinds: The kinds of operators that shards run.
-        trigger_interval_s: Least time between the starts of two micro-batches; 0 begins the next as soon as there is
-            news.
-        is_bounded: Stop after what the log holds at the start.
+        trigger_interval_s: Least time between the starts of two micro-batches; 0: begin as soon as entries arrive.
+        is_bounded: Stop at the end that the log has at the start.
     """
 
     log: EventLogOptions
@@ -50,12 +49,12 @@ class JobOptions:
 
     @property
     def held(self) -> HeldOptions:
-        """Where the states of shards are found and left."""
+        """Where the states of shards are found and stored."""
         return HeldOptions(log=self.log, handover=self.handover, kinds=self.kinds)
 
 
 class LogQuery(RunningQuery[OutputRow]):
-    """A query over the event log that runs; made by ``start_query``. It raises ``QueryFailed``."""
+    """A running query over the event log, created by ``start_query``. Failures raise ``QueryFailed``."""
 
     def __init__(self, session: SparkSession, sink: Sink, pulse: Pulse) -> None:
         super().__init__(session, from_table, sink, pulse)
@@ -79,15 +78,15 @@ def start_query(
 
     Args:
         session: From ``build_session``.
-        options: Input, checkpoint, pace.
-        sink: Called on the driver, once per micro-batch and again with the same rows after a crash, with the rows and
-            the micro-batch's number; must store rows by id, and everything before it returns.
-        heartbeat: Called after each micro-batch and about once a second while there is no news; not while the log does
-            not answer or a micro-batch is under way.
-        report: Told how each micro-batch went, once it is committed.
+        options: Input, checkpoint and pace.
+        sink: Called on the driver with the rows and the number of each micro-batch, and again with the same rows after
+            a crash; must store rows by id, and have stored all of them when it returns.
+        heartbeat: Called after each micro-batch, and about once a second while no entries arrive; not called while the
+            log does not answer or a micro-batch is running.
+        report: Receives the progress of each micro-batch after its commit.
 
     Raises:
-        QueryFailed: The query cannot start, for instance as the checkpoint belongs to another log.
+        QueryFailed: The query cannot start, for example because the checkpoint belongs to another log.
     """
     return _start(session, options, match_shards, BatchMeter(sink, report), heartbeat)
 
@@ -96,7 +95,7 @@ def run_pipeline(session: SparkSession, options: JobOptions, sink: Sink, heartbe
     """Match until the query is stopped or fails; see ``start_query``.
 
     Raises:
-        QueryFailed: It failed. The caller's process should end with an error and be started again.
+        QueryFailed: The query failed. The caller's process should exit with an error and be restarted.
     """
     start_query(session, options, sink, heartbeat).wait()
 
@@ -104,7 +103,7 @@ def run_pipeline(session: SparkSession, options: JobOptions, sink: Sink, heartbe
 def start_empty(
     session: SparkSession, options: JobOptions, sink: Sink, heartbeat: Heartbeat = lambda: None
 ) -> LogQuery:
-    """The same plan with an operator that looks at nothing: what Spark itself costs. Its checkpoint is its own."""
+    """Start the same plan without matching, to measure Spark's own cost; needs its own checkpoint."""
     return _start(session, options, ignore_shards, BatchMeter(sink, lambda _: None), heartbeat)
 
 

@@ -1,4 +1,4 @@
-"""The states of all shards, found before the first micro-batch: a service is ready once it has them."""
+"""Loading of the states of all shards before the first micro-batch: a service is ready once it has them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from pipeline.step import own_workers
 
 
 def load_states(session: SparkSession, options: HeldOptions) -> None:
-    """Have the processes that will match find the state of each shard.
+    """Let the processes that will match find the state of each shard.
 
     Args:
         session: From ``build_session``.
-        options: As those of the query that follows.
+        options: The same as for the following query.
 
     Raises:
-        QueryFailed: A state cannot be had; the message says why.
+        QueryFailed: A state cannot be loaded; the message has the reason.
     """
     tasks = max(1, min(options.log.tasks, options.log.shards))
     shards = session.range(0, options.log.shards, numPartitions=tasks)

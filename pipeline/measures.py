@@ -1,4 +1,4 @@
-"""What a shard did in a micro-batch, in numbers: a row among its rows, which the driver adds up."""
+"""Measures of a shard's work in a micro-batch: a row among its rows, which the driver sums up."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _OF_AUTO = ("lateness_us",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """Where the time of a shard went, in seconds.
+    """Time spent on a shard, in seconds.
 
     Attributes:
-        load_s: Getting hold of the state.
+        load_s: Getting the state.
         match_s: Matching the entries.
         keep_s: Saving the state.
     """
@@ -40,13 +40,13 @@ class Spent:
 def stats_row(
     state: ShardState, after: str, entries: Sequence[StoredEntry], spent: Spent, state_bytes: int
 ) -> RowBlock:
-    """The row of the kind ``stats``; it is about one run of the micro-batch and never stored.
+    """The row of the kind ``stats``; it describes one run of the micro-batch and is never stored.
 
     Args:
-        state: After the entries.
-        after: Position behind which the range began.
-        entries: What was matched.
-        spent: Where the time went.
+        state: State after the entries.
+        after: Position after which the range began.
+        entries: The matched entries.
+        spent: Time spent.
         state_bytes: Size of the saved state.
     """
     body = {

@@ -1,4 +1,4 @@
-"""Events of several files in the order of their times, without holding all of them at once."""
+"""Merging of events from several files by time, without holding all of them at once."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ BATCH_ROWS = 32_768
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Portion:
-    """Events of one file, in its order.
+    """Events of one file, in file order.
 
     Attributes:
-        first_us: Time of the earliest; no later portion has an earlier one, where portions are ordered by it.
-        place: Number of the file, where in it the portion's part begins, and the part's row that is its first event.
-        events: They.
+        first_us: Time of the earliest event; if portions are ordered by it, no later portion has an earlier event.
+        place: Number of the file, offset of the part in the file, and row of the first event in the part.
+        events: The events.
     """
 
     first_us: int
@@ -28,13 +28,13 @@ class Portion:
 
 
 def in_order(portions: Iterable[Portion], *, is_ordered: bool) -> Iterator[EventBatch]:
-    """The events by time, those of one time by their places; about ``BATCH_ROWS`` at a time.
+    """The events by time, ties by their places; about ``BATCH_ROWS`` at a time.
 
-    Of portions that overlap in time, as those of an unordered file do, as much is held as overlaps.
+    Portions that overlap in time, as those of an unordered file do, are held as far as they overlap.
 
     Args:
-        portions: By ``first_us``; where ``is_ordered``, by place.
-        is_ordered: The order of the places counts, whatever the times.
+        portions: Sorted by ``first_us``; if ``is_ordered``, by place.
+        is_ordered: Whether the order of places counts, whatever the times.
     """
     waiting: list[Portion] = []
     for portion in portions:
@@ -46,7 +46,7 @@ def in_order(portions: Iterable[Portion], *, is_ordered: bool) -> Iterator[Event
 
 
 def _divided(portions: list[Portion], border_us: int) -> tuple[list[Portion], list[Portion]]:
-    """What is before a time, and what is not."""
+    """Divide portions into events before a time and the others."""
     ready: list[Portion] = []
     rest: list[Portion] = []
     for portion in portions:

@@ -1,7 +1,7 @@
-"""How a micro-batch went: what it took in, where its time went, what the shards hold.
+"""Progress of a micro-batch: its input, the time spent, and the contents of the shards.
 
-Three sources are folded into one: what the shards tell in rows of the kind ``stats``, how long the sink took, and what
-Spark says of the micro-batch once it is committed. Nothing is made up: what nobody told is None.
+Three sources are merged: the rows of the kind ``stats`` from the shards, the time that the sink took, and Spark's
+progress report after the commit. Nothing is estimated: an unknown value is None.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from shards import RESULT_KINDS, STATS, OutputRow
 
 _PLANNING = ("latestOffset", "getBatch", "queryPlanning")
 _COMMITTING = ("walCommit", "commitOffsets")
-_REMEMBERED = 8  # micro-batches whose end Spark has not told yet
+_REMEMBERED = 8  # micro-batches without Spark's report of their end
 
 _Sink = Callable[[Sequence[OutputRow], int], None]
 BatchReport = Callable[["BatchProgress"], None]
@@ -27,26 +27,26 @@ BatchReport = Callable[["BatchProgress"], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchProgress:
-    """One micro-batch.
+    """Progress of one micro-batch.
 
     Attributes:
-        batch: Its number; grows by one within a checkpoint.
-        started_us: When it began, microseconds UTC.
+        batch: Its number; increases by one within a checkpoint.
+        started_us: Start time, microseconds UTC.
         duration_ms: From its planning to its commit.
-        parts_ms: Where that went, by name; together they are ``duration_ms``. ``plan``: looking for
-            news (up to the source's waiting time) and planning; ``read``: reading the log, moving rows, Spark's own
-            work on the tasks; ``match``: the matcher; ``state``: finding and saving states; ``commit``: the sink and
-            Spark's commit; ``other``: the rest. Tasks run side by side: their times are scaled down to the time of the
-            job where they are longer.
-        entries: Log entries that were matched, control records included.
-        events: Events that were matched; None in the first micro-batch that a process matches of a shard.
+        parts_ms: Parts of ``duration_ms`` by name, which add up to it. ``plan``: waiting for entries (up to the
+            source's waiting time) and planning; ``read``: reading the log, moving rows, Spark's own work on the tasks;
+            ``match``: the matcher; ``state``: finding and saving states; ``commit``: the sink and Spark's commit;
+            ``other``: the rest. Tasks run in parallel: if their times exceed the time of the job, they are scaled down
+            to it.
+        entries: Matched log entries, control records included.
+        events: Matched events; None in the first micro-batch of a shard in a process.
         bytes: Bytes of the entries.
-        rows: What was found, by kind of row.
-        shards: Shards that had news.
-        state_bytes: Bytes that these shards have written of their states; None where they do not tell.
-        open_traces: Traces open in these shards; None where they do not tell.
-        held: Partial matches in these shards; None where they do not tell.
-        watermark_lag_s: By stream, how far the watermark of the slowest of these shards is behind the end of the
+        rows: Result rows by kind.
+        shards: Shards with new entries.
+        state_bytes: Bytes that these shards have written of their states; None if not reported.
+        open_traces: Open traces in these shards; None if not reported.
+        held: Bound events in these shards; None if not reported.
+        watermark_lag_s: By stream, the time from the watermark of the slowest of these shards to the end of the
             micro-batch; only streams that have a watermark.
     """
 
@@ -71,13 +71,13 @@ class BatchProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkTime:
-    """What the driver saw of a micro-batch.
+    """The driver's view of a micro-batch.
 
     Attributes:
-        told: What the shards tell: the bodies of their rows of the kind ``stats``.
-        rows: What was found, by kind of row.
-        sink_ms: How long the sink took.
-        events: How many events were matched; None where that is not known.
+        told: Bodies of the shards' rows of the kind ``stats``.
+        rows: Result rows by kind.
+        sink_ms: Time that the sink took.
+        events: Matched events; None if unknown.
     """
 
     told: Sequence[Mapping[str, Any]]
@@ -87,11 +87,11 @@ class SinkTime:
 
 
 class BatchMeter:
-    """A sink around a sink, which tells how each micro-batch went.
+    """A sink around another sink that reports the progress of each micro-batch.
 
     Args:
         sink: Takes the rows.
-        report: Told of each micro-batch after its commit, from the thread that runs the query.
+        report: Receives each micro-batch's progress after its commit, in the thread that runs the query.
     """
 
     def __init__(self, sink: _Sink, report: BatchReport) -> None:
@@ -101,7 +101,7 @@ class BatchMeter:
         self._events: dict[int, int] = {}  # by shard, since its state began
 
     def __call__(self, rows: Sequence[OutputRow], epoch_id: int) -> None:
-        """Pass the rows on, all of them, and remember what they say."""
+        """Pass all rows on and note their statistics."""
         begun = time.perf_counter()
         self._sink(rows, epoch_id)
         sink_ms = 1_000 * (time.perf_counter() - begun)
@@ -111,7 +111,7 @@ class BatchMeter:
             del self._seen[next(iter(self._seen))]
 
     def _new_events(self, seen: SinkTime) -> int | None:
-        """How many events these shards have matched since they told last; None where one tells for the first time."""
+        """The events that these shards have matched since their last report; None if one reports for the first time."""
         new: int | None = 0
         for told in seen.told:
             events = _streams_total(told, "events") or 0
@@ -121,7 +121,7 @@ class BatchMeter:
         return new
 
     def committed(self, spark_progress: str) -> None:
-        """Learn that a micro-batch is committed.
+        """Note that a micro-batch is committed, and report it.
 
         Args:
             spark_progress: The JSON of Spark's ``StreamingQueryProgress``.
@@ -133,7 +133,7 @@ class BatchMeter:
 
 
 def seen_by_driver(rows: Sequence[OutputRow], sink_ms: float) -> SinkTime:
-    """What the rows of a micro-batch say, as plain values."""
+    """The statistics in the rows of a micro-batch."""
     counts: Counter[str] = Counter()
     for row in rows:
         kind = RESULT_KINDS.get(row.kind)
@@ -146,11 +146,11 @@ def seen_by_driver(rows: Sequence[OutputRow], sink_ms: float) -> SinkTime:
 
 
 def fold(spark: Mapping[str, Any], seen: SinkTime) -> BatchProgress:
-    """One micro-batch from what Spark and the shards say of it.
+    """Merge the reports of Spark and of the shards on one micro-batch.
 
     Args:
         spark: Spark's ``StreamingQueryProgress``, as decoded JSON.
-        seen: What came with its rows.
+        seen: Statistics from its rows.
     """
     durations = spark["durationMs"]
     duration_ms = float(durations.get("triggerExecution", sum(durations.values())))
@@ -193,7 +193,7 @@ def _streams_total(told: Mapping[str, Any], name: str) -> int | None:
 
 
 def _total(values: Any) -> int | None:
-    """The sum of what was told; None when nothing was."""
+    """The sum of the known values; None if all are unknown."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 

@@ -1,10 +1,10 @@
-"""Entries that break the matcher are set aside, on record, so that they break it once and not for ever.
+"""Quarantine: entries that break the matcher are set aside, on record, so that they break it only once.
 
-Two ways lead there. An entry whose matching raises what nobody foresaw is set aside at once. An entry that takes the
-whole process down (out of memory, a crash in native code) is found by counting: tries of a micro-batch are counted
-before it begins and forgotten when it is through; after ``_TRIES`` tries it is matched entry by entry, with a count for
-each, and the entry that is tried as often is set aside. The record is kept beside the log, and a process that
-matches these entries again, after a crash or from an older snapshot, skips the same ones.
+An entry is set aside for one of two reasons. If matching it raises an unexpected error, it is set aside at once. If it
+ends the whole process (out of memory, a crash in native code), it is found by counting: attempts at a micro-batch are
+counted before it begins and forgotten when it is finished; after ``_TRIES`` attempts it is matched entry by entry, with
+a count for each, and an entry that reaches the same number of attempts is set aside. The record is stored beside the
+log, so a process that matches these entries again, after a crash or from an older snapshot, skips the same ones.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ _TRIES = 3
 
 
 class Quarantine:
-    """The record of one log.
+    """The record of one log's quarantined entries.
 
     Args:
-        server: Where the log is.
+        server: The Redis server of the log.
     """
 
     def __init__(self, server: redis.Redis) -> None:
         self._server = server
 
     def begin(self, shard: int, after: str) -> bool:
-        """Count a try of the micro-batch of a shard that begins behind ``after``.
+        """Count an attempt at the micro-batch of a shard that begins after ``after``.
 
         Returns:
-            Whether it has been tried so often that its entries should be watched one by one.
+            Whether its entries should be watched one by one, after too many attempts.
         """
         return self._count(_field(shard, after)) > _TRIES
 
     def done(self, shard: int, after: str) -> None:
-        """The micro-batch is through."""
+        """Note that the micro-batch is finished."""
         self._server.hdel(_TRIES_KEY, _field(shard, after))
 
     def watch(self, shard: int, entry: StoredEntry) -> bool:
-        """Count a try of one entry; whether it is to be set aside, as those before ended the process."""
+        """Count an attempt at one entry; true if it must be set aside, because earlier attempts ended the process."""
         return self._count(_field(shard, "", entry.position)) > _TRIES
 
     def unwatch(self, shard: int, entry: StoredEntry) -> None:
-        """The entry is through."""
+        """Note that the entry is finished."""
         self._server.hdel(_TRIES_KEY, _field(shard, "", entry.position))
 
     def set_aside(self, shard: int, entry: StoredEntry, reason: str) -> None:
@@ -56,7 +56,7 @@ class Quarantine:
         self._server.hsetnx(_QUARANTINE_KEY.format(shard=shard), entry.position, reason)
 
     def screened(self, shard: int, entries: Sequence[StoredEntry]) -> list[StoredEntry]:
-        """The entries, with those that are set aside replaced by notes that say so."""
+        """The entries, with quarantined ones replaced by notes."""
         found = cast("dict[bytes, bytes]", self._server.hgetall(_QUARANTINE_KEY.format(shard=shard)))
         if not found:
             return list(entries)

@@ -1,7 +1,8 @@
 """Dividing the states of a log's shards among more shards, while nothing is appended and no job runs.
 
-A new shard takes the traces of one old shard, as their numbers divide each other. The states go where those of the
-next generation are looked for; of the old ones nothing changes. So this may be interrupted anywhere and begun anew.
+A new shard takes the traces of one old shard, because their numbers divide each other. The states are written as
+snapshots of the next generation; the old snapshots do not change. So this may be interrupted anywhere and started
+again.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from shards import OutputRow
 
 
 def divide_states(options: HeldOptions, shards: int) -> Iterator[OutputRow]:
-    """Write the states that the shards to come have at the end of the log.
+    """Write the states of the new shards at the end of the log.
 
     Args:
-        options: The log as it is; all of it is matched.
-        shards: How many there will be, a multiple of those that there are.
+        options: The log before the change; all of it is matched.
+        shards: The new number of shards, a multiple of the current one.
 
     Yields:
-        Of each new shard a row of the kind ``stats``: its number, the position behind which its log begins, and what it
-        tells of itself. In no order.
+        For each new shard a row of the kind ``stats``: its number, the position after which its log begins, and its
+            measures. In no order.
 
     Raises:
-        LogDamaged: A state cannot be had, as snapshots or entries are gone.
+        LogDamaged: Snapshots or entries that a state needs are gone.
     """
     new = replace(options.log, shards=shards, generation=shards)
     forget_states(new)
@@ -51,7 +52,7 @@ def divide_states(options: HeldOptions, shards: int) -> Iterator[OutputRow]:
 
 
 def forget_states(options: EventLogOptions) -> None:
-    """Remove the snapshots of a generation: of one that is over, or what is left of a try."""
+    """Remove the snapshots of a generation: an old one, or the remains of an interrupted attempt."""
     server = connect(options)
     try:
         store = open_snapshots(options.snapshots, server, options.generation)

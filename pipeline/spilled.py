@@ -1,9 +1,10 @@
-"""Files of states of shards that are partly on disk: where they are, and when they are removed.
+"""Files of shard states that are partly on disk: where they are stored, and when they are removed.
 
-They are beside the snapshots, in a folder for each shard, as whatever process or machine goes on from a saved state has
-to reach the files that it names. A state at a position of the log is kept as a snapshot or handed over; before that, a
-list of the files that it names is written. Files that neither a list of a kept state nor the current state names are
-removed. Another process may still hold an older state in memory; one that finds a file gone takes a kept state.
+They are beside the snapshots, in a folder for each shard, because every process or machine that continues from a saved
+state must reach the files that it names. A state at a position of the log is stored as a snapshot or handed over;
+before that, a list of the files that it names is written. Files that neither a list of a stored state nor the current
+state names are removed. Another process may still hold an older state in memory; if it finds a file gone, it continues
+from a stored state.
 """
 
 from __future__ import annotations
@@ -39,15 +40,15 @@ class SpilledStates:
         """The kinds by name, with the files of a shard.
 
         Args:
-            shard: Its number.
-            may_be_lost: Whether operators some of whose files are gone stop, instead of the shard.
+            shard: Number of the shard.
+            may_be_lost: Whether a missing file stops only the operators that need it, instead of the shard.
         """
         folder = None if self._folder is None else self._folder / str(shard)
         files = self._files[shard] = SpilledFiles(folder, may_be_lost=may_be_lost)
         return {kind.name: kind.spilling_to(files) for kind in self._kinds}
 
     def keep(self, shard: int, position: str, names: Collection[str], *, is_durable: bool) -> None:
-        """A state that names some files is about to be kept at a position; ``is_durable``: as a snapshot.
+        """List the files of a state before it is stored at a position; ``is_durable``: it is stored as a snapshot.
 
         Raises:
             StateLost: A file is gone.
@@ -65,16 +66,16 @@ class SpilledStates:
             files.sync([*names, str(path.relative_to(files.folder))])
 
     def has_files(self, shard: int) -> bool:
-        """Whether a shard has files, or had some a while ago."""
+        """Whether a shard has files, or had some since the last cleanup."""
         return self._folder is not None and self._lists(shard).is_dir()
 
     def sweep(self, shard: int, positions: Collection[str], current: Collection[str]) -> None:
         """Remove the files that no state names.
 
         Args:
-            shard: Its number.
-            positions: Where states are kept.
-            current: What the state in memory names.
+            shard: Number of the shard.
+            positions: Positions of the stored states.
+            current: Files that the state in memory names.
         """
         if self._folder is None:
             return
@@ -91,14 +92,14 @@ class SpilledStates:
     def take_over(
         self, shard: int, before: SpilledStates, from_shard: int, position: str, names: Collection[str]
     ) -> None:
-        """Have the files of a state that was a part of another shard's, in another layout of the log.
+        """Take over the files of a state that was a part of another shard's, in another layout of the log.
 
         Args:
             shard: Number of the shard.
             before: The files of the other layout.
             from_shard: The other shard.
-            position: Where the state is about to be kept.
-            names: What it names.
+            position: Position at which the state is about to be stored.
+            names: Files that the state names.
         """
         if self._folder is None or before._folder is None:
             return
@@ -124,7 +125,7 @@ class SpilledStates:
 
 
 def spill_folder(options: EventLogOptions) -> Path | None:
-    """The folder of the files; None: snapshots are in Redis, so there is no folder that all machines reach."""
+    """The folder of the files; None: snapshots are in Redis, so no folder is shared by all machines."""
     if options.snapshots == IN_REDIS:
         return None
     folder = Path(options.snapshots)

@@ -1,19 +1,19 @@
-"""The stateful step of the Spark job: entries of some shards in, rows out, states kept beside Spark.
+"""The stateful step of the Spark job: entries of some shards in, rows out; states are stored outside Spark.
 
 A task reads its shards' entries and matches them in the same stage: there is no shuffle, and Spark's state stores are
-not used (ADR 15 tells why, with figures). Why a crash at any point changes nothing:
+not used (ADR 15 explains why, with figures). Why a crash at any point changes nothing:
 
 1.  Spark writes the micro-batch's offsets to the checkpoint before anything else. A micro-batch is thus a fixed range
-    of each shard's log, and a re-run reads the same entries.
-2.  Each range comes with the position behind which it begins, and ``HeldShards`` finds the state at exactly that
-    position: kept, handed over, or rebuilt from a snapshot and the log. A state that is ahead is not used.
+of each shard's log, and a re-run reads the same entries.
+2.  Each range comes with the position after which it begins, and ``HeldShards`` finds the state at exactly that
+position: retained, handed over, or rebuilt from a snapshot and the log. A state that is ahead is not used.
 3.  ``ShardState`` is a function of (state, entries): same rows, same ids, same next state.
 4.  ``foreachBatch`` hands the rows to the sink on the driver, which stores them by id. If the crash came between sink
-    and commit, the re-run stores the same rows under the same ids.
-5.  Spark marks the micro-batch as committed, and only when the next one is planned is the source told; it trims the log
-    behind snapshots that lie behind committed offsets only.
+and commit, the re-run stores the same rows under the same ids.
+5.  Spark marks the micro-batch as committed, and notifies the source only when the next one is planned; the source
+trims the log only before snapshots at or before committed offsets.
 
-The frame must be computed exactly once per micro-batch: the sink collects it once and never asks again.
+The frame must be computed exactly once per micro-batch: the sink collects it once.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _OUTPUT = pa.schema(
     ]
 )
 _ROLE = "FORESTALL_ROLE"
-_MOST_ROWS = 10_000  # that Spark takes at once
+_MOST_ROWS = 10_000  # rows that Spark takes at once
 
 Step = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -50,13 +50,13 @@ def match_shards(entries: DataFrame, options: HeldOptions) -> DataFrame:
 
     Args:
         entries: Streaming frame in the columns of the event-log source.
-        options: Where states are found and left.
+        options: Where states are found and stored.
     """
     return _mapped(entries, partial(advance, options=options))
 
 
 def ignore_shards(entries: DataFrame, options: HeldOptions) -> DataFrame:
-    """The same plan with an operator that looks at nothing and says nothing: the ceiling for ``match_shards``."""
+    """The same plan with an operator that ignores its input: an upper bound for the speed of ``match_shards``."""
     return _mapped(entries, look_away)
 
 
@@ -70,14 +70,14 @@ def advance(batches: Iterable[pa.RecordBatch], options: HeldOptions) -> Iterator
 
 
 def look_away(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Take the entries of one partition and do nothing."""
+    """Consume the entries of one partition without matching."""
     for _ in batches:
         pass
     yield from ()
 
 
 def ranges(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, str, list[StoredEntry]]]:
-    """Shard, position behind which it begins, and entries, for each shard of a partition; its rows are together."""
+    """Shard, start position and entries for each shard of a partition, whose rows are contiguous by shard."""
     current: tuple[int, str] | None = None
     entries: list[StoredEntry] = []
     for batch in batches:
@@ -94,7 +94,7 @@ def ranges(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, str, list[S
 
 
 def to_batch(blocks: Iterable[RowBlock]) -> pa.RecordBatch:
-    """Rows in columns of ``OUTPUT_DDL``."""
+    """The rows in columns of ``OUTPUT_DDL``."""
     columns = zip([pa.nulls(0, field.type) for field in _OUTPUT], *map(_columns, blocks), strict=True)
     return pa.RecordBatch.from_arrays([pa.concat_arrays(column) for column in columns], schema=_OUTPUT)
 
@@ -108,7 +108,7 @@ def _columns(block: RowBlock) -> list[pa.Array]:
 
 
 def from_table(table: pa.Table) -> list[OutputRow]:
-    """Rows of a collected micro-batch, by shard and position; those of one position keep their order."""
+    """Rows of a collected micro-batch, by shard and position; rows of one position keep their order."""
     shards, positions, *others = (table.column(name).to_pylist() for name in _OUTPUT.names)
     places = {position: position_order(position) for position in set(positions)}
     rows = [
@@ -137,7 +137,7 @@ def _mapped(entries: DataFrame, step: Step) -> DataFrame:
 
 @contextmanager
 def own_workers(frame: DataFrame) -> Iterator[None]:
-    """Have Spark keep Python workers for this step alone, so that they meet the shards that they hold more often.
+    """Let Spark reserve Python workers for this step, so that they more often get the shards whose states they hold.
 
     Spark pools its Python workers by their environment; without this, workers that read and workers that match change
     places from one micro-batch to the next.

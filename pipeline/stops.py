@@ -1,10 +1,10 @@
-"""Where operators stop that are to stop before the backlog, on record beside the log as quarantine is.
+"""Stops before the backlog, recorded beside the log like the quarantine.
 
-The registry says which operators, together with the pause that it appends to the log. Each shard then decides where:
-at the position behind which the next micro-batch begins that it is to match, if nothing of that is written yet. The
-position is on record before the micro-batch is matched, so a process that matches it again, after a crash or from an
-older snapshot, stops them there, too (``shards.stops``). A state between that position and the pause in which they are
-not stopped is of a try that was not committed, and is not used.
+The registry records which operators stop, together with the pause that it appends to the log. Each shard then decides
+where: at the position after which its next micro-batch begins, provided that no results of this micro-batch are written
+yet. The position is recorded before the micro-batch is matched, so a process that matches it again, after a crash or
+from an older snapshot, stops the operators there, too (``shards.stops``). A state between this position and the pause
+in which they are not stopped comes from an attempt that was not committed, and is not used.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ class PlacedStops:
     """The stops of one log.
 
     Args:
-        server: Where the log is.
+        server: The Redis server of the log.
     """
 
     def __init__(self, server: redis.Redis) -> None:
         self._server = server
 
     def place(self, shard: int, after: str) -> None:
-        """Let what is to stop do so behind a position, with which the next micro-batch begins.
+        """Place the shard's pending stops at the start of the next micro-batch.
 
-        What is derived from a micro-batch is counted as it enters the log: where some of that is there, or it is known
-        to be matched, it is matched as it was, and the next one is where they stop.
+        Derived events of a micro-batch are counted as they enter the log. If the log already has some of them, or the
+        micro-batch is known to be matched, it must be matched as before, and the stops are placed at the next one.
         """
         wanted, placed = self._read(shard)
         unplaced = [until for until in wanted if until not in placed and position_order(until) > position_order(after)]
@@ -45,7 +45,7 @@ class PlacedStops:
                 self._server.hsetnx(_PLACED_KEY.format(shard=shard), until, after)
 
     def noted(self, shard: int, entries: Sequence[StoredEntry]) -> list[StoredEntry]:
-        """The entries, and in front of the first one behind each stop a note of it."""
+        """The entries, with a note before the first entry after each stop."""
         wanted, placed = self._read(shard)
         notes: list[tuple[int, StoredEntry]] = []
         for until, after in placed.items():
@@ -58,10 +58,10 @@ class PlacedStops:
         return found
 
     def check(self, shard: int, state: ShardState) -> None:
-        """Check that what has to be stopped in a state is.
+        """Check that a state has all stops that apply at its position.
 
         Raises:
-            StateLost: It is of a try in which it was not.
+            StateLost: The state comes from an attempt without a stop.
         """
         _, placed = self._read(shard)
         for until, after in placed.items():
@@ -73,7 +73,7 @@ class PlacedStops:
                 )
 
     def _read(self, shard: int) -> tuple[dict[str, str], dict[str, str]]:
-        """By position of the pause its records, and where it was placed."""
+        """Records by position of the pause, and the positions where stops were placed."""
         reading = self._server.pipeline(transaction=False)
         reading.hgetall(stops_key(shard))
         reading.hgetall(_PLACED_KEY.format(shard=shard))

@@ -1,4 +1,4 @@
-"""The job for tests: the log is matched without Spark."""
+"""The job for tests: matches the log without Spark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shards import OutputRow, rows_of
 
 
 def match_log(options: JobOptions, sink: Callable[[Sequence[OutputRow], int], None]) -> None:
-    """What the job does, without Spark: from its checkpoint to the log's end; the checkpoint is a file of offsets."""
+    """Do the job's work without Spark: from its checkpoint, a file of offsets, to the log's end."""
     held = HeldShards(HeldOptions(log=options.log, handover=options.handover, kinds=options.kinds))
     reader = EventLogReader(options.log)
     checkpoint = options.checkpoint / "offsets"

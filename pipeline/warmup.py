@@ -1,4 +1,4 @@
-"""Kernels that the pipeline and backtests need, compiled before the first event comes."""
+"""Compiles the kernels of the pipeline and of backtests before the first event comes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def compiling_beside(exercises: Sequence[str], report: Callable[[CompileProgress
         report: Called from another thread about once a second while kernels are compiled.
 
     Raises:
-        KeptFolderRefused: Other users may have put something into the folder of kernels.
+        KeptFolderRefused: Other users may have written to the folder of kernels.
     """
     stop = Event()
     with ThreadPoolExecutor(1, "compiling") as thread:
@@ -39,9 +39,9 @@ def compiling_beside(exercises: Sequence[str], report: Callable[[CompileProgress
 
 
 def warm_up(session: SparkSession) -> None:
-    """Have Spark's Python workers load the kernels of the pipeline, one worker per core.
+    """Let Spark's Python workers load the kernels of the pipeline, one worker per core.
 
-    On a cluster they compile them first: those of one machine share the work, and keep the result.
+    On a cluster they compile the kernels first: the workers of one machine share the work, and keep the result.
     """
     tasks = session.sparkContext.defaultParallelism
     session.range(0, tasks, numPartitions=tasks).mapInArrow(_load, "id LONG").collect()

@@ -1,8 +1,8 @@
 """Inputs besides the API, as streaming sources of Spark whose rows go to a sink that appends to the event log.
 
 Purpose: a folder of event files, and Kafka topics. Promises: a range between two offsets always yields the same rows in
-the same places, so a sink that remembers its place takes every row once; what cannot be read is a row with a fault and
-its origin, and stops nobody. Nothing here knows what the sink does with a row.
+the same places, so a sink that remembers its place takes every row once; unreadable input becomes a row with a fault
+and its origin, and does not stop the feed. This package does not know what the sink does with a row.
 """
 
 from pipeline.feeds.folder import FolderOptions

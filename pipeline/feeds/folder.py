@@ -1,13 +1,12 @@
 """A folder of event files as a streaming source of Spark: the format ``forestall_folder``.
 
-Files are taken in the order of (time of change, name) among those that a look at the folder finds new; a file that
-comes later with an earlier time is taken later. Which were taken, and in which order, is in the feed's journal, and
-offsets count its blocks, so a range between two offsets always yields the same rows, also when the files are gone by
-then.
+Each scan of the folder takes the new files in the order of (modification time, name); a file that appears later with an
+earlier time is taken later. The feed's journal records the taken files in order, and offsets count its blocks, so a
+range between two offsets always yields the same rows, even if the files are gone by then.
 
-Taken are files in the folder itself, not below it, whose names begin with neither ``.`` nor ``_`` and do not end in
-``.tmp``: a writer uses such a name and renames the file when it is whole. A file that changes while it is read is
-left for the next look. A name is read once: a file that changes after that makes one row with a fault.
+Only files directly in the folder are taken, whose names do not begin with ``.`` or ``_`` and do not end in ``.tmp``: a
+writer uses such a name and renames the finished file. A file that changes while it is read is left for the next scan. A
+name is read once: if its file changes afterwards, the feed emits one row with a fault.
 """
 
 from __future__ import annotations
@@ -36,15 +35,15 @@ _BLOCK = "block"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderOptions:
-    """How a folder is read.
+    """Options of a folder feed.
 
     Attributes:
-        folder: Where the files appear.
-        state: The feed's own folder, for journal and spool; on a cluster, one that all machines share.
-        kind: What the files are, one of ``FILE_KINDS``, whatever their names; None: as their names say.
+        folder: The folder of event files.
+        state: The feed's own folder, for journal and spool; on a cluster, shared by all machines.
+        kind: File format, one of ``FILE_KINDS``, whatever the names; None: by the ending of each name.
         layout: How columns become events.
-        max_rows: At most so many rows in one micro-batch, or one block of them.
-        max_bytes: At most so many bytes in one micro-batch, or one block of them.
+        max_rows: The most rows of a micro-batch, which has at least one block, however large.
+        max_bytes: The most bytes of a micro-batch, which has at least one block, however large.
     """
 
     folder: Path
@@ -63,7 +62,7 @@ class FolderOptions:
                 raise SourceOptionError(f"option {name} is {getattr(self, name)}: at least 1", option=name)
 
     def to_mapping(self) -> dict[str, str]:
-        """The options as Spark carries them."""
+        """The options as strings, for Spark."""
         layout = self.layout
         return {
             "folder": str(self.folder),
@@ -88,10 +87,10 @@ class FolderOptions:
 
     @classmethod
     def from_mapping(cls, options: Mapping[str, str]) -> FolderOptions:
-        """Read the options that Spark carried.
+        """Read the options from Spark's strings.
 
         Raises:
-            SourceOptionError: One is missing.
+            SourceOptionError: An option is missing.
         """
         for name in ("folder", "state", "layout", "max_rows", "max_bytes"):
             if not options.get(name):
@@ -123,7 +122,7 @@ class FolderPart(InputPartition):
 
 
 class FolderSource(DataSource):
-    """The format ``forestall_folder``; options are those of ``FolderOptions``."""
+    """The format ``forestall_folder``, with the options of ``FolderOptions``."""
 
     @classmethod
     def name(cls) -> str:
@@ -151,7 +150,7 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self._options.max_rows)
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        """Where the next micro-batch ends; takes new files until there is enough for it.
+        """The end of the next micro-batch; takes new files until it is full.
 
         Raises:
             FeedFolderMissing: The folder cannot be listed.
@@ -186,7 +185,7 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_part(cast(FolderPart, partition).part)
 
     def commit(self, end: dict[str, int]) -> None:
-        """Remove spool files behind ``end``."""
+        """Remove the spool files before ``end``."""
         self._opened().forget_spools(end[_BLOCK])
 
     def stop(self) -> None:
@@ -218,7 +217,7 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return
 
     def _rows(self, path: Path) -> Iterator[FeedRow]:
-        """The rows of a file, and one with a fault where it cannot be read, or not to its end."""
+        """The rows of a file; unreadable parts become a row with a fault."""
         kind = self._options.kind or kind_of(path)
         if kind is None:
             fault = f"no kind of event file ends like this; known are {', '.join(FILE_KINDS)}; or name the format"
@@ -234,11 +233,11 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 class _FileMoves(Exception):
-    """A file changed, or went, while it was read."""
+    """A file was changed or removed while it was read."""
 
 
 def _settled(path: Path, version: FileVersion, rows: Iterator[FeedRow]) -> Iterator[FeedRow]:
-    """The rows, if the file is the same at the end."""
+    """The rows of a file; raises ``_FileMoves`` if it has changed when all are read."""
     yield from rows
     try:
         found = path.stat()
@@ -249,7 +248,7 @@ def _settled(path: Path, version: FileVersion, rows: Iterator[FeedRow]) -> Itera
 
 
 def _look(folder: Path) -> list[FileVersion]:
-    """The files that may be taken now, by time of change and name."""
+    """The files that may be taken now, by modification time and name."""
     found = []
     try:
         with os.scandir(folder) as entries:

@@ -1,11 +1,11 @@
-"""The journal of a folder feed: which files were taken, in which order, cut into blocks of rows.
+"""The journal of a folder feed: the taken files in order, cut into blocks of rows.
 
 A file is read once, when it is taken: its rows are unpacked into a spool file of Arrow batches, the blocks, and only
-then is it written down. What the journal says never changes, so a range of blocks always yields the same rows, whatever
-becomes of the file itself. Blocks are numbered over all files, from 0.
+then is the file recorded. Records never change, so a range of blocks always yields the same rows, whatever happens to
+the file itself. Blocks are numbered over all files, from 0.
 
 On disk, in the feed's own folder: ``journal.jsonl``, a line per file, and ``spool/<number of the line>.arrow``. Both
-are on the disk (fsync) before anybody hears of them; a last line that was cut off by a crash is dropped.
+are synced (fsync) before any caller sees them; a last line that a crash cut off is dropped.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _FORMAT = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileVersion:
-    """A file as a look at the folder finds it.
+    """A file as found by a scan of the folder.
 
     Attributes:
-        name: Its name in the folder.
-        mtime_ns: When it was changed last, as its file system says.
-        size_bytes: Its size.
+        name: Name in the folder.
+        mtime_ns: Modification time, from the file system.
+        size_bytes: Size of the file.
     """
 
     name: str
@@ -44,7 +44,7 @@ class FileVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """How much is in a block."""
+    """The size of a block."""
 
     rows: int
     size_bytes: int
@@ -52,7 +52,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class BlockPart:
-    """Some blocks of one spool file: the first, the one behind the last, and the place of the first row."""
+    """Consecutive blocks of one spool file: ``first`` to before ``until``; ``place`` is the place of the first row."""
 
     spool: str
     first: int
@@ -61,10 +61,10 @@ class BlockPart:
 
 
 class Journal:
-    """The files that were taken.
+    """The record of taken files.
 
     Args:
-        folder: The feed's own; made when it is not there.
+        folder: The feed's own folder; created if missing.
 
     Raises:
         FeedDamaged: The journal cannot be read.
@@ -84,11 +84,11 @@ class Journal:
         return len(self._blocks)
 
     def latest(self, name: str) -> FileVersion | None:
-        """What was taken last under a name."""
+        """The version that was last taken under a name."""
         return self._latest.get(name)
 
     def take(self, version: FileVersion, rows: Iterable[FeedRow]) -> None:
-        """Unpack a file and write it down; on an error of ``rows`` nothing is written down."""
+        """Unpack a file and record it; if ``rows`` raises, nothing is recorded."""
         number = len(self._starts)
         blocks = self._unpack(self._spool(number), rows)
         record = {"format": _FORMAT, **asdict(version), "blocks": [[one.rows, one.size_bytes] for one in blocks]}
@@ -100,7 +100,7 @@ class Journal:
         self._remember(version, blocks)
 
     def end_of(self, start: int, max_rows: int | None, max_bytes: int | None) -> int:
-        """Behind which block a micro-batch ends that begins at ``start``: within both bounds, but at least one."""
+        """The end of a micro-batch that begins at block ``start``: within both bounds, but at least one block later."""
         end, rows, size = start, 0, 0
         while end < len(self._blocks):
             block = self._blocks[end]
@@ -112,11 +112,11 @@ class Journal:
         return end
 
     def rows_from(self, start: int) -> int:
-        """How many rows there are from a block on."""
+        """The number of rows from a block on."""
         return sum(block.rows for block in self._blocks[start:])
 
     def parts(self, start: int, end: int) -> list[BlockPart]:
-        """Where the blocks of a range are, in order.
+        """The parts of spool files that hold a range of blocks, in order.
 
         Raises:
             FeedDamaged: The range is not within the journal.
@@ -138,7 +138,7 @@ class Journal:
         return found
 
     def forget_spools(self, before: int) -> None:
-        """Remove the spool files all of whose blocks are before a block; what is written down stays."""
+        """Remove spool files whose blocks all precede a block; the journal keeps its lines."""
         for path in self._spools.iterdir():
             number = path.name.removesuffix(".arrow")
             if number.isdigit() and int(number) < len(self._starts) and self._start_of(int(number) + 1) <= before:

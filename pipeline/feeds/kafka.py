@@ -1,11 +1,11 @@
 """Kafka topics as a streaming source of Spark: the format ``forestall_kafka``.
 
-Offsets are the next offset of each topic's partitions. Spark tasks read a range each, with a plain consumer that is
-assigned its partition: no group is joined and nothing is committed to the brokers, the checkpoint alone says how far
-the feed is. Records of aborted transactions are left out. A record's place in its micro-batch follows from its offset,
-so that records that a compaction removes between two readings do not shift the others.
+Offsets are the next offset of each topic's partitions. Spark tasks read one range each, with a plain consumer that is
+assigned its partition: it joins no group and commits nothing to the brokers; only the checkpoint records the progress.
+Records of aborted transactions are left out. A record's place in its micro-batch follows from its offset, so records
+that a compaction removes between two readings do not shift the others.
 
-``confluent-kafka`` is imported where a client is made, as it is an optional extra.
+``confluent-kafka`` is imported only when a client is created, because it is an optional extra.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ _OWN_SETTINGS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaOptions:
-    """How topics are read.
+    """Options of a Kafka feed.
 
     Attributes:
-        servers: Brokers to ask first, ``host:port``, joined by commas.
-        topics: Topics.
-        begin: Where a new feed begins: at the first record that is there, or behind the last.
+        servers: Bootstrap brokers, ``host:port``, joined by commas.
+        topics: Names of the topics.
+        begin: Where a new feed begins: at the first available record, or after the last.
         settings: Further settings of librdkafka, such as ``security.protocol``; may hold passwords, never logged.
-        max_rows: At most so many records in one micro-batch, shared among the partitions.
+        max_rows: The most records in one micro-batch, shared among the partitions.
         max_row_bytes: Larger records have a fault.
-        timeout_s: So long brokers may stay silent.
-        mapping: How plain JSON of strangers is read; CloudEvents are not concerned. None: by the stream's mapping.
-        key: With a mapping: where the stream has its correlation key, perhaps by event type.
+        timeout_s: How long brokers may stay silent.
+        mapping: How plain JSON is read; CloudEvents are not affected. None: by the stream's mapping.
+        key: With a mapping: where the stream has its correlation key, optionally by event type.
     """
 
     servers: str
@@ -83,7 +83,7 @@ class KafkaOptions:
                 raise SourceOptionError(f"the setting {name} cannot be given: {why}", option=name)
 
     def to_mapping(self) -> dict[str, str]:
-        """The options as Spark carries them; the settings under a name that Spark does not print the value of."""
+        """The options as strings, for Spark; the settings have a name whose value Spark does not print."""
         return {
             "servers": self.servers,
             "topics": ",".join(self.topics),
@@ -98,10 +98,10 @@ class KafkaOptions:
 
     @classmethod
     def from_mapping(cls, options: Mapping[str, str]) -> KafkaOptions:
-        """Read the options that Spark carried.
+        """Read the options from Spark's strings.
 
         Raises:
-            SourceOptionError: One is missing or malformed.
+            SourceOptionError: An option is missing or malformed.
         """
         try:
             return cls(
@@ -121,7 +121,7 @@ class KafkaOptions:
 
 @dataclass(frozen=True)
 class KafkaPart(InputPartition):
-    """Offsets from ``start`` until before ``end`` of one partition, read by one task."""
+    """Offsets from ``start`` to before ``end`` of one partition, read by one task."""
 
     topic: str
     partition: int
@@ -131,7 +131,7 @@ class KafkaPart(InputPartition):
 
 
 class KafkaSource(DataSource):
-    """The format ``forestall_kafka``; options are those of ``KafkaOptions``."""
+    """The format ``forestall_kafka``, with the options of ``KafkaOptions``."""
 
     @classmethod
     def name(cls) -> str:
@@ -160,11 +160,11 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self._options.max_rows)
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        """Where the next micro-batch ends; partitions that are new begin at their first record.
+        """The end of the next micro-batch; new partitions begin at their first record.
 
         Raises:
-            KafkaUnreachable: The brokers do not answer, or a topic is not there.
-            KafkaGap: Records that have to be read are gone.
+            KafkaUnreachable: The brokers do not answer, or a topic does not exist.
+            KafkaGap: Records that must be read are gone.
         """
         ends = self._ends()
         start = {**dict.fromkeys(ends, 0), **start}
@@ -182,7 +182,7 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return None
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        """One partition per partition of a topic that has news."""
+        """One Spark partition per topic partition with new records."""
         parts = []
         place = 0
         for name in sorted(end, key=_order):
@@ -198,7 +198,7 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         Raises:
             KafkaUnreachable: The brokers stay silent.
-            KafkaGap: The range begins before the first record that is left.
+            KafkaGap: The range begins before the first remaining record.
         """
         return _read_part(cast(KafkaPart, partition), self._options)
 
@@ -208,14 +208,14 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._consumer = None
 
     def _ends(self) -> dict[str, tuple[int, int]]:
-        """First offset and the one behind the last of every partition."""
+        """First and end offset of every partition; the end offset follows the last record."""
         if self._consumer is None:
             self._consumer = connect(self._options)
         return offsets_of(self._consumer, self._options)
 
 
 def connect(options: KafkaOptions) -> Consumer:
-    """A consumer of nothing yet.
+    """A consumer without assigned partitions.
 
     Raises:
         KafkaClientMissing: confluent-kafka is not installed.
@@ -243,11 +243,11 @@ def connect(options: KafkaOptions) -> Consumer:
 
 
 def cluster_of(options: KafkaOptions) -> str:
-    """The id of the brokers' cluster, whichever of them were asked; their addresses where they tell none.
+    """The id of the brokers' cluster; their addresses if the brokers name no cluster.
 
     Raises:
         KafkaClientMissing: confluent-kafka is not installed.
-        KafkaUnreachable: The brokers do not answer, or a topic is not there.
+        KafkaUnreachable: The brokers do not answer, or a topic does not exist.
         SourceOptionError: librdkafka refuses a setting.
     """
     consumer = connect(options)
@@ -259,10 +259,10 @@ def cluster_of(options: KafkaOptions) -> str:
 
 
 def offsets_of(consumer: Consumer, options: KafkaOptions) -> dict[str, tuple[int, int]]:
-    """First offset and the one behind the last of every partition of the topics, by ``topic:partition``.
+    """First and end offset of every partition by ``topic:partition``; the end offset follows the last record.
 
     Raises:
-        KafkaUnreachable: The brokers do not answer, or a topic is not there.
+        KafkaUnreachable: The brokers do not answer, or a topic does not exist.
     """
     from confluent_kafka import KafkaException, TopicPartition  # noqa: PLC0415 - an optional extra
 
@@ -305,7 +305,7 @@ def _headers(message: Message) -> list[tuple[str, bytes | None]]:
 
 
 def _records(part: KafkaPart, options: KafkaOptions) -> Iterator[Message]:
-    """The records of a range; ends at the first one behind it, or where the partition ends."""
+    """The records of a range; stops at the first later record, or at the end of the partition."""
     from confluent_kafka import TopicPartition  # noqa: PLC0415 - an optional extra
 
     consumer = connect(options)
@@ -320,7 +320,7 @@ def _records(part: KafkaPart, options: KafkaOptions) -> Iterator[Message]:
                 error = message.error()
                 if error is not None:
                     if _is_end(error, part, options) and cast(int, message.offset()) >= part.end:
-                        return  # an earlier end is that of the records whose transactions are decided: more will come
+                        return  # an earlier end is the end of decided transactions: more records will come
                     continue
                 silent_since = time.monotonic()
                 offset = cast(int, message.offset())
@@ -334,11 +334,11 @@ def _records(part: KafkaPart, options: KafkaOptions) -> Iterator[Message]:
 
 
 def _is_end(error: KafkaError, part: KafkaPart, options: KafkaOptions) -> bool:
-    """Whether an error says that the partition ends; errors that pass by themselves say nothing.
+    """Whether an error marks the end of the partition; transient errors do not.
 
     Raises:
-        KafkaGap: The range begins before the first record that is left.
-        KafkaUnreachable: The brokers refuse.
+        KafkaGap: The range begins before the first remaining record.
+        KafkaUnreachable: The brokers refuse the request.
     """
     from confluent_kafka import KafkaError as Codes  # noqa: PLC0415 - an optional extra
 
@@ -368,7 +368,7 @@ def _check_range(name: str, begin: int, ends: tuple[int, int] | None) -> None:
 
 
 def _shared_out(start: Offset, highs: Offset, max_rows: int | None) -> Offset:
-    """Ends within ``highs`` such that each partition has its fair part of ``max_rows``."""
+    """End offsets within ``highs`` that give each partition a fair share of ``max_rows``."""
     if max_rows is None:
         return {**start, **highs}
     ends = dict(start)

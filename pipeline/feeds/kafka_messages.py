@@ -1,6 +1,6 @@
-"""What a Kafka record says: an event as one JSON object.
+"""Kafka records as events: each becomes one JSON object.
 
-CloudEvents as in their Kafka protocol binding: in binary mode (a header ``ce_specversion``) the attributes are in
+CloudEvents follow their Kafka protocol binding: in binary mode (a header ``ce_specversion``) the attributes are in
 headers ``ce_*`` and ``content-type``, and the value is the data; in structured mode the value is the whole event. Any
 other value is a plain JSON object, for the stream's mapping.
 """
@@ -26,12 +26,12 @@ def read_message(value: bytes | None, headers: Headers, max_bytes: int) -> tuple
     """The event of a record.
 
     Args:
-        value: Of the record.
-        headers: Of the record, in their order; the last of a name counts.
+        value: Value of the record.
+        headers: Headers of the record in order; the last one of a name counts.
         max_bytes: Larger values have a fault.
 
     Returns:
-        A JSON object, not checked, and None; or the first bytes of the value, and why it is no event.
+        An unchecked JSON object and None; or the first bytes of the value, and why it is not an event.
     """
     if value is not None and len(value) > max_bytes:
         return value[:_SHOWN_BYTES], f"the value has more than {max_bytes} bytes; send smaller events"
@@ -44,7 +44,7 @@ def read_message(value: bytes | None, headers: Headers, max_bytes: int) -> tuple
 
 
 class StrangeOptions(Protocol):
-    """What of ``KafkaOptions`` is asked about here."""
+    """The part of ``KafkaOptions`` that a mapping needs."""
 
     @property
     def mapping(self) -> ReaderOptions | None:
@@ -63,12 +63,12 @@ class StrangeOptions(Protocol):
 
 
 def read_strange(body: bytes, place: str, options: StrangeOptions) -> tuple[bytes, str | None]:
-    """The event of a record of plain JSON, read by a mapping.
+    """The event of a plain JSON record, read by a mapping.
 
     Args:
-        body: A JSON object, not checked; a CloudEvent stays as it is.
-        place: Topic, partition and offset, joined by colons: the id of an event that has none.
-        options: The mapping, and what the event becomes.
+        body: An unchecked JSON object; a CloudEvent is returned unchanged.
+        place: Topic, partition and offset, joined by colons; used as the id of an event without one.
+        options: The mapping, and the form of the event.
 
     Returns:
         As ``read_message``.
@@ -76,7 +76,7 @@ def read_strange(body: bytes, place: str, options: StrangeOptions) -> tuple[byte
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
-        return body, None  # the edge says what is wrong
+        return body, None  # intake reports what is wrong
     if options.mapping is None or not isinstance(value, dict) or "specversion" in value:
         return body, None
     topic, _, number = place.partition(":")
@@ -106,5 +106,5 @@ def _attribute(header: str) -> str:
 
 
 def _is_json(content_type: object) -> bool:
-    """Whether to read the data; what else it may be is refused later, by the rules for CloudEvents."""
+    """Whether to read the data as JSON; other content types are rejected later, by the rules for CloudEvents."""
     return content_type is None or "json" in str(content_type).lower()

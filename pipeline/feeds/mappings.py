@@ -1,4 +1,4 @@
-"""How a feed reads the rows of strangers, on its way through Spark."""
+"""Mappings of foreign rows as plain JSON, to pass them through Spark."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streams.readers import Columns, ReaderOptions
 
 
 def mapping_form(mapping: ReaderOptions) -> dict[str, Any]:
-    """What rows are read by, as plain JSON."""
+    """A mapping as plain JSON."""
     return {
         "key": None if mapping.key is None else key_json(mapping.key),
         "columns": asdict(mapping.columns),
@@ -23,7 +23,7 @@ def mapping_form(mapping: ReaderOptions) -> dict[str, Any]:
 
 
 def mapping_of(form: Mapping[str, Any]) -> ReaderOptions:
-    """What ``mapping_form`` gave."""
+    """Read the JSON form of ``mapping_form``."""
     columns: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in form["columns"].items()
     }

@@ -1,8 +1,8 @@
 """The streaming query of a feed: its source -> the sink, on the driver, with a checkpoint of its own.
 
-The sink is called with the number of the micro-batch and its rows, and again with the same number and the same rows
-after a crash; it must remember, together with what it keeps, how far it is. Then every row is taken once: Spark writes
-the offsets of a micro-batch before its rows are read, and the sources yield the same rows for the same offsets.
+The sink is called with the number of the micro-batch and its rows, and again with the same number and rows after a
+crash; it must store its progress together with the rows that it keeps. Then every row is taken once: Spark writes the
+offsets of a micro-batch before its rows are read, and the sources yield the same rows for the same offsets.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _CHECKPOINT = "spark"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedOptions:
-    """What a feed's query needs.
+    """Options of a feed's query.
 
     Attributes:
-        source: What it reads.
-        state: The feed's own folder; Spark's checkpoint is in it.
+        source: Options of the source.
+        state: The feed's own folder, which contains Spark's checkpoint.
         interval_s: Least time between the starts of two micro-batches.
-        is_bounded: End after what is there at the start.
+        is_bounded: Stop after the input that is available at the start.
     """
 
     source: FolderOptions | KafkaOptions
@@ -46,7 +46,7 @@ class FeedOptions:
 
 
 class FeedQuery(RunningQuery[FeedRow]):
-    """A feed that runs; made by ``start_feed``. It raises what the sink raised, if that is of this project."""
+    """A running feed, created by ``start_feed``. Errors of this project that the sink raises are raised again."""
 
     def __init__(self, session: SparkSession, sink: FeedSink) -> None:
         super().__init__(session, from_table, sink)
@@ -75,7 +75,7 @@ def start_feed(session: SparkSession, options: FeedOptions, sink: FeedSink) -> F
 
     Args:
         session: From ``build_session``.
-        options: Source, checkpoint, pace.
+        options: Source, checkpoint and pace.
         sink: Called on the driver, see the module.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The rows of a feed, whatever it reads: one event as JSON, and where it comes from."""
+"""The rows of a feed of any kind: one event as JSON, and its origin."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class FeedRow:
     """One event on its way to the sink.
 
     Attributes:
-        place: Its number in the micro-batch: growing, the same whenever the same range is read, perhaps with gaps.
-        body: A JSON object, not checked; of a row with a fault, what there was, cut.
-        origin: Where it comes from, as plain JSON: file and row, or topic, partition and offset.
-        fault: Why there is no object; None where there is one.
+        place: Its number in the micro-batch: increasing, the same whenever the same range is read, possibly with gaps.
+        body: An unchecked JSON object; for a row with a fault, the beginning of the input.
+        origin: Source of the row as plain JSON: file and row, or topic, partition and offset.
+        fault: Why the row has no object; None if it has one.
     """
 
     place: int
@@ -38,7 +38,7 @@ class FeedRow:
 
 
 def to_batch(rows: Iterable[FeedRow]) -> pa.RecordBatch:
-    """Rows in the columns of ``FEED_DDL``."""
+    """The rows in columns of ``FEED_DDL``."""
     found = list(rows)
     return pa.RecordBatch.from_arrays(
         [
@@ -52,7 +52,7 @@ def to_batch(rows: Iterable[FeedRow]) -> pa.RecordBatch:
 
 
 def from_table(table: pa.Table) -> list[FeedRow]:
-    """The rows of a micro-batch, in their order."""
+    """The rows of a micro-batch, in order."""
     columns = (table.column(name).to_pylist() for name in ("place", "body", "origin", "fault"))
     return [
         FeedRow(place=place, body=body or b"", origin=orjson.loads(origin), fault=fault)

@@ -1,4 +1,4 @@
-"""For tests: brokers that librdkafka plays itself."""
+"""For tests: mock brokers that librdkafka runs itself."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from confluent_kafka import Producer
 
 @dataclass(frozen=True, slots=True)
 class MockBrokers:
-    """Brokers inside of a client of this process, which other processes may reach too.
+    """Mock brokers within a client of this process; other processes can connect, too.
 
     Attributes:
-        address: ``host:port`` of one of them; a topic that is produced to is made, with four partitions.
+        address: ``host:port`` of one broker; a topic is created on its first record, with four partitions.
     """
 
     address: str
 
     def produce(self, topic: str, values: list[bytes | None], **fields: object) -> None:
-        """Write records and wait until they are there; ``fields`` are partition, headers and the like."""
+        """Write records and wait for their delivery; ``fields`` are partition, headers and the like."""
         producer = Producer({"bootstrap.servers": self.address, "log_level": 0})
         for value in values:
             producer.produce(topic, value=value, **fields)  # type: ignore[arg-type]
@@ -31,7 +31,7 @@ class MockBrokers:
 
 @contextmanager
 def mock_brokers() -> Iterator[MockBrokers]:
-    """One broker, as long as the block runs."""
+    """One broker while the block runs."""
     host = Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "replaced", "log_level": 0})
     facts = next(iter(host.list_topics(timeout=20).brokers.values()))
     yield MockBrokers(f"{facts.host}:{facts.port}")

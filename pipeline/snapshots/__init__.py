@@ -1,4 +1,4 @@
-"""Saved states of shards: where they are kept, by shard and position."""
+"""Saved states of shards and their storage, by shard and position."""
 
 from pipeline.snapshots.folder import FolderSnapshots
 from pipeline.snapshots.in_redis import RedisSnapshots

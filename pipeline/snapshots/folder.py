@@ -8,11 +8,11 @@ from pathlib import Path
 
 
 class FolderSnapshots:
-    """Files ``<shard>/<position>.state``; each appears whole or not at all.
+    """Snapshots as files ``<shard>/<position>.state``; a file appears whole or not at all.
 
     Args:
-        folder: Made when it is first written to.
-        is_durable: Wait until the disk has what is written; without, a crash of the machine may lose or damage it.
+        folder: Created on the first write.
+        is_durable: Whether to sync files to disk; without, a crash of the machine may lose or damage them.
     """
 
     def __init__(self, folder: Path, *, is_durable: bool) -> None:
@@ -20,7 +20,7 @@ class FolderSnapshots:
         self._is_durable = is_durable
 
     def write(self, shard: int, position: str, body: bytes) -> None:
-        """Keep the bytes; writing the same again changes nothing."""
+        """Store the bytes; writing the same again changes nothing."""
         path = self._path(shard, position)
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_suffix(f".{os.getpid()}.tmp")
@@ -34,26 +34,26 @@ class FolderSnapshots:
             _sync_folder(path.parent)
 
     def read(self, shard: int, position: str) -> bytes | None:
-        """The bytes, if they are there."""
+        """The bytes, if they exist."""
         try:
             return self._path(shard, position).read_bytes()
         except FileNotFoundError:
             return None
 
     def has(self, shard: int, position: str) -> bool:
-        """Whether the bytes are there."""
+        """Whether the bytes exist."""
         return self._path(shard, position).is_file()
 
     def remove(self, shard: int, position: str) -> None:
-        """Forget the bytes, if they are there."""
+        """Remove the bytes, if they exist."""
         self._path(shard, position).unlink(missing_ok=True)
 
     def positions(self, shard: int) -> list[str]:
-        """What is there of a shard, in no order."""
+        """The positions of a shard's files, in no order."""
         return [path.stem for path in (self._folder / str(shard)).glob("*.state")]
 
     def keep_only(self, shard: int, positions: tuple[str, ...]) -> None:
-        """Remove all other files of a shard, unfinished ones of processes that died included."""
+        """Remove all other files of a shard, including unfinished ones of dead processes."""
         kept = {f"{position}.state" for position in positions}
         for path in (self._folder / str(shard)).glob("*"):
             if path.name not in kept:

@@ -12,26 +12,26 @@ _KEY = "forestall:snapshot:{shard}:{position}"
 
 
 class RedisSnapshots:
-    """One key per snapshot; a state of more than 512 MB does not fit, and more shards make states smaller."""
+    """One Redis key per snapshot; its limit is 512 MB per state, and more shards make states smaller."""
 
     def __init__(self, server: redis.Redis, generation: int = 0) -> None:
         self._server = server
         self._generation = generation
 
     def write(self, shard: int, position: str, body: bytes) -> None:
-        """Keep the bytes; writing the same again changes nothing."""
+        """Store the bytes; writing the same again changes nothing."""
         self._server.set(self._key(shard, position), body)
 
     def read(self, shard: int, position: str) -> bytes | None:
-        """The bytes, if they are there."""
+        """The bytes, if they exist."""
         return cast("bytes | None", self._server.get(self._key(shard, position)))
 
     def has(self, shard: int, position: str) -> bool:
-        """Whether the bytes are there."""
+        """Whether the bytes exist."""
         return bool(self._server.exists(self._key(shard, position)))
 
     def remove(self, shard: int, position: str) -> None:
-        """Forget the bytes, if they are there."""
+        """Remove the bytes, if they exist."""
         self._server.delete(self._key(shard, position))
 
     def _key(self, shard: int, position: str) -> str:

@@ -1,4 +1,4 @@
-"""Which snapshots there are: next to the log, so that trimming the log knows what it must leave."""
+"""The index of snapshots: kept next to the log, so that trimming the log knows what to leave."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ _KEY = "forestall:snapshots:{shard}"
 
 
 class SnapshotIndex:
-    """Positions of the snapshots of every shard. A snapshot is entered after it was written, removed before it goes.
+    """Positions of the snapshots of every shard.
+
+    A snapshot is entered after it is written, and removed from the index before it is deleted.
 
     Args:
-        server: Where the log is.
-        generation: Of its layout; each has snapshots of its own.
+        server: The Redis server of the log.
+        generation: Generation of the log's layout; each has its own snapshots.
     """
 
     def __init__(self, server: redis.Redis, generation: int = 0) -> None:
@@ -24,25 +26,25 @@ class SnapshotIndex:
         self._generation = generation
 
     def enter(self, shard: int, position: str, size: int, place: str = "") -> None:
-        """Say that a snapshot of so many bytes is at a place, as an option names it."""
+        """Enter a snapshot of ``size`` bytes at a place, as an option names it."""
         self._server.hset(self._key(shard), position, f"{size} {place}".rstrip())
 
     def place(self, shard: int, position: str) -> str:
-        """Where a snapshot was written; empty where an earlier release wrote it."""
+        """Where a snapshot was written; empty if an earlier release wrote it."""
         found = cast("bytes | None", self._server.hget(self._key(shard), position))
         return "" if found is None else found.decode().partition(" ")[2]
 
     def remove(self, shard: int, position: str) -> None:
-        """Say that it will go."""
+        """Remove an entry before its snapshot is deleted."""
         self._server.hdel(self._key(shard), position)
 
     def positions(self, shard: int) -> list[str]:
-        """What there is of a shard, oldest first."""
+        """The positions of a shard's snapshots, oldest first."""
         found = cast("list[bytes]", self._server.hkeys(self._key(shard)))
         return sorted((position.decode() for position in found), key=position_order)
 
     def latest(self, shard: int, until: str) -> str | None:
-        """The newest one at or before a position."""
+        """The newest position at or before a limit."""
         limit = position_order(until)
         return max(
             (position for position in self.positions(shard) if position_order(position) <= limit),
@@ -55,5 +57,5 @@ class SnapshotIndex:
 
 
 def place_of(generation: int, shard: int) -> str:
-    """What stands for a shard in the keys of snapshots."""
+    """The part for a shard in the keys of snapshots."""
     return f"{generation}:{shard}" if generation else str(shard)

@@ -1,4 +1,4 @@
-"""Snapshots that are not where they are looked for."""
+"""Errors for snapshots that are missing at their place."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pipeline.snapshots.store import open_snapshots
 
 
 def missing_snapshots(server: redis.Redis, place: str, shards: int, generation: int = 0) -> Iterator[LogDamaged]:
-    """Why the newest snapshot of a shard could not be read, for each shard where it could not.
+    """An error for each shard whose newest snapshot is missing.
 
     Args:
-        server: Where the log is.
-        place: Where snapshots are read from, as an option names it.
+        server: The Redis server of the log.
+        place: Place from which snapshots are read, as an option names it.
         shards: Number of shards.
-        generation: Of the layout of the log.
+        generation: Generation of the log's layout.
     """
     index, store = SnapshotIndex(server, generation), open_snapshots(place, server, generation)
     for shard in range(shards):
@@ -28,7 +28,7 @@ def missing_snapshots(server: redis.Redis, place: str, shards: int, generation: 
 
 
 def missing_snapshot(index: SnapshotIndex, place: str, shard: int, position: str) -> LogDamaged:
-    """The error for a snapshot that is not at a place; it says where it was written."""
+    """The error for a missing snapshot; the message names the place where it was written."""
     before = index.place(shard, position)
     if before and before != place:
         found = (

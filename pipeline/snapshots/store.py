@@ -1,4 +1,4 @@
-"""What a place for snapshots does, and how an option names one."""
+"""The protocol of snapshot stores, and their choice by an option."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ IN_REDIS = "redis"
 
 
 class SnapshotStore(Protocol):
-    """Bytes by shard and position; what was written is there after a crash of machine or process."""
+    """Bytes by shard and position; they survive a crash of the machine or process."""
 
     def write(self, shard: int, position: str, body: bytes) -> None:
-        """Keep the bytes; writing the same again changes nothing."""
+        """Store the bytes; writing the same again changes nothing."""
         ...
 
     def read(self, shard: int, position: str) -> bytes | None:
-        """The bytes, if they are there."""
+        """The bytes, if they exist."""
         ...
 
     def has(self, shard: int, position: str) -> bool:
-        """Whether the bytes are there."""
+        """Whether the bytes exist."""
         ...
 
     def remove(self, shard: int, position: str) -> None:
-        """Forget the bytes, if they are there."""
+        """Remove the bytes, if they exist."""
         ...
 
 
 class FormerlyInRedis(FolderSnapshots):
-    """A folder that replaced Redis: snapshots from that time are still read there.
+    """A folder that replaced Redis; snapshots written before are still read from Redis.
 
     Args:
-        folder: Where snapshots are written.
-        before: Those in Redis.
+        folder: Folder for new snapshots.
+        before: The older snapshots in Redis.
     """
 
     def __init__(self, folder: Path, before: RedisSnapshots) -> None:
@@ -46,16 +46,16 @@ class FormerlyInRedis(FolderSnapshots):
         self._before = before
 
     def read(self, shard: int, position: str) -> bytes | None:
-        """The bytes, if they are in either place."""
+        """The bytes, if they exist in either store."""
         body = super().read(shard, position)
         return self._before.read(shard, position) if body is None else body
 
     def has(self, shard: int, position: str) -> bool:
-        """Whether the bytes are in either place."""
+        """Whether the bytes exist in either store."""
         return super().has(shard, position) or self._before.has(shard, position)
 
     def remove(self, shard: int, position: str) -> None:
-        """Forget the bytes in both places."""
+        """Remove the bytes from both stores."""
         super().remove(shard, position)
         self._before.remove(shard, position)
 
@@ -65,8 +65,8 @@ def open_snapshots(place: str, server: redis.Redis, generation: int = 0) -> Snap
 
     Args:
         place: The option.
-        server: Where the log is.
-        generation: Of its layout; each has snapshots of its own.
+        server: The Redis server of the log.
+        generation: Generation of the log's layout; each has its own snapshots.
     """
     if place == IN_REDIS:
         return RedisSnapshots(server, generation)

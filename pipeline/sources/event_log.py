@@ -1,12 +1,12 @@
 """The event log in Redis Streams as a streaming source of Spark.
 
-One stream key per shard, ``streams.log_key``; one row per log entry, and an entry holds a whole batch of events,
-so Spark moves few rows. The offset is the last position taken of each shard. Everything here runs in Python processes
-that Spark starts, and is rebuilt there from plain options.
+One stream key per shard, ``streams.log_key``; one row per log entry, and an entry holds a whole batch of events, so
+Spark moves few rows. The offset is the last position read of each shard. All of this runs in Python processes that
+Spark starts, and is rebuilt there from plain options.
 
-Promises: a range between two offsets always yields the same entries, as the log only grows; entries are removed only
-behind a snapshot of a state that Spark has committed, and never the last ``retain_entries`` of a shard; a server that
-is away for a short while (a restart) is waited for.
+Promises: a range between two offsets always yields the same entries, because the log only grows; entries are removed
+only before a snapshot of a state that Spark has committed, and never the last ``retain_entries`` of a shard; the source
+waits for a server that is away for a short while (a restart).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class ShardRanges(InputPartition):
 
 
 class EventLogSource(DataSource):
-    """The format ``forestall_event_log``; options are those of ``EventLogOptions``."""
+    """The format ``forestall_event_log``, with the options of ``EventLogOptions``."""
 
     @classmethod
     def name(cls) -> str:
@@ -88,7 +88,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._written: Offset = {}
 
     def initialOffset(self) -> dict[str, str]:
-        """Where the shards begin: where their logs do, or where they were when the log was divided into these."""
+        """The positions after which the shards begin: the start of the log, or the position of the last resharding."""
         found = beginnings(self._connection(), self._options)
         return {str(shard): position for shard, position in found.items()}
 
@@ -96,13 +96,13 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self._options.max_entries * self._options.shards)
 
     def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:
-        """Where the next micro-batch ends; waits up to ``wait_ms`` for news.
+        """The end of the next micro-batch; waits up to ``wait_ms`` for entries.
 
         Raises:
             LogUnreachable: The server stayed away for all retries.
-            LogDamaged: The checkpoint is new and the log's beginning is gone, or the checkpoint is ahead of the log
-                or of the results.
-            SourceOptionError: The checkpoint has another number of shards, or the log has by now.
+            LogDamaged: The checkpoint is new and the log's beginning is gone, or the checkpoint is ahead of the log or
+                of the results.
+            SourceOptionError: The checkpoint has another number of shards, or the log now has.
         """
         self._check_shards(start)
         if not self._has_looked:
@@ -128,7 +128,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return None
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
-        """Shards with news, dealt out to at most ``tasks`` partitions."""
+        """The shards with new entries, divided into at most ``tasks`` partitions."""
         news = [
             (shard, start[str(shard)], end[str(shard)])
             for shard in range(self._options.shards)
@@ -142,7 +142,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         Raises:
             LogUnreachable: The server stayed away for all retries.
-            LogDamaged: Entries that were there when the micro-batch was planned are gone.
+            LogDamaged: Entries that existed when the micro-batch was planned are gone.
         """
         server = connect(self._options)
         try:
@@ -153,9 +153,9 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             server.close()
 
     def commit(self, end: dict[str, str]) -> None:
-        """Remove what no recovery will ask for: entries before the snapshots, and snapshots before those.
+        """Remove what no recovery needs: entries before the snapshots, and snapshots before those.
 
-        The newest snapshot at or before ``end`` stays, with all entries behind it; of those before it, the last
+        The newest snapshot at or before ``end`` stays, with all entries after it; of the entries before it, the last
         ``retain_entries`` of the shard stay too.
         """
         server = self._connection()
@@ -169,7 +169,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise unreachable(error) from error
 
     def _drop_snapshots(self, shard: int, committed: str) -> str | None:
-        """Remove the snapshots that a newer committed one replaces; the position of that one."""
+        """Remove snapshots older than the newest committed one; returns the position of that one."""
         index = SnapshotIndex(self._connection(), self._options.generation)
         floor = index.latest(shard, committed)
         if floor is not None:
@@ -199,7 +199,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
 
     def _check_beginnings(self, start: Offset) -> None:
-        """Refuse to read a shard from its beginning when that is gone: what was declared there would be missing."""
+        """Refuse to read a shard from its beginning when entries there are gone: declarations would be missing."""
         beginnings = self.initialOffset()
         for shard, key in enumerate(self._keys):
             if start[str(shard)] != beginnings[str(shard)]:
@@ -222,7 +222,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 )
 
     def _check_reached(self, shard: int, position: str) -> None:
-        """Refuse a checkpoint that is ahead of the log, or of what was written of it: matches would be missing."""
+        """Refuse a checkpoint that is ahead of the log, or of the results: matches would be missing."""
         last = last_position(self._connection(), self._keys[shard], position)
         if last != position:
             raise self._ahead(shard, position, f"the log has entries up to {last}")
@@ -240,7 +240,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
 
     def _check_start(self, shard: int, start: str) -> None:
-        """Refuse to begin behind a place of which the state is gone; the log behind it goes later than that."""
+        """Refuse to begin at a resharding position whose state is gone; entries after it are trimmed later than it."""
         if SnapshotIndex(self._connection(), self._options.generation).latest(shard, start) is None:
             raise LogDamaged(
                 f"shard {shard} of the event log is to be read from {start} on, where the log was divided into "
@@ -277,7 +277,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {str(shard): position.decode() for shard, position in enumerate(positions)}
 
     def _wait(self, start: Offset) -> bool:
-        """Whether an entry came within ``wait_ms``."""
+        """Wait up to ``wait_ms``; true if an entry came."""
         if not self._options.wait_ms:
             return False
         afters: dict[Any, Any] = {key: start[str(shard)] for shard, key in enumerate(self._keys)}
@@ -288,7 +288,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def log_ends(options: EventLogOptions) -> Offset:
-    """The last position of each shard, or where it begins if there is nothing behind that.
+    """The last position of each shard, or its beginning if it has no entries.
 
     Raises:
         LogUnreachable: The server stayed away for all retries.
@@ -317,10 +317,10 @@ def _to_rows(shard: int, after: str, page: Page) -> pa.RecordBatch:
 
 
 def _up_to(written: str, start: str, end: str) -> str:
-    """The end of a range, which ends where the results did if that is within it.
+    """The end of a range, cut at the end of the written results if these end within the range.
 
-    So a range is written as a whole or not at all, also where a new checkpoint reads the log again; derived events of
-    one that is written are passed over.
+    So a range is written as a whole or not at all, even if a new checkpoint reads the log again; derived events of a
+    range that is already written are ignored.
     """
     is_within = position_order(start) < position_order(written) < position_order(end)
     return written if is_within else end

@@ -24,7 +24,7 @@ Page: TypeAlias = "Sequence[tuple[bytes, Mapping[bytes, bytes]]]"
 
 
 def connect(options: EventLogOptions) -> redis.Redis:
-    """A connection that waits for a server which is away: growing pauses, a bounded number of them."""
+    """A connection that waits for a server that is away, with growing pauses up to a limit."""
     return redis.Redis.from_url(
         options.redis_url,
         socket_connect_timeout=5.0,
@@ -35,7 +35,7 @@ def connect(options: EventLogOptions) -> redis.Redis:
 
 
 def read_pages(server: redis.Redis, shard: int, after: str, until: str) -> Iterator[Page]:
-    """Entries of a shard behind ``after`` up to and with ``until``, as Redis returns them.
+    """Entries of a shard after ``after``, up to and including ``until``, as Redis returns them.
 
     Raises:
         LogUnreachable: The server stayed away for all retries.
@@ -64,13 +64,13 @@ def read_pages(server: redis.Redis, shard: int, after: str, until: str) -> Itera
 
 
 def read_entries(server: redis.Redis, shard: int, after: str, until: str) -> Iterator[list[StoredEntry]]:
-    """The same as pages of entries."""
+    """As ``read_pages``, with decoded entries."""
     for page in read_pages(server, shard, after, until):
         yield [stored_entry(position, fields) for position, fields in page]
 
 
 def stored_entry(position: bytes, fields: Mapping[bytes, bytes]) -> StoredEntry:
-    """An entry from what Redis has of it."""
+    """An entry from its fields in Redis."""
     return StoredEntry(
         position=position.decode(),
         kind=text_of(fields, b"kind"),
@@ -81,7 +81,7 @@ def stored_entry(position: bytes, fields: Mapping[bytes, bytes]) -> StoredEntry:
 
 
 def text_of(fields: Mapping[bytes, bytes], name: bytes) -> str:
-    """A field as text; empty where it is missing."""
+    """A field as text; empty if missing."""
     return fields.get(name, b"").decode(errors="replace")
 
 
@@ -91,11 +91,11 @@ def unreachable(error: Exception) -> LogUnreachable:
 
 
 def last_position(server: redis.Redis, key: str, position: str) -> str:
-    """``position`` if a shard has, or had, an entry there; else the last one that it has before."""
+    """``position`` if a shard has, or had, an entry there; otherwise the position of the last entry before."""
     try:
         facts: Any = server.xinfo_stream(key)
         if not facts["length"] or position_order(position) < position_order(facts["first-entry"][0].decode()):
-            last: str = facts["last-generated-id"].decode()  # entries up to there were trimmed
+            last: str = facts["last-generated-id"].decode()  # entries up to this one were trimmed
             return min(position, last, key=position_order)
         found = cast("list[tuple[bytes, Any]]", server.xrevrange(key, max=position, count=1))
     except (redis.ConnectionError, redis.TimeoutError) as error:
@@ -108,7 +108,7 @@ def last_position(server: redis.Redis, key: str, position: str) -> str:
 
 
 def beginnings(server: redis.Redis, options: EventLogOptions) -> dict[int, str]:
-    """Where the log of each shard begins: where it was when the log was divided into these, or at its start."""
+    """The position after which each shard's log begins: its start, or the position of the last resharding."""
     if not options.generation:
         return dict.fromkeys(range(options.shards), START)
     try:
@@ -120,13 +120,13 @@ def beginnings(server: redis.Redis, options: EventLogOptions) -> dict[int, str]:
 
 
 def written_up_to(server: redis.Redis, options: EventLogOptions, shard: int) -> str:
-    """The place of a shard's log up to which results are written, also under a checkpoint that is gone."""
+    """The position in a shard's log up to which results are written, by any checkpoint."""
     noted = server.hget(options.results, f"position:{shard}") if options.results else None
     return START if noted is None else cast("bytes", noted).decode()
 
 
 def counts(server: redis.Redis, key: str) -> tuple[int, int]:
-    """How many entries were ever added to a shard, and how many it still has."""
+    """The number of entries ever added to a shard, and the number that it still has."""
     try:
         facts: Any = server.xinfo_stream(key)
     except (redis.ConnectionError, redis.TimeoutError) as error:

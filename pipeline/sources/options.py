@@ -1,4 +1,4 @@
-"""How the event log is read: the options of the source, as Spark carries them."""
+"""Options of the event-log source, with their form for Spark."""
 
 from __future__ import annotations
 
@@ -23,23 +23,24 @@ _FLOORS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventLogOptions:
-    """How the log is read, and where states that are functions of it are saved.
+    """How the log is read, and where the states that are functions of it are saved.
 
     Attributes:
-        redis_url: Where the log is.
+        redis_url: The Redis server of the log.
         shards: Number of shards; fixed for the life of a checkpoint.
-        snapshots: Where snapshots of states are kept: ``redis``, or a folder that every worker reaches under this path.
-        max_entries: At most so many entries of one shard in one micro-batch.
-        max_bytes: At most so many bytes of one shard in one micro-batch, but always one entry.
-        retain_entries: So many entries of a shard are kept behind the committed offset, for replays.
-        tasks: Shards with news are read by at most so many Spark tasks.
-        wait_ms: How long a look for news waits for some before it answers that there are none.
+        snapshots: Place of snapshots: ``redis``, or a folder that every worker reaches under this path.
+        max_entries: The most entries of one shard in one micro-batch.
+        max_bytes: The most bytes of one shard in one micro-batch, but always at least one entry.
+        retain_entries: Entries of a shard that are retained before the committed offset, for replays.
+        tasks: The most Spark tasks that read shards with new entries.
+        wait_ms: How long planning waits for entries before it plans an empty micro-batch.
         retries: Attempts after a lost connection, with growing pauses of at most 2 seconds.
-        snapshot_bytes: A shard is saved when it has matched so many bytes since, and as many as its state has.
-        generation: Of the log's layout: 0 for the shards that it was opened with, else the number of those that it was
-            divided into; each has snapshots of its own.
+        snapshot_bytes: A shard is saved after it has matched this many bytes since the last snapshot, and at least as
+            many as its state has.
+        generation: Generation of the log's layout: 0 for the original shards, otherwise the number of shards after the
+            last resharding; each has its own snapshots.
         results: Redis hash in which the sink notes, under ``position:`` and the shard, up to which entry results are
-            written; empty: it notes nothing.
+            written; empty: the sink notes nothing.
     """
 
     redis_url: str
@@ -69,15 +70,15 @@ class EventLogOptions:
             raise SourceOptionError(f"option shards is {self.shards}: at most {MAX_SHARDS}", option="shards")
 
     def to_mapping(self) -> dict[str, str]:
-        """The options as Spark carries them."""
+        """The options as strings, for Spark."""
         return {part.name: str(getattr(self, part.name)) for part in fields(self)}
 
     @classmethod
     def from_mapping(cls, options: Mapping[str, str]) -> EventLogOptions:
-        """Read the options that Spark carried.
+        """Read the options from Spark's strings.
 
         Raises:
-            SourceOptionError: One is missing or not a whole number.
+            SourceOptionError: An option is missing or not a whole number.
         """
         numbers: dict[str, int] = {}
         for name in _FLOORS:

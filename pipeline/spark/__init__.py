@@ -1,1 +1,1 @@
-"""Spark itself: the session, the Java below it, other machines, a running query and its sign of life."""
+"""Spark itself: the session, its Java, cluster machines, a running query and its heartbeat."""

@@ -1,4 +1,4 @@
-"""What Spark tells of a failure, in one line."""
+"""Spark's failures as one line of text."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _GONE = ("java.io.EOFException", "java.net.SocketException", "java.net.SocketTim
 
 
 def lost_source(error: Exception) -> bool:
-    """Whether a Python process in which Spark plans micro-batches died, rather than report an error."""
+    """Whether a Python process in which Spark plans micro-batches died, rather than reporting an error."""
     stacks = str(getattr(error, "_stackTrace", ""))  # of the exception and its causes in the JVM
     return any(name in stacks for name in _OF_SOURCE) and any(name in stacks for name in _GONE)
 
 
 def again_if_lost(call: Callable[[], _Answer]) -> _Answer:
-    """The answer to a call, made again if the Python process in which Spark plans it died."""
+    """The result of a call, which is repeated if the Python process in which Spark plans died."""
     for _ in range(_TRIES - 1):
         try:
             return call()
@@ -32,7 +32,7 @@ def again_if_lost(call: Callable[[], _Answer]) -> _Answer:
 
 
 def summary_of(error: Exception) -> str:
-    """What happened, without the stacks: the last line that names an error of this project, or else the last line."""
+    """A failure without its stacks: the last line that names an error of this project, otherwise the last line."""
     if lost_source(error):
         return "the Python process in which Spark plans micro-batches died, or was killed as memory is short"
     told = str(error).split("JVM stacktrace:")[0].split("=== Streaming Query ===")[0]

@@ -1,7 +1,7 @@
-"""Spark on other machines: what they are sent, what they must have, and how many cores there are.
+"""Spark on a cluster: the packages sent to its machines, the required packages there, and the number of cores.
 
-The project's own packages travel with the job, so that the machines run what the driver runs. Third-party packages do
-not: they are compiled for a machine, and are expected in its Python.
+The project's own packages travel with the job, so that the machines run the driver's code. Third-party packages do not:
+they are compiled for a machine, and must be installed in its Python.
 """
 
 from __future__ import annotations
@@ -30,22 +30,23 @@ _LOCAL = re.compile(r"local(\[[^]]*\])?")
 _STANDALONE = "spark://"
 _CONNECT_S = 5.0
 _POLL_S = 0.1
-_LOOKS_PER_CORE = 4  # tasks are dealt out as cores get free: more than one each reaches every machine
+_LOOKS_PER_CORE = 4  # tasks run wherever cores are free: several per core reach every machine
 
 Report = tuple[str, str, dict[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterOptions:
-    """How the driver and the machines of a cluster meet; of no account where the master is local.
+    """Options for driver and machines of a cluster; ignored for a local master.
 
     Attributes:
-        python: Interpreter on every machine, the driver's included; empty: the path of the one that runs here.
-        driver_host: Name or address by which the machines reach the driver; empty: Spark looks for one.
-        bind_address: Address on which the driver listens; empty: that of ``driver_host``.
-        worker_folder: On each machine: compiled kernels, and states on their way from one process to the next.
-        patience_s: How long the first machine may take to come.
-        steady_s: No further machine is waited for when none came for so long.
+        python: Interpreter on every machine, the driver's included; empty: the path of the current interpreter.
+        driver_host: Name or address by which the machines reach the driver; empty: Spark finds one.
+        bind_address: Address on which the driver listens; empty: the value of ``driver_host``.
+        worker_folder: On each machine: folder for compiled kernels, and for states on their way from one process to the
+            next.
+        patience_s: Time limit for the first machine to come.
+        steady_s: Waiting for more machines ends after this time without a new one.
     """
 
     python: str = ""
@@ -57,16 +58,16 @@ class ClusterOptions:
 
     @property
     def interpreter(self) -> str:
-        """What Spark starts for Python."""
+        """The Python interpreter that Spark starts."""
         return self.python or sys.executable
 
     def handover(self, log_identity: str) -> Path:
-        """Folder on each machine for states of one log."""
+        """Folder on each machine for the states of one log."""
         return self.worker_folder / "handover" / log_identity
 
 
 def is_local(master: str) -> bool:
-    """Whether Spark runs in processes of this machine alone, as children of this one."""
+    """Whether Spark runs only in child processes on this machine."""
     return _LOCAL.fullmatch(master) is not None
 
 
@@ -74,13 +75,13 @@ def cluster_settings(options: ClusterOptions, folder: Path) -> dict[str, str]:
     """Spark's settings for a cluster.
 
     Args:
-        options: How driver and machines meet.
-        folder: Where the archive of the packages is written, on the driver.
+        options: Options for driver and machines.
+        folder: Folder for the archive of packages, on the driver.
     """
     archive = pack(folder)
     environment = {
-        "PYTHONPATH": archive.stem,  # Spark unpacks archives below the folder that an executor runs in
-        "PYTHONDONTWRITEBYTECODE": "",  # worker after worker imports the packages
+        "PYTHONPATH": archive.stem,  # Spark unpacks archives below an executor's working folder
+        "PYTHONDONTWRITEBYTECODE": "",  # many workers import the packages
     }
     settings = {
         "spark.archives": f"{archive.resolve().as_uri()}#{archive.stem}",
@@ -94,10 +95,10 @@ def cluster_settings(options: ClusterOptions, folder: Path) -> dict[str, str]:
 
 
 def require_master(master: str) -> None:
-    """Check that a standalone master can be reached, before Spark tries for a minute; nothing for other masters.
+    """Check that a standalone master can be reached, before Spark tries for a minute; ignores other masters.
 
     Raises:
-        ClusterUnready: None of the addresses of ``spark://HOST:PORT,HOST:PORT`` takes a connection.
+        ClusterUnready: No address of ``spark://HOST:PORT,HOST:PORT`` accepts a connection.
     """
     if not master.startswith(_STANDALONE):
         return
@@ -118,7 +119,7 @@ def require_master(master: str) -> None:
 
 @contextmanager
 def starting_on(master: str) -> Iterator[None]:
-    """Say in words that a cluster does not answer while a session is started on it.
+    """Report clearly when a cluster does not answer while a session is started on it.
 
     Raises:
         ClusterUnready: Spark gave up on the cluster.
@@ -132,18 +133,18 @@ def starting_on(master: str) -> Iterator[None]:
 
 
 def cores(session: SparkSession) -> int:
-    """How many tasks run at the same time, as far as machines have come."""
+    """The number of tasks that can run at the same time on the machines so far."""
     return session.sparkContext.defaultParallelism
 
 
 def await_machines(session: SparkSession, options: ClusterOptions) -> int:
-    """Wait for the machines of a cluster and look at their Python; nothing happens where the master is local.
+    """Wait for the machines of a cluster and check their Python packages; does nothing for a local master.
 
     Returns:
         The number of cores.
 
     Raises:
-        ClusterUnready: None came, or one lacks a package; the message says what is missing where.
+        ClusterUnready: No machine came, or a machine lacks a package; the message has the details.
     """
     master = session.sparkContext.master or ""
     if is_local(master):
@@ -166,7 +167,7 @@ def await_machines(session: SparkSession, options: ClusterOptions) -> int:
 
 
 class ExecutorWatch:
-    """Which executors of a cluster run, and on which machines some are missing that ran before.
+    """Watches the executors of a cluster, and the machines that have lost some.
 
     Args:
         session: From ``build_session``.
@@ -174,10 +175,10 @@ class ExecutorWatch:
 
     def __init__(self, session: SparkSession) -> None:
         self._session = session
-        self._most: Counter[str] = Counter()  # by machine, at the same time
+        self._most: Counter[str] = Counter()  # by machine, the most at the same time
 
     def look(self) -> tuple[int, list[str]]:
-        """Their number, and the machine of each that is missing.
+        """The number of executors, and the machine of each missing one.
 
         Raises:
             ClusterUnready: Spark does not answer.
@@ -190,13 +191,13 @@ class ExecutorWatch:
 def _executors(session: SparkSession) -> list[str]:
     """The machine of each executor."""
     try:
-        java = session.sparkContext._jsc.sc()  # the only way: Spark's Python interface does not tell
+        java = session.sparkContext._jsc.sc()  # Spark's Python interface has no such call
         places = str(java.getExecutorMemoryStatus().keySet().mkString(" ")).split()
         driver = str(java.conf().get("spark.driver.host"))
     except (Py4JError, OSError) as error:
         raise _given_up(session.sparkContext.master or "") from error
     hosts = [place.rpartition(":")[0] for place in places]
-    if driver in hosts:  # the driver is in the list, too
+    if driver in hosts:  # the list includes the driver
         hosts.remove(driver)
     return hosts
 
@@ -210,11 +211,11 @@ def _given_up(master: str) -> ClusterUnready:
 
 
 def _check_python(session: SparkSession) -> None:
-    """See that every machine has the packages."""
+    """Check that every machine has the packages."""
     needed = {name: version(name) for name in NEEDED}
 
     def look(_: Iterable[int]) -> Iterator[Report]:
-        # Sent by value, with imports of its own: nothing of this project may be needed to find out what is missing.
+        # Sent by value, with imports of its own: finding out what is missing must not need this project.
         import socket  # noqa: PLC0415
         import sys  # noqa: PLC0415
         from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
@@ -236,11 +237,11 @@ def _check_python(session: SparkSession) -> None:
 
 
 def faults_of(reports: Iterable[Report], needed: Mapping[str, str]) -> list[str]:
-    """Sentences about machines that lack packages or have others than the driver.
+    """Sentences about machines whose packages are missing or differ from the driver's.
 
     Args:
-        reports: Host, interpreter and version by package (empty: it is not there) of some machines.
-        needed: The driver's version by package. Another major version will not do; of Spark, no other minor either.
+        reports: Host, interpreter, and version by package (empty: not installed) of some machines.
+        needed: The driver's version by package. The major version must be equal; for Spark also the minor version.
     """
     faults: set[str] = set()
     for host, python, found in reports:
@@ -248,7 +249,7 @@ def faults_of(reports: Iterable[Report], needed: Mapping[str, str]) -> list[str]
             parts = 2 if name == "pyspark" else 1
             got = found[name]
             if not got:
-                if name != "pyspark":  # it may come with Spark itself
+                if name != "pyspark":  # may come with Spark itself
                     faults.add(f"{host}: {python} has no package {name}; install {name}=={wanted}")
             elif got.split(".")[:parts] != wanted.split(".")[:parts]:
                 faults.add(f"{host}: {python} has {name} {got}, and the driver {wanted}; install {name}=={wanted}")

@@ -1,7 +1,7 @@
-"""Spark's Python daemon with the pipeline in it: the workers that it forks have imported everything already.
+"""Spark's Python daemon with the pipeline in it: the workers that it forks have all imports done already.
 
-Spark starts it instead of ``pyspark.daemon`` on local masters; on a cluster's machines the packages are there only once
-a task has begun.
+Spark starts it instead of ``pyspark.daemon`` on local masters; on a cluster's machines the packages only exist once a
+task has begun.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ from shards import kinds
 
 
 def main() -> None:
-    """Entry point: import, then fork workers until Spark says that it is enough.
+    """Entry point: import, then fork workers until Spark ends the daemon.
 
-    The collector of cyclic garbage does not look at what is imported, neither now nor in the workers, which Spark lets
-    collect after every task.
+    The garbage collector ignores the imported objects, here and in the workers, where Spark collects after every task.
     """
     gc.disable()
-    hosts = [found.name for found in walk_packages(kinds.__path__, f"{kinds.__name__}.")]  # each loads when it is asked
+    hosts = [found.name for found in walk_packages(kinds.__path__, f"{kinds.__name__}.")]  # these load on first use
     for name in ("pyspark.worker", "pipeline.backtest", "pipeline.job", "pipeline.warmup", "shards.place", *hosts):
         import_module(name)
     gc.freeze()

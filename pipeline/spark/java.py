@@ -1,4 +1,4 @@
-"""The Java that Spark runs on: which one it is, and how it starts fast."""
+"""The Java that Spark runs on: how it is found, and started faster."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from pipeline.errors import JavaMissing
 from streams import KeptFolderRefused, kept_folder, make_kept_folder, note_use, require_trusted
 
 _LEAST_JAVA = 17
-_QUIET = "-Xshare:auto -Xlog:cds*=off"  # what the Java machine says of classes that it leaves out
-_OTHER_MACHINE = "OpenJ9"  # shares classes in its own way
-_HEADER_BYTES = 4  # written last; zeros in a file that is not whole
+_QUIET = "-Xshare:auto -Xlog:cds*=off"  # silences messages about classes left out of the archive
+_OTHER_MACHINE = "OpenJ9"  # has its own way of sharing classes
+_HEADER_BYTES = 4  # written last; zeros in an unfinished file
 
 
 def check_java() -> int:
     """Major version of the Java that Spark will start.
 
     Raises:
-        JavaMissing: There is none, or it is older than 17; the message says how to get one.
+        JavaMissing: No Java was found, or it is older than 17; the message explains how to install one.
     """
     version, _ = find_java()
     return version
 
 
 def find_java() -> tuple[int, str]:
-    """Major version of the Java that Spark will start, and what it prints of itself.
+    """Major version of the Java that Spark will start, and the output of its ``java -version``.
 
     Raises:
         JavaMissing: As ``check_java``.
@@ -59,7 +59,7 @@ def find_java() -> tuple[int, str]:
 
 
 def java_version(text: str) -> int:
-    """Major version in what ``java -version`` prints; 0 where none is found."""
+    """Major version in the output of ``java -version``; 0 if none is found."""
     found = re.search(r'version "(\d+)(?:\.(\d+))?', text)
     if found is None:
         return 0
@@ -68,18 +68,18 @@ def java_version(text: str) -> int:
 
 
 def archive_options(java: str, *, writes: bool) -> str:
-    """Options of the Java machine that start it with an archive of classes (class data sharing, JEP 350).
+    """JVM options that start Java with an archive of classes (class data sharing, JEP 350).
 
-    A process may write its classes, as it has read them, to a file when it ends; others map that file and start in
-    little more than half the time. It is in the ``kept_folder``, named by everything it was made from. The Java machine
-    checks that it fits, and goes on without it where it does not.
+    A process can write its loaded classes to a file when it ends; others map this file and start in little more than
+    half the time. It is in the ``kept_folder``, under a name made from everything it depends on. The JVM checks that
+    the archive fits, and continues without it otherwise.
 
     Args:
-        java: What ``java -version`` prints.
-        writes: Whether the process is to write the archive at its end where there is none, which takes it some seconds.
+        java: Output of ``java -version``.
+        writes: Whether the process may write a missing archive at its end, which takes it some seconds.
 
     Returns:
-        Nothing where there is no archive, or none can be used.
+        Empty if there is no archive, or it cannot be used.
     """
     if _OTHER_MACHINE in java:
         return ""

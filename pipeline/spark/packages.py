@@ -1,4 +1,4 @@
-"""The project's own packages as one archive, for machines of a cluster that do not have them."""
+"""The project's own packages as one archive, for cluster machines that lack them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from streams import folder_of_package
 SHIPPED = ("streams", "joins", "nfa", "constraints", "workflows", "shards", "pipeline")
 
 _LEFT_OUT = {"__pycache__"}
-_SAME_TIME = (1980, 1, 1, 0, 0, 0)  # equal sources make equal archives
+_SAME_TIME = (1980, 1, 1, 0, 0, 0)  # equal sources give equal archives
 
 
 def pack(folder: Path) -> Path:
-    """Write the packages that tasks import into an archive that has a digest of its content in its name.
+    """Write the packages that tasks import into an archive whose name has a digest of its content.
 
     Args:
-        folder: Where it goes; an archive of the same packages that is there already is used again.
+        folder: Folder of the archive; an existing archive of the same packages is reused.
     """
     body = BytesIO()
     with zipfile.ZipFile(body, "w") as archive:

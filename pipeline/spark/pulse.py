@@ -1,4 +1,4 @@
-"""The sign of life of a streaming query."""
+"""The heartbeat of a streaming query."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Heartbeat = Callable[[], None]
 
 
 class Pulse(StreamingQueryListener):
-    """Beats after each micro-batch, and about once a second while there is no news.
+    """Beats after each micro-batch, and about once a second while no entries arrive.
 
-    Spark calls it from the thread that runs the query, so it is silent while that thread waits for anything.
+    Spark calls it from the thread that runs the query, so it is silent while this thread waits for anything.
 
     Args:
         heartbeat: Called at each beat.
-        committed: Told Spark's JSON about each micro-batch.
+        committed: Receives Spark's JSON about each micro-batch.
     """
 
     def __init__(self, heartbeat: Heartbeat, committed: Callable[[str], None] | None = None) -> None:
@@ -34,13 +34,13 @@ class Pulse(StreamingQueryListener):
         self._committed = committed
 
     def tell(self, jprogress: Any) -> None:
-        """Pass on what Spark says of a micro-batch: one call to the JVM for the text."""
+        """Pass on Spark's report of a micro-batch, with one call to the JVM for the text."""
         if self._committed is not None:
             self._committed(str(jprogress.json()))
 
     @cached_property
     def _jlistener(self) -> Any:
-        """What Spark registers: by default it copies each event to Python, some 80 ms of calls per micro-batch."""
+        """The listener for Spark. The default one copies each event to Python, some 80 ms of calls per micro-batch."""
         return SparkContext._jvm.PythonStreamingQueryListenerWrapper(_Receiver(self))  # type: ignore[union-attr]
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
@@ -57,7 +57,7 @@ class Pulse(StreamingQueryListener):
 
 
 class _Receiver(JStreamingQueryListener):
-    """Passes on that something happened, and of a micro-batch its JSON."""
+    """Passes on that an event occurred, and the JSON of a micro-batch."""
 
     def onQueryStarted(self, jevent: Any) -> None:  # noqa: N802 - Spark's name
         pass

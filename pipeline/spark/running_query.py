@@ -1,4 +1,4 @@
-"""A streaming query that one can wait for, stop, and ask for its state: what matching and feeds have in common."""
+"""Running streaming queries: waiting, stopping and state, common to matching and feeds."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ if TYPE_CHECKING:
 
 _Row = TypeVar("_Row")
 
-# Slept in Python, not in a call to the JVM: a signal that interrupts such a call leaves its answer to the next one.
+# Sleep in Python, not in a call to the JVM: after a signal interrupts such a call, the next one gets its answer.
 _POLL_S = 0.2
-_MOST_RESTARTS = 3  # of a query whose source died, within this time; then the whole process is started again
+_MOST_RESTARTS = 3  # of a query whose source died, within this time; then the whole process must restart
 _RESTARTS_WITHIN_S = 60.0
 
 log = structlog.get_logger(__name__)
 
 
 class RunningQuery(ABC, Generic[_Row]):
-    """A query from a source to a sink on the driver; kinds of query differ in how they say that they failed.
+    """A query from a source to a sink on the driver; subclasses define the errors for failures.
 
     Args:
         session: From ``build_session``.
-        read_rows: Makes rows of a collected micro-batch.
+        read_rows: Converts a collected micro-batch to rows.
         sink: Called on the driver with the rows and the number of each micro-batch, again with the same after a crash.
-        pulse: Its sign of life, if it has one.
+        pulse: Its heartbeat, if any.
 
     Attributes:
-        sink_error: What the sink raised, if that ended the query.
+        sink_error: The exception of the sink, if it ended the query.
     """
 
     def __init__(
@@ -64,14 +64,14 @@ class RunningQuery(ABC, Generic[_Row]):
 
     @property
     def is_active(self) -> bool:
-        """Whether it runs."""
+        """Whether the query is running."""
         try:
             return self._query is not None and self._query.isActive
         except (Py4JError, OSError):
             return False
 
     def recent_progress(self) -> list[Mapping[str, Any]]:
-        """What Spark tells of the latest micro-batches, as plain JSON, oldest first.
+        """Spark's reports of the latest micro-batches, as plain JSON, oldest first.
 
         Raises:
             ForestallError: Spark's process is gone.
@@ -81,16 +81,16 @@ class RunningQuery(ABC, Generic[_Row]):
         return [one if isinstance(one, Mapping) else json.loads(one.json) for one in found]
 
     def start(self, frame: DataFrame, checkpoint: Path, *, interval_s: float, is_bounded: bool) -> None:
-        """Begin; called once.
+        """Start the query; called once.
 
         Args:
-            frame: What comes in.
+            frame: The input.
             checkpoint: Folder of offsets and commits, on the driver.
             interval_s: Least time between the starts of two micro-batches.
-            is_bounded: End after what is there at the start.
+            is_bounded: Stop after the input that is available at the start.
 
         Raises:
-            ForestallError: It cannot start.
+            ForestallError: The query cannot start.
         """
         pace = f"{round(interval_s * 1_000)} milliseconds"
         trigger = {"availableNow": True} if is_bounded else {"processingTime": pace}
@@ -102,14 +102,14 @@ class RunningQuery(ABC, Generic[_Row]):
             self._query = self._begin()
 
     def wait(self, timeout_s: float | None = None, look: Callable[[], None] = lambda: None) -> bool:
-        """Wait for the end, by itself or by ``request_stop``; whether it came within the time.
+        """Wait for the end of the query, by itself or by ``request_stop``; false after the time limit.
 
         Args:
-            timeout_s: None waits for ever.
-            look: Called now and then.
+            timeout_s: Time limit; None: wait for ever.
+            look: Called regularly.
 
         Raises:
-            ForestallError: The query ended by an error, or Spark's process is gone.
+            ForestallError: The query failed, or Spark's process is gone.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while deadline is None or time.monotonic() < deadline:
@@ -124,20 +124,20 @@ class RunningQuery(ABC, Generic[_Row]):
         return False
 
     def request_stop(self) -> None:
-        """Let ``wait`` stop the query and return; the one thing that a signal handler may safely do."""
+        """Let ``wait`` stop the query and return; signal handlers may only call this method."""
         self._is_stop_requested = True
 
     def drain(self) -> None:
-        """Wait until everything that was there at the call has reached the sink.
+        """Wait until all input that was available at the call has reached the sink.
 
         Raises:
-            ForestallError: The query ended by an error, or Spark's process is gone.
+            ForestallError: The query failed, or Spark's process is gone.
         """
         with self._failures():
             self._started().processAllAvailable()
 
     def stop(self) -> None:
-        """Stop, if need be within a micro-batch; what was not committed is done again by the next query.
+        """Stop, even within a micro-batch; the next query repeats what was not committed.
 
         Raises:
             ForestallError: Spark's process is gone.
@@ -148,7 +148,7 @@ class RunningQuery(ABC, Generic[_Row]):
 
     @abstractmethod
     def _fail(self, error: Exception) -> NoReturn:
-        """Raise what the caller is told of an error; ``sink_error`` may be its cause.
+        """Raise the caller's error for a failure; ``sink_error`` may be its cause.
 
         Args:
             error: A ``PySparkException``, or another error if Spark's process is gone.
@@ -164,7 +164,7 @@ class RunningQuery(ABC, Generic[_Row]):
             raise
 
     def _is_begun_again(self) -> bool:
-        """Whether only a Python process of the source had died, as where memory is short; the query runs again then."""
+        """Restart the query if only a Python process of the source died, as when memory is short; true if restarted."""
         try:
             self._started().awaitTermination()
         except PySparkException as error:

@@ -1,4 +1,4 @@
-"""The Spark session and what is below it, the context: one way to build them, whatever the master."""
+"""The Spark session and the Spark context: one way to build them, whatever the master."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from pipeline.spark.cluster import ClusterOptions, cluster_settings, is_local, r
 from pipeline.spark.java import archive_options, find_java
 
 _ROCKSDB_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-# The driver plans a small job some times a second. Compiling its code to the utmost keeps two cores busy for minutes
-# and gains nothing that could be measured; a heap this small is collected fastest by one thread.
+# The driver plans a small job several times a second. Full optimisation of its code keeps two cores busy for minutes
+# without a measurable gain; a single thread collects such a small heap fastest.
 _JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-# Hadoop starts a process, chmod, for each file that it makes. A micro-batch makes two in the checkpoint; a file of
-# checksums beside each would double that, and Spark's own checksums once more.
+# Hadoop starts a process, chmod, for each file that it creates. A micro-batch creates two in the checkpoint; Hadoop's
+# checksum file beside each would double that, and Spark's own checksums would add as many again.
 _FEW_FILES = {
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
@@ -46,17 +46,17 @@ _LOCAL_THREADS = re.compile(r"local(?:\[(\d+|\*)\])?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionOptions:
-    """How Spark runs.
+    """Options of a Spark session.
 
     Attributes:
-        data_folder: Spark's scratch files, warehouse and log settings go below ``<data_folder>/spark``.
-        master: Spark master; ``local[*]`` runs in this machine's own processes, ``spark://HOST:PORT`` and others on a
+        data_folder: Spark's scratch files, warehouse and log settings are below ``<data_folder>/spark``.
+        master: Spark master; ``local[*]`` runs in processes of this machine, ``spark://HOST:PORT`` and others on a
             cluster.
         writes_archive: Whether Spark's Java process may take some seconds at its end to write its classes for the next.
-        cluster: How driver and machines meet where the master is not local.
-        settings: More settings of Spark, such as ``spark.driver.memory``; they win over all others.
-        task_attempts: How often a task is begun before the job fails, such as when its Python process was killed; on a
-            cluster, and where ``master`` says so itself, Spark's own settings count.
+        cluster: Options for a master that is not local.
+        settings: More settings of Spark, such as ``spark.driver.memory``; they override all others.
+        task_attempts: Attempts at a task before the job fails, for example after its Python process was killed; on a
+            cluster, and if ``master`` names attempts itself, Spark's own settings count.
     """
 
     data_folder: Path
@@ -68,7 +68,7 @@ class SessionOptions:
 
 
 def build_session(options: SessionOptions) -> SparkSession:
-    """The session of this process, started if there is none yet; as ``build_context`` otherwise.
+    """The session of this process, started on first use; see ``build_context``.
 
     Raises:
         JavaMissing: No Java of version 17 or newer was found.
@@ -79,10 +79,10 @@ def build_session(options: SessionOptions) -> SparkSession:
 
 
 def build_context(options: SessionOptions) -> SparkContext:
-    """The Spark context of this process, started if there is none yet: all that jobs without frames need.
+    """The Spark context of this process, started on first use; jobs without frames need nothing else.
 
-    Sets ``PYSPARK_PYTHON`` and ``PYSPARK_DRIVER_PYTHON`` in this process's environment, which is where Spark looks for
-    the interpreter.
+    Sets ``PYSPARK_PYTHON`` and ``PYSPARK_DRIVER_PYTHON`` in this process's environment, where Spark looks for the
+    interpreter.
 
     Raises:
         JavaMissing: No Java of version 17 or newer was found.
@@ -102,22 +102,22 @@ def build_context(options: SessionOptions) -> SparkContext:
 
 
 def end_session(session: SparkSession | SparkContext) -> None:
-    """Stop Spark, if its Java process is still there."""
-    with suppress(OSError, Py4JError):  # what it died of is the news, and is told by whoever waits for the query
+    """Stop Spark, if its Java process still exists."""
+    with suppress(OSError, Py4JError):  # the code that waits for the query reports why Java died
         session.stop()
 
 
 def end_with_process(context: SparkContext) -> None:
-    """Stop Spark, but leave what is on Python's side of it to the end of this process, or to the next context.
+    """Stop Spark, but leave its Python side to the end of this process, or to the next context.
 
     ``SparkContext.stop`` waits a second for a thread that listens to Spark's tasks.
     """
     with suppress(OSError, Py4JError):
-        context._jsc.stop()  # the only way past the wait
+        context._jsc.stop()  # the only way to skip the wait
 
 
 def _clear() -> None:
-    """End what ``end_with_process`` has left."""
+    """Clean up after ``end_with_process``."""
     left = SparkContext._active_spark_context
     if left is not None and left._jsc.sc().isStopped():
         left.stop()
@@ -125,7 +125,7 @@ def _clear() -> None:
 
 @contextmanager
 def _own_interrupts() -> Iterator[None]:
-    """Undo that Spark takes SIGINT for itself: who ends this process decides how."""
+    """Keep this process's SIGINT handler, which Spark would replace."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -137,17 +137,17 @@ def _own_interrupts() -> Iterator[None]:
 
 
 def _master_of(options: SessionOptions) -> str:
-    """The master with the attempts of a task, which Spark reads from nowhere else where it is local."""
+    """The master with the attempts of a task; for a local master Spark reads them only from there."""
     threads = _LOCAL_THREADS.fullmatch(options.master)
     return options.master if threads is None else f"local[{threads[1] or 1},{options.task_attempts}]"
 
 
 def _worker_environment(options: SessionOptions) -> dict[str, str]:
-    """For Spark's Python processes: where compiled kernels are, and no imports from the folder that they run in."""
+    """Environment of Spark's Python processes: the folder of kernels, and no imports from the working folder."""
     # house: allow environment: numba's own variable, set by builds and by hand, wins
     kept = os.environ.get("NUMBA_CACHE_DIR", "")
     if not kept and not is_local(options.master):
-        kept = str(options.cluster.worker_folder)  # executors of a cluster may have no home
+        kept = str(options.cluster.worker_folder)  # executors of a cluster may lack a home folder
     return {"NUMBA_CACHE_DIR": kept, "PYTHONSAFEPATH": "1"}
 
 

@@ -1,4 +1,4 @@
-"""For tests: the archive of Java classes is written before many processes start Spark at once.
+"""For tests: writes the archive of Java classes before many processes start Spark at once.
 
 python -m pipeline.spark.testing
 """
@@ -15,10 +15,10 @@ from pipeline.spark.session import SessionOptions, build_session, end_session
 
 
 def main() -> None:
-    """Let a query load what the job, feeds and backtests use of Spark; its Java process keeps that when it ends.
+    """Load the parts of Spark that the job, feeds and backtests use; the Java process archives them at its end.
 
     Without it, each of the first processes reads all classes for itself, and each of the first backtests writes the
-    archive. Nothing is written where there is one.
+    archive. An existing archive is left unchanged.
     """
     with TemporaryDirectory(prefix="forestall-classes-") as scratch:
         session = build_session(SessionOptions(data_folder=Path(scratch), master="local[2]", writes_archive=True))
@@ -33,7 +33,7 @@ def main() -> None:
             assert gateway is not None
             java = gateway.proc
             end_session(session)
-            java.stdin.close()  # it ends, and writes
+            java.stdin.close()  # Java ends, and writes the archive
             java.wait()
 
 
