@@ -1,8 +1,8 @@
-"""A guard's answers about a pattern's terms, read as answers about the states of its automaton.
+"""A guard's answers about a pattern's terms, translated into answers about the states of its automaton.
 
-A state of the automaton stands for pattern states of one or more terms: those alternatives that are still open, with
-the atoms that it has bound of what each must have. It can complete if one of them can. Where the pattern has partitions
-in place of terms, it can complete if every partition that it is in the middle of can.
+A state of the automaton represents pattern states of one or more terms: the alternatives that are still open, each with
+its atoms that are bound. It can complete if one of these pattern states can. If the pattern has partitions in place of
+terms, it can complete if every partition that it has begun can.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from nfa.syntax import Sequence as SequenceNode
 _ROOT = 0
 _LAST_BIT = 30
 Part = tuple[frozenset[AtomKey], frozenset[AtomKey]]
-"""Atoms of one alternative of a part, and those of them that are bound."""
+"""Atoms of one alternative of a part, and the bound atoms among them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """What a state of the automaton still needs of a partition; nothing at all where both are empty.
+    """The needs of an automaton state in a partition; nothing if both members are empty.
 
     Attributes:
-        state: The pattern state that has to be able to complete; None if the partition's own atoms are all bound.
-        choices: For each of its ORs the alternatives one of which has to be able to, too.
+        state: The pattern state that must be able to complete; None if the partition's own atoms are all bound.
+        choices: For each of its ORs, the alternatives of which at least one must be able to complete, too.
     """
 
     state: PatternState | None
@@ -51,19 +51,19 @@ class Remaining:
 
 @dataclass(frozen=True, slots=True)
 class GuardView:
-    """The states of one pattern's automaton.
+    """A pattern's automaton as a guard sees it.
 
     Attributes:
-        query: What guards are asked about.
-        pattern_states: For each state of the automaton the pattern states that it stands for: a complete one where
-            something must not come any more.
-        free_terms: For each state of the automaton the terms of which it needs nothing more, and which nothing can
-            undo that a guard knows of.
-        remaining: Where the query has partitions, what each state of the automaton needs of them; otherwise empty.
-        negations: The steps that must not follow a match, with and without condition and limit, in the order of the
-            text; equal ones once.
-        terms_of_state: (states,) uint32, the terms that each state of the automaton belongs to: term ``n`` is bit
-            ``n``, and all from the 30th on share a bit. Partitions are one term.
+        query: The query that guards are asked about.
+        pattern_states: For each state of the automaton, the pattern states that it represents: a complete one if a
+            trailing NOT is still pending.
+        free_terms: For each state of the automaton, the terms that need nothing more and that nothing known to a guard
+            can undo.
+        remaining: If the query has partitions, what each state of the automaton needs of them; otherwise empty.
+        negations: The steps of trailing NOTs, with and without condition and limit, in the order of the text, without
+            duplicates.
+        terms_of_state: (states,) uint32, the terms of each state of the automaton: term ``n`` is bit ``n``, and all
+            terms from the 30th on share a bit. Partitions are one term.
     """
 
     query: Query
@@ -96,15 +96,15 @@ class GuardView:
 
     @property
     def is_free(self) -> tuple[bool, ...]:
-        """For each state of the automaton whether no guard can rule it out."""
+        """For each state of the automaton, whether no guard can rule it out."""
         return tuple(bool(free) for free in self.free_terms)
 
     def live(self, of_query: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Which states can still complete, from a guard's answers in the order of ``query.states``."""
+        """The states that can still complete, from a guard's answers in the order of ``query.states``."""
         return np.not_equal(self.live_terms(of_query), 0)
 
     def live_terms(self, of_query: NDArray[np.bool_]) -> NDArray[np.uint32]:
-        """For each state the terms in which it can still complete, as the bits of ``terms_of_state``."""
+        """For each state, the terms in which it can still complete, as bits of ``terms_of_state``."""
         if self.remaining:
             found = [
                 bool(free) or self._can_complete(one, of_query)
@@ -115,15 +115,15 @@ class GuardView:
         return np.bitwise_or.reduceat(np.where(is_live, self._bits, np.uint32(0)), self._starts)
 
     def ended(self, state: int, before: NDArray[np.bool_], after: NDArray[np.bool_]) -> PatternState:
-        """The first pattern state behind a state that died, that could complete before and cannot after.
+        """The first pattern state of a state that died with an event: it could complete before and cannot after.
 
-        Where it died late, as bit tables may notice less than a guard knows, none could complete before: then the first
+        Bit tables may notice a death late; then no pattern state could complete before, and the result is the first
         that cannot after.
 
         Args:
-            state: Of the automaton; it does not live, or lives less, with the answers ``after``.
+            state: State of the automaton that is dead, or has lost terms, with the answers ``after``.
             before: A guard's answers in the order of ``query.states``.
-            after: The same one event later.
+            after: The answers one event later.
         """
         dead = [one for one in self.pattern_states[state] if not after[self._places[one]]]
         return next((one for one in dead if before[self._places[one]]), dead[0])
@@ -135,12 +135,12 @@ class GuardView:
 
 
 def guard_view(automaton: PatternAutomaton, query: Query) -> GuardView:
-    """How the states of an automaton look to a guard."""
+    """The guard's view of the states of an automaton."""
     if query.partitions:
         return _of_partitions(automaton, query)
     terms = {frozenset(term.keys): index for index, term in enumerate(query.terms)}
     places = [{key: place for place, key in enumerate(term.keys)} for term in query.terms]
-    known = {state: state for state in query.states}  # one object for each, as there may be many large ones
+    known = {state: state for state in query.states}  # one object for each: there may be many large ones
     alternatives = _Alternatives(automaton.outline, is_coarse(automaton.pattern.event))
     pattern_states = []
     free_terms = []
@@ -202,11 +202,11 @@ def _bit(term: int) -> int:
 
 
 class _Alternatives:
-    """The alternatives of the parts of a pattern; those of parts that are not begun, or over, are made once.
+    """The alternatives of the parts of a pattern; those of unbegun and finished parts are cached.
 
     Args:
         outline: The pattern.
-        coarse: Whether only the last iterations of repetitions are known.
+        coarse: Whether a guard only knows the last iteration of each repetition.
     """
 
     def __init__(self, outline: Outline, coarse: bool) -> None:
@@ -216,7 +216,7 @@ class _Alternatives:
         self._behind: dict[tuple[int, tuple[int, ...]], list[Part]] = {}
 
     def of(self, number: int, progress: Progress, iterations: tuple[int, ...]) -> list[Part]:
-        """Those of a part that are still open, with what is bound of each."""
+        """The open alternatives of a part, each with its bound atoms."""
         if progress is not None:
             return self._made(number, progress, iterations)
         place = number, iterations
@@ -225,7 +225,7 @@ class _Alternatives:
         return self._before[place]
 
     def _finished(self, number: int, iterations: tuple[int, ...]) -> list[Part]:
-        """Every alternative of a part, with all of it bound."""
+        """Every alternative of a part, with all atoms bound."""
         place = number, iterations
         if place not in self._behind:
             self._behind[place] = [(keys, keys) for keys, _ in self.of(number, None, iterations)]
@@ -275,7 +275,7 @@ class _Alternatives:
 
 
 def _joined(several: Iterable[list[Part]]) -> list[Part]:
-    """Each way to take one alternative of every part, as one alternative."""
+    """Each combination of one alternative of every part, as one alternative."""
     return [
         (frozenset().union(*(keys for keys, _ in parts)), frozenset().union(*(bound for _, bound in parts)))
         for parts in product(*several)

@@ -1,19 +1,19 @@
-"""Which iterations of a repetition a guard reasons about.
+"""The iterations of a repetition that a guard reasons about.
 
-What a guard works out grows with the third power of the steps that it knows of. Of a pattern that has many, repetitions
-written out, it knows the last iteration of each repetition only: a match must have that, too. So nothing is terminated
-that could complete; something may be terminated later than it could be.
+A guard's work grows with the third power of the number of steps that it knows. For a pattern with many steps,
+repetitions written out, it only knows the last iteration of each repetition, which a match must have as well. So
+nothing is terminated that could complete; some partial matches may be terminated later than possible.
 """
 
 from __future__ import annotations
 
 from nfa.syntax import Atom, Node, Repeat
 
-MAX_REASONED = 100  # steps, repetitions written out
+MAX_REASONED = 100  # steps, with repetitions written out
 
 
 def count_steps(node: Node) -> int:
-    """Number of steps of a part that a match must have, its repetitions written out."""
+    """Number of steps that a match must have in a part, with repetitions written out."""
     match node:
         case Atom():
             return 1
@@ -24,7 +24,7 @@ def count_steps(node: Node) -> int:
 
 
 def is_coarse(event: Node) -> bool:
-    """Whether a guard knows the last iterations only."""
+    """Whether a guard only knows the last iterations."""
     return count_steps(event) > MAX_REASONED
 
 

@@ -1,9 +1,9 @@
-"""Patterns with too many alternatives: each alternative of an OR is a partition, and they are arranged as a tree.
+"""Partitions of patterns with too many alternatives: each alternative of an OR is a partition, in a tree.
 
-A partition needs its own atoms and those of the partitions around it, in their order. It fails when those cannot be
-completed, or when all alternatives of one of its ORs fail. Their number is linear in the pattern. Judged apart, two
-partitions that are only jointly impossible both count as possible: sound, not complete. NOTs are left out. Source:
-C-CEP, disjunction (constraint-aware CEP, section 5).
+A partition needs its own atoms and those of the partitions around it, in order. It fails if these atoms cannot be
+completed, or if all alternatives of one of its ORs fail. The number of partitions is linear in the size of the pattern.
+Partitions are judged independently, so two partitions that are only jointly impossible both count as possible: sound,
+not complete. NOTs are ignored. Source: C-CEP, disjunction (constraint-aware CEP, section 5).
 """
 
 from __future__ import annotations
@@ -17,19 +17,20 @@ from nfa.automata.query import AtomKey, Partition, PatternState, Query, Term
 from nfa.errors import PatternRefused
 from nfa.syntax import Atom, Conjunction, Disjunction, Node, Pattern, Repeat, Sequence, atoms_of, parts_of
 
-_DONE = object()  # the progress of a part that is finished, whichever way
+_DONE = object()  # progress of a finished part, whatever its alternative
 
 _Way = tuple[tuple[int, bool], ...]
-"""From the root down: which part, and whether the parts beside it come one after the other."""
+"""A path from the root: the number of each part, and whether it and its siblings are ordered."""
 
 
 def build_partitions(pattern: Pattern, *, max_states: int) -> Query:
     """The partitions of a pattern and their states.
 
-    A partition is judged without those around it where that would make more than ``max_states`` states.
+    If judging each partition together with those around it would take more than ``max_states`` states, each is judged
+    alone.
 
     Raises:
-        PatternRefused: ``too-large``: there are more than ``max_states`` states even so.
+        PatternRefused: ``too-large``: there are still more than ``max_states`` states.
     """
     reader = _Reader.over(pattern, None)
     for has_around in (True, False):
@@ -43,11 +44,11 @@ def build_partitions(pattern: Pattern, *, max_states: int) -> Query:
 
 @dataclass(frozen=True, slots=True)
 class PartitionProgress:
-    """How far each partition has come.
+    """The progress of each partition.
 
     Attributes:
-        bound: The atoms that are bound; all of a finished OR.
-        closed: Partitions beside one of which something is bound.
+        bound: The bound atoms; all atoms of a finished OR.
+        closed: Partitions ruled out because something is bound in a sibling.
     """
 
     bound: frozenset[AtomKey]
@@ -55,13 +56,13 @@ class PartitionProgress:
 
 
 def partition_progress(pattern: Pattern, progress: Progress) -> PartitionProgress:
-    """Progress through a pattern's tree as progress of its partitions."""
+    """Translate progress through a pattern's tree into progress of its partitions."""
     reader = _Reader.over(pattern, progress)
     return PartitionProgress(frozenset(reader.bound), frozenset(reader.closed))
 
 
 def _states(terms: tuple[Term, ...], partitions: tuple[Partition, ...], most: int) -> list[PatternState]:
-    """The states of all partitions; stops soon after ``most`` of them."""
+    """The states of all partitions; stops soon after ``most`` states."""
     found: list[PatternState] = []
     for index, (term, partition) in enumerate(zip(terms, partitions, strict=True)):
         for bound in term.down_closed():
@@ -79,7 +80,7 @@ class _Leaf:
     way: _Way
 
     def is_before(self, other: _Leaf) -> bool:
-        """Whether it must be bound before the other one; that is decided where their ways part."""
+        """Whether this leaf must be bound before another; decided where their paths diverge."""
         for (here, is_ordered), (there, _) in zip(self.way, other.way, strict=False):
             if here != there:
                 return is_ordered and here < there
@@ -95,7 +96,7 @@ class _Draft:
 
 @dataclass(slots=True)
 class _Reader:
-    """One walk through a pattern's tree; partitions are numbered in the order in which they are met."""
+    """One walk through a pattern's tree; partitions are numbered in the order of the walk."""
 
     numbers: dict[int, int]
     coarse: bool
@@ -132,7 +133,7 @@ class _Reader:
     def _read_atom(
         self, atom: Atom, progress: Progress, way: _Way, iterations: tuple[int, ...], partition: int
     ) -> None:
-        if atom.is_any_type:  # some event always can be
+        if atom.is_any_type:  # some event can always be
             return
         names = tuple(dict.fromkeys(atom.types))
         homes = [partition] if len(names) == 1 else [self._open(partition) for _ in names]
@@ -149,7 +150,7 @@ class _Reader:
         return len(self.drafts) - 1
 
     def terms(self, *, has_around: bool) -> tuple[Term, ...]:
-        """The atoms of each partition, with those around it or without, in the order of the text."""
+        """The atoms of each partition, with or without those around it, in the order of the text."""
         found = []
         for number in range(len(self.drafts)):
             leaves = sorted(self._leaves(number, has_around=has_around), key=lambda leaf: leaf.way)
@@ -181,7 +182,7 @@ class _Reader:
 
 
 def _numbered(node: Node, *, coarse: bool) -> Iterator[tuple[int, Node]]:
-    """Positive parts, alternatives or required iterations, numbered as progress numbers them."""
+    """Positive parts, alternatives or required iterations, numbered as in progress values."""
     match node:
         case Repeat():
             yield from ((number, node.of) for number in reasoned(node, coarse=coarse))
@@ -192,7 +193,7 @@ def _numbered(node: Node, *, coarse: bool) -> Iterator[tuple[int, Node]]:
 
 
 def _within(node: Node, progress: Progress, place: int) -> Progress:
-    """Progress of one part, alternative or iteration, from that of the whole."""
+    """Progress of one part, alternative or iteration, from the progress of the whole."""
     if progress is None or progress is _DONE:
         return progress
     match node:

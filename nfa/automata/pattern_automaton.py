@@ -1,8 +1,8 @@
-"""One pattern as an automaton: its progress values as states, its ways to bind an event as transitions.
+"""One pattern as an automaton: progress values as states, ways to bind an event as transitions.
 
-A *slot* stands for one pending gap: (atom, node whose gap it is). Between two events of a match a slot is open, or
-closed by an event that the gap does not allow. Binding an event opens afresh the slots behind it and leaves those of
-parallel branches as they are; that is decided here, once, so that a run is a few words of bits.
+A *slot* represents one pending gap: (atom, node whose gap it is). Between two events of a match a slot is open, or
+closed by an event that the gap does not allow. Binding an event reopens the slots after it and leaves those of parallel
+branches unchanged; this is computed here, once, so that a run is a few words of bits.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Transition:
     Attributes:
         source: State before.
         target: State after.
-        atom: Number of the atom that takes the event.
-        slot: The gap before the event; -1 where nothing is bound before.
-        step: Everything else about it.
-        resets: Slots that open afresh behind it.
-        leaves: Slots of GREEDY repetitions that it ends or passes over.
+        atom: Number of the atom that binds the event.
+        slot: The gap before the event; -1 if nothing is bound before.
+        step: All other data of the transition.
+        resets: Slots that it reopens.
+        leaves: Slots of GREEDY repetitions that it ends or skips.
     """
 
     source: int
@@ -66,7 +66,7 @@ class Finish:
 
     Attributes:
         negations: NOTs.
-        slots: Those of GREEDY repetitions at which one more element must not be possible.
+        slots: Slots of GREEDY repetitions that must not be able to take one more element.
     """
 
     negations: tuple[Negation, ...]
@@ -78,13 +78,13 @@ class PatternAutomaton:
     """A pattern ready for an engine. State 0 binds nothing; ``states`` are progress values.
 
     Attributes:
-        pattern: Where it came from.
+        pattern: The pattern.
         outline: Its tree with numbers.
         states: Progress by state number.
-        accepting: States at which a match may be complete.
-        finishes: By state, what has to hold behind a complete match; alternatives.
-        under_way: Repetitions with UNTIL that may go on, by state.
-        transitions: By source, in the order of the text.
+        accepting: Whether a match may be complete, by state.
+        finishes: Alternative trailing conditions of a complete match, by state.
+        under_way: Repetitions with UNTIL that may continue, by state.
+        transitions: Sorted by source, in the order of the text.
         n_slots: Number of slots.
     """
 
@@ -117,7 +117,7 @@ class PatternAutomaton:
     def depths(self) -> tuple[int, ...]:
         """Least number of bound events, by state."""
         depths = [0] * len(self.states)
-        for transition in self.transitions:  # sources in the order in which they were found: breadth first
+        for transition in self.transitions:  # sources come in breadth-first order
             if transition.target and not depths[transition.target]:
                 depths[transition.target] = depths[transition.source] + 1
         return tuple(depths)
@@ -129,15 +129,15 @@ class PatternAutomaton:
 
     @property
     def may_repeat(self) -> bool:
-        """Whether two ways through the automaton may bind the same events to the same aliases."""
+        """Whether two paths through the automaton may bind the same events to the same aliases."""
         return _may_repeat(self.pattern.event, is_repeated=False)
 
 
 def build_automaton(pattern: Pattern, *, max_states: int = MAX_STATES) -> PatternAutomaton:
-    """States and transitions of a checked pattern.
+    """Build the states and transitions of a checked pattern.
 
     Raises:
-        PatternRefused: ``too-large``, with what is too many.
+        PatternRefused: ``too-large``; the message names the exceeded limit.
     """
     outline = Outline(pattern)
     states: list[Progress] = [None]
@@ -190,7 +190,7 @@ def _check_bits(pattern: Pattern, outline: Outline, n_slots: int) -> None:
 
 
 def _slots(rows: Sequence[tuple[int, int, Step]]) -> list[int]:
-    """The slot of each row: by atom and gap, and where a state has alternatives of NOTs for them, one for each."""
+    """The slot of each row: one per atom and gap, and per variant of NOTs if a state has several."""
     variants: dict[tuple[int, int, int], list[tuple[Negation, ...]]] = {}
     numbers: dict[tuple[int, int, int], int] = {}
     slots = []
@@ -250,7 +250,7 @@ def _finishes(
 
 
 def _is_parallel(outline: Outline, bound: Step, later: Step) -> bool:
-    """Whether a pending step stands beside the bound one in an AND, in the same iteration."""
+    """Whether a pending step is parallel to the bound one in an AND, in the same iteration."""
     here, there = outline.ancestors[bound.atom], outline.ancestors[later.atom]
     common = [one for one, other in zip(here, there, strict=False) if one == other]
     if not isinstance(outline.nodes[common[-1]], Conjunction):
@@ -267,10 +267,10 @@ def _may_repeat(node: Node, *, is_repeated: bool) -> bool:
 
 
 def is_shareable(automaton: PatternAutomaton) -> bool:
-    """Whether partial matches need no memory of their own: the shared-node engine can run the pattern.
+    """Whether partial matches need no memory of their own, so that the shared-node engine can run the pattern.
 
-    Every gap is ANY without limit and NOT, or the pattern is a plain sequence of atoms under NEXT; no spans, UNTIL or
-    GREEDY, no after-match rule, LIMIT or timeouts. (Conditions are the caller's to judge.)
+    Every gap is ANY without limit and NOT, or the pattern is a plain sequence of atoms under NEXT; there are no spans,
+    UNTIL or GREEDY, and no after-match rule, LIMIT or timeouts. (The caller checks the conditions.)
     """
     pattern = automaton.pattern
     if pattern.after.rule != "none" or pattern.limit is not None or pattern.timeouts or automaton.outline.spans:
@@ -286,7 +286,7 @@ def is_shareable(automaton: PatternAutomaton) -> bool:
 
 
 def is_plain_next(pattern: Pattern) -> bool:
-    """Whether a pattern is a sequence of atoms in which every gap is NEXT."""
+    """Whether a pattern is a sequence of atoms whose gaps are all NEXT."""
     event = pattern.event
     if not isinstance(event, SequenceNode) or event.within_us is not None:
         return False

@@ -1,16 +1,16 @@
-"""How far a match has come: progress through a pattern's tree, and the events that can be bound next.
+"""Progress of a match through a pattern's tree, and the events that can be bound next.
 
-A *progress* is a plain value per node of the tree: ``None`` while nothing below the node is bound, and else
+A *progress* is a plain value per node of the tree: ``None`` while nothing below the node is bound, and otherwise
 
 - ``True`` for an atom,
-- ``(item, progress)`` for a sequence: the item at which it stands; earlier items are finished or left out,
+- ``(item, progress)`` for a sequence: the current item; earlier items are finished or skipped,
 - ``(alternative, progress)`` for an OR,
 - ``(entry, progresses)`` for an AND, with the edge by which it was entered,
-- ``(iterations, progress, turn)`` for a repetition: the iterations finished before the current one, counted no further
-  than is needed to tell states apart; and, where the same gap of two iterations may be pending at once, whose it is.
+- ``(iterations, progress, turn)`` for a repetition: the iterations finished before the current one, counted only as far
+  as states differ; and, if the same gap of two iterations may be pending at once, which of the two it is.
 
-AND is thus the shuffle of its branches, and a repetition a loop. The edges (which gap conditions hold between the
-neighbours) follow ``docs/semantics.md``, edges: prefixes move in to the first bound item, NOTs move out to the gap.
+AND is thus the shuffle of its branches, and a repetition a loop. The edges (the gap conditions between neighbours)
+follow ``docs/semantics.md``, edges: prefixes move in to the first bound item, NOTs move out to the gap.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 from nfa.syntax import Atom, Conjunction, Disjunction, Gap, Item, Mode, Node, Pattern, Repeat, Sequence, parts_of
 
 Progress: TypeAlias = Any
-Greed: TypeAlias = tuple[int, bool]  # a GREEDY repetition, and whether it has an element already
+Greed: TypeAlias = tuple[int, bool]  # a GREEDY repetition, and whether it already has an element
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,9 +32,9 @@ class Negation:
     """A NOT in force on a gap.
 
     Attributes:
-        number: Of the negated atom in the pattern.
-        is_strict: Only the event directly after the gap's beginning counts.
-        within_us: Only events before this much time has passed since the gap's beginning count; None: all.
+        number: Number of the negated atom in the pattern.
+        is_strict: Only the event directly after the beginning of the gap counts.
+        within_us: Only events less than this time after the beginning of the gap count; None: all.
     """
 
     number: int
@@ -44,7 +44,7 @@ class Negation:
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """What the gap behind the end of a part has to meet.
+    """Conditions on the gap after the end of a part.
 
     Attributes:
         negations: NOTs written after its last bound step, in the order of the text.
@@ -55,16 +55,16 @@ class Exit:
     greeds: frozenset[Greed] = frozenset()
 
     def plus(self, other: Exit) -> Exit:
-        """Both together."""
+        """Both exits combined."""
         return Exit((*self.negations, *other.negations), self.greeds | other.greeds)
 
     def is_less(self, other: Exit) -> bool:
-        """Whether the other one demands more."""
+        """Whether the other exit demands more."""
         return self != other and set(self.negations) <= set(other.negations) and self.greeds <= other.greeds
 
 
 _FREE: tuple[Exit, ...] = (Exit(),)
-NOT_BEGUN: tuple[int, Progress] = (-1, None)  # the place before the first part, and how far that one is
+NOT_BEGUN: tuple[int, Progress] = (-1, None)  # before the first part: its place, and its progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,12 +72,12 @@ class Edge:
     """The gap before a bound event.
 
     Attributes:
-        place: Stands for the node whose gap it is; None where nothing is bound before.
-        mode: Which events may lie in the gap.
+        place: Identifies the node of the gap; None if nothing is bound before.
+        mode: Events that the gap may contain.
         within_us: Limit from the last event before to this one; None: no limit.
-        outer_us: Limit of the gap before the AND that it enters, which a prefix inside does not replace.
-        negations: NOTs in force; where nothing is bound before they are leading.
-        is_measured: The gap is measured from the first event of a leading AND, and does not order.
+        outer_us: Limit of the gap before the AND that is entered; a prefix inside does not replace it.
+        negations: NOTs in force; leading ones if nothing is bound before.
+        is_measured: The gap is measured from the first event of a leading AND, and does not order events.
     """
 
     place: int | None = None
@@ -93,7 +93,7 @@ class Edge:
         return min((limit for limit in (self.within_us, self.outer_us) if limit is not None), default=None)
 
     def behind(self, exit_: Exit) -> Edge:
-        """The edge with the NOTs of what it leaves."""
+        """The edge, with the NOTs of the exit before it."""
         return replace(self, negations=self.negations + exit_.negations) if exit_.negations else self
 
 
@@ -103,15 +103,15 @@ class Step:
 
     Attributes:
         atom: Number of the positive atom.
-        after: Progress of the whole afterwards.
+        after: Progress of the whole pattern afterwards.
         edge: The gap before the event.
         begins: Repetitions of which it begins an iteration.
-        goes_on: Repetitions with UNTIL that were under way before it.
-        within: Repetitions with UNTIL that it belongs to.
+        goes_on: Repetitions with UNTIL that had begun before it.
+        within: Repetitions with UNTIL that contain it.
         opens_spans: Parts with a span that it begins.
-        in_spans: Parts with a span that were under way before it.
-        greedy: The ``Greed`` that it would satisfy, being one more element; None.
-        leaves: Of GREEDY repetitions that it ends, or passes over.
+        in_spans: Parts with a span that had begun before it.
+        greedy: The ``Greed`` that it would satisfy as one more element, or None.
+        leaves: GREEDY repetitions that it ends or skips.
     """
 
     atom: int
@@ -144,9 +144,9 @@ class Outline:
         self.negated: list[Atom] = []
         self.repeats: list[Repeat] = []
         self.spans: list[Node] = []
-        self.ancestors: list[tuple[int, ...]] = []  # of each positive atom, node numbers from the root down
+        self.ancestors: list[tuple[int, ...]] = []  # for each positive atom, node numbers from the root down
         self.negated_ancestors: list[tuple[int, ...]] = []
-        self.node_ancestors: list[tuple[int, ...]] = []  # of each node, itself last
+        self.node_ancestors: list[tuple[int, ...]] = []  # for each node, with itself last
         self.nodes: list[Node] = []
         self.repeat_nodes: dict[int, int] = {}  # node number to repetition number
         self.children: list[list[int]] = []
@@ -186,7 +186,7 @@ class Outline:
         return number
 
     def is_final(self, number: int, progress: Progress) -> bool:
-        """Whether the part may end here; for ``None``: whether it may be left out."""
+        """Whether the part may end here; with ``None``, whether it may be omitted."""
         node, children = self.nodes[number], self.children[number]
         match node:
             case Atom():
@@ -209,7 +209,7 @@ class Outline:
                 return self.is_final(children[progress[0]], progress[1])
 
     def exits(self, number: int, progress: Progress) -> tuple[Exit, ...]:
-        """What holds behind a part that ends here, or (None) is left out; alternatives, one of which has to hold."""
+        """Exits of a part that ends here or (with None) is omitted; alternatives, of which one must hold."""
         node, children = self.nodes[number], self.children[number]
         match node:
             case Atom():
@@ -234,7 +234,7 @@ class Outline:
                 return self.exits(children[progress[0]], progress[1])
 
     def _item_exits(self, number: int, node: Sequence, place: int) -> tuple[Exit, ...]:
-        """What an item that is passed over leaves in the gap."""
+        """Exits that a skipped item adds to the gap."""
         child = self.children[number][place]
         if child < 0:
             return (Exit((self._negation(number, place, node.items[place]),)),)
@@ -246,7 +246,7 @@ class Outline:
         Args:
             number: The node.
             progress: Its progress.
-            entry: The edge by which it is entered, if it is entered by this step.
+            entry: The edge by which this step would enter the node.
         """
         for step in self._inner_steps(number, progress, entry):
             span = self._span_numbers.get(number)
@@ -351,14 +351,14 @@ class Outline:
                 )
 
     def _is_overlapping(self, number: int) -> bool:
-        """Whether a branch may still begin when the part could end already: an AND with a branch to leave out."""
+        """Whether a branch may still begin after the part could end: an AND with an optional branch."""
         node, children = self.nodes[number], [child for child in self.children[number] if child >= 0]
         if isinstance(node, Conjunction) and any(self.is_final(child, None) for child in children):
             return True
         return any(self._is_overlapping(child) for child in children)
 
     def under_way(self, number: int, progress: Progress) -> Iterator[int]:
-        """Repetitions with UNTIL below a node of which something is bound and that may still go on."""
+        """Begun repetitions with UNTIL below a node that may still continue."""
         if progress is None:
             return
         node, children = self.nodes[number], self.children[number]
@@ -376,7 +376,7 @@ class Outline:
                 yield from self.under_way(children[progress[0]], progress[1])
 
     def _with_gap(self, edge: Edge, gap: Gap | None) -> Edge:
-        """The edge with the prefix that is written before the item it leads to."""
+        """The edge with the prefix written before its target item."""
         if gap is None:
             return replace(edge, mode=self.default, within_us=None)
         return replace(edge, mode=gap.mode or self.default, within_us=gap.within_us)
@@ -391,11 +391,11 @@ class Outline:
 
 
 def _together(parts: Iterable[Iterable[Exit]]) -> tuple[Exit, ...]:
-    """Alternatives of several parts, one after the other, as a whole."""
+    """The alternatives of several consecutive parts, combined."""
     return _least([reduce(Exit.plus, chosen, Exit()) for chosen in product(*parts)])
 
 
 def _least(exits: Iterable[Exit]) -> tuple[Exit, ...]:
-    """The alternatives without repeats and without those that demand more than another."""
+    """The alternatives without duplicates and without those that demand more than another."""
     every = tuple(dict.fromkeys(exits))
     return tuple(one for one in every if not any(other.is_less(one) for other in every))

@@ -1,11 +1,11 @@
-"""The query graph: a pattern as alternatives of partially ordered atoms, and the states between nothing and all.
+"""The query graph: a pattern as alternatives of partially ordered atoms, with the states between none and all bound.
 
-This is what a guard reasons about: the events that a match *must* still have. A pattern is the disjunction of its
-*terms* (OR distributes over everything). A term is a set of atoms of one type each with a strict partial order, and a
-*pattern state* (term, D) is a down-closed set D of atoms already bound. What may be missing (optional parts, iterations
-beyond the least number) is left out; NOT is not an event that a match has, but a term knows where it forbids one.
-Where the terms would be too many there are *partitions* instead. Source: C-CEP, query graph and its states
-(constraint-aware CEP, sections 2 and 5).
+A guard reasons about this graph: the events that a match *must* still have. A pattern is the disjunction of its *terms*
+(OR distributes over everything). A term is a set of atoms of one type each with a strict partial order, and a *pattern
+state* (term, D) is a down-closed set D of atoms already bound. Optional events (optional parts, iterations beyond the
+least number) are left out; NOT is not an event of a match, but a term knows where it forbids one. If there are too many
+terms, there are *partitions* instead. Source: C-CEP, query graph and its states (constraint-aware CEP, sections 2 and
+5).
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from dataclasses import dataclass, field
 from nfa.syntax import Atom, Pattern
 
 AtomKey = tuple[int, tuple[int, ...], str]
-"""Which atom of a pattern, which iteration of each repetition around it, and which of its types."""
+"""Number of an atom of a pattern, the iteration of each repetition around it, and one of its types."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Absence:
-    """A NOT without condition: nothing that ``atom`` takes comes between the last of some atoms and the first of some.
+    """A NOT without condition: no event of ``atom`` lies between the last of some atoms and the first of others.
 
     Attributes:
-        atom: What must not come.
-        after: Indices of atoms; empty: from the beginning of the trace on.
+        atom: The forbidden step.
+        after: Indices of atoms; empty: from the beginning of the trace.
         before: Indices of atoms; empty: until the trace ends.
     """
 
@@ -39,10 +39,10 @@ class Term:
     """One alternative of a pattern.
 
     Attributes:
-        atoms: In the order of the text, of one type each; an atom is named by its index here.
+        atoms: In the order of the text, of one type each; their indices here name them.
         before: ``before[i]`` holds the atoms that must be bound before atom ``i`` (transitively closed).
-        keys: Where each atom comes from; not part of equality.
-        absences: What must not come in between, where that follows from the NOTs of the pattern.
+        keys: Origin of each atom; not part of equality.
+        absences: Forbidden events between atoms, as far as the NOTs of the pattern imply them.
     """
 
     atoms: tuple[Atom, ...]
@@ -56,7 +56,7 @@ class Term:
         return frozenset(atom.type for atom in self.atoms)
 
     def down_closed(self) -> Iterator[frozenset[int]]:
-        """Every down-closed set of atoms, small ones first and those of one size in order; the whole comes last."""
+        """Every down-closed set of atoms by size, those of equal size in order; the whole set comes last."""
         atoms = range(len(self.atoms))
         level: set[frozenset[int]] = {frozenset()}
         while level:
@@ -67,7 +67,7 @@ class Term:
 
     @property
     def is_trailing(self) -> bool:
-        """Whether something must not come until the trace ends, once all atoms are bound."""
+        """Whether an event is forbidden until the trace ends, once all atoms are bound."""
         return any(not absence.before for absence in self.absences)
 
 
@@ -81,7 +81,7 @@ class PatternState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """The atoms of a part of a pattern that stand under no OR within it; its term has those of the parts around it too.
+    """The atoms of a part of a pattern that are under no OR within it; its term also has those of the parts around it.
 
     Attributes:
         own: Indices, in the term of the same number, of the atoms that no partition around it has.
@@ -94,18 +94,16 @@ class Partition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A pattern ready to be reasoned about.
+    """A pattern in the form that guards reason about.
 
     Attributes:
-        pattern: Where it came from.
-        terms: The alternatives; or, where there are partitions, what each partition needs together with those around
-            it.
+        pattern: The pattern.
+        terms: The alternatives; with partitions, the atoms of each partition together with those around it.
         states: Every *incomplete* state of every term, the empty one included, ordered by term, number of bound atoms,
-            then bound atoms; behind them the complete state of a term that is trailing: the atoms are bound, and
-            whether what must not come can stay away is still open. Of a partition, the states in which some atom of its
-            own is missing. A guard's answers are in this order.
-        partitions: In place of the alternatives, where those would be too many; the first is the whole pattern.
-            Otherwise empty.
+            then bound atoms; followed by the complete state of a trailing term, whose atoms are all bound while a
+            forbidden event may still come. For a partition, the states in which an atom of its own is missing. A
+            guard's answers are in this order.
+        partitions: In place of too many alternatives; the first is the whole pattern. Otherwise empty.
     """
 
     pattern: Pattern
@@ -118,13 +116,13 @@ class Query:
 
     @property
     def types(self) -> frozenset[str]:
-        """Event types that some match must have."""
+        """Event types of all terms."""
         return frozenset().union(*(term.types for term in self.terms))
 
     def can_complete(self, is_live: Sequence[bool]) -> bool:
-        """Whether the whole can, given for each term whether it can.
+        """Whether the whole pattern can complete, given whether each term can.
 
-        Exact for alternatives. For partitions it may say so wrongly: each is judged without those beside it.
+        Exact for alternatives. For partitions it may be true wrongly: each is judged without its siblings.
         """
         if not self.partitions:
             return any(is_live)

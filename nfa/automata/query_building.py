@@ -1,4 +1,4 @@
-"""Syntax tree to query graph: OR distributes over everything, the rest is a partial order of atoms."""
+"""Conversion of syntax trees to query graphs: OR distributes over everything, the rest is a partial order."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ MAX_STATES = 4_096
 
 
 def build_query(pattern: Pattern, *, max_terms: int = MAX_TERMS, max_states: int = MAX_STATES) -> Query:
-    """Terms and states of a pattern, or its partitions where those are too many.
+    """Terms and states of a pattern, or its partitions if there are too many of either.
 
     Args:
-        pattern: A pattern whose scopes were checked.
-        max_terms: Most alternatives; beyond them there are partitions.
-        max_states: Most states of all terms together; beyond them there are partitions. ``b`` parallel branches of
+        pattern: A pattern with checked scopes.
+        max_terms: Most alternatives; a pattern with more has partitions.
+        max_states: Most states of all terms together; a pattern with more has partitions. ``b`` parallel branches of
             length ``l`` have ``(l + 1) ** b``.
 
     Raises:
-        PatternRefused: ``too-large``: a single partition has more states, or the repetitions written out more steps.
+        PatternRefused: ``too-large``: the partitions have more states, or the repetitions written out more steps.
     """
     if count_steps(pattern.event) > max(max_states, MAX_STATES):
         advice = f"its repetitions, written out, have more than {MAX_STATES} steps; use fewer"
@@ -61,7 +61,7 @@ def _count_terms(node: Node, *, coarse: bool) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Numbers of the atoms by identity, the iterations that a part is in, and whether only last ones are known."""
+    """Numbers of the atoms by identity, the iterations around a part, and whether only last iterations are known."""
 
     numbers: dict[int, int]
     iterations: tuple[int, ...]
@@ -77,10 +77,10 @@ class _Piece:
 
     Attributes:
         term: Its atoms, and the absences between them.
-        first: Atoms the first of which is the part's first event; None where that may be some other event.
-        last: Atoms the last of which is the part's last event; None where that may be some other event.
+        first: Atoms of which the first is the part's first event; None if another event may be first.
+        last: Atoms of which the last is the part's last event; None if another event may be last.
         leading: NOTs in force on the gap before it.
-        trailing: NOTs in force on the gap behind it.
+        trailing: NOTs in force on the gap after it.
     """
 
     term: Term
@@ -91,13 +91,13 @@ class _Piece:
 
 
 _Step: TypeAlias = _Piece | tuple[Atom, ...]
-"""A part of a sequence, or what a NOT between parts forbids."""
+"""A part of a sequence, or the forbidden steps of a NOT between parts."""
 
 _NOTHING = _Piece(term=Term(atoms=(), before=()))
 
 
 def _whole(piece: _Piece, pattern: Pattern) -> Term:
-    """The term of a whole pattern, with what its outer NOTs forbid; within a window they do not reach far enough."""
+    """The term of a whole pattern, with its outer NOTs; under a window these are left out, as they end with it."""
     outer: list[Absence] = []
     if pattern.within_us is None and piece.first is not None:
         outer += [Absence(atom=atom, after=frozenset(), before=piece.first) for atom in piece.leading]
@@ -128,7 +128,7 @@ def _expand(node: Node, place: _Place) -> list[_Piece]:
 
 
 def _of_atom(atom: Atom, place: _Place) -> list[_Piece]:
-    if atom.is_any_type:  # some event always can be
+    if atom.is_any_type:  # some event can always be
         return [_NOTHING]
     number, own = place.numbers[id(atom)], frozenset({0})
     found = []
@@ -140,7 +140,7 @@ def _of_atom(atom: Atom, place: _Place) -> list[_Piece]:
 
 
 def _forbidden(item: Item) -> tuple[Atom, ...]:
-    """What a NOT forbids in the whole gap around it, one type each; nothing where that depends on more than types."""
+    """The steps that a NOT forbids in the whole gap around it, by type; none unless types decide alone."""
     atom = item.negated
     if atom is None or item.gap is not None or atom.condition is not None or atom.is_any_type:
         return ()
@@ -148,7 +148,7 @@ def _forbidden(item: Item) -> tuple[Atom, ...]:
 
 
 def _in_order(steps: Iterable[_Step]) -> _Piece:
-    """Parts, and NOTs between them, one after the other."""
+    """Parts, and the NOTs between them, in sequence."""
     whole, is_begun = _NOTHING, False
     pending: tuple[Atom, ...] = ()
     for step in steps:
@@ -215,7 +215,7 @@ def _shifted(piece: _Piece, offset: int) -> _Piece:
 
 
 def _states(index: int, term: Term, room: int) -> list[PatternState]:
-    """The states of a term that a guard is asked about; stops soon after ``room`` of them."""
+    """The states of a term that a guard is asked about; stops soon after ``room`` states."""
     found: list[PatternState] = []
     for bound in term.down_closed():
         if len(bound) < len(term.atoms) or term.is_trailing:
