@@ -1,4 +1,4 @@
-"""Conditions between events that something else has put together, such as those that a join combines."""
+"""Conditions over events that were combined elsewhere, such as by a join."""
 
 from __future__ import annotations
 
@@ -45,17 +45,19 @@ class CombinedCondition:
     """A condition over one event of each of some aliases.
 
     Attributes:
-        reads: What it reads: the alias, and the path of an attribute, ``#time``, ``#type`` or ``#id``; each once.
+        reads: The values that it reads, without duplicates: the alias, and the path of an attribute, ``#time``,
+            ``#type`` or ``#id``.
     """
 
     reads: tuple[tuple[str, Leaf], ...]
     _expression: Expression
 
     def holds(self, values: Sequence[Sequence[Any]], size: int) -> NDArray[np.bool_]:
-        """Of some combinations those in which it is true, and neither false nor null.
+        """The combinations for which the condition is true, and neither false nor null.
 
         Args:
-            values: What it reads, of each combination, as plain JSON; times are integers in microseconds.
+            values: For each of ``reads``, the values of all combinations as plain JSON; times are integers in
+                microseconds.
             size: The number of combinations.
         """
         columns: dict[Leaf, Values] = {
@@ -103,9 +105,9 @@ def _check_calls(expression: Expression) -> None:
 
 
 def _moved(error: PatternRefused, text: str) -> PatternRefused:
-    """A refusal with its position in the text that was given."""
+    """A refusal with its position in the caller's text."""
     (_, _, what), place, lines = error.message.partition(": "), error.position, text.split("\n")
-    if place.line > len(lines):  # at the bracket behind the text
+    if place.line > len(lines):  # at the bracket after the text
         what, place = what.replace("unexpected ']'", "the text ends"), Position(len(lines), len(lines[-1]) + 1)
     elif place.line == 1:
         place = Position(1, max(1, place.column - len(_IN_FRONT)))
@@ -113,12 +115,12 @@ def _moved(error: PatternRefused, text: str) -> PatternRefused:
 
 
 def _path_of(alias: str, leaf: Leaf) -> Path:
-    """Where a condition without aliases reads what an alias has."""
+    """The path under which the flattened condition reads an alias' value."""
     return (_OF_EVENT, alias, leaf) if isinstance(leaf, str) else (alias, *leaf)
 
 
 def _flat(expression: Expression, reads: dict[tuple[str, Leaf], None]) -> Expression:
-    """The expression as one of a single event that has all that the events of a combination have."""
+    """The expression over a single event that has the values of all events of a combination."""
     again = partial(_flat, reads=reads)
     leaf = leaf_of(expression)
     if leaf is not None:

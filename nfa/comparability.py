@@ -1,4 +1,4 @@
-"""Comparisons that are null for events as they are, as one side is a text and the other a number or a boolean."""
+"""Warnings about comparisons that are null for actual events, because a text meets a number or a boolean."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _Kinds: TypeAlias = NDArray[np.uint8]
 
 
 def incomparable(pattern: Pattern, events: EventBatch) -> Iterator[Notice]:
-    """Comparisons of attributes with constants, or with each other, that are null by the kinds of the events' values.
+    """Comparisons of attributes with constants, or with each other, that are null for the kinds of the events' values.
 
     Args:
         pattern: A checked pattern.
-        events: The events; of each step's types the first 100,000 are read.
+        events: The events; for each step's types the first 100,000 are read.
     """
     atoms = [atom for atom, _ in all_atoms_of(pattern.event)]
     reading = _Reading(events, {atom.alias: atom for atom in reversed(atoms)}, {})
@@ -44,14 +44,14 @@ def incomparable(pattern: Pattern, events: EventBatch) -> Iterator[Notice]:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """The kinds of the values of attributes, read where they are first compared."""
+    """The kinds of the values of attributes, read on first use."""
 
     events: EventBatch
     steps: Mapping[str, Atom]
     known: dict[tuple[tuple[str, ...], tuple[str, ...]], _Kinds]
 
     def with_constants(self, comparison: Comparison | InList, own: Atom | None) -> Iterator[Notice]:
-        """A comparison of an attribute with constants, where the kind of some values is that of none of them."""
+        """A notice for a comparison with constants if some values have a kind that no constant has."""
         constants, attribute = _constants(comparison), _attribute(comparison)
         wanted = {_kind_of(one) for one in constants}
         if attribute is None or NULL in wanted:
@@ -72,7 +72,7 @@ class _Reading:
         )
 
     def of_attributes(self, comparison: Comparison | InList, own: Atom | None) -> Iterator[Notice]:
-        """A comparison of two attributes whose values are never of one kind."""
+        """A notice for a comparison of two attributes whose values never have the same kind."""
         if isinstance(comparison, InList):
             return
         left, right = comparison.left, comparison.right
@@ -98,7 +98,7 @@ class _Reading:
         return f"of the type {listed(types)}" if types else "here"
 
     def _kinds(self, attribute: Attribute, own: Atom | None) -> _Kinds:
-        """The kinds of the values that are not null; floats are ``INTEGER``, as every number compares with another."""
+        """The kinds of the values that are not null; floats become ``INTEGER``, because all numbers are comparable."""
         types = self._types(attribute, own)
         place = attribute.path, types
         if place not in self.known:
@@ -140,7 +140,7 @@ def _told(constants: list[Literal]) -> list[str]:
 
 
 def _advice(kind: int, constant: Literal) -> str:
-    """What makes them comparable: the constant in the kind of the values, or the values in that of the constant."""
+    """How to make them comparable: by the constant in the kind of the values, or the values in the constant's."""
     wanted = _kind_of(constant)
     if kind == TEXT:
         text = str(constant.value).lower() if wanted == BOOLEAN else str(constant.value)

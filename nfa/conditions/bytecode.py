@@ -1,7 +1,7 @@
-"""Programs for conditions between steps, the event columns that they read, and room for them to run in.
+"""Programs for conditions between steps, the event columns that they read, and memory to run them.
 
-What the instructions mean stands in ``nfa.kernels.conditions``. A program is plain data: it may be kept as long as the
-numbers of columns and texts that it holds are.
+``nfa.kernels.conditions`` defines the instructions. A program is plain data: it stays valid as long as the numbers of
+its columns and texts do.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _FUNCTIONS: Mapping[str, int] = {
 
 
 class ColumnTable:
-    """The columns of events that programs read, by number from 0 in the order in which they were asked for."""
+    """The columns of events that programs read, numbered from 0 in the order of first use."""
 
     def __init__(self) -> None:
         self._numbers: dict[Leaf, int] = {}
@@ -88,14 +88,14 @@ class ColumnTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionScope:
-    """What the names in a condition stand for.
+    """Meaning of the names in a condition.
 
     Attributes:
         own: Alias of the current event; None in WHERE.
-        atoms: For each alias its positive atoms as bits; an alias that is missing is unbound. For NOT and UNTIL the own
-            alias has no atoms.
+        atoms: For each alias its positive atoms as bits; a missing alias is unbound. For NOT and UNTIL the own alias
+            has no atoms.
         repetitions: For each alias the innermost repetition around both it and the condition, below 64: a plain
-            reference means the same iteration of that one. Where there is none the alias is missing or ``NIL``.
+            reference reads the same iteration of this repetition. Without one the alias is missing or ``NIL``.
     """
 
     own: str | None = None
@@ -105,12 +105,12 @@ class ConditionScope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledCondition:
-    """A program.
+    """The place of a condition's program.
 
     Attributes:
         start: First word in ``ConditionCompiler.code``.
         end: Word after the last.
-        depth: Places of the stack that it needs.
+        depth: Required places on the stack.
     """
 
     start: int
@@ -122,8 +122,8 @@ class ConditionCompiler:
     """Writes the programs of several conditions one after another.
 
     Args:
-        columns: Gains the columns that the conditions read.
-        texts: Gains the texts of their literals; these numbers must be kept, see ``literal_texts``.
+        columns: Receives the columns that the conditions read.
+        texts: Receives the texts of their literals; these numbers must be retained, see ``literal_texts``.
     """
 
     def __init__(self, columns: ColumnTable, texts: TextPool) -> None:
@@ -132,7 +132,7 @@ class ConditionCompiler:
         self._words: list[int] = []
         self._text_places: list[int] = []
         self._depth = 1
-        self._code: NDArray[np.int64] | None = None  # the words, once they were asked for
+        self._code: NDArray[np.int64] | None = None  # the words, once requested
 
     @property
     def code(self) -> NDArray[np.int64]:
@@ -143,16 +143,16 @@ class ConditionCompiler:
 
     @property
     def depth(self) -> int:
-        """Places of the stack that the most demanding program needs."""
+        """Places on the stack that the largest program needs."""
         return self._depth
 
     @property
     def literal_texts(self) -> NDArray[np.int64]:
-        """Numbers of the texts that programs hold, int64."""
+        """Numbers of the texts in the programs, int64."""
         return np.unique(np.array([self._words[place] for place in self._text_places], np.int64))
 
     def renumber_texts(self, renumbering: NDArray[np.int64]) -> None:
-        """Follow a compaction of the texts; fetch ``code`` again.
+        """Follow a compaction of the texts; the caller must fetch ``code`` again.
 
         Raises:
             ValueError: A text of a program was dropped.
@@ -165,7 +165,7 @@ class ConditionCompiler:
         self._code = None
 
     def compile_condition(self, expression: Expression, scope: ConditionScope) -> CompiledCondition:
-        """Write one condition; names were resolved and checked before.
+        """Write one condition, whose names were resolved and checked before.
 
         Raises:
             ValueError: An aggregate nests, mixes aliases or has none; ``prev`` is not of the own alias.
@@ -176,7 +176,7 @@ class ConditionCompiler:
         return CompiledCondition(start=start, end=len(self._words), depth=depth)
 
     def _write(self, expression: Expression, scope: ConditionScope | _EventScope) -> int:
-        """Append the instructions of an expression; returns the places of the stack that they need."""
+        """Append the instructions of an expression; returns the places that they need on the stack."""
         match expression:
             case Literal():
                 return self._write_constant(expression.value)
@@ -229,7 +229,7 @@ class ConditionCompiler:
     def _write_chain(
         self, operands: Sequence[Expression], scope: ConditionScope | _EventScope, operation: int, leap: int
     ) -> int:
-        """Operands of AND, OR or coalesce: past the first that decides, none is run."""
+        """Operands of AND, OR or coalesce; those after the first decisive one are not run."""
         leaps = []
         depth = 1
         for index, operand in enumerate(operands):
@@ -278,7 +278,7 @@ class ConditionCompiler:
     def _write_load(self, leaf: Leaf, alias: str | None, scope: ConditionScope | _EventScope) -> int:
         is_own = alias is None or alias == scope.own
         if leaf == ():
-            return self._write_constant(True)  # an event as such, which count counts
+            return self._write_constant(True)  # the event itself, for count
         number = self._columns.number(leaf)
         if isinstance(scope, _EventScope):
             if (scope.own if alias is None else alias) != scope.alias:
@@ -312,11 +312,11 @@ class ConditionCompiler:
 
 
 def new_stack(depth: int, nodes: int) -> Stack:
-    """Room for programs.
+    """Memory for programs.
 
     Args:
-        depth: ``ConditionCompiler.depth``; one more place counts what conditions read.
-        nodes: Length of the longest chain, such as the number of nodes there are.
+        depth: ``ConditionCompiler.depth``; one more place counts the values that conditions read.
+        nodes: Length of the longest chain, such as the number of all nodes.
     """
     values = np.zeros(depth + 1, np.int64)
     return Stack(
@@ -334,14 +334,14 @@ def event_columns(
     texts: TextPool,
     reader: BatchColumns | None = None,
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """What programs read of some events, as they read it.
+    """The values of some events that programs read.
 
     Args:
         batch: The events.
-        rows: Which of them.
+        rows: Rows of the events.
         columns: The columns.
-        texts: Gains their texts.
-        reader: Of the same batch, whose parsed rows should be shared.
+        texts: Receives their texts.
+        reader: A reader of the same batch whose parsed rows are shared.
 
     Returns:
         Kinds, uint8 (rows, columns), and values, int64 (rows, columns).
@@ -361,7 +361,7 @@ def event_columns(
 
 @dataclass(frozen=True, slots=True)
 class _EventScope:
-    """Inside an aggregate or ``prev``: every name is of the event that the program runs on."""
+    """The scope inside an aggregate or ``prev``: every name refers to the event that the program runs on."""
 
     alias: str
     own: str | None
@@ -384,10 +384,11 @@ def _like_bytes(pattern: str) -> list[int]:
 
 
 def _links_of(tokens: Sequence[int]) -> list[int]:
-    """For each token of a LIKE, and for its end: where to continue where the text has another byte there.
+    """For each token of a LIKE, and for its end: the token at which to continue if the text has another byte there.
 
-    Within a segment of bytes that is the token that D. Knuth, J. Morris and V. Pratt (1977) give, and ``NIL`` at its
-    beginning: the text moves on by a byte. ``kernel.AGAIN``: the segment has ``_``, and is tried one character later.
+    Within a segment of bytes this is the failure function of D. Knuth, J. Morris and V. Pratt (1977), and ``NIL`` at
+    its beginning: the text advances by a byte. ``kernel.AGAIN``: the segment has ``_`` and is tried again one character
+    later.
     """
     links: list[int] = []
     borders = [*(place for place, token in enumerate(tokens) if token == kernel.ANY_TEXT), len(tokens)]
@@ -403,7 +404,7 @@ def _links_of(tokens: Sequence[int]) -> list[int]:
 
 
 def _borders_of(segment: Sequence[int]) -> list[int]:
-    """For each number of first tokens the length of their longest proper prefix that is also a suffix."""
+    """For each number of first tokens, the length of their longest proper prefix that is also a suffix."""
     known = [0] * (len(segment) + 1)
     size = 0
     for place in range(1, len(segment)):

@@ -1,8 +1,8 @@
-"""An index over the constants of filters: from an event's attributes to what can hold for them, without a test each.
+"""An index over the constants of filters: from an event's attributes to filters that hold, without testing each.
 
-The constants of one event type and dimension have numbers that follow one another, their *cells*. An event has one
-cell per dimension: that of the constant that it equals, or that of the last bound that it lies beyond, as the bounds
-are sorted so that it lies beyond all before that one too. Cell 0 is that of an event for which no filter holds.
+The constants of one event type and dimension have consecutive numbers, their *cells*. An event has one cell per
+dimension: the cell of the constant that it equals, or of the last bound that it exceeds; bounds are sorted so that it
+exceeds all earlier ones too. An event for which no filter holds has cell 0.
 
 Source: predicate indexes of content-based publish/subscribe (Fabret et al., SIGMOD 2001, section 3; Yan and
 Garcia-Molina, TODS 1994); Esper calls them filter indexes.
@@ -87,7 +87,7 @@ class FilterIndex:
     """Cells of the constants that filters compare with, by event type and dimension.
 
     Args:
-        filters: (type code, dimension, constants) of each filter that is to be in the index.
+        filters: (type code, dimension, constants) of each filter of the index.
     """
 
     def __init__(self, filters: Iterable[tuple[int, Dimension, Iterable[Constant]]] = ()) -> None:
@@ -96,7 +96,7 @@ class FilterIndex:
             gathered.setdefault(code, {}).setdefault(dimension, set()).update(constants)
         self._cells: dict[int, list[_Cells]] = {}
         self._numbers: dict[tuple[int, Dimension, Constant], int] = {}
-        starts = [NO_CELL]  # by cell, the first cell of what an event in it meets
+        starts = [NO_CELL]  # by cell, the first cell that an event in it meets
         for code, dimensions in sorted(gathered.items()):
             for dimension, known in sorted(dimensions.items(), key=repr):
                 first = len(starts)
@@ -109,21 +109,21 @@ class FilterIndex:
 
     @property
     def slots(self) -> int:
-        """Most dimensions of any type."""
+        """The largest number of dimensions of any type."""
         return max(map(len, self._cells.values()), default=0)
 
     def cell(self, code: int, dimension: Dimension, constant: Constant) -> int:
-        """The cell in which that stands which asks for a constant of the index."""
+        """The cell of a constant of the index."""
         return self._numbers[code, dimension, constant]
 
     def ranges(self, cells: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """What events meet by their cell, of a table whose rows stand in ascending cells.
+        """The rows of a table that events meet, by their cell; the table is sorted by cell.
 
         Args:
             cells: int32, of each row; rows with ``NO_CELL`` are met by no cell.
 
         Returns:
-            (begin, end): int32 by cell; that of an event without a cell meets nothing.
+            (begin, end): int32 by cell; an event without a cell meets no rows.
         """
         numbers = np.arange(len(self._starts), dtype=np.int32)
         begin = np.searchsorted(cells, self._starts, side="left").astype(np.int32)
@@ -137,7 +137,7 @@ class FilterIndex:
         Args:
             batch: The events.
             types: int32, type code by row.
-            reader: Of the batch.
+            reader: A reader of the batch.
         """
         found = np.zeros((self.slots, len(types)), np.int32)
         for code, dimensions in self._cells.items():

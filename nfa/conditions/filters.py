@@ -1,8 +1,8 @@
-"""Comparisons of an event's attribute with constants: the conjuncts of a step that an index can answer.
+"""Filters: comparisons of an event's attribute with constants, the conjuncts of a step that an index can answer.
 
-A *filter* is ``attribute = constant``, ``attribute IN (constants)`` or ``attribute < constant`` and its like. Numbers
-are compared as float64 here. That is exact, as constants are kept only where every number that compares with them has
-the same place beside them as its float64 has: their magnitude is below 2^53.
+A *filter* is ``attribute = constant``, ``attribute IN (constants)``, or a comparison such as ``attribute < constant``.
+Numbers are compared as float64 here. This is exact, because only constants of magnitude below 2^53 are kept: comparing
+a number with such a constant gives the same result as comparing its float64.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from nfa.conditions.residuals import all_of, conjuncts_of, split_condition
 from nfa.syntax import Atom, Comparison, ComparisonOperator, Expression, InList, Literal, Scalar
 
 Relation: TypeAlias = OneOf["=", ">", "<"]
-Bound: TypeAlias = tuple[float, bool]  # of a threshold: the constant, negated under "<"; whether it is excluded
+Bound: TypeAlias = tuple[float, bool]  # of a threshold: the constant, negated under "<"; and whether it is excluded
 Constant: TypeAlias = str | float | Bound
 
 _TURNED: Mapping[ComparisonOperator, ComparisonOperator] = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -27,23 +27,23 @@ _EXACT_BELOW = 2**53
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """What an index is over: a column of events, and how it is compared; ``<`` and ``>`` may or may not exclude."""
+    """A dimension of an index: a column of events and its comparison; ``<`` and ``>`` may or may not exclude."""
 
     leaf: Leaf
     relation: Relation
 
     @property
     def sign(self) -> float:
-        """What values are multiplied by, so that a bound holds for those above it."""
+        """The factor for values, so that a bound holds for larger products."""
         return -1.0 if self.relation == "<" else 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A conjunct that holds iff the event has one of some constants, or lies beyond a bound.
+    """A conjunct that holds iff the event has one of some constants, or exceeds a bound.
 
     Attributes:
-        constants: Of ``=``, texts and numbers, any of them; otherwise the one bound.
+        constants: For ``=``, texts and numbers, any of which may match; otherwise the one bound.
         rest: The step without the conjunct; its condition is the other unary conjuncts, without the step's alias.
     """
 
@@ -52,7 +52,7 @@ class Filter:
 
 
 def filters_of(atom: Atom) -> dict[Dimension, Filter]:
-    """The filters among the conjuncts of a step, by dimension; the first where there are several of one."""
+    """The filters among the conjuncts of a step by dimension, the first one for each."""
     unary, _ = split_condition(atom)
     if unary is None:
         return {}
@@ -98,7 +98,7 @@ def _sides(comparison: Comparison) -> Iterator[tuple[Leaf, ComparisonOperator, s
 
 
 def _constant(value: Scalar) -> str | float | None:
-    """A constant as an index keeps it; None for one that it does not."""
+    """A constant in the form of an index, or None if the index cannot contain it."""
     if isinstance(value, str):
         return None if any("\ud800" <= character <= "\udfff" for character in value) else value
     if isinstance(value, bool) or value is None:

@@ -1,7 +1,7 @@
-"""LIKE: the tokens of a pattern, and the test of a text in time that is linear in its length.
+"""LIKE: the tokens of a pattern, and a test whose time is linear in the length of the text.
 
-``%`` cuts a pattern into segments. The first and the last stand at the ends of the text, the others are searched for
-one after the other, each at its earliest place: the next ``%`` takes up the slack, so no place is tried again.
+``%`` cuts a pattern into segments. The first and the last are compared with the ends of the text, the others are
+searched for in order, each at its earliest place: the next ``%`` absorbs the difference, so no place is tried again.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _Token: TypeAlias = tuple[str, bool]
 
 
 def like_tokens(pattern: str) -> list[_Token]:
-    """A LIKE pattern as characters, each with whether it is ``ANY_CHARACTER`` or ``ANY_TEXT`` rather than itself.
+    """The characters of a LIKE pattern, each with a flag for the wildcards ``ANY_CHARACTER`` and ``ANY_TEXT``.
 
-    A backslash makes the next character stand for itself; a last backslash stands for itself.
+    A backslash makes the next character literal; a backslash at the end is literal.
     """
     tokens: list[_Token] = []
     characters = iter(pattern)
@@ -33,7 +33,7 @@ def like_tokens(pattern: str) -> list[_Token]:
 
 
 def like_test(pattern: str) -> Callable[[str], bool]:
-    """A function that tests whether a text is as a LIKE pattern says."""
+    """A function that tests whether a text matches a LIKE pattern."""
     first, *others = _segments(pattern)
     if not others:
         return lambda text: len(text) == len(first) and _is_at(first, text, 0)
@@ -70,11 +70,11 @@ def _is_at(segment: Sequence[_Token], text: str, place: int) -> bool:
 
 
 def _search(segment: Sequence[_Token]) -> _Search:
-    """Finds the earliest place of a segment at or after another; ``_ABSENT``: there is none."""
+    """A function that finds the earliest place of a segment at or after another place; ``_ABSENT`` if not found."""
     if not any(is_wild for _, is_wild in segment):
         literal = "".join(character for character, _ in segment)
         return lambda text, at: text.find(literal, at)
-    # Shift-And (R. Baeza-Yates, G. Gonnet, 1992): bit n says whether the newest n + 1 characters are as the segment.
+    # Shift-And (R. Baeza-Yates, G. Gonnet, 1992): bit n is set if the newest n + 1 characters match the segment.
     anything = sum(1 << place for place, (_, is_wild) in enumerate(segment) if is_wild)
     masks: dict[str, int] = {}
     for place, (character, is_wild) in enumerate(segment):

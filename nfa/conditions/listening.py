@@ -1,7 +1,7 @@
-"""How patterns listen to events: to every event of a type, or to those in the cells of a filter index only.
+"""How patterns listen to events: to every event of a type, or only to those in the cells of a filter index.
 
-A pattern's steps of one type are put under a filter that all of them have in some dimension: then an event for which
-none of the filters holds concerns no step of the pattern. What the filter says need not be tested again.
+A pattern's steps of one type are put under a filter if all of them have one in the same dimension: then an event for
+which none of the filters holds concerns no step of the pattern. The filter's comparison need not be tested again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from nfa.conditions.filter_index import NO_CELL, FilterIndex
 from nfa.conditions.filters import Constant, Dimension, Filter, filters_of
 from nfa.syntax import Atom
 
-LEAST_CONSTANTS = 8  # fewer distinct constants are tested one by one: as quick, and nothing is looked up
+LEAST_CONSTANTS = 8  # fewer distinct constants are tested one by one: as fast, without a lookup
 
 TypeCode = int
 
@@ -23,10 +23,11 @@ class StepsOfType:
     """A pattern's steps that take events of one type.
 
     Attributes:
-        pattern: Number.
-        code: Of the type.
+        pattern: Number of the pattern.
+        code: Code of the type.
         atoms: The steps, at least one.
-        is_apart: Whether each step may stand under constants of its own, as nothing else of the pattern meets events.
+        is_apart: Whether each step may be under its own constants, because nothing else in the pattern depends on
+            events.
     """
 
     pattern: int
@@ -40,8 +41,8 @@ class Placed:
     """Steps of one type that are under a filter.
 
     Attributes:
-        cells: By step, where it stands; ascending.
-        reduced: By step, the step without what its cells imply.
+        cells: The cells of each step, ascending.
+        reduced: Each step without the conjuncts that its cells imply.
     """
 
     cells: Mapping[Atom, tuple[int, ...]]
@@ -50,13 +51,13 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """The index of all patterns, and what of them is under it, by pattern number and type code."""
+    """The index of all patterns, and the indexed steps by pattern number and type code."""
 
     index: FilterIndex = field(default_factory=FilterIndex)
     placed: Mapping[tuple[int, TypeCode], Placed] = field(default_factory=dict)
 
     def cells_of(self, pattern: int, code: TypeCode, atom: Atom) -> tuple[int, ...]:
-        """The cells in which a step listens; ``NO_CELL`` alone where it listens to every event of the type."""
+        """The cells in which a step listens; ``NO_CELL`` alone if it listens to every event of the type."""
         placed = self.placed.get((pattern, code))
         return (NO_CELL,) if placed is None else placed.cells[atom]
 
@@ -66,21 +67,21 @@ class Listening:
         return [NO_CELL] if placed is None else sorted({cell for cells in placed.cells.values() for cell in cells})
 
     def reduced(self, pattern: int, code: TypeCode, atom: Atom) -> Atom:
-        """A step without what its cells imply."""
+        """A step without the conjuncts that its cells imply."""
         placed = self.placed.get((pattern, code))
         return atom if placed is None else placed.reduced[atom]
 
     def reduced_for_all(self, pattern: int, codes: Sequence[TypeCode], atom: Atom) -> Atom:
-        """A step without what its cells under each of its types imply."""
+        """A step without the conjuncts that its cells under each of its types imply."""
         found = {self.reduced(pattern, code, atom) for code in codes}
         return found.pop() if len(found) == 1 else atom
 
 
 def listen(groups: Iterable[StepsOfType]) -> Listening:
-    """Put steps under filters: each group under that with the most constants, equality before bounds.
+    """Put steps under filters: each group under the dimension with the most constants, equality before bounds.
 
     Args:
-        groups: Of all patterns.
+        groups: The groups of all patterns.
     """
     filters = {group: _common(group) for group in dict.fromkeys(groups)}
     constants: dict[tuple[TypeCode, Dimension], set[Constant]] = {}
@@ -106,7 +107,7 @@ def listen(groups: Iterable[StepsOfType]) -> Listening:
 
 
 def _common(group: StepsOfType) -> dict[Dimension, list[Filter]]:
-    """The dimensions in which all steps of a group have a filter, with those filters."""
+    """The dimensions in which all steps of a group have a filter, with these filters."""
     found = [filters_of(atom) for atom in group.atoms]
     return {
         dimension: [filters[dimension] for filters in found]
@@ -118,7 +119,7 @@ def _common(group: StepsOfType) -> dict[Dimension, list[Filter]]:
 def _best(
     code: TypeCode, dimensions: Iterable[Dimension], sizes: Mapping[tuple[TypeCode, Dimension], int]
 ) -> list[Dimension]:
-    """The dimension under which some steps are put, if any."""
+    """The dimension to index for some steps, if any."""
     ranked = [
         (dimension.relation == "=", sizes[code, dimension], repr(dimension.leaf), dimension)
         for dimension in dimensions
@@ -128,7 +129,7 @@ def _best(
 
 
 def _constants_of(group: StepsOfType, filters: Sequence[Filter]) -> list[frozenset[Constant]]:
-    """Under which constants each step stands. Of bounds it is the weakest of all steps, so that events meet all."""
+    """The constants of each step in the index. For bounds this is the weakest of all steps, so that events meet all."""
     together = frozenset[Constant]().union(*(own.constants for own in filters))
     bounds = [one for one in together if isinstance(one, tuple)]
     if group.is_apart and not bounds:

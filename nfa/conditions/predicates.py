@@ -1,4 +1,4 @@
-"""The unary parts of step conditions, evaluated once per distinct condition and batch, over columns."""
+"""The unary parts of step conditions, evaluated over columns once per distinct condition and batch."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from nfa.syntax import (
 )
 from streams import EventBatch, column_of
 
-ALWAYS = 0  # row of the condition that every event meets
+ALWAYS = 0  # row of the condition that is true for every event
 
-Leaf: TypeAlias = Path | OneOf["#time", "#type", "#id", "#key"]  # an attribute by path, or what an event has besides
+Leaf: TypeAlias = Path | OneOf["#time", "#type", "#id", "#key"]  # an attribute by path, or another value of an event
 Columns: TypeAlias = Mapping[Leaf, Values]
 Types: TypeAlias = tuple[str, ...]
 
@@ -62,7 +62,7 @@ class PredicateTable:
 
     @classmethod
     def of(cls, atoms: Iterable[Atom]) -> PredicateTable:
-        """The unary conditions of some steps (those of NOT and UNTIL are steps too), each once."""
+        """The distinct unary conditions of some steps, including those of NOT and UNTIL."""
         rows: dict[tuple[Types, Expression], int] = {}
         for atom in atoms:
             unary, _ = split_condition(atom)
@@ -71,7 +71,7 @@ class PredicateTable:
         return cls(rows)
 
     def row_of(self, atom: Atom) -> int:
-        """Row of one of the steps; ``ALWAYS`` where its condition has no unary part."""
+        """Row of one of the steps; ``ALWAYS`` if its condition has no unary part."""
         unary, _ = split_condition(atom)
         return ALWAYS if unary is None else self.rows[_sorted_types(atom), unary]
 
@@ -80,7 +80,7 @@ class PredicateTable:
 
         Args:
             batch: The events.
-            columns: A reader of the same batch whose parsed rows should be shared.
+            columns: A reader of the same batch whose parsed rows are shared.
         """
         passed = np.zeros((len(self.rows) + 1, len(batch)), np.bool_)
         passed[ALWAYS] = True
@@ -102,7 +102,7 @@ class PredicateTable:
 
 
 class BatchColumns:
-    """Reads leaves of a batch as values; the JSON of a row is parsed when first needed, and once."""
+    """Reads leaves of a batch as values; the JSON of a row is parsed once, on first use."""
 
     def __init__(self, batch: EventBatch) -> None:
         self._batch = batch
@@ -110,7 +110,7 @@ class BatchColumns:
         self._is_parsed = np.zeros(len(batch), np.bool_)
 
     def read(self, rows: NDArray[np.intp], leaves: Collection[Leaf]) -> dict[Leaf, Values]:
-        """Leaves of some rows, from decoded columns where the batch has them, else from its JSON."""
+        """Leaves of some rows, from decoded columns if the batch has them, otherwise from its JSON."""
         attributes = self._batch.attributes
         found: dict[Leaf, Values] = {}
         from_json: list[Path] = []
@@ -147,7 +147,7 @@ class BatchColumns:
 
 
 def attributes_of_all(texts: Sequence[bytes]) -> list[Any]:
-    """``attributes_of`` of each text."""
+    """``attributes_of`` for each text."""
     try:
         return list(map(orjson.loads, texts))
     except orjson.JSONDecodeError:
@@ -155,7 +155,7 @@ def attributes_of_all(texts: Sequence[bytes]) -> list[Any]:
 
 
 def attributes_of(text: bytes) -> Any:
-    """The attributes of an event; none where they are damaged: a batch is not given up half way for one event."""
+    """The attributes of an event, or none if they are damaged: one event must not make a batch fail half way."""
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -163,7 +163,7 @@ def attributes_of(text: bytes) -> Any:
 
 
 def read_paths(items: Sequence[Any], path: Path) -> list[Any]:
-    """``read_path`` of each item."""
+    """``read_path`` for each item."""
     if len(path) == 1 and set(map(type, items)) == {dict}:
         (name,) = path
         return [item.get(name) for item in items]
@@ -171,7 +171,7 @@ def read_paths(items: Sequence[Any], path: Path) -> list[Any]:
 
 
 def read_path(item: Any, path: Path) -> Any:
-    """Value at a path within nested objects; None where it leads nowhere."""
+    """Value at a path within nested objects; None if the path does not exist."""
     for name in path:
         if not isinstance(item, dict):
             return None
@@ -180,7 +180,7 @@ def read_path(item: Any, path: Path) -> Any:
 
 
 def leaf_of(expression: Expression) -> Leaf | None:
-    """The column that an attribute, or a function of ``OF_EVENT``, reads; None for what is no leaf."""
+    """The column that an attribute, or a function of ``OF_EVENT``, reads; None for other expressions."""
     match expression:
         case Attribute():
             return expression.path
@@ -201,7 +201,7 @@ def leaves_of(expression: Expression) -> Iterator[Leaf]:
 
 
 def evaluate(expression: Expression, columns: Columns, size: int) -> Values:
-    """Value of an expression without its own alias, which reads the current event only, on ``size`` rows."""
+    """Value of an expression, without its own alias, that reads only the current event, on ``size`` rows."""
     match expression:
         case Literal():
             return Values.of_constant(expression.value, size)

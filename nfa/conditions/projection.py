@@ -34,7 +34,7 @@ from nfa.syntax import (
 
 
 class BoundEvent(Protocol):
-    """What is read of an event; ``streams.Event`` is one."""
+    """The members of a bound event that expressions read; ``streams.Event`` is one."""
 
     @property
     def id(self) -> str:
@@ -66,7 +66,7 @@ Bound = Mapping[str, Sequence[BoundEvent]]  # the events of each alias, in order
 
 
 def project(columns: Sequence[Column], bindings: Bound) -> dict[str, Scalar]:
-    """The columns of RETURN on a match, by name."""
+    """The columns of RETURN for a match, by name."""
     return {column.name: value_in_match(column.expression, bindings) for column in columns}
 
 
@@ -76,7 +76,7 @@ def value_in_match(expression: Expression, bindings: Bound) -> Scalar:
     A plain reference reads the alias' last event.
 
     Raises:
-        ValueError: A reference has no alias, an aggregate has several, or ``prev`` stands there.
+        ValueError: A reference has no alias, an aggregate has several, or the expression uses ``prev``.
     """
     match expression:
         case Literal():
@@ -93,7 +93,7 @@ def value_in_match(expression: Expression, bindings: Bound) -> Scalar:
             operand = value_in_match(expression.operand, bindings)
             return _any_of([_compared("=", operand, _normal(value.value)) for value in expression.values])
         case Both():
-            # By De Morgan: an AND is false where the OR of the negations is true.
+            # By De Morgan: an AND is false iff the OR of the negations is true.
             return _negated(_any_of([_negated(value_in_match(part, bindings)) for part in expression.operands]))
         case Either():
             return _any_of([value_in_match(part, bindings) for part in expression.operands])
@@ -213,7 +213,7 @@ def _normal(item: Any) -> Scalar:
 
 
 def _attribute(event: BoundEvent, path: Path) -> Scalar:
-    """Of an event as such, which ``count`` counts, the value is true."""
+    """Value of an attribute; an empty path, the event as such for ``count``, is true."""
     return _normal(read_path(dict(event.data), path)) if path else True
 
 

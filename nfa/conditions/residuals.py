@@ -1,4 +1,4 @@
-"""A step condition in two parts: what the current event decides alone, and what the events bound before it decide."""
+"""Splits a step condition into conjuncts of the current event alone, and conjuncts that read earlier bound events."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from nfa.syntax import (
 def split_condition(atom: Atom) -> tuple[Expression | None, Expression | None]:
     """The unary part and the residual of a step's condition, both without the step's own alias.
 
-    A condition holds iff it is true, so it holds iff every conjunct is true, and conjuncts can be tested apart. The
-    unary part gathers those that read the current event only; the others, in their order, are the residual. A
-    condition without conjuncts of a part has None there.
+    A condition holds iff it is true, so it holds iff every conjunct is true, and conjuncts can be tested separately.
+    The unary part has those that read the current event only; the others, in order, are the residual. A part without
+    conjuncts is None.
     """
     if atom.condition is None:
         return None, None
@@ -40,7 +40,7 @@ def split_condition(atom: Atom) -> tuple[Expression | None, Expression | None]:
 
 
 def is_unary(expression: Expression) -> bool:
-    """Whether an expression in its form ``without_alias`` reads the current event only."""
+    """Whether an expression in the form of ``without_alias`` reads the current event only."""
     match expression:
         case Attribute():
             return expression.of is None
@@ -51,7 +51,7 @@ def is_unary(expression: Expression) -> bool:
 
 
 def without_alias(expression: Expression, alias: str) -> Expression:
-    """The expression with the own alias left out, so that equal conditions of different steps are equal values."""
+    """The expression without the own alias, so that equal conditions of different steps are equal values."""
     match expression:
         case Attribute():
             return replace(expression, of=None) if expression.of == alias else expression
@@ -70,7 +70,7 @@ def without_alias(expression: Expression, alias: str) -> Expression:
 
 
 def conjuncts_of(expression: Expression) -> Iterator[Expression]:
-    """What has to hold for a condition to hold, each for itself."""
+    """The conjuncts of a condition."""
     if isinstance(expression, Both):
         for operand in expression.operands:
             yield from conjuncts_of(operand)
@@ -79,7 +79,7 @@ def conjuncts_of(expression: Expression) -> Iterator[Expression]:
 
 
 def all_of(conjuncts: Sequence[Expression]) -> Expression | None:
-    """The condition that holds where all conjuncts do; None for none."""
+    """The conjunction of some conditions; None without conditions."""
     if not conjuncts:
         return None
     return conjuncts[0] if len(conjuncts) == 1 else Both(tuple(conjuncts))

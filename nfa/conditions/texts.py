@@ -1,4 +1,4 @@
-"""Interned texts: a number for each distinct text, and the bytes of all of them where kernels can read them."""
+"""Interned texts: a number for each distinct text, and the bytes of all texts in arrays for kernels."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from nfa.errors import StateFormatError
 
 _Number = TypeVar("_Number", np.int64, np.uint8)
 
-DROPPED = -1  # in a renumbering: the text is no longer held
+DROPPED = -1  # in a renumbering: the text is no longer retained
 
 
 class TextPool:
-    """Texts by number, from 0 in the order in which they came.
+    """Texts by number, from 0 in order of arrival.
 
     Equal texts have equal numbers. The bytes are UTF-8, whose order is the order of code points. Numbers are stable
     until ``compact``.
@@ -62,10 +62,10 @@ class TextPool:
         return _decoded(self.data, int(self.offsets[number]), int(self.offsets[number + 1]))
 
     def compact(self, used: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Keep the given texts only and number them afresh, in the old order.
+        """Keep the given texts only and renumber them in the old order.
 
         Args:
-            used: int64, numbers in any order; repeats do no harm.
+            used: int64, numbers in any order; duplicates are allowed.
 
         Returns:
             int64 (old length,): the new number of each old one, or ``DROPPED``.
@@ -88,10 +88,10 @@ class TextPool:
 
     @classmethod
     def load(cls, offsets: NDArray[np.int64], data: NDArray[np.uint8]) -> TextPool:
-        """The pool that was dumped.
+        """Load a dumped pool.
 
         Raises:
-            StateFormatError: The arrays are not those of a pool.
+            StateFormatError: The arrays do not form a pool.
         """
         is_framed = len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == len(data)
         if not is_framed or bool(np.any(np.diff(offsets) < 0)):

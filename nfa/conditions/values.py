@@ -1,7 +1,7 @@
-"""Attribute values as columns, with the pattern language's own notion of comparison and arithmetic.
+"""Attribute values as columns, with the pattern language's own comparison and arithmetic.
 
-Values are null, boolean, int64, float64 and string; whatever else JSON holds (lists, objects), a float that is not
-finite and a missing attribute are null. Logic is three-valued, as in SQL. Semantics: ``docs/semantics.md``, values.
+Values are null, boolean, int64, float64 and string; other JSON values (lists, objects), a float that is not finite and
+a missing attribute are null. Logic is three-valued, as in SQL. Semantics: ``docs/semantics.md``, values.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Values:
     """One value per row.
 
     Attributes:
-        kinds: uint8, what each row holds: ``NULL`` to ``TEXT``.
+        kinds: uint8, the kind of each value: ``NULL`` to ``TEXT``.
         integers: int64; integers, and booleans as 0 and 1.
         floats: float64; numbers of either kind.
         texts: object; strings, elsewhere the empty text.
@@ -106,13 +106,13 @@ class Values:
 
     @classmethod
     def of_texts(cls, texts: NDArray[np.object_]) -> Values:
-        """Strings."""
+        """A column of strings."""
         size = len(texts)
         return cls(np.full(size, TEXT, np.uint8), np.zeros(size, np.int64), np.zeros(size), texts)
 
     @classmethod
     def of_integers(cls, integers: NDArray[np.int64]) -> Values:
-        """Integers, none of them null."""
+        """A column of integers without nulls."""
         size = len(integers)
         return cls(
             np.full(size, INTEGER, np.uint8), integers, integers.astype(np.float64), np.full(size, "", np.object_)
@@ -120,7 +120,7 @@ class Values:
 
     @classmethod
     def of_truth(cls, is_true: NDArray[np.bool_], is_null: NDArray[np.bool_]) -> Values:
-        """Truth values; null wins."""
+        """A column of truth values; null overrides true."""
         kinds = np.where(is_null, NULL, BOOLEAN).astype(np.uint8)
         integers = (is_true & ~is_null).astype(np.int64)
         return cls(kinds, integers, np.zeros(len(kinds)), np.full(len(kinds), "", np.object_))
@@ -150,7 +150,7 @@ class Values:
 
 
 def _of_one_type(items: Sequence[Any]) -> Values | None:
-    """Column form of values of one type, which is much faster; None for others, and for integers beyond 64 bits."""
+    """Column form of values of one type, which is much faster; None for other values and for larger integers."""
     types = set(map(type, items))
     if types == {str}:
         texts = np.empty(len(items), np.object_)
@@ -200,7 +200,7 @@ def all_of(operands: Sequence[Values], size: int) -> Values:
 
 
 def compared(sign: ComparisonOperator, left: Values, right: Values) -> Values:
-    """Numbers with numbers (two integers exactly, else as float64), texts with texts, booleans for equality only."""
+    """Compare numbers (two integers exactly, others as float64), texts, or booleans for equality; others are null."""
     compare = COMPARE[sign]
     is_true = np.zeros(len(left), np.bool_)
     is_known = np.zeros(len(left), np.bool_)
@@ -228,12 +228,12 @@ def calculated(sign: ArithmeticOperator, left: Values, right: Values) -> Values:
 
 
 def negated(operand: Values) -> Values:
-    """The numbers with the other sign, as float64."""
+    """The negated numbers, as float64."""
     return _of_floats(-operand.floats, operand.is_number)
 
 
 def first_known(operands: Sequence[Values]) -> Values:
-    """On each row the first operand that is not null there."""
+    """On each row the first operand that is not null."""
     first = operands[0]
     for other in operands[1:]:
         is_null = first.is_null
@@ -249,7 +249,7 @@ def first_known(operands: Sequence[Values]) -> Values:
 
 
 def likened(operand: Values, pattern: str) -> Values:
-    """``LIKE``: whether each text is as the pattern says; null for what is not a text."""
+    """``LIKE``: whether each text matches the pattern; null for values that are not texts."""
     resembles = like_test(pattern)
     is_text = np.equal(operand.kinds, TEXT)
     is_true = np.zeros(len(operand), np.bool_)
