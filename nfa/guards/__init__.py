@@ -1,1 +1,1 @@
-"""What knows which partial matches can still complete: the protocol, its answers as tables, bit tables."""
+"""Guards, which know the partial matches that can still complete: protocol, tables of answers, bit tables."""

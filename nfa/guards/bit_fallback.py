@@ -1,7 +1,7 @@
-"""What happens to traces beyond the cap of monitor states: they go on under bit tables (constraint-aware CEP, 4.3).
+"""Bit tables for traces beyond the cap of monitor states (constraint-aware CEP, 4.3).
 
-A *row monitor* is a monitor number that stands for a guard and a row of liveness in place of a monitor state, so that
-engines need not know the difference; what the trace has shown is in its slot.
+A *row monitor* is a monitor number that represents a guard and a row of liveness in place of a monitor state, so that
+engines need not distinguish the two; the names that a trace has shown are in its slot.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from nfa.kernels.bit_tables import ENTERED, NIL, NOTED, BitLinks, BitNotes, BitP
 
 
 class RowTables(Protocol):
-    """Who numbers rows, monitors and lists of kills."""
+    """The owner of the numbers of rows, monitors and lists of kills."""
 
     @property
     def live(self) -> NDArray[np.uint32]:
@@ -30,7 +30,7 @@ class RowTables(Protocol):
         ...
 
     def row_number(self, row: NDArray[np.uint32]) -> int:
-        """Number of a row of liveness, which is added if it is new."""
+        """Number of a row of liveness; a new row is added."""
         ...
 
     def add_row_monitor(self, version: int, row: int) -> int:
@@ -38,7 +38,7 @@ class RowTables(Protocol):
         ...
 
     def kills_between(self, before: int, after: int) -> int:
-        """Number of the list of what ends when a trace goes from one monitor number to another."""
+        """Number of the list of states that die when a trace changes from one monitor number to another."""
         ...
 
 
@@ -64,10 +64,10 @@ class BitFallback:
         when_broken: Mapping[int, int],
         is_pruning: Mapping[int, bool],
     ) -> None:
-        """Follow other patterns, guards or types. Row monitors start afresh; see ``restart``.
+        """Follow other patterns, guards or types. Row monitors must be created again; see ``restart``.
 
         Args:
-            guards: By version, those that have bit tables; a version in use must not go away.
+            guards: The guards with bit tables, by version; a version in use must stay.
             layout: Views, state range and negation range of ``GuardLayout``.
             classes: Classes of events by number.
             when_broken: By version, the monitor number after a violation, or ``IGNORED``.
@@ -92,7 +92,7 @@ class BitFallback:
             self.add_class(number, event_class)
 
     def restart(self, tables: RowTables) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Traces under bit tables and the monitor numbers that they have after ``compile``."""
+        """Traces under bit tables, and their monitor numbers after ``compile``."""
         traces, slots = self.arena.slots()
         monitors = [
             self._monitor(int(self.arena.arrays.guard[slot]), self.arena.live_row(self.program, int(slot)), tables)
@@ -102,11 +102,11 @@ class BitFallback:
 
     @property
     def entered(self) -> int:
-        """Traces that ever came here from the monitor's tables."""
+        """Number of traces that ever changed from the monitor's tables to bit tables."""
         return int(self.arena.arrays.counters[ENTERED])
 
     def versions_in_use(self) -> frozenset[int]:
-        """Guards that traces under bit tables follow."""
+        """Versions of the guards that traces under bit tables follow."""
         _, slots = self.arena.slots()
         return frozenset(self._versions[place] for place in np.unique(self.arena.arrays.guard[slots]).tolist())
 
@@ -115,7 +115,7 @@ class BitFallback:
         return version in self._versions
 
     def open_from(self, monitor: int, version: int, state: MonitorState) -> None:
-        """Let traces in a monitor state go on under bit tables."""
+        """Let traces in a monitor state continue under bit tables."""
         place = self._versions.index(version)
         self._reach_monitor(monitor)
         self._links.guard_of[monitor] = place
@@ -131,7 +131,7 @@ class BitFallback:
         return self._monitor(place, self.arena.live_row(self.program, slot), tables)
 
     def add_class(self, number: int, event_class: EventClass) -> None:
-        """Say what the events of a class show."""
+        """Register the names that events of a class show."""
         shown, words = self._links.shown, self.program.start.shape[2]
         if number >= shown.shape[1]:
             wider = np.zeros((len(shown), 2 * number + 8, words), np.uint64)
@@ -142,7 +142,7 @@ class BitFallback:
             self._links.shown[place, number] = as_words(guard.shown(event_class) if is_event else 0, words)
 
     def begin(self, rows: int, traces: int) -> None:
-        """Before a batch: forget the notes of the last one, make room for its rows and trace numbers."""
+        """Prepare a batch: drop the notes of the last one, and make room for its rows and trace numbers."""
         self.arena.reach(traces)
         self.arena.arrays.counters[NOTED] = 0
         words = self.program.start.shape[2]
@@ -151,16 +151,16 @@ class BitFallback:
 
     @property
     def links(self) -> BitLinks:
-        """For the kernel."""
+        """The links for the kernel."""
         return self._links._replace(rows=self._index.rows, pairs=self._index.pairs)
 
     @property
     def traces(self) -> BitTraces:
-        """For the kernel."""
+        """The traces for the kernel."""
         return self.arena.arrays
 
     def resolve(self, status: int, tables: RowTables) -> None:
-        """Supply what ``advance_trace`` stopped for."""
+        """Supply the data for which ``advance_trace`` stopped."""
         traces = self.arena.arrays
         counters = traces.counters
         if status == kernel.SLOTS_FULL:
@@ -172,12 +172,12 @@ class BitFallback:
             self._index.add_pair(before, after, tables.kills_between(before, after))
 
     def state_of(self, trace: int) -> tuple[int, MonitorState] | None:
-        """Version and what has been shown, of a trace under bit tables; places of rules are not known."""
+        """Version and shown names of a trace under bit tables; the states of rules are unknown."""
         slot = int(self.arena.arrays.slot_of[trace]) if trace < len(self.arena.arrays.slot_of) else NIL
         return None if slot == NIL else self._named(int(self.arena.arrays.guard[slot]), self.arena.seen(slot))
 
     def noted(self, before: NDArray[np.int32]) -> dict[int, tuple[int, MonitorState]]:
-        """By place of a visit, the state before it, where the event of a trace under bit tables ended something.
+        """By place of a visit, the state before it, if the event of a trace under bit tables ended something.
 
         Args:
             before: Monitor numbers of the visits of the batch.
@@ -190,7 +190,7 @@ class BitFallback:
         }
 
     def after(self, version: int, state: MonitorState, event: EventClass) -> MonitorState:
-        """What has been shown after one more event."""
+        """The shown names after one more event."""
         guard = self._guards[self._versions.index(version)]
         return MonitorState(seen=state.seen | guard.names(guard.shown(event)))
 
@@ -198,7 +198,7 @@ class BitFallback:
         return self._versions[place], MonitorState(seen=self._guards[place].names(as_mask(seen)))
 
     def _monitor(self, place: int, row: NDArray[np.uint32], tables: RowTables) -> int:
-        """Monitor number of a guard and a row; made and indexed if it is new."""
+        """Monitor number of a guard and a row; a new one is created and indexed."""
         number = tables.row_number(row)
         if number not in self._indexed:
             self._indexed.add(number)

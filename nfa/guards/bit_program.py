@@ -1,7 +1,7 @@
-"""What a guard says without a table of monitor states, as arrays for the bit kernel.
+"""A guard without a table of monitor states, as arrays for the bit kernel.
 
-A guard that can do so hands over masks: Python integers with a bit for each name that it speaks of. Here they become
-words, for several guards and all columns of a lane at once (constraint-aware CEP, section 4.3).
+A guard with bit rules supplies masks: Python integers with a bit for each of its names. They become words here, for
+several guards and all columns of a lane at once (constraint-aware CEP, section 4.3).
 """
 
 from __future__ import annotations
@@ -27,12 +27,11 @@ _LAST_BIT = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BitColumn:
-    """What a column of liveness asks.
+    """A column of liveness as a condition on goals.
 
     Attributes:
-        base: What it has in any case.
-        choices: Places of goals among those of all questions, in their order, and what the column has while the goal
-            is alive.
+        base: Bits that it always has.
+        choices: Indices of goals among those of all questions, in order, and the column's bits while the goal is alive.
     """
 
     base: int = 0
@@ -40,9 +39,9 @@ class BitColumn:
 
 
 def bit_columns(view: GuardView, first: int) -> list[BitColumn]:
-    """The columns of a pattern's automaton: ``GuardView.live_terms`` as goals, the first of which has place ``first``.
+    """The columns of a pattern's automaton: ``GuardView.live_terms`` as goals, the first of which has index ``first``.
 
-    Of partitions only one of those that a state is in the middle of is asked about, which may leave more alive.
+    For partitions only one of those that a state has begun is asked about, which may leave more states alive.
     """
     places = {state: place for place, state in enumerate(view.query.states, first)}
     if view.remaining:
@@ -62,7 +61,7 @@ def bit_columns(view: GuardView, first: int) -> list[BitColumn]:
 def bit_layout(
     views: Sequence[GuardView | None], state_range: NDArray[np.int32], negation_range: NDArray[np.int32]
 ) -> tuple[list[Question], list[BitColumn]]:
-    """Questions and columns in the layout of ``GuardLayout``; patterns without a view have all in every column."""
+    """Questions and columns in the layout of ``GuardLayout``; patterns without a view have all bits in every column."""
     questions: list[Question] = []
     columns = [BitColumn(base=EVERY_TERM)] * int(negation_range[-1])
     count = 0
@@ -81,7 +80,7 @@ def bit_layout(
 
 
 def _ways(remaining: Remaining) -> list[PatternState]:
-    """States one of which must be able to complete; none if nothing need be."""
+    """States of which one must be able to complete; empty if nothing is needed."""
     if remaining.state is not None:
         return [remaining.state]
     if not remaining.choices:
@@ -101,7 +100,7 @@ def bit_program(
     *,
     is_pruning: Sequence[bool] | None = None,
 ) -> BitProgram:
-    """The arrays of some guards, each asked the same questions; one that does not prune has all in every column."""
+    """The arrays of some guards for the same questions; a guard that does not prune has all bits in every column."""
     prunes = is_pruning or [True] * len(guards)
     rules = [guard.rules for guard in guards]
     words = max([1, *(-(-len(one.requires) // WORD_BITS) for one in rules)])

@@ -1,4 +1,4 @@
-"""The traces that go on under bit tables, and the rows of liveness that they reach."""
+"""The traces under bit tables, and the rows of liveness that they reach."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LEAST_ROWS = 64
 
 
 class BitArena:
-    """A slot of four bit sets for each trace that has one; the arrays are replaced as they grow."""
+    """A slot of four bit sets for each trace under bit tables; the arrays are replaced as they grow."""
 
     def __init__(self, *, words: int = 1, columns: int = 0, traces: int = 0) -> None:
         self._traces = BitTraces(
@@ -29,7 +29,7 @@ class BitArena:
 
     @property
     def arrays(self) -> BitTraces:
-        """What the kernel reads and writes."""
+        """The arrays that the kernel reads and writes."""
         return self._traces
 
     @property
@@ -44,7 +44,7 @@ class BitArena:
         return sum(array.nbytes for array in self._traces)
 
     def make_room(self) -> None:
-        """Twice the slots; for when ``take_slot`` finds none."""
+        """Double the slots, after ``take_slot`` found none."""
         traces = self._traces
         size = 2 * len(traces.free)
         self._traces = traces._replace(
@@ -57,7 +57,7 @@ class BitArena:
             self._traces = self._traces._replace(slot_of=grown(self._traces.slot_of, traces, NIL))
 
     def fit(self, program: BitProgram) -> None:
-        """Follow another program: other columns, or more words. What the slots hold stays."""
+        """Adapt to another program with other columns or more words. The contents of slots stay."""
         traces, words = self._traces, program.start.shape[2]
         states = traces.states
         if words > states.shape[2]:
@@ -70,7 +70,7 @@ class BitArena:
         )
 
     def enter(self, program: BitProgram, trace: int, guard: int, seen: NDArray[np.uint64]) -> int:
-        """Give a trace a slot and the state that follows from what it has shown; returns the slot."""
+        """Give a trace a slot with the state that its shown names imply; returns the slot."""
         slot = upkeep.take_slot(self._traces, trace, guard)
         if slot == NIL:
             self.make_room()
@@ -79,7 +79,7 @@ class BitArena:
         return int(slot)
 
     def release(self, traces: NDArray[np.int32]) -> None:
-        """Take the slots of some traces back; those that have none do not matter."""
+        """Release the slots of some traces; traces without a slot are ignored."""
         if self.used:
             for trace in traces[self._traces.slot_of[traces] != NIL].tolist():
                 upkeep.release_slot(self._traces, trace)
@@ -90,12 +90,12 @@ class BitArena:
         return traces, self._traces.slot_of[traces]
 
     def seen(self, slot: int) -> NDArray[np.uint64]:
-        """What a trace has shown, as words; the rest of its state follows from it (``enter``)."""
+        """The shown names of a trace, as words; ``enter`` derives the rest of its state from them."""
         seen: NDArray[np.uint64] = self._traces.states[slot, SEEN].copy()
         return seen
 
     def live_row(self, program: BitProgram, slot: int) -> NDArray[np.uint32]:
-        """What lives in each column now."""
+        """The live bits of each column for a trace."""
         row = np.zeros(program.base.shape[1], np.uint32)
         traces = self._traces
         upkeep.fill_live(program, int(traces.guard[slot]), traces.states[slot], row)
@@ -103,7 +103,7 @@ class BitArena:
 
 
 class RowIndex:
-    """Where the kernel finds the number of a row, and what ends between two rows; numbers are given elsewhere."""
+    """The kernel's index of row numbers, and of the lists of kills between two rows; numbers are assigned elsewhere."""
 
     def __init__(self) -> None:
         self._rows = np.zeros(2 * _LEAST_ROWS, np.int32)
@@ -113,16 +113,16 @@ class RowIndex:
 
     @property
     def rows(self) -> NDArray[np.int32]:
-        """For ``find_row``; replaced as it grows."""
+        """Hash table for ``find_row``; replaced as it grows."""
         return self._rows
 
     @property
     def pairs(self) -> NDArray[np.int32]:
-        """For ``find_pair``; replaced as it grows."""
+        """Hash table for ``find_pair``; replaced as it grows."""
         return self._pairs
 
     def add_row(self, live: NDArray[np.uint32], number: int) -> None:
-        """Let a row of ``live`` that is not in it be found."""
+        """Index a new row of ``live``."""
         if 2 * (self._n_rows + 1) > len(self._rows):
             known = self._rows[self._rows != 0] - 1
             self._rows = np.zeros(power_above(4 * len(known), 2 * _LEAST_ROWS), np.int32)
@@ -132,7 +132,7 @@ class RowIndex:
         self._n_rows += 1
 
     def add_pair(self, before: int, after: int, value: int) -> None:
-        """Let a value be found for two rows that have none."""
+        """Index a value for two rows that have none."""
         if 2 * (self._n_pairs + 1) > len(self._pairs):
             known = self._pairs[self._pairs[:, 0] != 0]
             self._pairs = np.zeros((power_above(4 * len(known), 2 * _LEAST_ROWS), 3), np.int32)

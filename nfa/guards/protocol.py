@@ -1,9 +1,9 @@
-"""The seam to the component that knows what can still happen in a trace.
+"""The guard protocol: the interface to the component that knows what can still happen in a trace.
 
-The matcher asks a *guard* three things: how a trace's monitor moves on an event, which pattern states can still
+The matcher asks a *guard* three questions: how a trace's monitor moves on an event, which pattern states can still
 complete in a monitor state, and whether an event that must not follow can still come. It interns the answers as tables
-and never learns why. ``constraints.Monitor`` is the guard that reasons from constraints (constraint-aware CEP,
-section 4.2).
+and never learns why. ``constraints.Monitor`` is the guard that reasons from constraints (constraint-aware CEP, section
+4.2).
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ from nfa.syntax import Atom
 Seen: TypeAlias = frozenset[str]
 Question: TypeAlias = Query | Atom
 
-OTHER = ""  # stands for every event type that no guard and no pattern names; no event has it
-TRACE_END = "\x00trace-end"  # stands for the end of a trace without an event; rows have it, no event does
+OTHER = ""  # represents every event type that no guard and no pattern names; no event has it
+TRACE_END = "\x00trace-end"  # represents the end of a trace without an event; rows have it, events do not
 
 
 class Prune(StrEnum):
-    """What is done with partial matches that can no longer complete (constraint-aware CEP, sections 4.4 and 4.6)."""
+    """How partial matches that can no longer complete are treated (constraint-aware CEP, sections 4.4 and 4.6)."""
 
-    STATE = "state"  # each goes at the event that dooms it
-    QUERY = "query"  # those of an alternative go together once none of them can complete, and none ever did
-    SHADOW = "shadow"  # none goes; what would have gone, and which matches would have been lost, is told
-    OFF = "off"  # none goes; only deviations are found
+    STATE = "state"  # drop each at the event that rules it out
+    QUERY = "query"  # drop an alternative's together once none of them can complete, unless one has completed
+    SHADOW = "shadow"  # drop none; report what would have been dropped, and which matches lost
+    OFF = "off"  # drop none; only find deviations
 
 
 class OnViolation(StrEnum):
-    """What is done with a trace that breaks a constraint (constraint-aware CEP, section 4.6)."""
+    """How a trace that breaks a constraint is treated (constraint-aware CEP, section 4.6)."""
 
-    REPORT = "report"  # it is told, and the trace is no longer pruned
-    FAIL_TRACE = "fail_trace"  # it is told, and nothing is looked for in the trace any more
-    IGNORE = "ignore"  # it is counted, and pruning goes on as if the event had not come: matches may be lost
+    REPORT = "report"  # report it; the trace is no longer pruned
+    FAIL_TRACE = "fail_trace"  # report it; nothing more is matched in the trace
+    IGNORE = "ignore"  # count it, and prune as if the event had not come: matches may be lost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """How a guard wants to be used.
+    """How the matcher must use a guard.
 
     Attributes:
-        prune: What is done with partial matches that can no longer complete.
-        on_violation: What is done with a trace that breaks a constraint.
-        max_monitor_states: Monitor states that are kept as tables; traces that would need more go on by the fallback.
+        prune: Treatment of partial matches that can no longer complete.
+        on_violation: Treatment of a trace that breaks a constraint.
+        max_monitor_states: Monitor states that are kept as tables; traces that would need more use the fallback.
     """
 
     prune: Prune = Prune.STATE
@@ -64,7 +64,7 @@ class Symbol:
     """Events of one type that satisfy a condition on their own attributes, as constraints can name them.
 
     Attributes:
-        step: A step of one type with a condition; its alias does not count.
+        step: A step of one type with a condition; its alias is ignored.
     """
 
     step: Atom
@@ -76,19 +76,19 @@ class Symbol:
 
     @property
     def name(self) -> str:
-        """How constraints and monitor states name it, such as ``Quote [price > 1000]``."""
+        """Name in constraints and monitor states, such as ``Quote [price > 1000]``."""
         return describe_atom(self.step)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventClass:
-    """What a guard receives of an event.
+    """An event as guards distinguish it.
 
     Attributes:
-        type: Its type; ``OTHER`` for any type that nobody names.
-        symbols: Names of the guard's symbols that it satisfies, besides its type.
-        is_later: Whether it is later than the trace's event before it. Always true unless events of one time are
-            not ordered.
+        type: The event's type; ``OTHER`` for any type that no guard and no pattern names.
+        symbols: Names of the guard's symbols that the event satisfies, besides its type.
+        is_later: Whether the event is later than the previous one of its trace. Always true unless events with equal
+            timestamps are simultaneous.
     """
 
     type: str
@@ -98,11 +98,11 @@ class EventClass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonitorState:
-    """What a guard remembers of a trace: plain data, so that saved state can name it.
+    """A guard's memory of a trace: plain data, so that it can be saved.
 
     Attributes:
         seen: Names of the types and symbols shown so far that matter to the guard.
-        settled: Where events of one time are not ordered, those shown before the newest time; None elsewhere.
+        settled: If ties are simultaneous, the names shown before the newest time; None otherwise.
         places: The state of each of the guard's automata.
     """
 
@@ -113,12 +113,12 @@ class MonitorState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BitGoal:
-    """What must still come for something to complete.
+    """The names that a pattern state or a step still needs.
 
     Attributes:
         needs: Names of which another event must come; dead if one is blocked.
-        implies: Names that the whole trace has then; dead if one can be in no conforming continuation.
-        conflicts: Sets of names; dead once one of them is certain as a whole.
+        implies: Names that the whole trace then has; dead if one is in no conforming continuation.
+        conflicts: Sets of names; dead once all names of a set are certain.
     """
 
     needs: int = 0
@@ -128,15 +128,15 @@ class BitGoal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BitRules:
-    """What a guard says of its names, which are numbered by place.
+    """A guard's rules over its names, which are numbered by place.
 
     Attributes:
-        start: Of a new trace: seen, certain, excluded, blocked.
-        requires: By name, what is certain once the name is, itself included.
-        excludes: By name, what can be in no conforming continuation then.
-        blocks: By name, what cannot come after it.
-        clauses: Names that imply another one (its place), or that cannot all be (None).
-        broken: Sets of names none of which is ever certain as a whole.
+        start: Sets of a new trace: seen, certain, excluded, blocked.
+        requires: By name, the names that are certain once it is, itself included.
+        excludes: By name, the names that are then in no conforming continuation.
+        blocks: By name, the names that cannot come after it.
+        clauses: Sets of names that imply another name (its place), or that cannot all occur (None).
+        broken: Sets of names that are never all certain.
     """
 
     start: tuple[int, int, int, int]
@@ -148,11 +148,11 @@ class BitRules:
 
 
 class BitGuard(Protocol):
-    """A guard's other side, for traces beyond the cap of its monitor states."""
+    """The bit tables of a guard, for traces beyond the cap of its monitor states."""
 
     @property
     def rules(self) -> BitRules:
-        """What it says of its names."""
+        """The rules over its names."""
         ...
 
     def goals(self, question: Question) -> tuple[BitGoal, ...]:
@@ -160,11 +160,11 @@ class BitGuard(Protocol):
         ...
 
     def shown(self, event: EventClass) -> int:
-        """What an event shows."""
+        """The names that an event shows, as bits."""
         ...
 
     def mask(self, names: Iterable[str]) -> int:
-        """The bits of some names; names that do not matter here have none."""
+        """The bits of some names; names without a bit are ignored."""
         ...
 
     def names(self, mask: int) -> Seen:
@@ -173,7 +173,7 @@ class BitGuard(Protocol):
 
 
 class Guard(Protocol):
-    """What one constraint set says about traces."""
+    """The answers of one constraint set about traces."""
 
     @property
     def types(self) -> frozenset[str]:
@@ -182,12 +182,12 @@ class Guard(Protocol):
 
     @property
     def symbols(self) -> tuple[Symbol, ...]:
-        """Conditions on events that it distinguishes."""
+        """The conditions on events that it distinguishes."""
         ...
 
     @property
     def policy(self) -> Policy:
-        """How it wants to be used."""
+        """How the matcher must use it."""
         ...
 
     @property
@@ -205,7 +205,7 @@ class Guard(Protocol):
 
     @property
     def bits(self) -> BitGuard | None:
-        """Its bit tables, for traces beyond the cap of monitor states; None: those go on unguarded."""
+        """Its bit tables, for traces beyond the cap of monitor states; None: such traces continue unguarded."""
         ...
 
     def can_occur(self, state: MonitorState, atom: Atom) -> bool:

@@ -1,4 +1,4 @@
-"""Rows of liveness and lists of what ends, each kept once: many monitor states share few of them."""
+"""Rows of liveness and lists of kills, each stored once: many monitor states share few of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EVERY_TERM = np.uint32(_EVERY_TERM)
 
 
 class LiveRows:
-    """The distinct rows over all columns; ``ALL_LIVE`` and ``NONE_LIVE`` are always there."""
+    """The distinct rows over all columns; ``ALL_LIVE`` and ``NONE_LIVE`` always exist."""
 
     def __init__(self, columns: int) -> None:
         self._numbers: dict[bytes, int] = {}
@@ -37,7 +37,7 @@ class LiveRows:
         return self._rows
 
     def number(self, row: Row) -> int:
-        """Number of a row, which is added if it is new."""
+        """Number of a row; a new row is added."""
         content = row.tobytes()
         found = self._numbers.get(content)
         if found is not None:
@@ -61,7 +61,7 @@ class KillLists:
 
     @property
     def ranges(self) -> NDArray[np.int32]:
-        """``ranges[n]`` to ``ranges[n + 1]`` are the places of list ``n``, free room included."""
+        """``ranges[n]`` to ``ranges[n + 1]`` are the indices of list ``n``, free room included."""
         return self._from
 
     @property
@@ -70,7 +70,7 @@ class KillLists:
         return self._columns
 
     def number(self, before: Row, after: Row, *, by_term: bool) -> int:
-        """Number of the list of what lives in one row and no longer in another; by term, or less of it."""
+        """Number of the list of columns that live in one row and not in another; ``by_term``: or lose a term."""
         is_dead = (before & ~after) != 0 if by_term else (before != 0) & (after == 0)
         dead = np.flatnonzero(is_dead).astype(np.int32)
         content = dead.tobytes()

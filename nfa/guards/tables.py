@@ -1,8 +1,8 @@
-"""A guard's answers as tables for the kernels, asked for once and kept.
+"""A guard's answers as tables for the kernels, requested once and kept.
 
 The monitor automaton of C-CEP (constraint-aware CEP, section 4.2): a monitor state is a (guard version, state) pair,
 interned to a number; rows are built when traffic first reaches them. The kernels know tables, no theory: the code that
-fills them decides what they mean.
+fills the tables defines their meaning.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ _POLICIES = {Prune.STATE: EVICT, Prune.QUERY: BY_QUERY, Prune.SHADOW: SHADOW, Pr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardLayout:
-    """What the tables' columns stand for.
+    """Meaning of the tables' columns.
 
     Attributes:
-        types: Event types by code; one more code, ``len(types)``, stands for every other type.
-        views: How each pattern's states look to a guard; None: no guard is asked about the pattern.
-        state_range: (patterns + 1,) the columns of ``Guards.live`` that belong to each pattern's states.
-        negation_range: (patterns + 1,) those behind all states that belong to the NOTs that each pattern ends with.
+        types: Event types by code; one more code, ``len(types)``, represents every other type.
+        views: Each pattern's states as a guard sees them; None: no guard is asked about the pattern.
+        state_range: (patterns + 1,) the columns of ``Guards.live`` for each pattern's states.
+        negation_range: (patterns + 1,) the columns for each pattern's trailing NOTs, after those of all states.
         start: Monitor state of a new trace.
-        is_simultaneous: Whether events of one time are not ordered; then every event class has two columns.
+        is_simultaneous: Whether events with equal timestamps are simultaneous; then every event class has two columns.
     """
 
     types: Sequence[str]
@@ -75,7 +75,7 @@ class GuardTables:
     Numbers below ``RESERVED`` are not states of a guard and never change.
 
     Args:
-        guards: Guards by version. A trace that needs more monitor states than its guard's policy allows goes on under
+        guards: Guards by version. A trace that needs more monitor states than its guard's policy allows continues under
             ``bits``; if the guard has none, unguarded, counted in ``refused``.
     """
 
@@ -108,7 +108,7 @@ class GuardTables:
 
     @property
     def fallback(self) -> Fallback:
-        """For the kernel: what traces under bit tables need."""
+        """The tables of traces under bit tables, for the kernel."""
         return Fallback(self.bits.program, self.bits.traces, self.bits.links, self.bits.notes)
 
     @property
@@ -117,7 +117,7 @@ class GuardTables:
         return self._rows.array
 
     def intern(self, version: int, state: MonitorState) -> int:
-        """Number of a monitor state; whether one more is within the cap is the caller's matter."""
+        """Number of a monitor state; the caller enforces the cap."""
         known = (version, state)
         if known not in self._numbers:
             self._sizes[version] += 1
@@ -129,7 +129,7 @@ class GuardTables:
         return self._numbers[known]
 
     def class_number(self, event_class: EventClass) -> int:
-        """Number of a class of events; the plain classes of ``GuardLayout.types`` are numbered as the types are."""
+        """Number of a class of events; the plain classes of ``GuardLayout.types`` have the numbers of their types."""
         number = self._class_numbers.get(event_class)
         if number is None:
             number = self._class_numbers[event_class] = len(self._classes)
@@ -139,9 +139,9 @@ class GuardTables:
         return number
 
     def compile(self, layout: GuardLayout) -> None:
-        """Start rows afresh for other patterns or types; numbers of monitor states stay."""
+        """Discard rows for other patterns or types; numbers of monitor states stay."""
         self._layout = layout
-        while len(self.states) > RESERVED and self.states[-1] is None:  # monitors that stand for rows start afresh
+        while len(self.states) > RESERVED and self.states[-1] is None:  # row monitors are created again
             self.states.pop()
         self._classes = [EventClass(type=name) for name in [*layout.types, OTHER]]
         self._class_numbers = {known: number for number, known in enumerate(self._classes)}
@@ -172,16 +172,16 @@ class GuardTables:
         )
 
     def restart_bits(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Traces under bit tables and the monitor numbers that they have after ``compile``."""
+        """Traces under bit tables, and their monitor numbers after ``compile``."""
         return self.bits.restart(self)
 
     def build(self, monitor: int, column: int) -> None:
-        """Ask the guard for the successor of a monitor state on a class of events, and for what dies there."""
+        """Ask the guard for a monitor state's successor on a class of events, and for the states that die there."""
         known = self.states[monitor]
         if known is None:
             raise RuntimeError(f"monitor state {monitor} has no guard to ask")
         self.builds += 1
-        if self.event_class(column).type == TRACE_END:  # no guard is told: what is still owed is no deviation
+        if self.event_class(column).type == TRACE_END:  # guards are not asked: open obligations are no deviation
             self.tables.next[monitor, column] = monitor
             return
         version, state = known
@@ -195,7 +195,7 @@ class GuardTables:
         self.tables.kill_of[monitor, column] = kill
 
     def _after(self, monitor: int, version: int, following: MonitorState | None) -> int:
-        """Number of the state that follows, ``BITS`` beyond the cap, or what happens to a trace that deviates."""
+        """Number of the next state, ``BITS`` beyond the cap, or the reserved state of a deviating trace."""
         if following is None:
             return _WHEN_BROKEN[self.guards[version].policy.on_violation]
         is_full = self._sizes[version] >= self.guards[version].policy.max_monitor_states
@@ -209,20 +209,20 @@ class GuardTables:
         return BITS
 
     def kills_between(self, before: int, after: int) -> int:
-        """Number of the list of what ends when a trace goes from one monitor state to another."""
+        """Number of the list of columns that die between two monitor states."""
         policy, rows, truth = self.tables.policy[after], self._rows.array, self.tables.truth
         kill = self._kills.number(rows[truth[before]], rows[truth[after]], by_term=bool(policy == BY_QUERY))
         self._tables = self.tables._replace(kill_from=self._kills.ranges, kills=self._kills.columns)
         return kill
 
     def row_number(self, row: Row) -> int:
-        """Number of a row of liveness, which is added if it is new."""
+        """Number of a row of liveness; a new row is added."""
         number = self._rows.number(row)
         self._tables = self.tables._replace(live=self._rows.array)
         return number
 
     def add_row_monitor(self, version: int, row: int) -> int:
-        """A monitor number that stands for a guard and a row, in place of a state: for traces under bit tables."""
+        """A monitor number for a guard and a row in place of a state, for traces under bit tables."""
         number = len(self.states)
         self.states.append(None)
         self._reach(number)
@@ -231,14 +231,14 @@ class GuardTables:
         return number
 
     def event_class(self, column: int) -> EventClass:
-        """What a column of ``Guards.next`` stands for."""
+        """The event class of a column of ``Guards.next``."""
         if self._layout is None or not self._layout.is_simultaneous:
             return self._classes[column]
         known = self._classes[column // 2]
         return EventClass(type=known.type, symbols=known.symbols, is_later=column % 2 == 1)
 
     def live_row(self, version: int, state: MonitorState) -> Row:
-        """Which columns of all patterns can complete in a monitor state, by alternatives."""
+        """The columns of all patterns that can complete in a monitor state, by alternatives."""
         layout, guard = self._layout, self.guards[version]
         if layout is None:
             raise RuntimeError("guard tables are read before compile()")
@@ -258,7 +258,7 @@ class GuardTables:
         return room * (2 if self._layout is not None and self._layout.is_simultaneous else 1)
 
     def _widen(self) -> None:
-        """Room for the current classes."""
+        """Make room for the current classes."""
         width, tables = self._width(), self._tables
         if tables is None or width <= tables.next.shape[1]:
             return
@@ -274,7 +274,7 @@ class GuardTables:
         self._tables = tables._replace(next=wider, kill_of=kill_of)
 
     def _reach(self, number: int) -> None:
-        """Room for a monitor state."""
+        """Make room for a monitor state."""
         tables = self.tables
         if number >= len(tables.next):
             size = 2 * len(tables.next)
