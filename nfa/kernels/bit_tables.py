@@ -1,8 +1,8 @@
-"""The bit kernel: what a trace has shown and what follows, on bit sets, without a table of monitor states.
+"""The bit kernel: the names that a trace has shown and their consequences as bit sets, without monitor states.
 
 For traces beyond the cap of the monitor automaton (constraint-aware CEP, section 4.3). Names are bits; a set is
 ``words`` uint64 words. Several guards share one program; a guard is a range of each array. Numbers of guards, traces,
-slots and rows that go in and out are int64, so that callers of every kind share one compiled signature.
+slots and rows in arguments and results are int64, so that callers of every kind share one compiled signature.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ EXCLUDED = 2  # in none, seen or not
 BLOCKED = 3  # never again
 N_SETS = 4
 
-# What one event does to a trace.
+# The effect of one event on a trace.
 STAYS, MOVES, BREAKS = 0, 1, 2
 
-# What ``advance_trace`` returns: it is done, or stopped for want of something the wrapper supplies.
+# Status of ``advance_trace``: done, or stopped because the wrapper must supply something.
 DONE = 0
 MISSING_ROW = 4  # BitTraces.row has no monitor number yet
-MISSING_KILL = 5  # nothing is known of (counters[STOP_BEFORE], counters[STOP_AFTER]) in BitLinks.pairs
+MISSING_KILL = 5  # BitLinks.pairs has no entry for (counters[STOP_BEFORE], counters[STOP_AFTER])
 SLOTS_FULL = 6
 
 NOTHING_ENDS = 0  # the empty list of kills
@@ -46,7 +46,7 @@ IGNORED = -2  # the event broke a constraint, which is only counted
 # Indices of BitTraces.counters.
 FREE = 0  # slots on the stack of free ones
 FRESH = 1  # slots that were ever given out
-ENTERED = 2  # traces that ever went on under bit tables
+ENTERED = 2  # traces that ever changed to bit tables
 NOTED = 3  # entries of BitNotes
 STOP_BEFORE = 4  # monitor numbers
 STOP_AFTER = 5
@@ -59,43 +59,43 @@ class BitProgram(NamedTuple):
 
     start: NDArray[np.uint64]  # (guards, N_SETS, words)
     name_from: NDArray[np.int32]  # by guard
-    requires: NDArray[np.uint64]  # (names, words): what is certain once the name is, itself included
-    excludes: NDArray[np.uint64]  # what is excluded then
-    blocks: NDArray[np.uint64]  # what cannot come after it
+    requires: NDArray[np.uint64]  # (names, words): names that are certain once the name is, itself included
+    excludes: NDArray[np.uint64]  # names that are excluded then
+    blocks: NDArray[np.uint64]  # names that cannot come after it
     clause_from: NDArray[np.int32]  # by guard
     body: NDArray[np.uint64]  # (clauses, words)
     head: NDArray[np.int32]  # place of a name within the guard; NIL: the body is impossible
     broken_from: NDArray[np.int32]  # by guard
-    broken: NDArray[np.uint64]  # (sets, words): none of them is ever certain as a whole
-    base: NDArray[np.uint32]  # (guards, columns): what a column has in any case
+    broken: NDArray[np.uint64]  # (sets, words): names that are never all certain
+    base: NDArray[np.uint32]  # (guards, columns): bits that a column always has
     choice_from: NDArray[np.int32]  # (guards * columns + 1,)
     choice_goal: NDArray[np.int32]
-    choice_bits: NDArray[np.uint32]  # what a column has while the goal is alive
-    needs: NDArray[np.uint64]  # (goals, words): what must come again
-    implies: NDArray[np.uint64]  # what must be in the whole trace then
+    choice_bits: NDArray[np.uint32]  # bits of a column while the goal is alive
+    needs: NDArray[np.uint64]  # (goals, words): names that must come again
+    implies: NDArray[np.uint64]  # names that must then be in the whole trace
     conflict_from: NDArray[np.int32]  # by goal
-    conflicts: NDArray[np.uint64]  # (sets, words): the goal is dead once one is certain as a whole
+    conflicts: NDArray[np.uint64]  # (sets, words): the goal is dead once all names of a set are certain
 
 
 class BitTraces(NamedTuple):
-    """The traces that go on under bit tables; each has a slot."""
+    """The traces under bit tables; each has a slot."""
 
     states: NDArray[np.uint64]  # (slots, N_SETS, words)
     guard: NDArray[np.int32]  # (slots,) place of the guard in the program
     free: NDArray[np.int32]  # (slots,) stack of free slots
     slot_of: NDArray[np.int32]  # by trace number; NIL: none
     counters: NDArray[np.int64]
-    after: NDArray[np.uint64]  # (N_SETS, words) room for the state behind the event at hand
-    row: NDArray[np.uint32]  # (columns,) room for what lives then
+    after: NDArray[np.uint64]  # (N_SETS, words) scratch for the state after the current event
+    row: NDArray[np.uint32]  # (columns,) scratch for what lives then
 
 
 class BitLinks(NamedTuple):
-    """How the traces under bit tables hang together with the tables of monitor states."""
+    """Links between the traces under bit tables and the tables of monitor states."""
 
     shown: NDArray[np.uint64]  # (guards, classes of events, words)
-    guard_of: NDArray[np.int32]  # by monitor number, where a trace can be or become one of these
-    is_bits: NDArray[np.bool_]  # by monitor number: it stands for a row of liveness, not for a monitor state
-    seen: NDArray[np.uint64]  # (monitors, words): what a monitor state has shown, where is_bits is false
+    guard_of: NDArray[np.int32]  # by monitor number; for those that traces under bit tables have, or start from
+    is_bits: NDArray[np.bool_]  # by monitor number: it represents a row of liveness, not a monitor state
+    seen: NDArray[np.uint64]  # (monitors, words): names shown in a monitor state; where is_bits is false
     monitor_of: NDArray[np.int32]  # (guards, rows of liveness); NIL: none yet
     when_broken: NDArray[np.int32]  # by guard: monitor number after a violation; IGNORED: the event is skipped
     rows: NDArray[np.int32]  # index of rows
@@ -103,14 +103,14 @@ class BitLinks(NamedTuple):
 
 
 class BitNotes(NamedTuple):
-    """What traces had shown before the events of a batch that ended something or broke a constraint."""
+    """Names that traces had shown before events of a batch that ended something or broke a constraint."""
 
     visit: NDArray[np.int32]
     seen: NDArray[np.uint64]  # (as long as the batch, words)
 
 
 class Fallback(NamedTuple):
-    """All that traces under bit tables need."""
+    """The tables that traces under bit tables need."""
 
     program: BitProgram
     traces: BitTraces
@@ -145,7 +145,7 @@ def add(target: Words, more: Words) -> None:
 
 @inlined
 def is_gone(state: NDArray[np.uint64], names: Words) -> bool:
-    """Whether one of some names can be in no conforming continuation: excluded, or blocked before it was seen."""
+    """Whether one of some names is in no conforming continuation: excluded, or blocked before it was seen."""
     gone = NOTHING
     for word in range(names.shape[0]):
         gone |= names[word] & (state[EXCLUDED, word] | (state[BLOCKED, word] & ~state[SEEN, word]))
@@ -154,7 +154,7 @@ def is_gone(state: NDArray[np.uint64], names: Words) -> bool:
 
 @routine
 def show(program: BitProgram, guard: Int, state: NDArray[np.uint64], names: Words) -> None:
-    """Enter names as seen, with what follows from each alone."""
+    """Add names as seen, with the consequences of each alone."""
     first = program.name_from[guard]
     for word in range(names.shape[0]):
         new = names[word] & ~state[SEEN, word]
@@ -171,7 +171,7 @@ def show(program: BitProgram, guard: Int, state: NDArray[np.uint64], names: Word
 
 @inlined
 def watch(program: BitProgram, first: Int, clause: Int, state: NDArray[np.uint64]) -> bool:
-    """Draw what one clause says now; True if that is something new."""
+    """Apply one clause; true if it adds something new."""
     body, head = program.body[clause], program.head[clause]
     last, at, missing = NOTHING, 0, 0
     for word in range(body.shape[0]):
@@ -199,7 +199,7 @@ def watch(program: BitProgram, first: Int, clause: Int, state: NDArray[np.uint64
 
 @routine
 def settle(program: BitProgram, guard: Int, state: NDArray[np.uint64]) -> None:
-    """Draw what the clauses say until nothing is new."""
+    """Apply the clauses until nothing new is added."""
     is_growing = True
     while is_growing:
         is_growing = False
@@ -209,7 +209,7 @@ def settle(program: BitProgram, guard: Int, state: NDArray[np.uint64]) -> None:
 
 @inlined
 def is_broken(program: BitProgram, guard: Int, state: NDArray[np.uint64]) -> bool:
-    """Whether the tables know that no conforming trace begins like this."""
+    """Whether the tables show that no conforming trace begins like this."""
     if is_gone(state, state[CERTAIN]):
         return True
     for row in range(program.broken_from[guard], program.broken_from[guard + 1]):
@@ -230,9 +230,9 @@ def enter(program: BitProgram, guard: Int, seen: Words, state: NDArray[np.uint64
 
 @routine
 def update(program: BitProgram, guard: Int, state: NDArray[np.uint64], shown: Words, after: NDArray[np.uint64]) -> bool:
-    """Write into ``after`` the state behind one more event that shows ``shown``; True if the trace deviates by it.
+    """Write the state after one more event that shows ``shown`` into ``after``; true if the trace deviates by it.
 
-    ``after`` is of no use then. The two states are different arrays.
+    In that case ``after`` is invalid. The two states are different arrays.
     """
     if meets(shown, state[BLOCKED]):
         return True
@@ -248,7 +248,7 @@ def update(program: BitProgram, guard: Int, state: NDArray[np.uint64], shown: Wo
 
 @inlined
 def is_dead(program: BitProgram, goal: Int, state: NDArray[np.uint64]) -> bool:
-    """Whether the tables know that nothing completes a goal any more."""
+    """Whether the tables show that a goal can no longer be completed."""
     if meets(program.needs[goal], state[BLOCKED]) or is_gone(state, program.implies[goal]):
         return True
     for row in range(program.conflict_from[goal], program.conflict_from[goal + 1]):
@@ -259,7 +259,7 @@ def is_dead(program: BitProgram, goal: Int, state: NDArray[np.uint64]) -> bool:
 
 @routine
 def fill_live(program: BitProgram, guard: Int, state: NDArray[np.uint64], row: NDArray[np.uint32]) -> None:
-    """Write what lives in each column."""
+    """Write the live bits of each column."""
     first = guard * row.shape[0]
     for column in range(row.shape[0]):
         live = program.base[guard, column]
@@ -272,7 +272,7 @@ def fill_live(program: BitProgram, guard: Int, state: NDArray[np.uint64], row: N
 
 @inlined
 def hash_row(row: NDArray[np.uint32]) -> np.uint64:
-    """A hash of a row; the wrapper and the index use it alike."""
+    """A hash of a row, shared by the wrapper and the index."""
     mixed = LOW
     for column in range(row.shape[0]):
         mixed = ((mixed ^ np.uint64(row[column])) & LOW) * SPREAD
@@ -303,7 +303,7 @@ def find_row(index: NDArray[np.int32], live: NDArray[np.uint32], row: NDArray[np
 
 @routine
 def index_row(index: NDArray[np.int32], live: NDArray[np.uint32], number: Int) -> None:
-    """Enter a row of ``live`` that is not in the index yet."""
+    """Add a row of ``live`` that is not in the index."""
     mask = np.uint64(index.shape[0] - 1)
     slot = hash_row(live[number]) & mask
     while index[np.int64(slot)] != 0:
@@ -313,14 +313,14 @@ def index_row(index: NDArray[np.int32], live: NDArray[np.uint32], number: Int) -
 
 @inlined
 def home_of(before: Int, after: Int) -> np.uint64:
-    """Where two rows belong in the index of pairs."""
+    """The home position of two rows in the index of pairs."""
     mixed = (np.uint64(before) * SPREAD) ^ ((np.uint64(after) * SPREAD) << np.uint64(7))
     return mixed ^ (mixed >> np.uint64(29))
 
 
 @inlined
 def find_pair(index: NDArray[np.int32], before: Int, after: Int) -> Int:
-    """What was entered for two rows; NIL if nothing was. ``index`` has rows (before + 1, after, value)."""
+    """The value for two rows, or NIL. ``index`` has rows (before + 1, after, value)."""
     mask = np.uint64(index.shape[0] - 1)
     slot = home_of(before, after) & mask
     while index[np.int64(slot), 0] != 0:
@@ -332,7 +332,7 @@ def find_pair(index: NDArray[np.int32], before: Int, after: Int) -> Int:
 
 @routine
 def index_pair(index: NDArray[np.int32], before: Int, after: Int, value: Int) -> None:
-    """Enter a value for two rows that have none yet."""
+    """Add a value for two rows that have none."""
     mask = np.uint64(index.shape[0] - 1)
     slot = home_of(before, after) & mask
     while index[np.int64(slot), 0] != 0:
@@ -342,7 +342,7 @@ def index_pair(index: NDArray[np.int32], before: Int, after: Int, value: Int) ->
 
 @inlined
 def take_slot(traces: BitTraces, trace: Int, guard: Int) -> Int:
-    """A slot for a trace that has none; NIL if there is no room. Its state is still to be entered."""
+    """A slot for a trace that has none, or NIL if there is no room. The caller must write its state."""
     counters = traces.counters
     if counters[FREE] > 0:
         counters[FREE] -= 1
@@ -359,7 +359,7 @@ def take_slot(traces: BitTraces, trace: Int, guard: Int) -> Int:
 
 @routine
 def release_slot(traces: BitTraces, trace: Int) -> None:
-    """Give a trace's slot back, if it has one."""
+    """Release a trace's slot, if it has one."""
     slot = traces.slot_of[trace]
     if slot != NIL:
         traces.slot_of[trace] = NIL
@@ -369,9 +369,9 @@ def release_slot(traces: BitTraces, trace: Int) -> None:
 
 @inlined
 def weigh(program: BitProgram, traces: BitTraces, slot: Int, shown: Words) -> Int:
-    """What an event does to a trace: ``STAYS``, ``BREAKS``, or ``MOVES`` with ``after`` and ``row`` filled.
+    """The effect of an event on a trace: ``STAYS``, ``BREAKS``, or ``MOVES`` with ``after`` and ``row`` filled.
 
-    The trace itself is changed by ``settle_in`` only, so that the caller may stop in between and come back.
+    Only ``settle_in`` changes the trace itself, so that the caller may stop in between and resume.
     """
     state, guard = traces.states[slot], np.int64(traces.guard[slot])
     if update(program, guard, state, shown, traces.after):
@@ -392,7 +392,7 @@ def settle_in(traces: BitTraces, slot: Int) -> None:
 
 @inlined
 def note(traces: BitTraces, notes: BitNotes, slot: Int, visit: Int) -> None:
-    """Keep what a trace has shown so far."""
+    """Note the names that a trace has shown so far."""
     place = traces.counters[NOTED]
     notes.visit[place] = visit
     for word in range(notes.seen.shape[1]):
@@ -404,11 +404,11 @@ def note(traces: BitTraces, notes: BitNotes, slot: Int, visit: Int) -> None:
 def advance_trace(
     bits: Fallback, live: NDArray[np.uint32], trace: Int, before: Int, event_class: Int, visit: Int
 ) -> tuple[Int, Int, Int]:
-    """Move a trace that is, or from this event on goes, under bit tables.
+    """Move a trace that is under bit tables, or changes to them with this event.
 
     Returns:
-        (status, monitor number after the event, list of kills or ``IGNORED``); unless the status is ``DONE`` nothing
-        has happened that is not done again at the next call.
+        (status, monitor number after the event, list of kills or ``IGNORED``); unless the status is ``DONE``, the next
+            call repeats everything.
     """
     program, traces, links, notes = bits.program, bits.traces, bits.links, bits.notes
     counters = traces.counters

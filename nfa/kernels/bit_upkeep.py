@@ -1,4 +1,4 @@
-"""What is done with traces under bit tables between the rows of a batch."""
+"""Upkeep of traces under bit tables between the rows of a batch."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from streams.kernels.compiling import kernel
 
 @kernel
 def take_slot(traces: BitTraces, trace: Int, guard: Int) -> Int:
-    """A slot for a trace that has none; ``NIL`` if there is no room. Its state is still to be entered."""
+    """A slot for a trace that has none, or ``NIL`` if there is no room. The caller must write its state."""
     return bit_tables.take_slot(borrowed(traces), trace, guard)
 
 
 @kernel
 def release_slot(traces: BitTraces, trace: Int) -> None:
-    """Give a trace's slot back, if it has one."""
+    """Release a trace's slot, if it has one."""
     bit_tables.release_slot(borrowed(traces), trace)
 
 
@@ -31,17 +31,17 @@ def enter(program: BitProgram, guard: Int, seen: Words, state: NDArray[np.uint64
 
 @kernel
 def fill_live(program: BitProgram, guard: Int, state: NDArray[np.uint64], row: NDArray[np.uint32]) -> None:
-    """Write what lives in each column."""
+    """Write the live bits of each column."""
     bit_tables.fill_live(borrowed(program), guard, borrowed(state), borrowed(row))
 
 
 @kernel
 def index_row(index: NDArray[np.int32], live: NDArray[np.uint32], number: Int) -> None:
-    """Enter a row of ``live`` that is not in the index yet."""
+    """Add a row of ``live`` that is not in the index."""
     bit_tables.index_row(borrowed(index), borrowed(live), number)
 
 
 @kernel
 def index_pair(index: NDArray[np.int32], before: Int, after: Int, value: Int) -> None:
-    """Enter a value for two rows that have none yet."""
+    """Add a value for two rows that have none."""
     bit_tables.index_pair(borrowed(index), before, after, value)

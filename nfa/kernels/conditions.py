@@ -1,12 +1,12 @@
 """Conditions between steps: a stack interpreter over the events that a run has bound.
 
-A program is a range of an int64 array, in instructions of ``WIDTH`` words: what to do and up to four operands; jumps
+A program is a range of an int64 array, in instructions of ``WIDTH`` words: an operation and up to four operands; jumps
 count instructions. Values are pairs of a kind and 64 bits: booleans and integers as they are, the bits of a float64,
 the number of an interned text. Logic is three-valued. ``nfa.conditions.bytecode`` writes programs. Semantics:
 ``docs/semantics.md``, conditions.
 
-Nothing here allocates or keeps an array, so the kernels are compiled without reference counts, which made a condition
-about ten times as slow.
+This module allocates nothing and retains no array, so the kernels are compiled without reference counts, which made a
+condition about ten times as slow.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Bytes: TypeAlias = NDArray[np.uint8]
 
 NIL = -1
 
-# Kinds of values, those of nfa.conditions.values.
+# Kinds of values, as in nfa.conditions.values.
 NULL = 0
 BOOLEAN = 1
 INTEGER = 2
 FLOAT = 3
 TEXT = 4
 
-# What a condition comes to.
+# Results of a condition.
 FALSE = 0
 TRUE = 1
 UNKNOWN = 2
@@ -41,21 +41,21 @@ UNKNOWN = 2
 WIDTH = 5
 
 # Instructions: loads of columns.
-OWN = 0  # column: of the event at hand
+OWN = 0  # column: of the current event
 ALIAS = 1  # column, atoms as bits, repetition or NIL: of the newest event bound to one of the atoms in this iteration
-PREVIOUS = 2  # atoms as bits, length: the program of that length that follows, on the newest event of the atoms
-AGGREGATE = 3  # function, atoms as bits, whether the event at hand counts, length: the program, on every event
-# Jumps, and what is not an operator.
+PREVIOUS = 2  # atoms as bits, length: the next program of this length, on the newest event of the atoms
+AGGREGATE = 3  # function, atoms as bits, whether the current event counts, length: the program, on every event
+# Jumps and constants.
 CONSTANT = 4  # kind, value
-JUMP_IF_TRUE = 5  # instructions to go; the value stays
+JUMP_IF_TRUE = 5  # instructions to jump over; the value stays
 JUMP_IF_FALSE = 6
-JUMP_UNLESS_NULL = 7  # the value stays when it jumps, else it goes
+JUMP_UNLESS_NULL = 7  # the value stays if it jumps, otherwise it is popped
 # Operators on the topmost value.
 NOT = 8
 IS_NULL = 9
 NEGATE = 10
-IN = 11  # number of constants that follow
-LIKE = 12  # number of tokens, which follow with one link more than they are, in whole instructions
+IN = 11  # number of the following constants
+LIKE = 12  # number of tokens; they follow with their links, one more than tokens, padded to whole instructions
 # Operators on the two topmost values.
 COMPARE = 13  # sign
 CALCULATE = 14  # sign
@@ -66,23 +66,23 @@ EQUAL, UNEQUAL, LESS, AT_MOST, GREATER, AT_LEAST = range(6)
 PLUS, MINUS, TIMES, OVER = range(4)
 COUNT, SUM, AVG, MIN, MAX, FIRST, LAST = range(7)
 
-# Tokens of LIKE besides bytes, and a link that is no token: the text is compared again from its next character on.
+# Tokens of LIKE besides bytes, and a link that is not a token: compare again from the next character of the text on.
 ANY_CHARACTER = 256
 ANY_TEXT = 257
 AGAIN = -2
 
 INCOMPARABLE = 2  # beside -1, 0 and 1
 
-# What a condition reads is counted in the last of ``Stack.values``: in bytes of texts, and in as much for other things.
+# The last of ``Stack.values`` counts what a condition reads: bytes of texts, and equivalents for other things.
 WORK = -1
-NODE_WORK = 4  # of a node that is walked over
-EVENT_WORK = 16  # of an event of an aggregate
+NODE_WORK = 4  # per node visited
+EVENT_WORK = 16  # per event of an aggregate
 
 
 class Bindings(NamedTuple):
-    """What a condition may read: chains of bound events, the columns of the events, and texts."""
+    """Data that a condition may read: chains of bound events, the columns of the events, and texts."""
 
-    node_parent: NDArray[np.int32]  # the node bound before, or NIL
+    node_parent: NDArray[np.int32]  # the previously bound node, or NIL
     node_event: NDArray[np.int32]  # row of the event arrays
     node_atom: NDArray[np.int32]  # number of the positive atom in its pattern, below 64
     node_step: NDArray[np.int32]  # transition that bound it
@@ -94,10 +94,10 @@ class Bindings(NamedTuple):
 
 
 class Stack(NamedTuple):
-    """Room to work in; ``nfa.conditions.bytecode.new_stack`` makes it."""
+    """Scratch memory, created by ``nfa.conditions.bytecode.new_stack``."""
 
     kinds: Kinds  # (depth,)
-    values: Words  # (depth + 1,); the last one counts, and nothing resets it
+    values: Words  # (depth + 1,); the last one counts, and is never reset
     floats: Floats  # (depth + 1,) the same memory as values
     chain: NDArray[np.int32]  # (longest chain,) events of an aggregate
 
@@ -119,14 +119,14 @@ def evaluate_condition(
         code: Programs.
         start: First word of the program.
         end: Word after its last.
-        bindings: What it reads.
-        stack: Scratch; afterwards the value's kind and bits stand in its first place.
+        bindings: The data that it reads.
+        stack: Scratch; afterwards its first place has the value's kind and bits.
         head: Newest node of the run, or NIL.
         at_hand: Row of the event that is about to be bound, or NIL.
-        own_begins: ``step_begins`` of the transition that would bind it; 0 where there is none.
+        own_begins: ``step_begins`` of the transition that would bind it; 0 without one.
 
     Returns:
-        ``TRUE``, ``FALSE``, or ``UNKNOWN`` for null and whatever is not a boolean.
+        ``TRUE``, ``FALSE``, or ``UNKNOWN`` for null and values that are not booleans.
     """
     kinds, values, floats, chain = stack.kinds, stack.values, stack.floats, stack.chain
     parents, events, atoms = bindings.node_parent, bindings.node_event, bindings.node_atom
@@ -237,7 +237,7 @@ def aggregate(
     offsets: Words,
     data: Bytes,
 ) -> None:
-    """Leave an aggregate of the program at ``body`` at ``top``: oldest event first, the event at hand last."""
+    """Write an aggregate of the program at ``body`` to ``top``: oldest event first, the current event last."""
     function = code[body - 4]
     end = body + WIDTH * code[body - 1]
     last = np.int64(-1) if code[body - 2] != 0 and at_hand != NIL else np.int64(0)
@@ -280,7 +280,7 @@ def fold(
     offsets: Words,
     data: Bytes,
 ) -> bool:
-    """Take the value above ``top`` into the one at ``top``; False when it is no value for the function."""
+    """Fold the value above ``top`` into the one at ``top``; false if the function does not accept it."""
     item = top + 1
     if function == COUNT:
         return True
@@ -314,7 +314,7 @@ def run_on_event(
     offsets: Words,
     data: Bytes,
 ) -> None:
-    """Run a program that reads one event; its value stands at ``base``."""
+    """Run a program that reads one event; its value is written to ``base``."""
     place: Int = np.int64(start)
     top: Int = np.int64(base - 1)
     while place < end:
@@ -330,7 +330,7 @@ def run_on_event(
 def load(
     kinds: Kinds, values: Words, top: Int, event_kinds: Kinds, event_values: Words, event: Int, column: Int
 ) -> None:
-    """Put a column of an event on the stack; null where there is no event."""
+    """Push a column of an event onto the stack; null without an event."""
     if event == NIL:
         kinds[top] = NULL
     else:
@@ -342,7 +342,7 @@ def load(
 def operate(
     code: Words, place: Int, kinds: Kinds, values: Words, floats: Floats, top: Int, offsets: Words, data: Bytes
 ) -> tuple[Int, Int]:
-    """One instruction that reads no event; returns the next place and the next top."""
+    """Run one instruction that reads no event; returns the next place and the next top."""
     operation = code[place]
     following = place + WIDTH
     if operation == CONSTANT:
@@ -386,7 +386,7 @@ def jump(code: Words, place: Int, kinds: Kinds, values: Words, top: Int) -> tupl
 
 @inlined
 def change(operation: Int, kinds: Kinds, values: Words, floats: Floats, top: Int) -> None:
-    """An operator on the topmost value."""
+    """Apply an operator to the topmost value."""
     if operation == IS_NULL:
         put_truth(kinds, values, top, TRUE if kinds[top] == NULL else FALSE)
     elif operation == NOT:
@@ -402,7 +402,7 @@ def change(operation: Int, kinds: Kinds, values: Words, floats: Floats, top: Int
 def combine(
     operation: Int, sign: Int, kinds: Kinds, values: Words, floats: Floats, top: Int, offsets: Words, data: Bytes
 ) -> None:
-    """An operator on the values at ``top`` and above it; the result stands at ``top``."""
+    """Apply an operator to the values at ``top`` and above; the result is at ``top``."""
     if operation == COMPARE:
         put_truth(kinds, values, top, compared(sign, kinds, values, floats, top, top + 1, offsets, data))
     elif operation == CALCULATE:
@@ -449,7 +449,7 @@ def compared(
 
 @inlined
 def ordering(kinds: Kinds, values: Words, floats: Floats, left: Int, right: Int, offsets: Words, data: Bytes) -> Int:
-    """-1, 0 or 1 for two places of the stack, booleans as 0 and 1; ``INCOMPARABLE`` for kinds that do not compare."""
+    """-1, 0 or 1 for two places of the stack, booleans as 0 and 1; ``INCOMPARABLE`` for different kinds."""
     if kinds[left] == TEXT or kinds[left] == BOOLEAN or kinds[left] == NULL:
         if kinds[left] != kinds[right] or kinds[left] == NULL:
             return np.int64(INCOMPARABLE)
@@ -480,7 +480,7 @@ def text_ordering(values: Words, left: Int, right: Int, offsets: Words, data: By
 
 @inlined
 def calculate(sign: Int, kinds: Kinds, values: Words, floats: Floats, top: Int) -> None:
-    """Arithmetic on the values at ``top`` and above it; the result stands at ``top``."""
+    """Apply an arithmetic operator to the values at ``top`` and above; the result is at ``top``."""
     for place in (top, top + 1):
         if kinds[place] != INTEGER and kinds[place] != FLOAT:
             kinds[top] = NULL
@@ -502,7 +502,7 @@ def calculate(sign: Int, kinds: Kinds, values: Words, floats: Floats, top: Int) 
 def search(
     code: Words, place: Int, kinds: Kinds, values: Words, floats: Floats, top: Int, offsets: Words, data: Bytes
 ) -> None:
-    """Whether the topmost value equals one of the constants that follow an IN."""
+    """Whether the topmost value equals one of the constants after an IN."""
     truth = FALSE
     for index in range(code[place + 1]):
         constant = place + WIDTH * (index + 1)
@@ -519,9 +519,9 @@ def search(
 
 @inlined
 def resembles(code: Words, tokens: Int, size: Int, values: Words, data: Bytes, start: Int, end: Int) -> bool:
-    """Whether a text, ``data[start:end]``, is as the tokens of a LIKE say, which their links follow.
+    """Whether a text, ``data[start:end]``, matches the tokens of a LIKE, which are followed by their links.
 
-    Time is linear in the text; where a segment with ``_`` is searched for, in the text times the segment.
+    Time is linear in the text; for segments with ``_`` that are searched for, in the text times the segment.
     """
     at, token = start, np.int64(0)
     retry, wildcard = start, np.int64(NIL)
@@ -556,7 +556,7 @@ def resembles(code: Words, tokens: Int, size: Int, values: Words, data: Bytes, s
 
 @inlined
 def after_character(data: Bytes, at: Int, end: Int) -> Int:
-    """Where the next character of a UTF-8 text begins."""
+    """Position of the next character of a UTF-8 text."""
     at += 1
     while at < end and (data[at] & 0xC0) == 0x80:
         at += 1
@@ -565,7 +565,7 @@ def after_character(data: Bytes, at: Int, end: Int) -> Int:
 
 @inlined
 def truth_at(kinds: Kinds, values: Words, place: Int) -> Int:
-    """Truth of a place of the stack; what is not a boolean is ``UNKNOWN``."""
+    """Truth of a place of the stack; ``UNKNOWN`` if it is not a boolean."""
     if kinds[place] != BOOLEAN:
         return np.int64(UNKNOWN)
     return np.int64(values[place])
@@ -586,7 +586,7 @@ def number_at(kinds: Kinds, values: Words, floats: Floats, place: Int) -> float:
 
 @inlined
 def put_number(kinds: Kinds, floats: Floats, place: Int, number: float) -> None:
-    """Write a float64; what is not finite is null."""
+    """Write a float64; values that are not finite become null."""
     kinds[place] = FLOAT if np.isfinite(number) else NULL
     floats[place] = number
 

@@ -1,7 +1,8 @@
-"""The idle kernel: when each open trace had its newest event, and which have been without one for too long.
+"""The idle kernel: the newest event time of each open trace, and the traces whose idle timeout has passed.
 
-A trace has one entry in a heap of dues. Events move the time of the trace only; an entry that comes up too early goes
-back with the trace's due of now. So an event costs a look-up, and a trace costs a heap's depth once per timeout.
+A trace has one entry in a heap of due times. Events only change the time of the trace; an entry that comes up too early
+returns with the trace's current due time. So an event costs a look-up, and a trace costs a heap operation once per
+timeout.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from streams.kernels.slots import HOME_BITS
 
 Int: TypeAlias = int | np.int32 | np.int64
 
-EMPTY = np.iinfo(np.int64).min  # in ``IdleState.last``: no trace is in the slot
+EMPTY = np.iinfo(np.int64).min  # in ``IdleState.last``: the slot is free
 
 # Indices of IdleState.counters.
 USED = 0  # traces
@@ -26,20 +27,20 @@ N_COUNTERS = 2
 
 
 class IdleState(NamedTuple):
-    """Open traces by key, and their dues."""
+    """Open traces by key, and their due times."""
 
     keys: NDArray[np.uint64]  # (slots,) a power of two
     last: NDArray[np.int64]  # (slots,) time of the trace's newest event, us; EMPTY: the slot is free
-    queued: NDArray[np.int64]  # (slots,) due under which the trace stands in the heap
+    queued: NDArray[np.int64]  # (slots,) due time of the trace's entry in the heap
     heap_due: NDArray[np.int64]
     heap_key: NDArray[np.uint64]
     counters: NDArray[np.int64]
 
 
 class IdleEnds(NamedTuple):
-    """Traces that end, in the order in which they do."""
+    """Traces that end, in order."""
 
-    rows: NDArray[np.int64]  # row before which it ends
+    rows: NDArray[np.int64]  # row before which the trace ends
     keys: NDArray[np.uint64]
     times: NDArray[np.int64]
     filled: NDArray[np.int64]  # (1,)
@@ -91,7 +92,7 @@ def swap(s: IdleState, first: Int, second: Int) -> None:
 
 @routine
 def push(s: IdleState, due: Int, key: np.uint64) -> None:
-    """Enter a due; there is room."""
+    """Add a due time; there is room."""
     at = s.counters[HEAPED]
     s.heap_due[at], s.heap_key[at] = due, key
     s.counters[HEAPED] += 1
@@ -102,7 +103,7 @@ def push(s: IdleState, due: Int, key: np.uint64) -> None:
 
 @routine
 def pop(s: IdleState) -> None:
-    """Take the soonest entry out."""
+    """Remove the soonest entry."""
     s.counters[HEAPED] -= 1
     size = s.counters[HEAPED]
     s.heap_due[0], s.heap_key[0] = s.heap_due[size], s.heap_key[size]
@@ -121,7 +122,7 @@ def pop(s: IdleState) -> None:
 
 @routine
 def end_due(s: IdleState, ends: IdleEnds, timeout: Int, now: Int, row: Int) -> bool:
-    """What ``expire`` does."""
+    """The work of ``expire``."""
     while s.counters[HEAPED] > 0 and s.heap_due[0] <= now:
         if ends.filled[0] == ends.rows.shape[0]:
             return False
@@ -129,7 +130,7 @@ def end_due(s: IdleState, ends: IdleEnds, timeout: Int, now: Int, row: Int) -> b
         pop(s)
         slot = find(s, key)
         if s.last[slot] == EMPTY or s.queued[slot] != due:
-            continue  # the trace has ended otherwise since then
+            continue  # the trace has already ended in another way
         current = s.last[slot] + timeout
         if current > due:
             s.queued[slot] = current
@@ -144,7 +145,7 @@ def end_due(s: IdleState, ends: IdleEnds, timeout: Int, now: Int, row: Int) -> b
 
 @kernel
 def expire(s: IdleState, ends: IdleEnds, timeout: Int, now: Int, row: Int) -> bool:
-    """End what is due by a time, before a row; False where there is no room to say so."""
+    """End the traces that are due by a time, before a row; false if there is no room in ``ends``."""
     return end_due(borrowed(s), borrowed(ends), timeout, now, row)
 
 
@@ -159,10 +160,10 @@ def advance(
     newest: Int,
     first: Int,
 ) -> tuple[Int, Int]:
-    """Let rows from ``first`` on come; there is room for a new trace and a due each.
+    """Process rows from ``first`` on; there is room for a new trace and a due time each.
 
     Returns:
-        (row, newest): The number of rows, or the row to go on with once there is room in ``ends``; the newest time.
+        (row, newest): The number of rows, or the row to resume at once there is room in ``ends``; the newest time.
     """
     s, ends, keys, times, is_last = borrowed(s), borrowed(ends), borrowed(keys), borrowed(times), borrowed(is_last)
     for row in range(first, keys.shape[0]):
@@ -184,7 +185,7 @@ def advance(
 
 @kernel
 def fill(s: IdleState, keys: NDArray[np.uint64], last: NDArray[np.int64], queued: NDArray[np.int64]) -> bool:
-    """Enter traces into empty slots, of which there are enough; False when a key comes twice."""
+    """Add traces to empty slots, of which there are enough; false if a key occurs twice."""
     s, keys, last, queued = borrowed(s), borrowed(keys), borrowed(last), borrowed(queued)
     for number in range(keys.shape[0]):
         slot = find(s, keys[number])
@@ -197,7 +198,7 @@ def fill(s: IdleState, keys: NDArray[np.uint64], last: NDArray[np.int64], queued
 
 @kernel
 def forget(s: IdleState, keys: NDArray[np.uint64]) -> None:
-    """Take keys out, where they are in."""
+    """Remove the keys that are present."""
     s, keys = borrowed(s), borrowed(keys)
     for number in range(keys.shape[0]):
         slot = find(s, keys[number])

@@ -1,4 +1,4 @@
-"""The trace kernel where some traces go on under bit tables; compiled only where one does."""
+"""The trace kernel for batches with traces under bit tables; compiled only when one occurs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def advance_under_bits(given: Advance, fallback: Fallback, row: Int) -> Int:
     trace = reach_trace(slots, state.free, state.released, state.counters, slot, key, value & np.uint64(0xFFFFFFFF))
     if trace == np.uint64(0):
         return TRACES_FULL
-    slots[slot, 1] = trace | (np.uint64(before) << HOME_BITS)  # it is open, wherever this stops
+    slots[slot, 1] = trace | (np.uint64(before) << HOME_BITS)  # the trace is open, wherever this stops
     status, after, kill = advance_trace(
         fallback,
         guards.live,
@@ -55,7 +55,7 @@ def advance_under_bits(given: Advance, fallback: Fallback, row: Int) -> Int:
 
 @kernel
 def advance_mixed(given: Advance, fallback: Fallback, first_row: Int) -> tuple[Int, Int]:
-    """What ``traces.advance_batch`` does, with the traces under bit tables moved too."""
+    """As ``traces.advance_batch``, but also moves the traces under bit tables."""
     given, fallback = borrowed(given), borrowed(fallback)
     row: Int = first_row
     while True:

@@ -1,4 +1,4 @@
-"""The kernel of open traces: when each had its first and its newest event, and how many it has had."""
+"""The kernel of open traces: times of the first and the newest event of each trace, and its number of events."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from streams.kernels.compiling import kernel
 
 Int: TypeAlias = int | np.int32 | np.int64
 
-# Values of OpenTimes.events that are no counts.
+# Values of OpenTimes.events that are not counts.
 CLOSED = 0  # no trace has the number
-UNKNOWN = -1  # it was open before its events were counted, and none has come since
-UNCOUNTED = -2  # the same, and one has come
+UNKNOWN = -1  # open before its events were counted, without events since
+UNCOUNTED = -2  # open before its events were counted, with events since
 
 
 class OpenTimes(NamedTuple):
-    """What is known of the events of each trace, by trace number."""
+    """Data about the events of each trace, by trace number."""
 
     first: NDArray[np.int64]  # earliest time of its events, us
-    newest: NDArray[np.int64]  # latest one
+    newest: NDArray[np.int64]  # latest time
     events: NDArray[np.int64]
-    last: NDArray[np.int64]  # number of the type of the newest event; 0 where it is not known
+    last: NDArray[np.int64]  # number of the type of the newest event; 0: unknown
 
 
 @kernel
@@ -39,8 +39,8 @@ def note(
 ) -> Int:
     """Note the visits of a batch: their rows, traces and ends.
 
-    Rows of the type ``mark`` are no events; ``names`` numbers the types of all rows, known to patterns or not.
-    ``opened`` gets the visits that are the first event of their trace, as far as is known; returns their number.
+    Rows of the type ``mark`` are not events; ``names`` numbers the types of all rows, whether known to patterns or not.
+    ``opened`` gets the visits that are the first known event of their trace; returns their number.
     """
     seen, types, times, opened = borrowed(seen), borrowed(types), borrowed(times), borrowed(opened)
     rows, traces, ends = borrowed(visits[0]), borrowed(visits[1]), borrowed(visits[2])

@@ -1,7 +1,7 @@
 """The trace kernel: keys of a batch to trace numbers and monitor states, in one pass before any engine runs.
 
-The index is open addressing with a key and its trace side by side, so that a look-up costs one cache line. Rows that
-nobody wants are skipped without a look-up; of the others a block at a time is looked at in advance, so that the
+The index is open addressing with a key and its trace side by side, so that a look-up costs one cache line. Rows that no
+pattern or guard needs are skipped without a look-up; the others are prefetched a block at a time, so that the cache
 misses of a large index overlap. Source of the monitor automaton: C-CEP (constraint-aware CEP, section 4.2).
 """
 
@@ -20,41 +20,41 @@ from streams.kernels.slots import fill_slots as fill_slots  # noqa: PLC0414 - Py
 Int: TypeAlias = int | np.int32 | np.int64
 
 NIL = -1
-BLOCK = 64  # rows looked at in advance
+BLOCK = 64  # rows prefetched together
 
-# What the kernel returns: it is done, or stopped before a row for want of something the wrapper supplies.
+# Status of the kernel: done, or stopped before a row because the wrapper must supply something.
 DONE = 0
 MISSING_GUARD = 1  # guards.next at (counters[STOP_MONITOR], counters[STOP_CLASS]) is not built yet
 TRACES_FULL = 2
 UNDER_BITS = 3  # the trace of the row is under bit tables; other numbers are those of ``bit_tables.advance_trace``
 
-# Reserved monitor states. The first two prune nothing, the third lets nothing match; all last until the trace ends.
+# Reserved monitor states. The first two prune nothing, the third matches nothing; all last until the trace ends.
 DEVIANT = 0  # the trace broke a constraint
 UNGUARDED = 1
-FAILED = 2  # it broke one, and is given up for it
+FAILED = 2  # the trace broke a constraint, and is given up for it
 RESERVED = 3  # the first number of an ordinary monitor state
 
-# Rows of Guards.live that are always there: everything, nothing.
+# Rows of Guards.live that always exist: all, none.
 ALL_LIVE, NONE_LIVE = 0, 1
 
-# Guards.policy: what becomes of partial matches that can no longer complete.
+# Guards.policy: treatment of partial matches that can no longer complete.
 EVICT, BY_QUERY, SHADOW = 0, 1, 2
 
 NOTHING_ENDS = 0  # the empty list of Guards.kills
-BITS = -3  # in Guards.next: the trace goes on under bit tables
+BITS = -3  # in Guards.next: the trace continues under bit tables
 IGNORED = -2  # in Guards.kill_of: the event broke a constraint, which is only counted
 
 # Indices of TraceState.counters.
 TRACES = 0  # open
 FREE = 1  # numbers on the stack of free ones
-FRESH = 2  # numbers that were ever given out
+FRESH = 2  # numbers ever assigned
 DEVIATIONS = 3
 GUARD_STEPS = 4  # events that moved a monitor
 OUT_OF_ORDER = 5  # events older than the newest before them
 NEWEST = 6  # time, us
 STOP_MONITOR = 7
-SWEEP_AT = 8  # open traces above which forgetting idle ones pays
-TOUCHED = 9  # what looking in advance read; kept so that the reads happen
+SWEEP_AT = 8  # number of open traces above which forgetting idle ones pays
+TOUCHED = 9  # sum of prefetched values; stored so that the reads are not optimised away
 STOP_CLASS = 10
 VIOLATIONS_IGNORED = 11
 N_COUNTERS = 12
@@ -62,56 +62,56 @@ N_COUNTERS = 12
 TRUE = 0  # row of Columns.passed that every event passes
 
 # Bits of Wants.of_type.
-ALWAYS = 1  # every event of the type is looked up, and opens a trace where there is none
-ASKS = 2  # those that pass one of the type's predicates
+ALWAYS = 1  # every event of the type is looked up, and opens a missing trace
+ASKS = 2  # events that pass one of the type's predicates
 ENDS = 4  # the trace ends with it
-FINDS = 8  # those of some cells of the filter index
+FINDS = 8  # events in some cells of the filter index
 
 
 class Wants(NamedTuple):
-    """Which rows need their trace."""
+    """The rows that need their trace."""
 
     of_type: NDArray[np.uint8]  # (types,) bits
     ask_from: NDArray[np.int32]  # (types + 1,) ranges of predicates
     predicates: NDArray[np.int32]  # rows of Columns.passed
-    opens: NDArray[np.bool_]  # beside predicates: an event that passes may open a trace
-    cell_begin: NDArray[np.int32]  # by cell of the filter index, behind those ranges: predicates
+    opens: NDArray[np.bool_]  # by predicate: an event that passes may open a trace
+    cell_begin: NDArray[np.int32]  # by cell of the filter index, after those ranges: predicates
     cell_end: NDArray[np.int32]
 
 
 class Guards(NamedTuple):
-    """What the guard said so far, as tables over monitor states.
+    """The guard's answers so far, as tables over monitor states.
 
-    A column of ``live`` is a state of some pattern, or behind all of them a NOT that some pattern ends with: whether
-    what it takes can still come.
+    A column of ``live`` is a state of some pattern or, after all states, a trailing NOT of some pattern: whether its
+    event can still come.
     """
 
-    next: NDArray[np.int32]  # (monitors, classes); NIL: not asked yet
+    next: NDArray[np.int32]  # (monitors, classes); NIL: not yet built
     kill_of: NDArray[np.int32]  # (monitors, classes) number of a list of kills, or IGNORED
-    gate: NDArray[np.int32]  # (monitors,) row of live that says what may be bound
-    truth: NDArray[np.int32]  # (monitors,) row of live that says what can complete; other than gate where nothing goes
+    gate: NDArray[np.int32]  # (monitors,) row of live: what may be bound
+    truth: NDArray[np.int32]  # (monitors,) row of live: what can complete; differs from gate if dead states are kept
     policy: NDArray[np.uint8]  # (monitors,)
-    live: NDArray[np.uint32]  # (rows, columns) alternatives of the pattern, as bits, of which the state can complete
+    live: NDArray[np.uint32]  # (rows, columns) alternatives of the pattern, as bits, that the state can complete
     kill_from: NDArray[np.int32]  # (lists + 1,) ranges of kills
-    kills: NDArray[np.int32]  # columns that live no longer, ascending
+    kills: NDArray[np.int32]  # columns that are no longer live, ascending
     start: NDArray[np.int32]  # (1,) monitor state of a new trace
 
 
 class TraceState(NamedTuple):
-    """Everything that lives from batch to batch."""
+    """State that is kept from batch to batch."""
 
     slots: NDArray[np.uint64]  # (slots, 2): key, monitor << 32 | trace + 1; a power of two, 0 in the second: empty
     free: NDArray[np.int32]  # stack of free trace numbers
-    released: NDArray[np.int32]  # (traces,) bound events that engines gave up because of a guard
-    newest: NDArray[np.int64]  # (traces,) time, us; empty unless events of one time are not ordered
+    released: NDArray[np.int32]  # (traces,) bound events that engines dropped because of a guard
+    newest: NDArray[np.int64]  # (traces,) time, us; empty unless ties are simultaneous
     counters: NDArray[np.int64]
 
 
 class Columns(NamedTuple):
-    """One batch."""
+    """The columns of one batch."""
 
     types: NDArray[np.int32]
-    classes: NDArray[np.int32]  # of events, as guards tell them apart
+    classes: NDArray[np.int32]  # of events, as guards distinguish them
     keys: NDArray[np.uint64]
     times: NDArray[np.int64]
     passed: NDArray[np.bool_]  # (predicates, rows)
@@ -119,20 +119,20 @@ class Columns(NamedTuple):
 
 
 class VisitColumns(NamedTuple):
-    """The rows that somebody wants, ascending; arrays as long as the batch."""
+    """The rows that some pattern or guard needs, ascending; arrays as long as the batch."""
 
     rows: NDArray[np.int32]
     traces: NDArray[np.int32]
     before: NDArray[np.int32]  # monitor states
     after: NDArray[np.int32]
     kill: NDArray[np.int32]  # list of kills
-    column: NDArray[np.int32]  # of the event in Guards.next; empty unless events of one time are not ordered
+    column: NDArray[np.int32]  # of the event in Guards.next; empty unless ties are simultaneous
     ends: NDArray[np.bool_]
     filled: NDArray[np.int64]  # (1,)
 
 
 class Advance(NamedTuple):
-    """What traces advance by in a batch."""
+    """The data to advance traces in a batch."""
 
     wants: Wants
     guards: Guards
@@ -144,7 +144,7 @@ class Advance(NamedTuple):
 
 @kernel
 def remove_keys(index: NDArray[np.uint64], keys: NDArray[np.uint64]) -> None:
-    """Take present keys out of an index."""
+    """Remove keys, which are all present, from an index."""
     for key in keys:
         remove_slot(index, find_slot(index, key))
 
@@ -158,7 +158,7 @@ def wants_row(
     event_type: Int,
     row: Int,
 ) -> tuple[bool, bool]:
-    """Whether an event that is asked about passes some predicate, and whether it may open a trace."""
+    """Whether an event passes some predicate of its type, and whether it may open a trace."""
     is_wanted, is_opening = False, False
     for place in range(ask_from[event_type], ask_from[event_type + 1]):
         if passed[predicates[place], row]:
@@ -169,7 +169,7 @@ def wants_row(
 
 @inlined
 def finds_row(wants: Wants, columns: Columns, row: Int) -> tuple[bool, bool]:
-    """What ``wants_row`` says, by the cells of an event."""
+    """As ``wants_row``, by the cells of an event."""
     is_wanted, is_opening = False, False
     for slot in range(columns.cells.shape[0]):
         cell = columns.cells[slot, row]
@@ -186,7 +186,7 @@ def finds_row(wants: Wants, columns: Columns, row: Int) -> tuple[bool, bool]:
 def pick_rows(
     of_type: NDArray[np.uint8], types: NDArray[np.int32], picked: NDArray[np.int32], first: Int, last: Int
 ) -> Int:
-    """List the rows whose type somebody wants; returns their number."""
+    """List the rows of needed types; returns their number."""
     count = 0
     for row in range(first, last):
         picked[count] = row
@@ -198,7 +198,7 @@ def pick_rows(
 def look_ahead(
     slots: NDArray[np.uint64], keys: NDArray[np.uint64], picked: NDArray[np.int32], n_picked: Int
 ) -> np.uint64:
-    """Read the slots where some rows' keys belong, so that the misses overlap; returns what was read, mixed."""
+    """Prefetch the slots of some rows' keys, so that cache misses overlap; returns the values read, mixed."""
     mask, touched = np.uint64(slots.shape[0] - 1), np.uint64(0)
     for place in range(n_picked):
         touched ^= slots[(keys[picked[place]] >> HOME_BITS) & mask, 0]
@@ -214,7 +214,7 @@ def open_trace(
     slot: np.uint64,
     key: np.uint64,
 ) -> np.uint64:
-    """Open a trace at an empty slot; returns its number plus one, or 0 where there is no room."""
+    """Open a trace at an empty slot; returns its number plus one, or 0 if there is no room."""
     if counters[TRACES] >= slots.shape[0] - slots.shape[0] // 4:
         return np.uint64(0)
     if counters[FREE] > 0:
@@ -241,7 +241,7 @@ def reach_trace(
     key: np.uint64,
     known: np.uint64,
 ) -> np.uint64:
-    """Number plus one of the trace at a slot, which is opened if it is not ``known``; 0 where there is no room."""
+    """Number plus one of the trace at a slot, which is opened if it is not ``known``; 0 if there is no room."""
     return known if known != np.uint64(0) else open_trace(slots, free, released, counters, slot, key)
 
 
@@ -253,7 +253,7 @@ def monitor_of(value: np.uint64, start: np.int32) -> np.int32:
 
 @inlined
 def close_ended(slots: NDArray[np.uint64], counters: NDArray[np.int64], slot: np.uint64, is_over: np.bool_) -> None:
-    """Take a trace that is over out of the index; its number is given back later."""
+    """Remove an ended trace from the index; its number is released later."""
     if is_over:
         remove_slot(slots, slot)
         counters[TRACES] -= 1
@@ -261,7 +261,7 @@ def close_ended(slots: NDArray[np.uint64], counters: NDArray[np.int64], slot: np
 
 @inlined
 def count_late(times: NDArray[np.int64], counters: NDArray[np.int64]) -> None:
-    """Count the events that are older than one before them."""
+    """Count the events that are older than an earlier one."""
     newest, late = counters[NEWEST], np.int64(0)
     for row in range(times.shape[0]):
         late += times[row] < newest
@@ -274,9 +274,9 @@ def count_late(times: NDArray[np.int64], counters: NDArray[np.int64]) -> None:
 def class_of(
     classes: NDArray[np.int32], times: NDArray[np.int64], newest: NDArray[np.int64], trace: np.uint64, row: Int
 ) -> Int:
-    """Column of an event in the guard's tables; where events of one time are not ordered, each class has two.
+    """Column of an event in the guard's tables; if ties are simultaneous, each class has two.
 
-    ``trace`` is its number plus one, or 0 if it is not open yet.
+    ``trace`` is the trace's number plus one, or 0 if it is not open yet.
     """
     column = np.int64(classes[row])
     if newest.shape[0] != 0:
@@ -288,7 +288,7 @@ def class_of(
 def note_time(
     newest: NDArray[np.int64], columns: NDArray[np.int32], visit: Int, trace: Int, column: Int, time: Int, is_new: bool
 ) -> None:
-    """Where events of one time are not ordered, keep a trace's newest time and the column of the event."""
+    """If ties are simultaneous, note a trace's newest time and the column of the event."""
     if newest.shape[0] != 0:
         columns[visit] = column
         newest[trace] = time if is_new else max(newest[trace], time)
@@ -319,7 +319,7 @@ def move(
 def write_visit(
     visits: VisitColumns, visit: Int, row: Int, trace: np.uint64, before: Int, after: Int, kill: Int, is_over: bool
 ) -> None:
-    """Say what became of a row; ``trace`` is its number plus one."""
+    """Write the result of a row; ``trace`` is the trace's number plus one."""
     visits.rows[visit], visits.traces[visit] = row, np.int64(trace) - 1
     visits.before[visit], visits.after[visit], visits.kill[visit] = before, after, kill
     visits.ends[visit] = is_over
@@ -328,7 +328,7 @@ def write_visit(
 
 @apart
 def advance_rows(given: Advance, first_row: Int) -> tuple[Int, Int]:
-    """What ``advance_batch`` does."""
+    """The work of ``advance_batch``."""
     wants, guards, state, columns, visits = given.wants, given.guards, given.state, given.columns, given.visits
     types, classes, keys, times, passed = columns.types, columns.classes, columns.keys, columns.times, columns.passed
     slots, free, released, newest = state.slots, state.free, state.released, state.newest
@@ -378,9 +378,9 @@ def advance_rows(given: Advance, first_row: Int) -> tuple[Int, Int]:
 
 @kernel
 def advance_batch(given: Advance, first_row: Int) -> tuple[Int, Int]:
-    """Look up the wanted rows from ``first_row`` on, open and close traces, move their monitors.
+    """Look up the needed rows from ``first_row`` on, open and close traces, move their monitors.
 
     Returns:
-        (status, row): ``DONE`` and the number of rows, or what is missing and the row to go on with.
+        (status, row): ``DONE`` and the number of rows, or the reason for stopping and the row at which to resume.
     """
     return advance_rows(borrowed(given), first_row)

@@ -1,11 +1,11 @@
 """The run kernel: every construct of the language, one run per partial match.
 
-A run is a chain of bound nodes (shared with the runs that grew out of the same beginning), the automaton's state, and
-words of bits that say which pending gaps are closed. Between two neighbours of a match the language knows conditions on
-the events in the gap only, so an event closes gaps and never has to be looked at again. Bits that an event sets hold
-for events *after* it: under ``ties: simultaneous`` those of a later time, so they wait in a second word until the order
-moves on. Sources: gap conditions, ``docs/semantics.md``; runs with shared prefixes, Flink's SharedBuffer and SASE+
-(Agrawal et al., SIGMOD 2008).
+A run is a chain of bound nodes (shared with the runs that have the same beginning), the automaton's state, and words of
+bits for closed pending gaps. Between two neighbours of a match the language only has conditions on the events in the
+gap, so an event closes gaps and is never read again. Bits that an event sets hold for events *after* it: under ``ties:
+simultaneous`` these are events of a later time, so the bits wait in a second word until the order advances. Sources:
+gap conditions, ``docs/semantics.md``; runs with shared prefixes, Flink's SharedBuffer and SASE+ (Agrawal et al., SIGMOD
+2008).
 
 Indices are int32, ``NIL`` is -1; times are int64 us; an event's *order* is its time under ``ties: simultaneous`` and
 its sequence number otherwise.
@@ -90,14 +90,14 @@ from nfa.kernels.runs.waits import (
 from nfa.kernels.traces import BY_QUERY, FAILED
 from streams.kernels.compiling import routine
 
-# What a step makes of an event: nothing, or it takes it but the gap, a limit or UNTIL forbids it, or it is not after
-# the beginning of the gap, or it may be bound.
+# Outcomes of testing a step: its types or condition reject the event; the gap, a limit or UNTIL forbids it; it is not
+# after the beginning of the gap; it may be bound.
 PASSES, FORBIDDEN, TOO_EARLY, TAKEN = range(4)
 
 
 @routine
 def note_start(s: RunState, grown: Int, run: Int) -> None:
-    """Note where a run begins that grew out of another by the event at hand, or begins with it (NIL)."""
+    """Note the start of a run that the current event extends from another, or begins (NIL)."""
     s.run_start[grown], s.run_first[grown] = s.now[TIME], s.event_sequence[s.now[EVENT]]
     if run != NIL:
         s.run_muted[grown] = s.run_muted[run]
@@ -109,7 +109,7 @@ def note_start(s: RunState, grown: Int, run: Int) -> None:
 def grow(
     p: RunProgram, s: RunState, x: RunBatch, c: Conditions, node: Int, kind: Int, run: Int, step: Int, forced: np.uint64
 ) -> Int:
-    """A run behind a node that a run has just bound by a step, or that begins one (NIL)."""
+    """A run after a node that a run has just bound by a step, or that begins a run (NIL)."""
     bits = s.run_bits
     grown = new_run(s, node, p.target[step], kind)
     note_start(s, grown, run)
@@ -140,7 +140,7 @@ def complete(
     lead: Int,
     limit: Int,
 ) -> None:
-    """A chain has reached an accepting state: tell it, or keep it until its trailing conditions are decided."""
+    """Handle a chain in an accepting state: emit it, or keep it until its trailing conditions are decided."""
     pattern = s.now[PATTERN]
     if lead != EARLIEST and s.now[CLOCK] - lead < p.within[pattern]:
         return
@@ -151,7 +151,7 @@ def complete(
         has_trail = p.trail_from[finish] != p.trail_from[finish + 1]
         greedy = p.finish_slots[finish]
         if has_trail and not may_complete(x, s.now[AFTER], p.column[state]):
-            continue  # what must not follow still has to come
+            continue  # the forbidden event is certain to come
         if not has_trail and greedy == NOTHING and p.flags[pattern] == 0:
             tell(s, found, node, limit)
         elif s.now[BUDGET] <= 0:
@@ -184,7 +184,7 @@ def bind(
     forced: np.uint64,
     limit: Int,
 ) -> None:
-    """Let the event at hand take a step of a run, or begin a run (NIL)."""
+    """Let the current event take a step of a run, or begin a run (NIL)."""
     target = p.target[step]
     goes_on = p.step_from[target] < p.step_from[target + 1] and may_complete(x, s.now[AFTER], p.column[target])
     if not (goes_on or p.accepts[target]):
@@ -218,14 +218,14 @@ def bind(
 
 @routine
 def is_too_old(p: RunProgram, s: RunState) -> bool:
-    """Whether the event at hand is so far out of order that its window with any event before it has closed."""
+    """Whether the current event is so far out of order that its window with any earlier event has closed."""
     within = p.within[s.now[PATTERN]]
     return bool(within != LATEST and s.now[CLOCK] - s.now[TIME] >= within)
 
 
 @routine
 def test_step(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, step: Int) -> Int:
-    """What a step of a run makes of the event at hand: ``PASSES``, or how far it could take it."""
+    """The outcome of a step of a run for the current event: ``PASSES`` to ``TAKEN``."""
     head = s.run_node[run]
     if not x.taken[p.symbol[step], s.now[ROW]]:
         return PASSES
@@ -240,7 +240,7 @@ def test_step(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, 
 
 @routine
 def note_greed(p: RunProgram, s: RunState, run: Int, step: Int) -> np.uint64:
-    """A GREEDY repetition could take the event at hand: it counts while nothing is bound since its last element."""
+    """Note that a GREEDY repetition could take the current event, if nothing is bound since its last element."""
     node = first_behind(p, s, s.run_node[run], p.slot[step])
     if node == NIL:
         s.run_bits[run, GREEDY + 1] |= p.slot[step]
@@ -251,7 +251,7 @@ def note_greed(p: RunProgram, s: RunState, run: Int, step: Int) -> np.uint64:
 
 @routine
 def note_modes(p: RunProgram, s: RunState, run: Int) -> None:
-    """Close the gaps in which the event at hand may not be passed over; ``scratch`` says what each step makes of it."""
+    """Close the gaps in which the current event may not be skipped; ``scratch`` has each step's outcome."""
     state, head = s.run_state[run], s.run_node[run]
     first = p.step_from[state]
     for step in range(first, p.step_from[state + 1]):
@@ -262,7 +262,7 @@ def note_modes(p: RunProgram, s: RunState, run: Int) -> None:
 
 @routine
 def advance(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, run: Int, limit: Int) -> bool:
-    """Let an active run take the event at hand in every way, and let it pass; False: the run has no future."""
+    """Let an active run take the current event in every way, and skip it; false: the run has no future."""
     if s.now[STEPS] > s.now[CEILING]:
         return True
     s.now[STEPS] += 1
@@ -296,7 +296,7 @@ def has_future(p: RunProgram, s: RunState, run: Int, time: Int, order: Int) -> b
     state, head = s.run_state[run], s.run_node[run]
     for step in range(p.step_from[state], p.step_from[state + 1]):
         barred = s.run_bits[run, GREEDY] & p.leaves[step]
-        if p.has_nots[step] and s.run_bits_order[run] == order:  # what a STRICT NOT closes at this very time
+        if p.has_nots[step] and s.run_bits_order[run] == order:  # closed by a STRICT NOT at this very time
             barred |= s.run_bits[run, VETO] & ~s.run_bits[run, PASSED] & p.slot[step]
         if barred != NOTHING or not is_open(p, s, run, step) or not is_in_time(p, s, head, step, time):
             continue
@@ -307,7 +307,7 @@ def has_future(p: RunProgram, s: RunState, run: Int, time: Int, order: Int) -> b
 
 @routine
 def wait(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bool:
-    """Let a complete run meet the event at hand; False: a trailing condition is broken."""
+    """Let a complete run meet the current event; false: a trailing condition is broken."""
     s.now[STEPS] += 1
     if not is_in_reach(p, s, run):
         close_gaps(p, s, x, c, run, ~NOTHING, ~NOTHING)
@@ -336,7 +336,7 @@ def wait(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bo
 
 @routine
 def meet_waiting(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, run: Int) -> bool:
-    """Let a complete run meet the event at hand; False: it is told for good, or refuted."""
+    """Let a complete run meet the current event; false: it is finally emitted, or refuted."""
     if s.run_kind[run] == PENDING:
         is_later = s.run_bits_order[run] < s.now[ORDER] and s.run_bits[run, MODE + 1] != NOTHING
         settle(s, run)
@@ -354,7 +354,7 @@ def meet_waiting(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: 
 
 @routine
 def meet_told(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, run: Int) -> bool:
-    """Correct a match that was told too early, or drop it if it was not told yet; False: nothing of it is kept."""
+    """Retract a match that was emitted early, or drop a decided one; false: nothing of it is retained."""
     kind = s.run_kind[run]
     if kind == DECIDED:
         return not (is_in_reach(p, s, run) and is_refuted(p, s, x, c, run))
@@ -368,7 +368,7 @@ def meet_told(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Fou
 
 @routine
 def process_pair(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, pair: Int, limit: Int) -> None:
-    """Let every run of a pair meet the event at hand."""
+    """Let every run of a pair meet the current event."""
     pattern = s.now[PATTERN]
     within = p.within[pattern]
     keeps = (p.flags[pattern] & TIMEOUTS) != 0
@@ -400,7 +400,7 @@ def process_pair(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: 
 
 @routine
 def newest_lead(p: RunProgram, s: RunState, x: RunBatch, pair: Int, step: Int) -> Int:
-    """Time of the newest event before the one at hand that a leading NOT of a first step takes."""
+    """Time of the newest event before the current one that a leading NOT of a first step takes."""
     newest, number = np.int64(EARLIEST), 0
     while p.leads[step] >> np.uint64(number) != NOTHING:
         if (p.leads[step] >> np.uint64(number)) & ONE:
@@ -412,7 +412,7 @@ def newest_lead(p: RunProgram, s: RunState, x: RunBatch, pair: Int, step: Int) -
 
 @routine
 def note_leads(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, pair: Int) -> None:
-    """Note that leading NOTs take the event at hand."""
+    """Note the leading NOTs that take the current event."""
     first = p.lead_from[s.now[PATTERN]]
     for lead in range(first, p.lead_from[s.now[PATTERN] + 1]):
         number = lead - first
@@ -425,10 +425,10 @@ def note_leads(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, pair: Int
 
 @routine
 def is_startable(p: RunProgram, s: RunState, x: RunBatch, pattern: Int, pair: Int) -> bool:
-    """Whether a match that the event at hand begins could complete, or may begin anyway.
+    """Whether a match that the current event begins could complete, or may begin anyway.
 
-    An event that breaks a constraint is the first of a trace that is no longer pruned. Where a guard gives up whole
-    patterns only, matches begin as long as anything held could complete, or something was told.
+    An event that breaks a constraint is the first of a trace that is no longer pruned. If a guard only drops whole
+    patterns, matches begin as long as any partial match could complete, or a match was emitted.
     """
     monitor = s.now[AFTER] if s.now[AFTER] <= FAILED else s.now[BEFORE]
     start, gates = p.column[p.state_from[pattern]], x.gates
@@ -449,7 +449,7 @@ def is_startable(p: RunProgram, s: RunState, x: RunBatch, pattern: Int, pair: In
 
 @routine
 def begin_runs(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, pair: Int, limit: Int) -> None:
-    """Let the event at hand begin matches."""
+    """Let the current event begin matches."""
     pattern, before = s.now[PATTERN], c.stack.values[WORK]
     state = p.state_from[pattern]
     for step in range(p.step_from[state], p.step_from[state + 1]):
@@ -467,7 +467,7 @@ def begin_runs(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Fo
 
 @routine
 def take_fresh(p: RunProgram, s: RunState, pair: Int) -> None:
-    """Take the fresh runs into a pair's lists."""
+    """Move the fresh runs to a pair's lists."""
     while s.now[FRESH] != NIL:
         run = np.int32(s.now[FRESH])
         s.now[FRESH] = s.run_next[run]
@@ -481,7 +481,7 @@ def take_fresh(p: RunProgram, s: RunState, pair: Int) -> None:
 
 @routine
 def process_parked(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, pair: Int, limit: Int) -> None:
-    """Let the parked runs of a pair that wait for an event like the one at hand take their steps."""
+    """Let the parked runs of a pair that wait for an event like the current one take their steps."""
     within, event, mask = p.within[s.now[PATTERN]], np.int32(s.now[EVENT]), np.uint64(s.buckets.shape[0] - 1)
     for place in range(p.hear_from[s.now[HEARD]], p.hear_from[s.now[HEARD] + 1]):
         step = p.hear_step[place]

@@ -1,4 +1,4 @@
-"""Room for runs: pairs of trace and pattern, chains of bound nodes, events; arenas with free lists."""
+"""Memory of runs: pairs of trace and pattern, chains of bound nodes, events; arenas with free lists."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from streams.kernels.compiling import routine
 
 @routine
 def find_pair(s: RunState, trace: Int, pattern: Int) -> Int:
-    """Place in the index of a (trace, pattern) pair, or the empty place where it belongs."""
+    """Position of a (trace, pattern) pair in the index, or the empty position where it belongs."""
     mask = np.int64(s.pair_slots.shape[0] - 1)
     place = (np.int64(trace) * 2654435761 + np.int64(pattern) * 40503) & mask
     while s.pair_slots[place] != NIL:
@@ -44,7 +44,7 @@ def find_pair(s: RunState, trace: Int, pattern: Int) -> Int:
 
 @routine
 def open_pair(s: RunState, place: Int, trace: Int, pattern: Int) -> Int:
-    """A new pair at an empty place of the index; there is room."""
+    """Create a pair at an empty position of the index; there is room."""
     pair = np.int32(s.counters[PAIR_FREE])
     s.counters[PAIR_FREE] = s.pair_next[pair]
     s.counters[PAIRS] += 1
@@ -77,7 +77,7 @@ def rebuild_index(s: RunState) -> None:
 
 @routine
 def enter_bucket(s: RunState, run: Int) -> None:
-    """Put a run in front of its bucket."""
+    """Put a run at the front of its bucket."""
     slot = s.run_hash[run] & np.uint64(s.buckets.shape[0] - 1)
     head = s.buckets[slot]
     s.bucket_next[run], s.bucket_before[run] = head, NIL
@@ -88,7 +88,7 @@ def enter_bucket(s: RunState, run: Int) -> None:
 
 @routine
 def leave_bucket(s: RunState, run: Int) -> None:
-    """Take a run out of its bucket."""
+    """Remove a run from its bucket."""
     following, before = s.bucket_next[run], s.bucket_before[run]
     if following != NIL:
         s.bucket_before[following] = before
@@ -100,7 +100,7 @@ def leave_bucket(s: RunState, run: Int) -> None:
 
 @routine
 def leave(s: RunState, run: Int) -> None:
-    """Take a parked run out of both lists; what ``run_next`` says of it stays."""
+    """Remove a parked run from both lists; its own ``run_next`` stays."""
     leave_bucket(s, run)
     following, before, pair = s.run_next[run], s.run_before[run], s.run_pair[run]
     if following != NIL:
@@ -113,7 +113,7 @@ def leave(s: RunState, run: Int) -> None:
 
 @routine
 def free_runs(s: RunState, pair: Int) -> None:
-    """Give back all runs of a pair."""
+    """Release all runs of a pair."""
     run = s.pair_runs[pair]
     while run != NIL:
         following = s.run_next[run]
@@ -127,7 +127,7 @@ def free_runs(s: RunState, pair: Int) -> None:
 
 @routine
 def give_up_pair(s: RunState, pair: Int) -> None:
-    """Drop all that a pair holds, and let it meet no event any more: it took too much work."""
+    """Drop everything that a pair retains, and let it meet no further event: it took too much work."""
     free_runs(s, pair)
     s.pair_runs[pair] = NIL
     s.pair_count[pair] = 0
@@ -139,7 +139,7 @@ def give_up_pair(s: RunState, pair: Int) -> None:
 
 @routine
 def close_pair(s: RunState, pair: Int) -> None:
-    """Give back a pair and all its runs; the gap in the index is closed (backward shift)."""
+    """Release a pair and all its runs, and close the gap in the index (backward shift)."""
     free_runs(s, pair)
     trace = np.int64(s.pair_trace[pair])
     mask = np.int64(s.pair_slots.shape[0] - 1)
@@ -170,7 +170,7 @@ def close_pair(s: RunState, pair: Int) -> None:
 
 @routine
 def release_event(s: RunState, event: Int) -> None:
-    """Give back an event that nothing binds."""
+    """Release an event that no node binds."""
     s.event_next[event] = s.counters[EVENT_FREE]
     s.counters[EVENT_FREE] = event
     s.counters[EVENTS] -= 1
@@ -178,7 +178,7 @@ def release_event(s: RunState, event: Int) -> None:
 
 @routine
 def release_node(s: RunState, node: Int) -> None:
-    """Drop one reference to a chain; what nothing else reaches is free again."""
+    """Drop one reference to a chain; unreferenced nodes become free."""
     while node != NIL:
         s.node_references[node] -= 1
         if s.node_references[node] > 0:
@@ -196,7 +196,7 @@ def release_node(s: RunState, node: Int) -> None:
 
 @routine
 def free_run(s: RunState, run: Int) -> None:
-    """Give back a run that is in no list."""
+    """Release a run that is in no list."""
     release_node(s, s.run_node[run])
     s.run_kind[run] = NIL
     s.run_next[run] = s.counters[RUN_FREE]
@@ -229,7 +229,7 @@ def new_run(s: RunState, node: Int, state: Int, kind: Int) -> Int:
 
 @routine
 def place_event(s: RunState, x: RunBatch) -> None:
-    """Take the event at hand into the arena; it is given back after its row if nothing binds it."""
+    """Take the current event into the arena; it is released after its row if no node binds it."""
     event = np.int32(s.counters[EVENT_FREE])
     s.counters[EVENT_FREE] = s.event_next[event]
     s.counters[EVENTS] += 1
@@ -237,7 +237,7 @@ def place_event(s: RunState, x: RunBatch) -> None:
     s.event_sequence[event] = x.sequences[row]
     s.event_time[event] = x.times[row]
     s.event_order[event] = x.orders[row]
-    s.event_references[event] = 1  # held until its row is done
+    s.event_references[event] = 1  # referenced until its row is finished
     for column in range(x.kinds.shape[1]):
         s.event_kinds[event, column] = x.kinds[row, column]
         s.event_values[event, column] = x.values[row, column]

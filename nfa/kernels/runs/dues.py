@@ -1,4 +1,4 @@
-"""What the passing of time does to a pair of trace and pattern: when it is due, what goes and what is decided then."""
+"""The effect of passing time on a pair of trace and pattern: its due time, and what is dropped or decided then."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from streams.kernels.compiling import routine
 
 @routine
 def renew_due(p: RunProgram, s: RunState, pair: Int) -> None:
-    """When a pair has to be looked at again, without a further event."""
+    """Update the time at which a pair must be examined again, without a further event."""
     pattern = s.pair_pattern[pair]
     within = p.within[pattern]
     due = s.pair_parked_due[pair]
@@ -67,10 +67,10 @@ def renew_due(p: RunProgram, s: RunState, pair: Int) -> None:
 
 @routine
 def is_void(s: RunState, pair: Int) -> bool:
-    """Whether a pair holds nothing that has to be remembered."""
+    """Whether a pair retains nothing."""
     if s.pair_runs[pair] != NIL or s.pair_parked[pair] != NIL or s.pair_finished[pair] or s.pair_told[pair] == HAS_TOLD:
         return False
-    if s.pair_work[pair] != 0:  # what it still has to pay off must not depend on when time is told to pass
+    if s.pair_work[pair] != 0:  # unpaid work must not depend on when time passes
         return False
     is_empty = True
     for number in range(s.pair_leads.shape[1]):
@@ -80,7 +80,7 @@ def is_void(s: RunState, pair: Int) -> bool:
 
 @routine
 def forget(p: RunProgram, s: RunState, pair: Int, time: Int) -> None:
-    """Forget what leading NOTs took too long ago; a pair of which nothing is left is closed."""
+    """Forget events of leading NOTs that are too old, and close the pair if nothing is left."""
     within = p.within[s.pair_pattern[pair]]
     for number in range(s.pair_leads.shape[1] if within != LATEST else 0):
         if s.pair_leads[pair, number, 0] != EARLIEST and s.pair_leads[pair, number, 0] + within <= time:
@@ -92,14 +92,14 @@ def forget(p: RunProgram, s: RunState, pair: Int, time: Int) -> None:
 
 @routine
 def note_told(s: RunState, pair: Int, filled: Int) -> None:
-    """Remember that a pair has told something, where that matters; ``filled`` matches were found before."""
+    """Note that a pair has emitted something, if that matters; ``filled`` matches were found before."""
     if s.pair_told[pair] == UNTOLD_YET and s.counters[FILLED] > filled:
         s.pair_told[pair] = HAS_TOLD
 
 
 @routine
 def expire(p: RunProgram, s: RunState, found: Found, pair: Int, time: Int) -> None:
-    """Let a time come for a pair that has nothing to rank: every event before it was seen."""
+    """Let time pass for a pair without matches to rank: every event before the time was seen."""
     pattern = s.pair_pattern[pair]
     s.now[PATTERN], s.now[WRITTEN] = pattern, 0
     if (p.flags[pattern] & TIMEOUTS) != 0:
@@ -134,10 +134,10 @@ def expire(p: RunProgram, s: RunState, found: Found, pair: Int, time: Int) -> No
 def pass_time(
     p: RunProgram, s: RunState, found: Found, pairs: NDArray[np.int32], first: Int, watermark: Int
 ) -> tuple[Int, Int]:
-    """Let the watermark reach pairs that are due, from ``first`` on.
+    """Let the watermark reach due pairs, from ``first`` on.
 
     Returns:
-        (status, place): ``DONE``, or before a pair ``NO_ROOM``, or ``FLUSH`` where matches have to be ranked.
+        (status, place): ``DONE``, or before a pair ``NO_ROOM``, or ``FLUSH`` if its matches must be ranked.
     """
     for place in range(first, pairs.shape[0]):
         pair = pairs[place]

@@ -1,6 +1,6 @@
-"""What a guard ends: partial matches that can no longer complete, waiting ones that are certain, whole traces.
+"""Effects of a guard: ending partial matches that can no longer complete, certain waiting matches, failed traces.
 
-Sources: the monitor automaton of C-CEP, what it does on violations, early certainty (constraint-aware CEP, sections
+Sources: the monitor automaton of C-CEP, its reaction to violations, early certainty (constraint-aware CEP, sections
 4.2, 4.4, 4.6 and 6.3).
 """
 
@@ -55,7 +55,7 @@ from streams.kernels.compiling import routine
 
 @routine
 def mark_chain(s: RunState, run: Int) -> Int:
-    """Walk over the bound events of a run as far as nobody did under this mark; returns how many were new."""
+    """Mark the bound events of a run up to those already marked; returns the number of newly marked ones."""
     mark, node, found = s.counters[MARK], s.run_node[run], np.int64(0)
     while node != NIL and s.node_mark[node] != mark:
         s.node_mark[node] = mark
@@ -68,7 +68,7 @@ def mark_chain(s: RunState, run: Int) -> Int:
 
 @routine
 def can_end(p: RunProgram, s: RunState, run: Int) -> bool:
-    """Whether a guard has a say about a run: it is growing, or complete and something must not follow it."""
+    """Whether a guard can end a run: it is growing, or complete with a trailing NOT."""
     if s.run_kind[run] == PENDING:
         finish = p.finish_from[s.run_state[run]] + s.run_finish[run]
         return bool(p.trail_from[finish] != p.trail_from[finish + 1])
@@ -77,7 +77,7 @@ def can_end(p: RunProgram, s: RunState, run: Int) -> bool:
 
 @routine
 def give_up(p: RunProgram, s: RunState, x: RunBatch, pair: Int, row: Int) -> None:
-    """Give up the runs of a pair that are dead by a row of ``live``; ``NIL``: all that a guard has a say about."""
+    """Drop the runs of a pair that are dead by a row of ``live``; ``NIL``: all runs that a guard can end."""
     gone, previous = NIL, NIL
     run = s.pair_runs[pair]
     while run != NIL:
@@ -118,7 +118,7 @@ def is_out(p: RunProgram, s: RunState, pair: Int, pattern: Int) -> bool:
 
 @routine
 def prune(p: RunProgram, s: RunState, x: RunBatch, ended: Ended, pair: Int, pattern: Int) -> None:
-    """End what can no longer complete after the event at hand, as the guard's policy says, and report the pattern."""
+    """End what can no longer complete after the current event, by the guard's policy, and report the pattern."""
     live, before, after = x.gates.live, x.gates.truth[s.now[BEFORE]], x.gates.truth[s.now[AFTER]]
     policy, furthest = x.gates.policy[s.now[BEFORE]], p.state_from[pattern]
     was_possible, is_possible = live[before, p.column[furthest]] != 0, live[after, p.column[furthest]] != 0
@@ -159,7 +159,7 @@ def prune(p: RunProgram, s: RunState, x: RunBatch, ended: Ended, pair: Int, patt
 
 @routine
 def make_certain(p: RunProgram, s: RunState, x: RunBatch, found: Found, pair: Int) -> None:
-    """Let the waiting matches of a pair know what the guard says of the event at hand."""
+    """Apply the guard's answer for the current event to the waiting matches of a pair."""
     s.now[PATTERN], s.now[WRITTEN] = s.pair_pattern[pair], 0
     filled, previous = s.counters[FILLED], NIL
     run = s.pair_runs[pair]
@@ -182,7 +182,7 @@ def make_certain(p: RunProgram, s: RunState, x: RunBatch, found: Found, pair: In
 
 @routine
 def catch_up(p: RunProgram, s: RunState, found: Found, pair: Int) -> Int:
-    """Let the time that has come with the event at hand pass for a pair before, or instead of, the event itself.
+    """Let time pass up to the current event for a pair, before or instead of the event itself.
 
     Returns:
         ``DONE``, or before anything has changed ``NO_ROOM``, or ``FLUSH`` with the pair in ``STOP_PAIR``.
@@ -201,12 +201,12 @@ def catch_up(p: RunProgram, s: RunState, found: Found, pair: Int) -> Int:
 
 @routine
 def catch_up_trace(p: RunProgram, s: RunState, found: Found) -> Int:
-    """Before an event that is out of order, decide in its trace what the newer events before it have decided.
+    """Before an event that is out of order, apply the decisions of newer events to its trace.
 
-    Otherwise an old event could still change what other batches, which pass time at their ends, would have decided.
+    Otherwise an old event could still change what other batch boundaries, at which time passes, would have decided.
 
     Returns:
-        As ``catch_up``; called again for the same event once patterns have met it, it changes nothing.
+        As ``catch_up``; a repeated call for the same event, after patterns have met it, changes nothing.
     """
     if s.now[TIME] >= s.now[CLOCK] or s.counters[LISTENER] != 0:
         return DONE
@@ -223,9 +223,9 @@ def catch_up_trace(p: RunProgram, s: RunState, found: Found) -> Int:
 
 @routine
 def kill(p: RunProgram, s: RunState, x: RunBatch, found: Found, ended: Ended, number: Int) -> Int:
-    """Go through a list of what can no longer come or complete: certain matches first, then what is given up.
+    """Process a list of NOTs and states that died: certain matches first, then dropped states.
 
-    ``counters[KILLED]`` says how far it came.
+    ``counters[KILLED]`` is the progress.
     """
     gates, known = x.gates, p.pattern_at.shape[0]
     first, size = gates.kill_from[number], gates.kill_from[number + 1] - gates.kill_from[number]
@@ -255,7 +255,7 @@ def kill(p: RunProgram, s: RunState, x: RunBatch, found: Found, ended: Ended, nu
 
 @routine
 def reopen(p: RunProgram, s: RunState, x: RunBatch, found: Found) -> None:
-    """The event at hand broke a constraint, and the trace is no longer pruned: what was certain no longer is."""
+    """Undo certainty in a trace that is no longer pruned, because the current event broke a constraint."""
     pair = s.trace_pairs[s.now[TRACE]]
     while pair != NIL:
         following = s.pair_next[pair]
@@ -266,9 +266,9 @@ def reopen(p: RunProgram, s: RunState, x: RunBatch, found: Found) -> None:
 
 @routine
 def fail_trace(p: RunProgram, s: RunState, found: Found) -> Int:
-    """The event at hand broke a constraint, and nothing is looked for in the trace any more.
+    """Give up a trace, because the current event broke a constraint.
 
-    What was decided before it is told; stops for each pair whose matches are ranked.
+    Emits what was decided earlier; returns ``FAIL`` for each pair whose matches the caller must rank.
     """
     while s.trace_pairs[s.now[TRACE]] != NIL:
         pair = s.trace_pairs[s.now[TRACE]]

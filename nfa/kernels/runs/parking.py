@@ -1,12 +1,12 @@
-"""Parked runs: partial matches that an event finds by their state, and by a value, instead of being looked through.
+"""Parked runs: partial matches that an event finds by their state, and by a value, without a scan.
 
-A state is *plain* when nothing that an event does to a gap matters there: every step on from it is under ANY, without
-NOT, limit, UNTIL or GREEDY. A run in a plain state only waits for an event that takes a step. Where all steps on from
-the state ask that an attribute of the event equals one of an earlier event, the run waits under that value as well: the
+A state is *plain* if nothing that an event does to a gap matters there: every step from it is under ANY, without NOT,
+limit, UNTIL or GREEDY. A run in a plain state only waits for an event that takes a step. If all steps from the state
+require that an attribute of the event equals one of an earlier event, the run waits under that value as well: the
 partners of an equality are found by hash.
 
 Parked runs of a pair are a list of their own, newest first. Those that share state and value are in one *bucket* of a
-hash table over all pairs, newest first too. Both lists are doubly linked, so that any run can leave at once.
+hash table over all pairs, also newest first. Both lists are doubly linked, so that any run can leave at once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HALF, FOLD, TWO = np.uint64(32), np.uint64(29), np.uint64(2)
 
 @routine
 def mixed(word: np.uint64, more: np.uint64) -> np.uint64:
-    """A hash with another word in it; no product wraps."""
+    """A hash extended by another word; no product wraps."""
     word ^= more
     high = (word >> HALF) * SPREAD
     word = ((word & LOW) * SPREAD) ^ (high << HALF) ^ (high >> HALF)
@@ -33,7 +33,7 @@ def mixed(word: np.uint64, more: np.uint64) -> np.uint64:
 
 @routine
 def hash_of_value(kind: Int, bits: Int) -> np.uint64:
-    """A hash that is the same for values that are equal: numbers of both kinds by their float64."""
+    """A hash that is the same for equal values: numbers of both kinds by their float64."""
     if kind in (INTEGER, FLOAT):
         number = np.float64(bits) if kind == INTEGER else np.int64(bits).view(np.float64)
         return mixed(ONE, np.float64(number + 0.0).view(np.uint64))  # -0.0 equals 0.0
@@ -48,13 +48,13 @@ def home_of(pair: Int, state: Int, value: np.uint64) -> np.uint64:
 
 @routine
 def value_of(s: RunState, event: Int, column: Int) -> np.uint64:
-    """Hash of what an event has in a column."""
+    """Hash of an event's value in a column."""
     return hash_of_value(s.event_kinds[event, column], s.event_values[event, column])
 
 
 @routine
 def key_of(p: RunProgram, s: RunState, run: Int) -> np.uint64:
-    """Hash of the value under which a run waits; nothing where its state has no such value."""
+    """Hash of the value under which a run waits; ``NOTHING`` if its state has no such value."""
     column = p.key_column[s.run_state[run]]
     if column == NIL:
         return NOTHING
@@ -68,7 +68,7 @@ def key_of(p: RunProgram, s: RunState, run: Int) -> np.uint64:
 
 @routine
 def park(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
-    """Park a run that is in no list, in front of the others."""
+    """Park a run that is in no list, at the front."""
     first = s.pair_parked[pair]
     s.run_next[run], s.run_before[run] = first, NIL
     if first != NIL:
@@ -84,7 +84,7 @@ def park(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
 
 @routine
 def drop(s: RunState, run: Int) -> None:
-    """Give back a parked run."""
+    """Release a parked run."""
     pair = s.run_pair[run]
     leave(s, run)
     free_run(s, run)
@@ -93,7 +93,7 @@ def drop(s: RunState, run: Int) -> None:
 
 @routine
 def sweep(p: RunProgram, s: RunState, pair: Int, time: Int) -> None:
-    """Give back the parked runs of a pair that have expired."""
+    """Release the expired parked runs of a pair."""
     within = p.within[s.pair_pattern[pair]]
     due: Int = LATEST
     run = s.pair_parked[pair]
@@ -110,7 +110,7 @@ def sweep(p: RunProgram, s: RunState, pair: Int, time: Int) -> None:
 
 @routine
 def unpark(s: RunState, pair: Int) -> None:
-    """Move the parked runs of a pair to its list of runs, in their order; ``settle_runs`` parks them again."""
+    """Move the parked runs of a pair to its list of runs, in order; ``settle_runs`` parks them again."""
     last = np.int64(NIL)
     run = s.pair_parked[pair]
     while run != NIL:
@@ -130,7 +130,7 @@ def unpark(s: RunState, pair: Int) -> None:
 
 @routine
 def settle_runs(p: RunProgram, s: RunState, pair: Int) -> None:
-    """Park the runs of a pair that belong there and are in its list, in their order."""
+    """Park the runs in a pair's list that belong there, in order."""
     parked, before = np.int64(NIL), np.int64(NIL)
     run = s.pair_runs[pair]
     while run != NIL:
@@ -154,7 +154,7 @@ def settle_runs(p: RunProgram, s: RunState, pair: Int) -> None:
 
 @routine
 def fill_buckets(p: RunProgram, s: RunState) -> None:
-    """Put the parked runs of all pairs into empty buckets, under the values that they have now."""
+    """Put the parked runs of all pairs into empty buckets, under their current values."""
     for pair in range(s.pair_parked.shape[0]):
         run = s.pair_parked[pair]
         while run != NIL and s.run_next[run] != NIL:

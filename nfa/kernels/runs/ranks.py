@@ -1,12 +1,11 @@
-"""Ranking at the event that completes matches: their order, what each kept one rules out, how many are emitted.
+"""Ranking at the event that completes matches: their order, what each kept match rules out, how many are emitted.
 
-Where events have an order of their own (``ties: log``), a match without trailing conditions is decided by its last
-event. All matches of a trace that one event completes are ranked here and emitted with it; what waits for time to pass
-is ranked outside the kernel (``nfa.runs.ranked_pairs``). Semantics: ``docs/semantics.md``, emission; the slow version
-is ``nfa.reference.emission``.
+Under ``ties: log``, a match without trailing conditions is decided by its last event. All matches of a trace that one
+event completes are ranked here and emitted with it; decisions that wait for time to pass are ranked outside the kernel
+(``nfa.runs.ranked_pairs``). Semantics: ``docs/semantics.md``, emission; the slow version is ``nfa.reference.emission``.
 
 Matches that one event completes share their last event, and the events of a chain are in the order of the log. So they
-are compared by start, first event, length, then event by event, at last by which alias binds what.
+are compared by start, first event, length, then event by event, and last by the aliases of the events.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ from streams.kernels.compiling import routine
 
 @routine
 def set_aside(s: RunState, run: Int) -> None:
-    """Move the newest fresh run, a match that the event at hand completed, to the list of those to be ranked."""
+    """Move the newest fresh run, a match that the current event completed, to the list of runs to rank."""
     s.now[FRESH] = s.run_next[run]
     s.run_next[run] = s.now[READY]
     s.now[READY] = run
@@ -71,14 +70,14 @@ def compare_events(s: RunState, one: Int, other: Int) -> Int:
 
 @routine
 def compare_alias(p: RunProgram, s: RunState, one: Int, other: Int, alias: Int) -> Int:
-    """-1, 0 or 1 for the events that two chains over the same events bind to an alias; the alias missing is greater."""
+    """-1, 0 or 1 for the events that two chains over the same events bind to an alias; a missing alias is greater."""
     first = p.alias_from[s.now[PATTERN]]
     left, right = s.run_node[one], s.run_node[other]
     order, n_left, n_right = np.int64(0), 0, 0  # so far, from the newest event back
     while left != NIL:
         is_left = p.alias_rank[first + s.node_atom[left]] == alias
         is_right = p.alias_rank[first + s.node_atom[right]] == alias
-        if is_left and not is_right:  # the other one's list goes on with a later event, or is at its end
+        if is_left and not is_right:  # the other list continues with a later event, or ends
             order = np.int64(-1) if n_right > 0 else np.int64(1)
         elif is_right and not is_left:
             order = np.int64(1) if n_left > 0 else np.int64(-1)
@@ -92,7 +91,7 @@ def compare_alias(p: RunProgram, s: RunState, one: Int, other: Int, alias: Int) 
 
 @routine
 def compare(p: RunProgram, s: RunState, one: Int, other: Int) -> Int:
-    """-1, 0 or 1: which of two matches that one event completed is emitted first; 0: they bind the same."""
+    """-1, 0 or 1: which of two matches that one event completed is emitted first; 0: they have equal bindings."""
     if s.run_start[one] != s.run_start[other]:
         return np.int64(-1) if s.run_start[one] < s.run_start[other] else np.int64(1)
     if s.run_first[one] != s.run_first[other]:
@@ -110,7 +109,7 @@ def compare(p: RunProgram, s: RunState, one: Int, other: Int) -> Int:
 
 @routine
 def merged(p: RunProgram, s: RunState, left: Int, right: Int) -> np.int64:
-    """Two ordered lists of runs as one."""
+    """Merge two ordered lists of runs."""
     first, last = np.int64(NIL), np.int64(NIL)
     while left != NIL or right != NIL:
         if right == NIL or (left != NIL and compare(p, s, left, right) <= 0):
@@ -131,7 +130,7 @@ def merged(p: RunProgram, s: RunState, left: Int, right: Int) -> np.int64:
 
 @routine
 def ordered(p: RunProgram, s: RunState, first: Int) -> np.int64:
-    """A list of runs in the order in which they are emitted (merge sort, bottom up)."""
+    """A list of runs in the order of emission (merge sort, bottom up)."""
     size = 0
     run = np.int64(first)
     while run != NIL:
@@ -158,7 +157,7 @@ def ordered(p: RunProgram, s: RunState, first: Int) -> np.int64:
 
 @routine
 def cut(s: RunState, first: Int, size: Int) -> tuple[np.int64, np.int64]:
-    """The first runs of a list, at most so many, and the rest."""
+    """The first ``size`` runs of a list, and the rest."""
     last = np.int64(first)
     while last != NIL and size > 1:
         last = np.int64(s.run_next[last])
@@ -172,7 +171,7 @@ def cut(s: RunState, first: Int, size: Int) -> tuple[np.int64, np.int64]:
 
 @routine
 def skip_target(p: RunProgram, s: RunState, kept: Int) -> Int:
-    """Sequence number of the event to which SKIP TO FIRST or LAST goes; ``NIL`` where its alias is unbound."""
+    """Sequence number of the target event of SKIP TO FIRST or LAST; ``NIL`` if its alias is unbound."""
     pattern, target = s.now[PATTERN], np.int64(NIL)
     node = s.run_node[kept]
     while node != NIL:
@@ -186,7 +185,7 @@ def skip_target(p: RunProgram, s: RunState, kept: Int) -> Int:
 
 @routine
 def rules_out(p: RunProgram, s: RunState, kept: Int, target: Int, other: Int) -> bool:
-    """Whether a kept match rules out another, which may still be a beginning; ``target`` is that of the skip."""
+    """Whether a kept match rules out another, possibly partial match; ``target`` is the skip's target."""
     rule, first = p.rule[s.now[PATTERN]], s.run_first[other]
     if rule == ONCE_PER_KEY:
         return True
@@ -199,7 +198,7 @@ def rules_out(p: RunProgram, s: RunState, kept: Int, target: Int, other: Int) ->
 
 @routine
 def mute(p: RunProgram, s: RunState, pair: Int, kept: Int, following: Int) -> None:
-    """Rule out what a kept match rules out: of the pair's runs, and of the matches that follow it."""
+    """Rule out runs of the pair, and matches that follow a kept match, by the after-match rule."""
     pattern = s.now[PATTERN]
     target = skip_target(p, s, kept) if p.rule[pattern] >= SKIP_TO_FIRST else np.int64(NIL)
     run = np.int64(following)
@@ -228,7 +227,7 @@ def mute(p: RunProgram, s: RunState, pair: Int, kept: Int, following: Int) -> No
 
 @routine
 def mute_twins(p: RunProgram, s: RunState, pair: Int, kept: Int) -> None:
-    """What waits and binds the same as a match that is emitted is not emitted again."""
+    """Rule out waiting matches with the same bindings as an emitted match."""
     run = s.pair_runs[pair]
     while run != NIL:
         if s.run_kind[run] == PENDING and not s.run_muted[run]:
@@ -242,7 +241,7 @@ def mute_twins(p: RunProgram, s: RunState, pair: Int, kept: Int) -> None:
 
 @routine
 def put_away(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
-    """Give back a match that was ranked, or keep it for the sake of timeouts."""
+    """Release a ranked match, or keep it for timeouts."""
     if run == NIL:
         return
     if (p.flags[s.now[PATTERN]] & TIMEOUTS) == 0:
@@ -256,7 +255,7 @@ def put_away(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
 
 @routine
 def tell_ready(p: RunProgram, s: RunState, found: Found, pair: Int, limit: Int) -> None:
-    """Rank the matches that the event at hand completed in a pair, and emit those that nothing rules out."""
+    """Rank the matches that the current event completed in a pair, and emit them unless ruled out."""
     if s.now[READY] == NIL:
         return
     pattern = s.now[PATTERN]
@@ -284,7 +283,7 @@ def tell_ready(p: RunProgram, s: RunState, found: Found, pair: Int, limit: Int) 
 
 @routine
 def has_to_rank(p: RunProgram, s: RunState, pair: Int) -> bool:
-    """Whether time that passes for a pair, or its end, has to be ranked outside the kernel."""
+    """Whether passing time for a pair, or its end, must be ranked outside the kernel."""
     if p.flags[s.pair_pattern[pair]] == 0:
         return False
     run = s.pair_runs[pair]

@@ -1,4 +1,4 @@
-"""The loop of the run kernel: visits in, complete matches, ended pairs and losses out."""
+"""The loop of the run kernel: visits in; complete matches, ended pairs and losses out."""
 
 from __future__ import annotations
 
@@ -81,12 +81,12 @@ from nfa.kernels.traces import BY_QUERY, DEVIANT, FAILED, NOTHING_ENDS
 from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import kernel, routine
 
-SWEEP_SHARE = 8  # parked runs looked through for one event
+SWEEP_SHARE = 8  # parked runs scanned per event
 
 
 @routine
 def concerns(p: RunProgram, x: RunBatch, pattern: Int, row: Int, can_begin: bool) -> bool:
-    """Whether an event could begin a match of a pattern, where one can, or is one that a leading NOT takes."""
+    """Whether an event could begin a match of a pattern, if ``can_begin``, or is taken by a leading NOT."""
     state = p.state_from[pattern]
     for step in range(p.step_from[state], p.step_from[state + 1] if can_begin else p.step_from[state]):
         if x.taken[p.symbol[step], row]:
@@ -99,10 +99,10 @@ def concerns(p: RunProgram, x: RunBatch, pattern: Int, row: Int, can_begin: bool
 
 @routine
 def finish_pair(p: RunProgram, s: RunState, found: Found, pair: Int, ended: Int, last: Int) -> None:
-    """The trace has ended: what waits for that is complete.
+    """Complete the waiting matches of a trace that has ended.
 
-    ``ended`` is the time of the end event, which decides everything; where it is ``LATEST`` the input has ended, and
-    ``last``, the time of the trace's last event, decides what has no deadline.
+    ``ended`` is the time of the end event, which decides everything; ``LATEST``: the input has ended, and ``last``, the
+    time of the trace's last event, decides conditions without a deadline.
     """
     s.now[PATTERN], s.now[TRACE] = s.pair_pattern[pair], s.pair_trace[pair]
     s.now[WRITTEN] = 0
@@ -124,7 +124,7 @@ def finish_pair(p: RunProgram, s: RunState, found: Found, pair: Int, ended: Int,
 
 @routine
 def has_room(s: RunState, found: Found, ended: Ended, need: Int) -> bool:
-    """Whether a pair can meet an event that makes at most so many nodes."""
+    """Whether a pair can meet an event that creates at most ``need`` nodes."""
     return not (
         s.counters[NODES] + need > s.node_parent.shape[0]
         or s.counters[RUNS] + 2 * need > s.run_next.shape[0]
@@ -139,11 +139,11 @@ def has_room(s: RunState, found: Found, ended: Ended, need: Int) -> bool:
 def meet_pair(
     p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, ended: Ended, pattern: Int, limits: Limits
 ) -> Int:
-    """Let a pattern meet the event at hand in its trace.
+    """Let a pattern meet the current event in its trace.
 
     Returns:
         ``DONE``, or before anything has changed ``NO_ROOM``, or ``FLUSH`` with the pair in ``STOP_PAIR``; or, once the
-        event is met, ``GIVEN_UP`` with the pair in ``STOP_PAIR``: it meets nothing when it is called again.
+            event is met, ``GIVEN_UP`` with the pair in ``STOP_PAIR``: a repeated call does nothing.
     """
     row = s.now[ROW]
     place = find_pair(s, s.now[TRACE], np.int64(pattern))
@@ -178,10 +178,10 @@ def meet_pair(
 
 @routine
 def look_after_parked(p: RunProgram, s: RunState, pair: Int, limits: Limits) -> None:
-    """Park what belongs there, and now and then give back what has expired.
+    """Park runs that belong there, and regularly release expired ones.
 
-    Looking through them is paid for by the events since the last time. Where runs may not all find room, those that
-    have expired must not count, whenever they were last looked through.
+    The events since the last scan pay for scanning the parked runs. If room for runs is short, expired ones must not
+    count, whenever the last scan was.
     """
     if s.pair_is_loose[pair]:
         settle_runs(p, s, pair)
@@ -194,7 +194,7 @@ def look_after_parked(p: RunProgram, s: RunState, pair: Int, limits: Limits) -> 
 
 @routine
 def ceiling(p: RunProgram, s: RunState, x: RunBatch, pattern: Int) -> Int:
-    """How much more work in all traces a pattern may cost, after what the events of the stream so far allow."""
+    """The work in all traces that a pattern may still cost, after the allowance of the stream's events so far."""
     allowance, work = p.allowance[pattern], p.worked[pattern]
     events = x.sequences[s.now[ROW]] - p.worked_at[pattern]
     if allowance > 0 and events > work // allowance:
@@ -204,7 +204,7 @@ def ceiling(p: RunProgram, s: RunState, x: RunBatch, pattern: Int) -> Int:
 
 @routine
 def forget_found(s: RunState, found: Found, filled: Int) -> None:
-    """Drop the matches that the event at hand has completed: not every run has met it, so they are not all of them."""
+    """Drop the matches that the current event has completed: they are not all, because not every run has met it."""
     kept = np.int64(filled)
     for place in range(filled, s.counters[FILLED]):
         node = found.node[place]
@@ -225,10 +225,10 @@ def forget_found(s: RunState, found: Found, filled: Int) -> None:
 
 @routine
 def count_work(p: RunProgram, s: RunState, x: RunBatch, pair: Int) -> Int:
-    """Add the work of the event at hand to that of the pair, less what an event allows, and to that of all pairs of the
-    pattern; beyond either limit the pair is given up.
+    """Add the work of the current event, less an event's allowance, to the pair's work and to the pattern's total.
 
-    Only runs that time has not decided or ended are counted, so the counts depend on the events alone.
+    Beyond either limit the pair is given up. Only runs that time has not decided or ended are counted, so the counts
+    depend on the events alone.
 
     Returns:
         The work for which it was given up, or 0.
@@ -240,7 +240,7 @@ def count_work(p: RunProgram, s: RunState, x: RunBatch, pair: Int) -> Int:
         p.worked[pattern] = p.work_in_all[pattern] - s.now[CEILING] + s.now[STEPS]
         p.worked_at[pattern] = x.sequences[s.now[ROW]]
     if s.now[STEPS] > s.now[CEILING]:
-        p.worked[pattern] = work = p.work_in_all[pattern] + 1  # how much more it is depends on which run came first
+        p.worked[pattern] = work = p.work_in_all[pattern] + 1  # the exact excess depends on the order of runs
     elif work <= p.work[pattern]:
         return np.int64(0)
     give_up_pair(s, pair)
@@ -259,7 +259,7 @@ def run_pair(
     limits: Limits,
     can_begin: bool,
 ) -> bool:
-    """Let the runs of a pair meet the event at hand; there is room. True: the pair is given up."""
+    """Let the runs of a pair meet the current event; there is room. Returns whether the pair is given up."""
     pattern = s.pair_pattern[pair]
     place_event(s, x)
     look_after_parked(p, s, pair, limits)
@@ -301,7 +301,7 @@ def run_pair(
 def meet_patterns(
     p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, ended: Ended, limits: Limits
 ) -> Int:
-    """Let all patterns that listen meet the event at hand; ``counters[LISTENER]`` says how far it came."""
+    """Let all listening patterns meet the current event; ``counters[LISTENER]`` is the progress."""
     row, met = s.now[ROW], np.int64(0)
     for part in range(-1, x.cells.shape[0]):
         code = x.types[row] if part < 0 else x.cells[part, row]
@@ -321,7 +321,7 @@ def meet_patterns(
 
 @routine
 def end_trace(p: RunProgram, s: RunState, found: Found) -> Int:
-    """Finish and close the pairs of the trace at hand; stops for each pair whose matches are ranked."""
+    """Finish and close the pairs of the current trace; stops for each pair whose matches must be ranked."""
     time = s.now[TIME]
     while s.trace_pairs[s.now[TRACE]] != NIL:
         pair = s.trace_pairs[s.now[TRACE]]
@@ -343,10 +343,10 @@ def end_trace(p: RunProgram, s: RunState, found: Found) -> Int:
 def match_rows(
     p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, ended: Ended, first: Int, limits: Limits
 ) -> tuple[Int, Int]:
-    """Process visits from ``first`` on; stops where the wrapper has to make room or to rank matches.
+    """Process visits from ``first`` on; stops when the wrapper must make room or rank matches.
 
     Returns:
-        (status, visit): ``DONE``, or why it stopped; ``counters[LISTENER]`` says where within the visit.
+        (status, visit): ``DONE``, or why it stopped; ``counters[LISTENER]`` is the position within the visit.
     """
     p, s, x, c, found, ended = borrowed(p), borrowed(s), borrowed(x), borrowed(c), borrowed(found), borrowed(ended)
     patterns = p.flags.shape[0]
@@ -387,7 +387,7 @@ def unroll(
     sequences: NDArray[np.int64],
     releases: bool,
 ) -> None:
-    """Write chains out, oldest event first; ``ends`` are the places behind each."""
+    """Write chains out, oldest event first; ``ends`` are the positions after each chain."""
     s = borrowed(s)
     for place in range(nodes.shape[0]):
         node, at = nodes[place], ends[place]

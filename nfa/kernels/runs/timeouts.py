@@ -1,12 +1,12 @@
-"""Timeouts: partial matches that WITHIN ended, that were alive until then, and that nothing else extends.
+"""Timeouts: partial matches that WITHIN ended, that were alive until then, and that no other one extends.
 
-One extends another if every alias of the other begins with the same events. A partial match whose window has passed is
-a *candidate*. What extends it binds its newest event, and its chain up to that event begins with all that the candidate
-binds, as chains are in the order in which events came. So a candidate waits in a bucket under its newest event and what
-that event's alias binds; the chains of all runs of the pair are walked once, and a node finds the candidates that it
-rules out by hash. The work grows with the nodes of the pair, and not with the pairs of its runs. Candidates are in
-buckets only here; runs of these patterns are never parked. Semantics: ``docs/semantics.md``, timeouts; the slow version
-is ``nfa.reference.partials``.
+A partial match extends another if every alias of the other begins with the same events. A partial match whose window
+has passed is a *candidate*. A chain that extends it binds its newest event, and up to that event the chain begins with
+all its bindings, because chains are in the order in which events came. So a candidate waits in a bucket under its
+newest event and the events of that event's alias; the chains of all runs of the pair are walked once, and a node finds
+the candidates that it rules out by hash. The work grows with the number of nodes of the pair, not with the number of
+pairs of its runs. Candidates are in buckets only during this search; runs of these patterns are never parked.
+Semantics: ``docs/semantics.md``, timeouts; the slow version is ``nfa.reference.partials``.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from streams.kernels.compiling import apart, routine
 
 @routine
 def end_of(s: RunState, node: Int) -> Int:
-    """The newest time of a chain's events; where they come out of order it need not be that of the last."""
+    """The newest time of a chain's events; if events are out of order, it may not be the last one's."""
     newest = np.int64(EARLIEST)
     while node != NIL:
         newest = max(newest, s.event_time[s.node_event[node]])
@@ -56,7 +56,7 @@ def end_of(s: RunState, node: Int) -> Int:
 
 @routine
 def alias_of(p: RunProgram, s: RunState, node: Int) -> np.uint64:
-    """The alias under which a node binds its event: its place among those of the pattern, below 64."""
+    """The alias under which a node binds its event: its rank among those of the pattern, below 64."""
     return np.uint64(p.alias_rank[p.alias_from[s.now[PATTERN]] + s.node_atom[node]])
 
 
@@ -74,7 +74,7 @@ def key_of_list(p: RunProgram, s: RunState, node: Int) -> np.uint64:
 
 @routine
 def is_beginning(p: RunProgram, s: RunState, one: Int, other: Int) -> bool:
-    """Whether a chain is extended by another, or binds the same; both end with the same event."""
+    """Whether a chain is extended by another, or has the same bindings; both end with the same event."""
     seen = NOTHING  # aliases of events that both bind, from the newest back
     while other != NIL:
         alias = alias_of(p, s, other)
@@ -84,7 +84,7 @@ def is_beginning(p: RunProgram, s: RunState, one: Int, other: Int) -> bool:
             seen |= ONE << alias
             one = s.node_parent[one]
         elif (seen >> alias) & ONE != NOTHING:
-            return False  # the other one's list has an event before one that both bind
+            return False  # the other list has an event before one that both bind
         other = s.node_parent[other]
     return bool(one == NIL)
 
@@ -105,7 +105,7 @@ def rule_out(p: RunProgram, s: RunState, pair: Int, node: Int, goes_on: bool) ->
 
 @routine
 def rule_out_along(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
-    """Rule out what the chain of a run extends; what another run has walked over is left out."""
+    """Rule out what the chain of a run extends, except for nodes that were walked already."""
     mark, node = s.counters[MARK], s.run_node[run]
     was_match = s.run_kind[run] == SPENT and s.run_lead[run] == WAS_MATCH
     goes_on = bool(was_match or s.run_kind[run] == DECIDED)
@@ -120,20 +120,20 @@ def rule_out_along(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
 
 @routine
 def was_alive(p: RunProgram, s: RunState, run: Int) -> bool:
-    """Whether an active run could take a step just before its window ended; it is spent from here on."""
+    """Whether an active run could take a step just before its window ended; afterwards it is spent."""
     last = s.run_start[run] + p.within[s.now[PATTERN]] - 1
     order = last if p.is_simultaneous[0] else LATEST
     if s.run_bits_order[run] < order:
         for column in range(0, VETO, 2):
             s.run_bits[run, column] |= s.run_bits[run, column + 1]
-    s.run_bits[run, GREEDY] = NOTHING  # does not end a partial match
+    s.run_bits[run, GREEDY] = NOTHING  # GREEDY does not end a partial match
     s.run_kind[run], s.run_lead[run], s.run_due[run] = SPENT, WAS_PART, EARLIEST
     return has_future(p, s, run, last, order)
 
 
 @routine
 def take_candidates(p: RunProgram, s: RunState, pair: Int, time: Int) -> np.int64:
-    """Move the candidates of a pair to a list of their own, and let them wait in buckets."""
+    """Move the candidates of a pair to a list of their own, and put them into buckets."""
     within, first = p.within[s.now[PATTERN]], np.int64(NIL)
     before, run = np.int64(NIL), s.pair_runs[pair]
     while run != NIL:
@@ -157,7 +157,7 @@ def take_candidates(p: RunProgram, s: RunState, pair: Int, time: Int) -> np.int6
 
 @routine
 def report(p: RunProgram, s: RunState, found: Found, pair: Int, first: Int) -> None:
-    """Emit what is left of the candidates, each once, and give all of them back to their pair."""
+    """Emit the remaining candidates without duplicates, and return all candidates to their pair."""
     run, told = ordered(p, s, first), np.int64(NIL)
     while run != NIL:
         following = np.int64(s.run_next[run])
@@ -175,7 +175,7 @@ def report(p: RunProgram, s: RunState, found: Found, pair: Int, first: Int) -> N
 
 @routine
 def drop_spent(p: RunProgram, s: RunState, pair: Int, time: Int) -> None:
-    """Give back what no partial match to come can begin."""
+    """Drop spent runs that no later partial match can extend."""
     within, before = p.within[s.now[PATTERN]], np.int64(NIL)
     run = s.pair_runs[pair]
     while run != NIL:
@@ -194,7 +194,7 @@ def drop_spent(p: RunProgram, s: RunState, pair: Int, time: Int) -> None:
 
 @apart
 def time_out(p: RunProgram, s: RunState, found: Found, pair: Int, time: Int) -> None:
-    """Report what timed out in a pair by a time: every event before it was seen. There is room."""
+    """Report the timeouts of a pair by a time: every event before it was seen. There is room."""
     s.counters[MARK] += 1
     first = take_candidates(p, s, pair, time)
     if first != NIL:

@@ -1,6 +1,6 @@
-"""What is done with runs between the rows of a batch.
+"""Upkeep of runs between the rows of a batch.
 
-There is one kernel for each set of tables, as unpacking them is most of what such a kernel is.
+There is one kernel for each set of tables, because unpacking them is most of such a kernel.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PASS_TIME, FILL_BUCKETS, FORGET, DEADLINE, FINISH, TIME_OUT = range(6)
 
 @kernel
 def arrange(s: RunState, what: Int, number: Int) -> None:
-    """Change what no pattern is asked about: ``number`` is the run or pair meant."""
+    """Change runs or pairs without the patterns' tables; ``number`` is the run or pair."""
     s = borrowed(s)
     if what == REBUILD_INDEX:
         run_arena.rebuild_index(s)
@@ -42,10 +42,10 @@ def arrange(s: RunState, what: Int, number: Int) -> None:
 def attend(
     p: RunProgram, s: RunState, found: Found, what: Int, numbers: NDArray[np.int32], place: Int, time: Int, last: Int
 ) -> tuple[Int, Int]:
-    """Do what depends on time or patterns, to the run or pair at a place of ``numbers``; ``PASS_TIME``: from there on.
+    """Do what depends on time or patterns for the run or pair at a place of ``numbers``; ``PASS_TIME``: from there on.
 
     Returns:
-        (status, place): those of ``pass_time``; of anything else ``DONE`` and, for ``DEADLINE``, the time.
+        (status, place): as ``pass_time``; for other operations ``DONE`` and, for ``DEADLINE``, the time.
     """
     p, s, found = borrowed(p), borrowed(s), borrowed(found)
     if what == PASS_TIME:

@@ -1,4 +1,4 @@
-"""What the runs hold, read without changing it: one row for each trace and pattern."""
+"""A read-only view of the runs: one row for each trace and pattern."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def is_open(p: RunProgram, s: RunState, run: Int, pattern: Int, now: Int) -> boo
 
 @routine
 def is_further(s: RunState, depths: NDArray[np.int32], run: Int, other: Int) -> bool:
-    """Whether a run has come further than another one; of equally far ones whether its events are newer."""
+    """Whether a run has come further than another; for equal progress, whether its events are newer."""
     depth, than = depths[s.run_state[run]], depths[s.run_state[other]]
     if depth != than:
         return bool(depth > than)
@@ -42,7 +42,7 @@ def is_further(s: RunState, depths: NDArray[np.int32], run: Int, other: Int) -> 
 def held_pairs(p: RunProgram, s: RunState, depths: NDArray[np.int32], now: Int, found: NDArray[np.int64]) -> Int:
     """List the pairs with partial matches that have not expired; returns their number.
 
-    ``found`` gets (trace, pattern, state of the run that has come furthest, its newest node, number of runs).
+    ``found`` gets (trace, pattern, state of the furthest run, its newest node, number of runs).
     """
     p, s, depths, found = borrowed(p), borrowed(s), borrowed(depths), borrowed(found)
     count = np.int64(0)

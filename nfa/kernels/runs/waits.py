@@ -1,8 +1,8 @@
-"""Complete matches that wait: until when, what decides them, what contradicts them.
+"""Waiting complete matches: their deadlines, what decides them, what contradicts them.
 
-A match that something must not follow waits until its deadline, or until a guard knows that nothing of the kind can
-still come (early certainty: constraint-aware CEP, section 6.3). One that was told so early stays known until the
-deadline, as its trace may yet break a constraint.
+A match with a trailing NOT waits until its deadline, or until a guard knows that the forbidden event can no longer come
+(early certainty: constraint-aware CEP, section 6.3). A match that was emitted early is remembered until the deadline,
+because its trace may still break a constraint.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from streams.kernels.compiling import routine
 
 @routine
 def may_complete(x: RunBatch, monitor: Int, column: Int) -> bool:
-    """Whether what a column of the guard's tables stands for may be held in a monitor state."""
+    """Whether a monitor state allows the state or event of a column of the guard's tables."""
     return bool(x.gates.live[x.gates.gate[monitor], column] != 0)
 
 
@@ -68,7 +68,7 @@ def hand_out(s: RunState, found: Found, node: Int, detected: Int, how: Int, what
 
 @routine
 def tell(s: RunState, found: Found, node: Int, limit: Int) -> None:
-    """Hand out a match that waits for nothing, if it is within a limit."""
+    """Emit a match that waits for nothing, if it is within a limit."""
     if s.now[WRITTEN] >= limit:
         s.now[UNTOLD] += 1
         return
@@ -78,7 +78,7 @@ def tell(s: RunState, found: Found, node: Int, limit: Int) -> None:
 
 @routine
 def deadline(p: RunProgram, s: RunState, run: Int, greedy: np.uint64, at_end: Int) -> Int:
-    """When the last of a complete match's trailing conditions is decided; those without deadline are at ``at_end``."""
+    """The time when the last trailing condition of a match is decided; ``at_end`` for those without deadline."""
     within = p.within[s.now[PATTERN]]
     whole = LATEST if within == LATEST else s.run_start[run] + within
     latest = np.int64(EARLIEST)
@@ -95,7 +95,7 @@ def deadline(p: RunProgram, s: RunState, run: Int, greedy: np.uint64, at_end: In
 
 @routine
 def open_deadline(p: RunProgram, s: RunState, x: RunBatch, run: Int, greedy: np.uint64) -> Int:
-    """Like ``deadline``, without what can no longer come: ``EARLIEST`` if that is all that the match waits for."""
+    """As ``deadline``, without NOTs whose event can no longer come; ``EARLIEST`` if nothing else is left."""
     within = p.within[s.now[PATTERN]]
     whole = LATEST if within == LATEST else s.run_start[run] + within
     latest = np.int64(EARLIEST if greedy == NOTHING else whole)
@@ -122,9 +122,9 @@ def open_greed(p: RunProgram, s: RunState, run: Int) -> np.uint64:
 
 @routine
 def decide(p: RunProgram, s: RunState, found: Found, run: Int) -> bool:
-    """A complete match waits for nothing any more: tell or rank it; False: nothing of it has to be remembered.
+    """Emit or rank a complete match that no longer waits; false: nothing of it must be remembered.
 
-    One told before its deadline stays until then.
+    A match that is emitted before its deadline stays until then.
     """
     if s.run_how[run] == NOT_WAITED:
         s.run_how[run] = BY_WINDOW
@@ -140,9 +140,9 @@ def decide(p: RunProgram, s: RunState, found: Found, run: Int) -> bool:
 
 @routine
 def hasten(p: RunProgram, s: RunState, x: RunBatch, found: Found, run: Int) -> bool:
-    """Let a waiting match know what can no longer come; returns whether it stays.
+    """Update a waiting match by what can no longer come; returns whether it stays.
 
-    What STRICT decided at this very time waits on for other events of that time.
+    A match that STRICT decided at this very time still waits for other events of the same time.
     """
     if s.run_lead[run] != EARLIEST:
         return True
@@ -161,7 +161,8 @@ def hasten(p: RunProgram, s: RunState, x: RunBatch, found: Found, run: Int) -> b
 def is_decided(s: RunState, run: Int, time: Int, is_later: bool | np.bool_) -> bool:
     """Whether all trailing conditions of a complete run are decided at a time.
 
-    A deadline is, once it is reached. A gap that a STRICT event closed is when no event of that time can come.
+    A deadline decides once it is reached. A gap that a STRICT event closed is decided when no more events of that time
+    can come.
     """
     if s.run_lead[run] != EARLIEST:
         return bool(time > s.run_due[run] or is_later)
@@ -170,7 +171,7 @@ def is_decided(s: RunState, run: Int, time: Int, is_later: bool | np.bool_) -> b
 
 @routine
 def is_in_reach(p: RunProgram, s: RunState, run: Int) -> bool:
-    """Whether the event at hand comes after a complete match and before the end of its window."""
+    """Whether the current event comes after a complete match and before the end of its window."""
     within = p.within[s.now[PATTERN]]
     is_within = within == LATEST or s.now[CLOCK] - s.run_start[run] < within
     return bool(is_within and s.now[ORDER] > s.event_order[s.node_event[s.run_node[run]]])
@@ -178,7 +179,7 @@ def is_in_reach(p: RunProgram, s: RunState, run: Int) -> bool:
 
 @routine
 def is_refuted(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bool:
-    """Whether a trailing NOT of a complete run takes the event at hand, which is in its reach."""
+    """Whether a trailing NOT of a complete run takes the current event, which is in its reach."""
     head = s.run_node[run]
     end = s.event_time[s.node_event[head]]
     finish = p.finish_from[s.run_state[run]] + s.run_finish[run]

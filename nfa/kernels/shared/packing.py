@@ -1,4 +1,4 @@
-"""Shared-node state without free room, and back: dense numbers, every link checked."""
+"""Packing of shared-node state without free room, and back: dense numbers, every link checked."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def list_pairs(trace_first: NDArray[np.int32], blocks: NDArray[np.int32], pairs:
 
 @kernel
 def count_heads(program: Program, state: SharedState) -> Int:
-    """Stacks of all pairs, empty ones included."""
+    """Number of stacks of all pairs, empty ones included."""
     program, state = borrowed(program), borrowed(state)
     blocks, trace_first, state_range = state.blocks, state.trace_first, program.state_range
     count = 0
@@ -152,7 +152,7 @@ def unpack_pairs(program: Program, state: SharedState, packed: Packed, pairs: ND
 
 @inlined
 def is_wrong(words: NDArray[np.int64], event: Int, measure: Int, below: Int, before: Int) -> np.bool_:
-    """Whether a node does not stand for what it links to."""
+    """Whether a node's measure contradicts its links."""
     wrong: np.bool_ = np.bool_(False)
     for other in (below, before):
         if other != NIL and (words[other, 0] ^ event) & 1:
@@ -169,7 +169,7 @@ def is_wrong(words: NDArray[np.int64], event: Int, measure: Int, below: Int, bef
 
 @inlined
 def is_linked_wrong(packed_links: NDArray[np.int32], words: NDArray[np.int64], node: Int, most_tied: Int) -> bool:
-    """Whether a node's links lead nowhere or to later events, or its stack binds one event too often."""
+    """Whether a node's links are invalid or lead to later events, or its stack binds one event too often."""
     count, event = words.shape[0], words[node, 0] >> EVENT_BITS
     below, before, sibling = packed_links[node, 0], packed_links[node, 1], packed_links[node, 2]
     wrong = not (NIL <= below < count and NIL <= before < count and 0 <= sibling < count)
@@ -188,7 +188,7 @@ def is_linked_wrong(packed_links: NDArray[np.int32], words: NDArray[np.int64], n
 
 @kernel
 def unpack_nodes(state: SharedState, packed: Packed, sequences: Int, aliases: Int, most_tied: Int) -> Int:
-    """Fill nodes from packed state and count references; links lead to earlier events. Returns the fault, if any."""
+    """Fill nodes from packed state and count references; links lead to earlier events. Returns the fault or SOUND."""
     state, packed = borrowed(state), borrowed(packed)
     links, nodes, counters = state.links, state.nodes, state.counters
     packed_links, words = packed.links, packed.words
@@ -216,7 +216,7 @@ def unpack_nodes(state: SharedState, packed: Packed, sequences: Int, aliases: In
 
 @kernel
 def count_held(state: SharedState, seen: NDArray[np.bool_]) -> Int:
-    """Count the circles of siblings; ``seen`` is scratch by node. Returns the fault, if any."""
+    """Count the cycles of siblings; ``seen`` is scratch by node. Returns the fault, if any."""
     state, seen = borrowed(state), borrowed(seen)
     links, nodes, counters = state.links, state.nodes, state.counters
     for node in range(seen.shape[0]):

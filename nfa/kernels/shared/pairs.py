@@ -1,4 +1,4 @@
-"""Pairs of a trace and a pattern: their blocks, the index over them, and giving back what they hold."""
+"""Pairs of a trace and a pattern: their blocks, their index, and the release of their nodes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from streams.kernels.compiling import apart, inlined
 
 @inlined
 def hash_of(trace: Int, pattern: Int) -> np.uint64:
-    """Where a pair belongs in the index; the high bits are its tag."""
+    """The home position of a pair in the index; the high bits are its tag."""
     mixed = (np.uint64(trace) * SPREAD) ^ ((np.uint64(pattern) * SPREAD) << np.uint64(20))  # no product wraps
     return mixed ^ (mixed >> np.uint64(29))
 
@@ -63,7 +63,7 @@ def find_pair_slot(state: SharedState, trace: Int, pattern: Int) -> np.uint64:
 
 @apart
 def enter_pair(state: SharedState, pair: Int) -> None:
-    """Enter a pair that is not the first of its trace."""
+    """Add a pair that is not the first of its trace to the index."""
     trace, pattern = state.blocks[pair + TRACE], state.blocks[pair + PATTERN]
     slot = find_pair_slot(state, trace, pattern)
     state.slots[slot] = (hash_of(trace, pattern) & ~LOW) | np.uint64(pair + 1)
@@ -72,7 +72,7 @@ def enter_pair(state: SharedState, pair: Int) -> None:
 
 @apart
 def leave_pair(state: SharedState, pair: Int) -> None:
-    """Take a pair out of the index and close the gap (backward shift)."""
+    """Remove a pair from the index and close the gap (backward shift)."""
     index, blocks = state.slots, state.blocks
     size = np.uint64(index.shape[0])
     mask = size - np.uint64(1)
@@ -93,7 +93,7 @@ def leave_pair(state: SharedState, pair: Int) -> None:
 
 @inlined
 def find_pair(state: SharedState, trace: Int, pattern: Int) -> np.int64:
-    """What a trace holds of a pattern; NIL when that is nothing."""
+    """The pair of a trace and a pattern; NIL if the trace retains nothing for it."""
     blocks, pair = state.blocks, np.int64(state.trace_first[trace])
     if pair != NIL and blocks[pair + PATTERN] != pattern:
         if blocks[pair + NEXT] == NIL:
@@ -106,7 +106,7 @@ def find_pair(state: SharedState, trace: Int, pattern: Int) -> np.int64:
 
 @inlined
 def link_pair(state: SharedState, lent: SharedState, trace: Int, pair: Int) -> None:
-    """Enter a pair whose block is filled into the list of its trace."""
+    """Add a pair whose block is filled to the list of its trace."""
     blocks, first = state.blocks, state.trace_first[trace]
     if first == NIL:
         blocks[pair + NEXT] = blocks[pair + PREVIOUS] = NIL
@@ -122,7 +122,7 @@ def link_pair(state: SharedState, lent: SharedState, trace: Int, pair: Int) -> N
 
 @inlined
 def open_pair(state: SharedState, lent: SharedState, trace: Int, pattern: Int, states: Int) -> np.int64:
-    """An empty pair; there is room for it."""
+    """Create an empty pair; there is room for it."""
     blocks, block_free, counters = state.blocks, state.block_free, state.counters
     units = (HEADER + states - 1 + UNIT - 1) // UNIT
     pair = np.int64(block_free[units])
@@ -143,7 +143,7 @@ def open_pair(state: SharedState, lent: SharedState, trace: Int, pattern: Int, s
 
 @apart
 def close_pair(state: SharedState, pair: Int, states: Int) -> None:
-    """Forget a pair whose stacks are empty."""
+    """Remove a pair whose stacks are empty."""
     trace_first, blocks, block_free, counters = state.trace_first, state.blocks, state.block_free, state.counters
     following, previous = np.int64(blocks[pair + NEXT]), blocks[pair + PREVIOUS]
     if previous == NIL:
@@ -164,13 +164,13 @@ def close_pair(state: SharedState, pair: Int, states: Int) -> None:
 
 @apart
 def release(state: SharedState, head: Int) -> None:
-    """Drop one reference to a stack; nodes that nothing else reaches are free again."""
+    """Drop one reference to a stack; unreferenced nodes become free."""
     links, free, counters = state.links, state.free, state.counters
     links[head, REFERENCES] -= 1
     if links[head, REFERENCES] != 0:
         return
     waiting = np.int32(head)
-    links[waiting, REFERENCES] = NIL  # while a node waits, the next one that waits
+    links[waiting, REFERENCES] = NIL  # while a node waits, this links to the next waiting one
     while waiting != NIL:
         node = waiting
         waiting = links[node, REFERENCES]
@@ -195,7 +195,7 @@ def release(state: SharedState, head: Int) -> None:
 
 @apart
 def trim_pair(state: SharedState, pair: Int, states: Int, now: Int) -> None:
-    """Empty the stacks of a timed pair that have expired."""
+    """Empty the expired stacks of a timed pair."""
     blocks, nodes = state.blocks, state.nodes
     for place in range(pair + HEADER, pair + HEADER + states - 1):
         head = blocks[place]
@@ -207,7 +207,7 @@ def trim_pair(state: SharedState, pair: Int, states: Int, now: Int) -> None:
 
 @apart
 def sweep(program: Program, state: SharedState, now: Int) -> None:
-    """Give back what has expired: tops of stacks, then everything below the last node that has not."""
+    """Release expired nodes: tops of stacks, then everything below the last node that has not expired."""
     blocks, links, nodes, counters = state.blocks, state.links, state.nodes, state.counters
     within, state_range, trace_first = program.within, program.state_range, state.trace_first
     for trace in range(trace_first.shape[0]):
@@ -232,7 +232,7 @@ def sweep(program: Program, state: SharedState, now: Int) -> None:
 
 @apart
 def close_trace(program: Program, state: SharedState, trace: Int) -> None:
-    """Give back all that a trace holds."""
+    """Release everything that a trace retains."""
     blocks, state_range = state.blocks, program.state_range
     pair = np.int64(state.trace_first[trace])
     while pair != NIL:
@@ -244,7 +244,7 @@ def close_trace(program: Program, state: SharedState, trace: Int) -> None:
 
 @apart
 def close_stacks(state: SharedState, pair: Int, states: Int) -> None:
-    """Empty a pair and forget it."""
+    """Empty a pair and remove it."""
     blocks = state.blocks
     for place in range(pair + HEADER, pair + HEADER + states - 1):
         if blocks[place] != NIL:

@@ -1,4 +1,4 @@
-"""Enumeration: the matches that a stack of nodes stands for, and their number."""
+"""Enumeration and counting of the matches that a stack of nodes represents."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from streams.kernels.compiling import apart, inlined
 
 @apart
 def count_paths(state: SharedState, output: Output, head: Int, now: Int, within: Int) -> np.int64:
-    """Partial matches of a timed stack that have not expired; each node is counted once."""
+    """Number of partial matches of a timed stack that have not expired; each node is counted once."""
     links, nodes, times, memo = state.links, state.nodes, state.times, output.memo
     output.filled[4] += 1
     stamp = output.filled[4]
@@ -57,7 +57,7 @@ def count_paths(state: SharedState, output: Output, head: Int, now: Int, within:
 
 @inlined
 def write_match(output: Output, record: Int, end: Int, level: Int, first: Int, last: Int) -> tuple[Int, Int]:
-    """Write the events of one match: the first, those of the path above it, the last; level ``NIL``: the last alone.
+    """Write the events of one match: the first, those of the path above it, the last; level ``NIL``: only the last.
 
     Returns:
         (status, end): where the next match begins.
@@ -80,7 +80,7 @@ def write_match(output: Output, record: Int, end: Int, level: Int, first: Int, l
 
 @inlined
 def write_single(output: Output, event: Int) -> tuple[Int, Int]:
-    """Write a match of one event; returns the status and how many were written."""
+    """Write a match of one event; returns the status and the number of matches written."""
     filled = output.filled
     record, written = filled[0], np.int64(0)
     status, end = write_match(output, record, filled[1], np.int64(NIL), event, event)
@@ -102,10 +102,10 @@ def write_paths(
 ) -> tuple[Int, Int]:
     """Write the matches that an event of a time completes, newest events first, at most ``budget``.
 
-    Under WITHIN the window is still open when the event comes: it counts as late as time has come by then.
+    Under WITHIN the window must still be open when the event comes: ``clock``, how far time has come by then, counts.
 
     Returns:
-        (status, written): when the status is not ``DONE``, room was lacking and nothing counts.
+        (status, written): unless the status is ``DONE``, there was not enough room and nothing counts.
     """
     links, nodes, times, path, words = state.links, state.nodes, state.times, output.path, output.words
     filled = output.filled
@@ -149,7 +149,7 @@ def write_paths(
 def complete(
     state: SharedState, output: Output, head: Int, event: Int, now: Int, clock: Int, within: Int, budget: Int
 ) -> tuple[Int, Int, Int]:
-    """Write the bound events of what one transition into an accepting state completes.
+    """Write the bound events of the matches that one transition into an accepting state completes.
 
     Returns:
         (status, written, dropped)

@@ -1,4 +1,4 @@
-"""The arrays of the shared-node kernel, and what their numbers mean."""
+"""The arrays of the shared-node kernel, and the meaning of their numbers."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 Int: TypeAlias = int | np.int32 | np.int64
 
 NIL = -1
-NO_CELL = 0  # of the filter index
+NO_CELL = 0  # in the filter index
 EVERY_TERM = 0x7FFFFFFF  # all alternatives of a pattern, as bits
 
-# What the kernel returns: it is done, or stopped before a group of transitions for want of room.
+# Status of the kernel: done, or stopped before a group of transitions for lack of room.
 DONE = 0
 NODES_FULL = 1
 BLOCKS_FULL = 2
@@ -26,19 +26,19 @@ MEMO_FULL = 8
 
 # Indices of SharedState.counters.
 BLOCK_TOP = 0  # words of blocks ever used
-NODES = 2  # in use
+NODES = 2  # nodes in use
 HELD = 3  # (pair, event) with at least one node
 PAIRS = 4
-INDEXED = 5  # pairs that stand in the index
+INDEXED = 5  # pairs in the index
 PEAK_HELD = 6  # after an event is fully processed
 MATCHES = 7
 ENDINGS = 8
 OVERFLOW = 9  # matches beyond the limit
-SWEEP_AT = 10  # nodes in use at which expired ones are given back
+SWEEP_AT = 10  # number of nodes at which expired ones are released
 SWEEPS = 11
-USED_WORDS = 12  # of blocks, in use
-TOUCHED = 13  # what looking in advance read; kept so that the reads happen
-RELEASED = 14  # bound events given up because of a guard
+USED_WORDS = 12  # words of blocks in use
+TOUCHED = 13  # sum of prefetched values; stored so that the reads are not optimised away
+RELEASED = 14  # bound events dropped because of a guard
 N_COUNTERS = 15
 
 # A pair's block, in words; blocks are multiples of UNIT.
@@ -55,16 +55,16 @@ MOST_COUNTED = 2**53
 ENDING_WIDTH = 5  # row, pattern, monitor before, monitor after, state
 SPREAD = np.uint64(0x9E3779B1)
 LOW = np.uint64(0xFFFFFFFF)
-BLOCK = 16  # visits looked at in advance, a power of two
-MOST_AHEAD = 4  # transitions of a visit looked at in advance
-LARGE = 8_192  # room for nodes above which looking in advance pays
+BLOCK = 16  # visits prefetched together, a power of two
+MOST_AHEAD = 4  # prefetched transitions of a visit
+LARGE = 8_192  # room for nodes above which prefetching pays
 
 
 class Program(NamedTuple):
     """Compiled patterns; transitions of a type, or of a cell, are consecutive, by pattern; state 0 binds nothing."""
 
-    listen: NDArray[np.int32]  # (types + 1,) ranges of the transition arrays that all events of a type meet
-    cell_begin: NDArray[np.int32]  # by cell of the filter index, behind them: what events of that cell meet
+    listen: NDArray[np.int32]  # (types + 1,) ranges of the transition arrays for all events of a type
+    cell_begin: NDArray[np.int32]  # by cell of the filter index, after those ranges: transitions for events of the cell
     cell_end: NDArray[np.int32]
     group_end: NDArray[np.int32]  # end of the transitions of the same type, cell and pattern
     pattern: NDArray[np.int32]
@@ -76,21 +76,21 @@ class Program(NamedTuple):
     goes_on: NDArray[np.bool_]
     state_range: NDArray[np.int32]  # (patterns + 1,) columns of Guards.live
     state_pattern: NDArray[np.int32]  # (states,)
-    state_terms: NDArray[np.uint32]  # (states,) alternatives that a partial match there can become, as bits
-    depth: NDArray[np.int32]  # (states,) which of a pattern's dead states an ending names
-    is_shared: NDArray[np.bool_]  # (patterns,) this engine runs it
+    state_terms: NDArray[np.uint32]  # (states,) alternatives that a partial match in the state can become, as bits
+    depth: NDArray[np.int32]  # (states,) decides which of a pattern's dead states an early termination names
+    is_shared: NDArray[np.bool_]  # (patterns,) whether this engine runs it
     within: NDArray[np.int64]  # (patterns,) us, 0: none
     is_next: NDArray[np.bool_]  # (patterns,)
     limit: NDArray[np.int64]  # (patterns,)
 
 
 class SharedState(NamedTuple):
-    """Everything that lives from batch to batch."""
+    """State that is kept from batch to batch."""
 
     trace_first: NDArray[np.int32]  # (traces,) the trace's first pair
     blocks: NDArray[np.int32]
     block_free: NDArray[np.int32]  # (size classes,) heads of free lists
-    slots: NDArray[np.uint64]  # open addressing: hash of (trace, pattern) << 32 | block + 1; all pairs but first ones
+    slots: NDArray[np.uint64]  # open addressing, without first pairs: hash of (trace, pattern) << 32 | block + 1
     nodes: NDArray[np.int64]  # (nodes, 4)
     links: NDArray[np.int32]  # (nodes, 8), a view of the same memory
     free: NDArray[np.int32]  # (nodes,) from counters[NODES] on: free nodes, the next one first
@@ -99,7 +99,7 @@ class SharedState(NamedTuple):
 
 
 class Visited(NamedTuple):
-    """The rows with their traces."""
+    """The visited rows with their traces."""
 
     rows: NDArray[np.int32]
     traces: NDArray[np.int32]
@@ -112,11 +112,11 @@ class Visited(NamedTuple):
     clocks: NDArray[np.int64]  # the newest time up to the row, of all traces
     passed: NDArray[np.bool_]  # (predicates, rows)
     cells: NDArray[np.int32]  # (dimensions of the filter index, rows)
-    released: NDArray[np.int32]  # (traces,) counts what is given up because of a guard
+    released: NDArray[np.int32]  # (traces,) counts bound events dropped because of a guard
 
 
 class Tables(NamedTuple):
-    """The part of ``traces.Guards`` that is needed here."""
+    """The parts of ``traces.Guards`` that this engine reads."""
 
     gate: NDArray[np.int32]
     truth: NDArray[np.int32]
@@ -127,7 +127,7 @@ class Tables(NamedTuple):
 
 
 class Output(NamedTuple):
-    """What the kernel found, and scratch."""
+    """Results of the kernel, and scratch."""
 
     match_row: NDArray[np.int32]
     match_trace: NDArray[np.int32]
@@ -145,7 +145,7 @@ class Output(NamedTuple):
 
 
 class Matching(NamedTuple):
-    """Everything that matching a batch reads and writes."""
+    """The arrays that matching a batch reads and writes."""
 
     program: Program
     tables: Tables
@@ -166,7 +166,7 @@ class Packed(NamedTuple):
     times: NDArray[np.int64]  # (nodes,) or none
 
 
-# What is wrong with packed state.
+# Faults of packed state.
 SOUND = 0
 BAD_PAIR = 1
 BAD_HEAD = 2

@@ -1,4 +1,4 @@
-"""What is done with shared nodes between the rows of a batch: index, renumbered patterns, time that passes."""
+"""Upkeep of shared nodes between the rows of a batch: index, renumbered patterns, passing time."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from streams.kernels.compiling import kernel
 
 @kernel
 def sweep(program: Program, state: SharedState, now: Int) -> None:
-    """Give back what has expired."""
+    """Release expired nodes."""
     shared_pairs.sweep(borrowed(program), borrowed(state), now)
 
 
 @kernel
 def link_pairs(state: SharedState, pairs: NDArray[np.int32]) -> bool:
-    """Enter pairs whose blocks are filled into the lists of their traces; False when one stands twice."""
+    """Add pairs with filled blocks to the lists of their traces; false if a pair occurs twice."""
     state, pairs = borrowed(state), borrowed(pairs)
     blocks = state.blocks
     for number in range(pairs.shape[0]):
@@ -33,7 +33,7 @@ def link_pairs(state: SharedState, pairs: NDArray[np.int32]) -> bool:
 
 @kernel
 def fill_index(state: SharedState) -> None:
-    """Enter all pairs but the first of each trace into an empty index."""
+    """Add all pairs but the first of each trace to an empty index."""
     state = borrowed(state)
     blocks, trace_first = state.blocks, state.trace_first
     state.counters[INDEXED] = 0
@@ -47,7 +47,7 @@ def fill_index(state: SharedState) -> None:
 
 @kernel
 def keep_patterns(program: Program, state: SharedState, numbers: NDArray[np.int32]) -> None:
-    """Give patterns the numbers ``numbers[old]``, and up what is held of those that go (``NIL``); empties the index."""
+    """Renumber patterns by ``numbers[old]``, and drop the pairs of those with ``NIL``; empties the index."""
     program, state, numbers = borrowed(program), borrowed(state), borrowed(numbers)
     blocks, trace_first, slots, state_range = state.blocks, state.trace_first, state.slots, program.state_range
     for trace in range(trace_first.shape[0]):

@@ -1,4 +1,4 @@
-"""What the shared nodes hold, read without changing it: one row for each trace and pattern."""
+"""A read-only view of the shared nodes: one row for each trace and pattern."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from streams.kernels.compiling import kernel
 def held_pairs(program: Program, state: SharedState, output: Output, now: Int, found: NDArray[np.int64]) -> Int:
     """List the pairs with partial matches that have not expired; returns their number.
 
-    ``found`` gets (trace, pattern, farthest state, its newest node, number of partial matches). ``output`` lends its
-    memo, with room for all nodes where some pattern has a window.
+    ``found`` gets (trace, pattern, furthest state, its newest node, number of partial matches). The memo of ``output``
+    is used as scratch, with room for all nodes if some pattern has a window.
     """
     program, state, lent, found = borrowed(program), borrowed(state), borrowed(output), borrowed(found)
     blocks, nodes, trace_first, state_range = state.blocks, state.nodes, state.trace_first, program.state_range

@@ -1,15 +1,15 @@
-"""The shared-node kernel: partial matches that need no memory of their own, every array owned by the caller.
+"""The shared-node kernel: partial matches that need no memory of their own; the caller owns every array.
 
-Partial matches are shared, never copied. What a trace holds of a pattern is a *pair*: a block with one stack of nodes
-per pattern state. A node binds one event to one alias and points to the top of its source state's stack as it was
-then, so that a node stands for every combination below it. An event costs constant work per transition that listens
-to it, and enumeration costs work linear in what it prints. Nodes are counted references in one arena with a free list.
+Partial matches are shared, never copied. A trace's entry for a pattern is a *pair*: a block with one stack of nodes per
+pattern state. A node binds one event to one alias and points to the top of its source state's stack at that time, so a
+node represents every combination below it. An event costs constant work per transition that listens to it, and
+enumeration costs work linear in its output. Nodes are reference-counted in one arena with a free list.
 
-Under WITHIN a stack's top knows when the last of its partial matches expires: enumeration never walks what has
-expired, and a sweep whose cost is paid by the nodes made since the last one gives it back.
+Under WITHIN a stack's top knows when the last of its partial matches expires: enumeration never visits expired nodes,
+and a sweep, whose cost is paid by the nodes created since the last one, releases them.
 
-Sources: SASE instance stacks (Wu, Diao, Rizvi, SIGMOD 2006), CORE's timed enumerable compact sets (Bucchi et al.,
-VLDB 2022), the monitor automaton of C-CEP (constraint-aware CEP, section 4.2).
+Sources: SASE instance stacks (Wu, Diao, Rizvi, SIGMOD 2006), CORE's timed enumerable compact sets (Bucchi et al., VLDB
+2022), the monitor automaton of C-CEP (constraint-aware CEP, section 4.2).
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def release_dead(lent: Matching, place: Int, end: Int, pair: Int, first: Int, la
     """Release one pattern's dead states, which ``kills`` lists from ``place`` on, at most to ``end``.
 
     Returns:
-        (place, deepest): where the next pattern begins, and the farthest dead state that was occupied or is the start.
+        (place, deepest): where the next pattern begins, and the furthest dead state that was occupied or is the start.
     """
     kills, depth, blocks = lent.tables.kills, lent.program.depth, lent.state.blocks
     deepest = np.int32(NIL)
@@ -91,7 +91,7 @@ def release_dead(lent: Matching, place: Int, end: Int, pair: Int, first: Int, la
 
 @inlined
 def living(matching: Matching, row: Int, pair: Int, base: Int, states: Int, policy: Int) -> np.uint32:
-    """Alternatives that something held can still complete, as bits; by query, those that ever completed too."""
+    """Alternatives that a bound event can still complete, as bits; under BY_QUERY also those that ever completed."""
     blocks, live = matching.state.blocks, matching.tables.live
     alive: np.uint32 = live[row, base]
     if pair != NIL:
@@ -105,7 +105,7 @@ def living(matching: Matching, row: Int, pair: Int, base: Int, states: Int, poli
 
 @inlined
 def furthest_dead(lent: Matching, place: Int, end: Int, pair: Int, first: Int, last: Int) -> tuple[Int, Int]:
-    """What ``release_dead`` returns, with nothing released."""
+    """As ``release_dead``, without releasing anything."""
     kills, depth, blocks = lent.tables.kills, lent.program.depth, lent.state.blocks
     deepest = np.int32(NIL)
     while place < end and kills[place] < last:
@@ -119,7 +119,7 @@ def furthest_dead(lent: Matching, place: Int, end: Int, pair: Int, first: Int, l
 
 @inlined
 def release_terms(lent: Matching, pair: Int, base: Int, states: Int, alive: np.uint32) -> None:
-    """Release the stacks of which no alternative is alive."""
+    """Release the stacks without a live alternative."""
     blocks, terms = lent.state.blocks, lent.program.state_terms
     for number in range(1, states):
         head = blocks[pair + HEADER + number - 1]
@@ -133,10 +133,10 @@ def release_terms(lent: Matching, pair: Int, base: Int, states: Int, alive: np.u
 def kill_in_pattern(
     lent: Matching, pattern: Int, place: Int, end: Int, pair: Int, policy: Int, truth: Int
 ) -> tuple[Int, Int, bool]:
-    """Release what of one pattern lives no longer, as the policy says; ``place`` is where its kills begin.
+    """Release the dead states of one pattern by the guard's policy; ``place`` is where its kills begin.
 
     Returns:
-        (place, deepest, has_future): where the next pattern begins, the farthest dead state, whether anything is left.
+        (place, deepest, has_future): where the next pattern begins, the furthest dead state, whether anything is left.
     """
     program, blocks = lent.program, lent.state.blocks
     first, last = program.state_range[pattern], program.state_range[pattern + 1]
@@ -148,7 +148,7 @@ def kill_in_pattern(
     has_future = bool(alive != 0)
     if pair != NIL and policy == BY_QUERY:
         release_terms(lent, pair, first, last - first, alive)
-    elif pair != NIL:  # in shadow mode it goes on, and ends once
+    elif pair != NIL:  # in shadow mode the pair continues, but is reported only once
         has_future |= blocks[pair + MATCHED] != 0
         blocks[pair + MATCHED] |= not has_future
     return place, deepest, has_future
@@ -156,7 +156,7 @@ def kill_in_pattern(
 
 @apart
 def kill(lent: Matching, place: Int, end: Int, trace: Int, row: Int, before: Int, after: Int) -> None:
-    """Release what lives no longer, as the policy says; report every (trace, pattern) pair that has no future left."""
+    """Release dead states by the guard's policy; report every (trace, pattern) pair without a future."""
     program, tables, state, output = lent.program, lent.tables, lent.state, lent.output
     clock, policy, truth = lent.visited.clocks[row], tables.policy[before], tables.truth[after]
     held = state.counters[HELD]
@@ -188,10 +188,10 @@ def kill(lent: Matching, place: Int, end: Int, trace: Int, row: Int, before: Int
 def measure_of(
     state: SharedState, lent: SharedState, below: Int, before: Int, now: Int, clock: Int, within: Int
 ) -> tuple[Int, Int]:
-    """What a node over two stacks stands for, and the stack below it, which is given back if it has expired.
+    """The measure of a node over two stacks, and the stack below it, which is released if it has expired.
 
     Returns:
-        (measure, below): ways, or the time when the last of them expires.
+        (measure, below): number of ways, or the time when the last of them expires.
     """
     nodes = state.nodes
     if within == 0:
@@ -210,7 +210,7 @@ def measure_of(
 def push(
     state: SharedState, lent: SharedState, below: Int, before: Int, event: Int, now: Int, clock: Int, within: Int
 ) -> np.int32:
-    """Bind an event: one node that stands for every combination below ``before``. References move to it."""
+    """Bind an event: one node that represents every combination below ``before``. References move to it."""
     nodes, links, counters = state.nodes, state.links, state.counters
     measure, below = measure_of(state, lent, below, before, now, clock, within)
     node: np.int32 = state.free[counters[NODES]]
@@ -227,7 +227,7 @@ def push(
 
 @inlined
 def lacking(state: SharedState, output: Output, states: Int, pushes: Int) -> Int:
-    """What a group of transitions would find no room for; else DONE."""
+    """The array without enough room for a group of transitions, as a status; otherwise DONE."""
     counters = state.counters
     if counters[NODES] + pushes > state.nodes.shape[0]:
         return NODES_FULL
@@ -240,7 +240,7 @@ def lacking(state: SharedState, output: Output, states: Int, pushes: Int) -> Int
 
 @inlined
 def leave_sources(matching: Matching, n_taken: Int, pair: Int) -> None:
-    """Under NEXT, empty the states whose partial matches an event takes on; the references are the caller's."""
+    """Under NEXT, empty the states whose partial matches an event extends; the caller takes over the references."""
     blocks, sources, taken = matching.state.blocks, matching.program.source, matching.output.taken
     for place in range(n_taken):
         if taken[place, 1] != NIL:
@@ -260,7 +260,7 @@ def bind(
     event: Int,
     row: Int,
 ) -> None:
-    """Let an event take transitions: partial matches grow, and under NEXT leave the states that they come from."""
+    """Let an event take transitions: partial matches are extended, and under NEXT leave their source states."""
     program, state, taken, live = matching.program, matching.state, matching.output.taken, matching.tables.live
     blocks, links, counters, targets, terms = (
         state.blocks,
@@ -284,7 +284,7 @@ def bind(
         transition, head = taken[place, 0], taken[place, 1]
         named = event | (np.int64(program.alias[transition]) << 1)
         target = targets[transition]
-        is_over = is_too_old and head != NIL  # it takes nothing on that was bound before
+        is_over = is_too_old and head != NIL  # it cannot extend events bound before
         is_dead = live[gate, base + target] == 0 or terms[base + target] & alive == 0
         if is_over or is_dead or not program.goes_on[transition]:
             if is_next and head != NIL:
@@ -310,7 +310,7 @@ def bind(
 
 @inlined
 def drop(matching: Matching, row: Int, pattern: Int, count: Int) -> None:
-    """Say how many matches of an event and pattern are beyond the limit."""
+    """Note the number of matches of an event and pattern that are beyond the limit."""
     counters, output = matching.state.counters, matching.output
     number = output.filled[3]
     counters[OVERFLOW] = min(counters[OVERFLOW] + count, MOST_COUNTED)
@@ -320,7 +320,7 @@ def drop(matching: Matching, row: Int, pattern: Int, count: Int) -> None:
 
 @inlined
 def sign(output: Output, first: Int, row: Int, trace: Int, pattern: Int) -> None:
-    """Say of the matches from ``first`` on which event of which trace completes them."""
+    """Write the event, trace and pattern of the matches from ``first`` on."""
     for record in range(first, output.filled[0]):
         output.match_row[record], output.match_trace[record], output.match_pattern[record] = row, trace, pattern
 
@@ -329,7 +329,7 @@ def sign(output: Output, first: Int, row: Int, trace: Int, pattern: Int) -> None
 def source_of(
     state: SharedState, pair: Int, source: Int, is_startable: bool, within: Int, clock: Int
 ) -> tuple[bool, np.int32]:
-    """Whether something can go on from a state of a pair (or begin), and the stack that does."""
+    """Whether a state of a pair can be extended (or a match can begin), and the state's stack."""
     can_take, head = is_startable, np.int32(NIL)
     if source != 0:
         if pair != NIL:
@@ -351,7 +351,7 @@ def may_begin(matching: Matching, monitor: Int, pair: Int, base: Int, states: In
 
 @inlined
 def note_match(matching: Matching, monitor: Int, pair: Int, terms: np.uint32) -> None:
-    """By query, what has matched once is never given up."""
+    """Under BY_QUERY, mark alternatives that have matched: they are never dropped."""
     if pair != NIL and matching.tables.policy[monitor] == BY_QUERY:
         matching.state.blocks[pair + MATCHED] |= np.int32(terms)
 
@@ -368,7 +368,7 @@ def take(
     after: Int,
     first_sequence: Int,
 ) -> Int:
-    """Let an event take the transitions of one pattern that it can; returns the status."""
+    """Let an event take all possible transitions of one pattern; returns the status."""
     program, tables, state, visited, output = (
         matching.program,
         matching.tables,
@@ -417,7 +417,7 @@ def take(
 
 @apart
 def look_ahead(lent: Matching, picked: NDArray[np.int32], n_picked: Int) -> None:
-    """Read what the next visits will need, so that their misses overlap instead of following one another."""
+    """Prefetch the data of the next visits, so that their cache misses overlap."""
     program, state, visited = lent.program, lent.state, lent.visited
     rows, traces, event_types = visited.rows, visited.traces, visited.types
     listen, patterns, sources, targets = program.listen, program.pattern, program.source, program.target
@@ -445,7 +445,7 @@ def look_ahead(lent: Matching, picked: NDArray[np.int32], n_picked: Int) -> None
 
 @inlined
 def met(matching: Matching, event_type: Int, row: Int, part: Int) -> tuple[np.int32, np.int32]:
-    """The transitions that an event meets: part -1 are those of its type, others of its cells; they ascend."""
+    """The transitions for an event: part -1 for its type, other parts for its cells; they ascend."""
     program = matching.program
     if part < 0:
         return program.listen[event_type], program.listen[event_type + 1]
@@ -455,7 +455,7 @@ def met(matching: Matching, event_type: Int, row: Int, part: Int) -> tuple[np.in
 
 @inlined
 def first_passed(matching: Matching, first: Int, last: Int, row: Int) -> Int:
-    """The first of some transitions whose predicate an event passes; else ``last``."""
+    """The first of some transitions whose predicate the event passes, otherwise ``last``."""
     passed, predicates = matching.visited.passed, matching.program.predicate
     place = first
     while place < last and not passed[predicates[place], row]:
@@ -467,10 +467,10 @@ def first_passed(matching: Matching, first: Int, last: Int, row: Int) -> Int:
 def match_visit(
     matching: Matching, lent: Matching, visit: Int, first_sequence: Int, first_transition: Int
 ) -> tuple[Int, Int]:
-    """Process one visit, from a transition on when it is not ``NIL``.
+    """Process one visit, from a given transition on unless it is ``NIL``.
 
     Returns:
-        (status, transition): ``DONE``, or what is missing and where to go on.
+        (status, transition): ``DONE``, or the missing room and the transition at which to resume.
     """
     program, tables, visited = matching.program, matching.tables, matching.visited
     counters = matching.state.counters
@@ -504,7 +504,7 @@ def match_visit(
 
 @inlined
 def is_met(visited: Visited, listen: NDArray[np.int32], row: Int) -> bool:
-    """Whether some transition may take an event: of its type, or of its cells."""
+    """Whether some transition listens to an event by its type or its cells."""
     is_found = bool(listen[visited.types[row]] != listen[visited.types[row] + 1])
     for slot in range(visited.cells.shape[0]):
         is_found = is_found or bool(visited.cells[slot, row] != NO_CELL)
@@ -517,19 +517,19 @@ def match_visits(
 ) -> tuple[Int, Int, Int]:
     """Process visits from ``first_visit`` on.
 
-    Stops *before* a group of transitions that needs room, so that the wrapper can supply it and call again. The tables
-    are borrowed twice: ``matching`` is dissolved into machine registers, as all that reads it is part of this function;
+    Stops *before* a group of transitions that needs room, so that the wrapper can supply room and call again. The
+    tables are borrowed twice: ``matching`` is dissolved into machine registers, because all its readers are inlined;
     ``lent`` stays in memory for the routines that are called.
 
     Args:
-        given: The batch, the patterns and what is held of them.
+        given: The batch, the patterns and their state.
         picked: Room for ``BLOCK`` visits.
         first_sequence: Sequence number of the batch's first row.
-        first_visit: Where to go on.
-        first_transition: Where to go on within it, or ``NIL``.
+        first_visit: Visit at which to resume.
+        first_transition: Transition at which to resume within the visit, or ``NIL``.
 
     Returns:
-        (status, visit, transition): ``DONE``, or what is missing and where to go on.
+        (status, visit, transition): ``DONE``, or the missing room and where to resume.
     """
     matching, lent, picked = borrowed(given), borrowed(given), borrowed(picked)
     program, visited = matching.program, matching.visited
