@@ -1,4 +1,4 @@
-"""The open traces of a matcher, with what every lane holds of them."""
+"""The open traces of a matcher, with the partial matches in every lane."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_FINER = 100  # finer traces of one trace that are compared
 
 _Name: TypeAlias = tuple[int, RunningPattern]
 _Entry: TypeAlias = tuple[int, int]
-"""Place of a lane, and place among what it holds."""
+"""Index of a lane, and index of an entry in it."""
 
 _Found: TypeAlias = tuple[int, Furthest]
 """The number of partial matches of a pattern in a trace, and the furthest of them."""
@@ -32,8 +32,8 @@ class CaseReading:
 
     Args:
         main: The lane of the correlation key.
-        others: Those of finer keys.
-        patterns: Those that are registered, by name; versions on their way out do not count.
+        others: The lanes of finer keys.
+        patterns: The registered patterns by name; draining versions do not count.
     """
 
     def __init__(self, main: LaneView, others: Sequence[LaneView], patterns: Mapping[str, RunningPattern]) -> None:
@@ -47,7 +47,7 @@ class CaseReading:
         """The traces that a query selects.
 
         Args:
-            query: What is asked.
+            query: The query.
             newest_us: How far time has come.
         """
         traces = self._main.traces()
@@ -76,11 +76,11 @@ class CaseReading:
         return wanted
 
     def _holding(self, pattern: str | None, waits_for: str | None) -> NDArray[np.uint64]:
-        """Hashed keys of the traces in which a pattern, or any, has partial matches; such as wait for a type, if any.
+        """Hashed keys of traces with partial matches of a pattern, that wait for a type.
 
         Args:
-            pattern: Its name; None: any.
-            waits_for: The type; None: whatever they wait for.
+            pattern: Name of the pattern; None: any.
+            waits_for: The type; None: any.
         """
         found = [np.zeros(0, np.uint64)]
         for view, held in self._held:
@@ -117,7 +117,7 @@ class CaseReading:
             )
 
     def _entries(self, homes: NDArray[np.uint64]) -> dict[_Name, list[_Entry]]:
-        """Where the partial matches of patterns in some traces are: several where finer traces have some."""
+        """The partial matches of patterns in some traces, by index; several if finer traces have some."""
         found: dict[_Name, list[_Entry]] = {}
         for number, (view, held) in enumerate(self._held):
             for place in np.flatnonzero(np.isin(held.homes, homes)).tolist():
@@ -126,14 +126,14 @@ class CaseReading:
         return found
 
     def _shown(self, home: int, entries: Collection[_Name], first: str | None) -> list[RunningPattern]:
-        """Patterns that are shown of a trace: those that hold something first, and ``first`` before all."""
+        """The patterns to show for a trace: ``first``, then others with partial matches, then the rest."""
         alive = [pattern for pattern in self._patterns.values() if (home, pattern) in entries]
         others = (pattern for pattern in self._patterns.values() if (home, pattern) not in entries)
         alive.sort(key=lambda pattern: pattern.name != first)
         return list(islice(chain(alive, others), _MOST_PATTERNS))
 
     def _furthest(self, entries: Mapping[_Name, Sequence[_Entry]]) -> dict[_Name, _Found]:
-        """What is held at some entries; of very many finer traces of one trace only some are compared."""
+        """Number and furthest partial match of some entries; of very many finer traces only some are compared."""
         wanted: list[list[tuple[_Name, int]]] = [[] for _ in self._held]
         for name, places in entries.items():
             for number, place in sorted(places, key=self._depth, reverse=True)[:_MOST_FINER]:
@@ -167,7 +167,7 @@ class CaseReading:
 
 
 def _oldest(traces: ListedTraces, chosen: NDArray[np.intp], limit: int) -> NDArray[np.intp]:
-    """Of some traces those with the earliest first events, the oldest first."""
+    """The given traces with the earliest first events, oldest first."""
     first_us = traces.first_us[chosen]
     if len(chosen) > limit:
         is_old = first_us <= np.partition(first_us, limit)[limit]

@@ -1,4 +1,4 @@
-"""Old versions of patterns that continue for the partial matches that they had when the next version came."""
+"""Draining versions: old versions of patterns that finish the partial matches that they had at the next version."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _NO_BORDER = int(np.iinfo(np.int64).max)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draining:
-    """A version that is on its way out.
+    """A draining version of a pattern.
 
-    It runs as before, and of its results only those are emitted whose first event came before the border. Early
-    terminations are not emitted: they are of whole traces, which the next version sees too.
+    It runs as before, but only results whose first event came before the border are emitted. Its early terminations are
+    not emitted: they concern whole traces, which the next version sees too.
 
     Attributes:
         pattern: The version.
-        border: Sequence number, in the lane of its keys, of the first event that is the next version's.
-        until_us: Behind this time nothing of what it had can match any more; None where it has no WITHIN.
+        border: Sequence number, in the lane of its keys, of the first event of the next version.
+        until_us: After this time none of its partial matches can complete; None if it has no WITHIN.
     """
 
     pattern: RunningPattern
@@ -34,12 +34,12 @@ class Draining:
     until_us: int | None
 
     def is_done(self, time_us: int) -> bool:
-        """Whether nothing can come of it once time has come so far."""
+        """Whether the version can give no more results once time has come this far."""
         return self.until_us is not None and time_us > self.until_us
 
 
 def first_row_past(draining: Iterable[Draining], batch: EventBatch) -> int | None:
-    """The first row by which one of them is done; None where none is."""
+    """The first row that finishes a draining version, or None."""
     ends_us = [one.until_us for one in draining if one.until_us is not None]
     if not ends_us:
         return None
@@ -48,7 +48,7 @@ def first_row_past(draining: Iterable[Draining], batch: EventBatch) -> int | Non
 
 
 def without_later(output: LaneOutput, borders: Mapping[RunningPattern, int]) -> LaneOutput:
-    """What is emitted, given the borders of the patterns that are on their way out."""
+    """The output without results that draining versions began after their borders."""
     limits = np.array([borders.get(pattern, _NO_BORDER) for pattern in output.patterns], np.int64)
     if not np.any(limits < _NO_BORDER):
         return output

@@ -1,4 +1,4 @@
-"""What kernels know by number, as guards know it: classes of events, states of monitors."""
+"""Translation between kernel numbers and guard values: classes of events, states of monitors."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from nfa.traces.table import Visits
 def classes_of(
     types: NDArray[np.int32], passed: NDArray[np.bool_], layout: Layout, guards: GuardTables
 ) -> NDArray[np.int32]:
-    """Class number of each row: the type code, or a number of its own where the event satisfies a guard's symbols.
+    """Class number of each row: the type code, or a number of its own if the event satisfies a guard's symbols.
 
     Args:
         types: Type code by row.
         passed: Truth of the conditions in ``layout.predicates``, (conditions, rows).
-        layout: Of the current patterns and guards.
-        guards: Gives the numbers.
+        layout: Layout of the current patterns and guards.
+        guards: Assigns the numbers.
     """
     by_type: dict[str, dict[str, Symbol]] = {}
     for guard in guards.guards.values():
@@ -48,17 +48,17 @@ def classes_of(
 def monitors_named(
     guards: GuardTables, visits: Visits, ended: NDArray[np.intp], broken: NDArray[np.intp]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], dict[int, Interned]]:
-    """Monitor states for reports, under numbers of their own where a trace is under bit tables.
+    """Monitor states for reports, under extra numbers for traces under bit tables.
 
     Args:
         guards: The tables of the batch.
-        visits: What ``TraceTable.advance`` found.
-        ended: Places of visits that ended something.
-        broken: Places of visits by which a trace deviated.
+        visits: Result of ``TraceTable.advance``.
+        ended: Indices of visits that ended something.
+        broken: Indices of visits by which a trace deviated.
 
     Returns:
         (before, after, states): numbers before the events of ``ended`` and then of ``broken``, numbers after those of
-        ``ended``, and what the numbers stand for.
+            ``ended``, and the state of each number.
     """
     places = np.concatenate([ended, broken])
     before, after = visits.before[places].astype(np.int64), visits.after[places].astype(np.int64)

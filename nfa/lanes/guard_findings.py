@@ -1,4 +1,4 @@
-"""What guards have to do with a batch: what they ended, and which traces broke what they know."""
+"""Results of guards for a batch: early terminations and deviations."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from nfa.traces.table import TraceTable, Visits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardFindings:
-    """Findings of one batch.
+    """Results of guards for one batch.
 
     Attributes:
         ending_rows: int64 (endings, 6): row, pattern, monitor before and after, state of the pattern's automaton, class
             of the event; by row.
         deviation_rows: int64 (deviations, 4): row, monitor before, class of the event, released events.
         monitors: (guard version, state) by monitor number, for the numbers in the rows.
-        classes: What guards received of an event, by the class numbers in the rows.
+        classes: Event classes by the class numbers in the rows.
     """
 
     ending_rows: NDArray[np.int64]
@@ -41,14 +41,14 @@ NOTHING_FOUND = GuardFindings(
 def guard_findings(
     guards: GuardTables, table: TraceTable, visits: Visits, endings: NDArray[np.int64], state_range: NDArray[np.int32]
 ) -> GuardFindings:
-    """Findings of a batch whose traces are not released yet.
+    """Results of guards for a batch whose traces are not released yet.
 
     Args:
         guards: The tables of the batch.
-        table: Where the traces are.
-        visits: What ``table.advance`` found.
-        endings: Rows of the engines, in any order: row, pattern, two that are not read, column of the pattern's state
-            in the tables.
+        table: The table of the traces.
+        visits: Result of ``table.advance``.
+        endings: Rows of the engines, in any order: row, pattern, two unused columns, column of the pattern's state in
+            the tables.
         state_range: First of these columns by pattern.
     """
     if not guards.guards:

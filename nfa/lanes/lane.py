@@ -34,16 +34,16 @@ from streams import ENDED, EventBatch
 
 KeyChoice: TypeAlias = Callable[[NDArray[np.uint64]], NDArray[np.bool_]]
 
-_MANY_ROWS = 4_096  # from here on it pays to ask which of a batch's events are bound
+_MANY_ROWS = 4_096  # from this size on, a lookup of a batch's bound events pays
 
 
 class Lane:
-    """Runs patterns over batches whose rows carry the lane's key.
+    """Runs patterns over batches whose rows have the lane's key.
 
-    What must survive a batch is in ``LaneState``; the rest is derived from patterns and guards by ``configure``.
+    ``LaneState`` has the data that must survive a batch; the rest is derived from patterns and guards by ``configure``.
 
     Args:
-        options: Those of the matcher.
+        options: The matcher's options.
         is_finer: The key is finer than the correlation key.
     """
 
@@ -59,7 +59,7 @@ class Lane:
 
     @property
     def guard_versions_in_use(self) -> frozenset[int]:
-        """Versions that open traces follow or new traces will."""
+        """Versions that open traces follow or new traces will follow."""
         return self._state.guard_versions_in_use
 
     @property
@@ -69,12 +69,12 @@ class Lane:
 
     @property
     def sequence(self) -> int:
-        """Rows so far: the sequence number of the next."""
+        """Number of rows so far: the sequence number of the next."""
         return self._state.sequence
 
     @property
     def waits_for_time(self) -> bool:
-        """Whether some pattern is decided by time that passes."""
+        """Whether passing time decides some pattern."""
         return bool(self._layout.run_numbers)
 
     def stats(self) -> MatcherStats:
@@ -82,13 +82,13 @@ class Lane:
         return self._state.stats()
 
     def restart_peak(self) -> None:
-        """Count ``peak_held`` from here on."""
+        """Restart ``peak_held`` from the current value."""
         self._state.restart_peak()
 
     def set_idle_timeout(self, timeout_us: int | None) -> None:
-        """Let traces end after that long without an event, open ones too; None: they wait for ever.
+        """Set the idle timeout, for open traces too; None: traces never end by it.
 
-        Where there was no timeout, the newest event of an open trace counts as if it came at the present time.
+        Without a previous timeout, the newest event of an open trace counts as if it came at the present time.
         """
         before = self._state.idle
         self._state.idle = None if timeout_us is None else IdleTraces(timeout_us)
@@ -101,12 +101,12 @@ class Lane:
         self._state.idle.load_arrays({"idle_key": keys, "idle_last": np.full(len(keys), self.newest_us, np.int64)})
 
     def set_guard(self, version: int, guard: Guard) -> None:
-        """Let traces that begin from here on follow a guard; open traces keep theirs. ``configure`` follows."""
+        """Let traces that begin from here on follow a guard; open traces keep theirs. ``configure`` must follow."""
         self._state.guards.guards[version] = guard
         self._state.guard_version = version
 
     def view(self) -> LaneView:
-        """The open traces and partial matches, to be read before the next batch."""
+        """A view of the open traces and partial matches, valid until the next batch."""
         return LaneView(
             state=self._state,
             layout=self._layout,
@@ -120,15 +120,15 @@ class Lane:
         return self._state.dump()
 
     def load(self, saved: SavedLane, patterns: Sequence[RunningPattern], guards: Mapping[int, Guard]) -> None:
-        """Continue from what ``dump`` gave; nothing may have been processed yet.
+        """Continue from the result of ``dump``; nothing may have been processed yet.
 
         Args:
-            saved: What ``dump`` gave.
-            patterns: Those that ran then, in their order.
+            saved: Result of ``dump``.
+            patterns: The patterns at that time, in order.
             guards: By version, at least those that the traces follow.
 
         Raises:
-            StateFormatError: A guard is missing, or a value is none that ``dump`` gives.
+            StateFormatError: A guard is missing, or a value does not come from ``dump``.
             ValueError, TypeError, KeyError, IndexError: Likewise.
         """
         self._state.load_traces(saved, guards)
@@ -136,7 +136,7 @@ class Lane:
         self._state.load_matches(saved)
 
     def configure(self, patterns: Sequence[RunningPattern]) -> None:
-        """Tables for these patterns and the current guards; the state of open traces moves along."""
+        """Build tables for these patterns and the current guards; the state of open traces is converted."""
         state, options = self._state, self.options
         state.forget_unused_guards()
         self._compiled = {
@@ -200,7 +200,7 @@ class Lane:
         self._run_numbers = tuple(numbers)
 
     def process_finer(self, batch: EventBatch, keys: Sequence[Path]) -> list[LaneOutput]:
-        """Match the rows of a batch in which no key of the lane is null; where a trace ends, all finer ones do.
+        """Match the rows of a batch that have all keys of the lane; the end of a trace ends all its finer traces.
 
         Time passes with all rows.
         """
@@ -223,7 +223,7 @@ class Lane:
         return [found] if until_us == self.newest_us else [found, *self.pass_time(until_us)]
 
     def process(self, batch: EventBatch) -> LaneOutput:
-        """Match one batch, whose hashed keys are those of the lane; rows are taken in their order."""
+        """Match one batch, whose hashed keys are the lane's, in the order of rows."""
         state = self._state
         if state.idle is None or not len(batch):
             return self._advance(batch, batch.is_ended)
@@ -231,7 +231,7 @@ class Lane:
         return self._advance(*(with_ends(batch, ended) if len(ended) else (batch, batch.is_ended)))
 
     def pass_time(self, watermark_us: int) -> list[LaneOutput]:
-        """Decide what is decided once every event before the watermark has been seen; it is remembered."""
+        """Advance time to the watermark, before which every event has been seen, and decide what it decides."""
         state, found = self._state, []
         if state.idle is not None and len(ended := state.idle.pass_time(watermark_us)):
             found.append(self._end(ended))
@@ -239,7 +239,7 @@ class Lane:
         return [*found, self._report.of_time(state, state.runs.pass_time(watermark_us, state.id_of))]
 
     def finish(self) -> LaneOutput:
-        """End every trace: the input is finite and was all of it."""
+        """End every trace at the end of a finite input."""
         return self._report.of_time(self._state, self._state.runs.finish(self._state.id_of))
 
     def end_traces(self, homes: NDArray[np.uint64], time_us: int) -> LaneOutput:
@@ -247,7 +247,7 @@ class Lane:
 
         Args:
             homes: Hashed correlation keys.
-            time_us: When they end.
+            time_us: The time of their end.
         """
         keys = np.unique(np.concatenate([homes, self._state.finer.of(homes)]))
         if self._state.idle is not None:
@@ -257,11 +257,11 @@ class Lane:
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
         """Forget the traces of other correlation keys, as if none of their events had come; nothing is reported.
 
-        They end as any trace does, so that nothing in an engine is left of them. How far time has come stays.
+        They end like any trace, so that no engine retains anything for them. How far time has come stays.
 
         Args:
-            is_kept: Which of some hashed correlation keys stay.
-            has_counts: Continue from the counts so far; else from 0.
+            is_kept: True for the hashed correlation keys that stay.
+            has_counts: Whether counters continue from their values; otherwise they restart from 0.
         """
         state = self._state
         counts, matched, sequence = dict(state.counts), state.shared.counts, state.sequence
@@ -284,8 +284,8 @@ class Lane:
     def _idle_finer(
         self, idle: IdleTraces, batch: EventBatch, finer: EventBatch, rows: NDArray[np.intp]
     ) -> EndedTraces:
-        """The finer traces that are idle for too long before some rows, as time passes with all rows of the batch."""
-        others = np.setdiff1d(np.arange(len(batch)), rows)  # they end the trace of a key that none has
+        """The finer traces whose idle timeout passes before some rows; time passes with all rows of the batch."""
+        others = np.setdiff1d(np.arange(len(batch)), rows)  # they end the trace of a key that no row has
         order = np.argsort(np.concatenate([rows, others]), kind="stable")
         keys = np.concatenate([finer.key_hashes, np.zeros(len(others), np.uint64)])[order]
         times_us = np.concatenate([finer.time_us, batch.time_us[others]])[order]
@@ -317,12 +317,12 @@ class Lane:
     def _advance(
         self, batch: EventBatch, is_end: NDArray[np.bool_], passed_us: NDArray[np.int64] | None = None
     ) -> LaneOutput:
-        """Match rows, some of which may be no events but end their trace.
+        """Match rows, some of which may only end their trace, without being events.
 
         Args:
             batch: The rows.
-            is_end: Which of them end their trace.
-            passed_us: How far time has come with each row by events of other lanes; None: they have none.
+            is_end: Rows that end their trace.
+            passed_us: How far time has come with each row by events of other lanes; None: no other lanes.
         """
         state, first = self._state, self._state.sequence
         columns = self._columns(batch)
@@ -350,7 +350,7 @@ class Lane:
         return output
 
     def _columns(self, batch: EventBatch) -> Columns:
-        """The batch as kernels take it; the room for types is kept, as fresh memory costs more than filling it."""
+        """The batch in the form of kernels; the array of types is reused: fresh memory costs more than filling it."""
         layout, other = self._layout, len(self._layout.types)
         known = {**layout.codes, TRACE_END: other}
         lookup = np.array([known.get(name, other) for name in [*batch.type_names, ""]], np.int32)
@@ -389,7 +389,7 @@ class Lane:
         return [found, state.runs.pass_time(state.table.newest_us, id_of)]
 
     def _remember(self, batch: EventBatch, types: NDArray[np.int32], first: int) -> None:
-        """Keep the events that some step may have bound; now and then forget those that nothing binds."""
+        """Store the events that some step may have bound; regularly drop those that no partial match binds."""
         state = self._state
         if len(types) > _MANY_ROWS:
             is_held = np.zeros(len(types), np.bool_)

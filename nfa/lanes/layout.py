@@ -1,4 +1,4 @@
-"""Patterns of a lane, compiled together: which engine runs each, types and states numbered through, conditions."""
+"""The layout of a lane: its patterns compiled together, with engines, conditions, and numbers of types and states."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from nfa.traces.table import Want
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledPattern:
-    """A pattern with its automaton and what a guard sees of it; ``is_shared`` says which engine runs it."""
+    """A pattern with its automaton and a guard's view of it; ``is_shared`` selects the engine."""
 
     automaton: PatternAutomaton
     view: GuardView
@@ -35,16 +35,16 @@ class Layout:
 
     Attributes:
         patterns: The index is the pattern's number in all tables.
-        types: The event types that matter; the index is the type's code. One more code, ``len(types)``, stands for
-            every other type. ``TRACE_END`` is always among them.
+        types: The relevant event types; the index is the type's code. One more code, ``len(types)``, represents every
+            other type. ``TRACE_END`` is always included.
         codes: Code by event type.
-        listening: What of the patterns listens to events with some constants only.
-        predicates: The distinct unary conditions of steps and of what guards tell apart, without what their places in
-            the index of ``listening`` imply.
-        transitions: Of each pattern as the shared-node engine takes them; none where the run engine has it.
-        state_range: (patterns + 1,) int32, columns of a guard's tables that belong to each pattern's states.
-        negation_range: (patterns + 1,) int32, columns behind them that belong to the NOTs that each pattern ends with.
-        run_numbers: Numbers of the patterns that the run engine runs.
+        listening: The steps that only listen to events with some constants.
+        predicates: The distinct unary conditions of steps and of guards' symbols, without those that the index of
+            ``listening`` implies.
+        transitions: The transitions of each pattern for the shared-node engine; empty for patterns of the run engine.
+        state_range: (patterns + 1,) int32, columns of a guard's tables for each pattern's states.
+        negation_range: (patterns + 1,) int32, the following columns for each pattern's trailing NOTs.
+        run_numbers: Numbers of the patterns of the run engine.
     """
 
     patterns: tuple[CompiledPattern, ...]
@@ -58,7 +58,7 @@ class Layout:
     run_numbers: tuple[int, ...]
 
     def shared_pattern(self, number: int, match_limit: int) -> SharedPattern | None:
-        """A pattern as the shared-node engine takes it; None where the run engine has it."""
+        """A pattern in the form of the shared-node engine; None for a pattern of the run engine."""
         compiled = self.patterns[number]
         if not compiled.is_shared:
             return None
@@ -75,13 +75,13 @@ class Layout:
         )
 
     def guard_columns(self, number: int) -> GuardColumns:
-        """Columns of a guard's tables that belong to a pattern."""
+        """Columns of a guard's tables for a pattern."""
         first = int(self.negation_range[number])
         negations = {atom: first + place for place, atom in enumerate(self.patterns[number].view.negations)}
         return GuardColumns(first_state=int(self.state_range[number]), negations=negations)
 
     def wants(self) -> list[Want]:
-        """Rows that the shared-node engine has to see."""
+        """Rows that the shared-node engine needs."""
         return [
             Want(type_code=step.type_code, predicate=step.predicate, opens=step.source == 0, cell=step.cell)
             for transitions in self.transitions
@@ -90,7 +90,7 @@ class Layout:
 
 
 def compile_pattern(automaton: PatternAutomaton, view: GuardView, *, is_log_ordered: bool) -> CompiledPattern:
-    """Choose the engine of a pattern: the shared-node engine wherever partial matches need no memory of their own."""
+    """Choose the engine of a pattern: the shared-node engine if partial matches need no memory of their own."""
     return CompiledPattern(automaton=automaton, view=view, is_shared=is_log_ordered and _has_shared_form(automaton))
 
 
@@ -109,11 +109,11 @@ def lay_out(
     guards: Iterable[Guard],
     end_events: frozenset[str],
 ) -> Layout:
-    """Number types and states through.
+    """Number types and states across patterns.
 
     Args:
         patterns: In the order of their numbers.
-        guards: Whose types and symbols matter too.
+        guards: Guards whose types and symbols are relevant too.
         end_events: Types that end a trace.
     """
     known = list(guards)
@@ -151,7 +151,7 @@ def _codes_of(atom: Atom, codes: Mapping[str, int]) -> list[int]:
 
 
 def _groups(patterns: Sequence[CompiledPattern], codes: Mapping[str, int]) -> Iterator[StepsOfType]:
-    """The steps of each pattern by type, where an event that none of them takes does nothing to the pattern."""
+    """The steps by type of each pattern that is not affected by events that no step takes."""
     for number, pattern in enumerate(patterns):
         if not pattern.is_shared and listened_types(pattern.automaton) is None:
             continue
@@ -164,7 +164,7 @@ def _groups(patterns: Sequence[CompiledPattern], codes: Mapping[str, int]) -> It
 
 
 def _tested(patterns: Sequence[CompiledPattern], codes: Mapping[str, int], listening: Listening) -> Iterator[Atom]:
-    """The steps of all patterns as they are tested."""
+    """The steps of all patterns in the form in which they are tested."""
     for number, pattern in enumerate(patterns):
         for atom in atoms_to_test(pattern.automaton):
             if pattern.is_shared:

@@ -1,4 +1,4 @@
-"""What the engines of a lane found, under the lane's pattern numbers and in one order."""
+"""Output of a lane: results of its engines under the lane's pattern numbers, in one order."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from streams import EventBatch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchFindings:
-    """What one batch led to.
+    """Results of one batch.
 
     Attributes:
         batch: The batch.
         times: int64 event time by row.
         clocks: int64, the newest time up to each row, of all traces.
-        visits: The rows that some pattern or guard had to see.
-        shared: Of the shared-node engine.
-        runs: Of the run engine: for the rows, then for the time that has passed.
+        visits: The relevant rows.
+        shared: Results of the shared-node engine.
+        runs: Results of the run engine: for the rows, then for the time that has passed.
     """
 
     batch: EventBatch
@@ -44,11 +44,11 @@ class BatchFindings:
 
 
 class LaneReport:
-    """Turns findings into ``LaneOutput`` and counts them.
+    """Converts results to ``LaneOutput`` and counts them.
 
     Args:
-        patterns: The index is the number that ``LaneOutput`` uses.
-        layout: Of these patterns; says which of them the run engine numbers, and how.
+        patterns: The index is the number in ``LaneOutput``.
+        layout: Layout of these patterns, with the numbers of those in the run engine.
     """
 
     def __init__(self, patterns: Sequence[RunningPattern], layout: Layout) -> None:
@@ -59,7 +59,7 @@ class LaneReport:
         self._repeating = [number for number, one in zip(layout.run_numbers, automata, strict=True) if one.may_repeat]
 
     def of_batch(self, state: LaneState, found: BatchFindings) -> LaneOutput:
-        """Findings of a batch; the state has not counted its rows yet."""
+        """Output of a batch, before the state has counted its rows."""
         shared, visits, runs = found.shared, found.visits, found.runs
         matches = joined([of_findings(shared, found.times), *(self._table_of(run.matches) for run in runs)])
         run_endings, run_lost, timeouts = self._of_runs(state, runs)
@@ -86,7 +86,7 @@ class LaneReport:
         )
 
     def of_time(self, state: LaneState, run: RunOutput) -> LaneOutput:
-        """What passing time decided, without a batch."""
+        """Output of passing time, without a batch."""
         matches = self._table_of(run.matches)
         endings, lost, timeouts = self._of_runs(state, [run])
         is_deviating, is_lost = self._of_deviating(state, matches, None)
@@ -111,10 +111,10 @@ class LaneReport:
     def _of_deviating(
         self, state: LaneState, matches: MatchTable, batch: BatchFindings | None
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which matches are of traces that broke a constraint, and which of them eviction would have lost.
+        """Mark the matches of deviating traces, and the matches among them that eviction would have lost.
 
-        What time alone decides is decided before the first event that is later, whichever event carries that time; so
-        it is not of a deviating trace if the trace deviates by that event or after it.
+        A match that time alone decides is decided before the first later event, whichever event carries this time; so
+        it does not belong to a deviating trace if the trace deviates by this event or a later one.
         """
         is_deviating, is_lost = np.zeros(len(matches), np.bool_), np.zeros(len(matches), np.bool_)
         if not state.guards.guards or not len(matches):
@@ -166,7 +166,7 @@ class LaneReport:
     def _of_runs(
         self, state: LaneState, runs: Sequence[RunOutput]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], MatchTable]:
-        """Endings, losses and timeouts of the run engine under the lane's pattern numbers; all of it counted."""
+        """Early terminations, losses and timeouts of the run engine under the lane's pattern numbers, with counting."""
         if not runs:
             return np.zeros((0, 5), np.int64), np.zeros((0, 6), np.int64), NO_MATCHES
         endings = np.concatenate([np.zeros((0, 5), np.int64), *(run.endings for run in runs)])
@@ -188,7 +188,7 @@ class LaneReport:
 
 
 def _aliases_of(automata: Sequence[PatternAutomaton]) -> NDArray[np.int32]:
-    """Number of each atom's alias in its pattern, (patterns, atoms)."""
+    """Index of each atom's alias in its pattern, (patterns, atoms)."""
     rows = [[one.aliases.index(atom.alias) for atom in one.atoms] for one in automata]
     width = max(map(len, rows), default=1)
     return np.array([[*row, *[0] * (width - len(row))] for row in rows], np.int32).reshape(-1, width)

@@ -1,8 +1,8 @@
-"""Shadow mode: nothing is released, and of each match it is known whether eviction would have lost it.
+"""Shadow mode: nothing is dropped, and each match is checked for whether eviction would have lost it.
 
-On a conforming trace eviction loses nothing. Where a trace deviates, a match is lost if some beginning of it was given
-up before the deviation: it stood in a state that could no longer complete when its next event came, or when the trace
-deviated. So the monitor's moves of each trace are kept until it ends (constraint-aware CEP, section 4.6).
+On a conforming trace eviction loses nothing. If a trace deviates, a match is lost if a beginning of it was dropped
+before the deviation: its state could no longer complete when its next event came, or when the trace deviated. So the
+monitor's moves of each trace are kept until it ends (constraint-aware CEP, section 4.6).
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from nfa.traces.table import Visits, checked, is_deviant
 Bound: TypeAlias = Sequence[tuple[int, int]]
 """Alias number and sequence number of each event of a match."""
 
-_DEVIATED = NIL  # stands for a state in ``ShadowLedger``
+_DEVIATED = NIL  # represents a deviation in place of a state in ``ShadowLedger``
 
 
 @dataclass(frozen=True, slots=True)
 class _History:
-    """What the monitor of one trace did."""
+    """The moves of one trace's monitor."""
 
     version: int
     sequences: NDArray[np.int64]  # of the events that moved it
-    states: Sequence[MonitorState]  # before the first of them, and after each; the last of them is a deviation
+    states: Sequence[MonitorState]  # before the first of them, and after each except the last, a deviation
 
 
 class ShadowLedger:
-    """The monitor's moves in open traces whose guard only watches."""
+    """The monitor's moves in open traces whose guard is in shadow mode."""
 
     def __init__(self) -> None:
         self._traces = np.zeros(0, np.int32)
@@ -52,7 +52,7 @@ class ShadowLedger:
         return len(self._traces)
 
     def note(self, visits: Visits, first_sequence: int, guards: GuardTables) -> None:
-        """Remember the moves of a batch; of a trace under bit tables those that would end something."""
+        """Record the moves of a batch; for a trace under bit tables, those that would end something."""
         if not any(guard.policy.prune is Prune.SHADOW for guard in guards.guards.values()):
             return
         is_move = (visits.before != visits.after) & (guards.tables.policy[visits.before] == SHADOW)
@@ -75,7 +75,7 @@ class ShadowLedger:
     def _ends(
         self, visits: Visits, place: int, guards: GuardTables, noted: Interned | None
     ) -> tuple[Interned | None, Interned | None]:
-        """The states before and after a move, where they are known."""
+        """The states before and after a move, if known."""
         after = int(visits.after[place])
         if noted is None:
             return guards.states[int(visits.before[place])], guards.states[after]
@@ -88,15 +88,15 @@ class ShadowLedger:
         )
 
     def forget(self, traces: NDArray[np.int32]) -> None:
-        """Forget traces that ended."""
+        """Forget ended traces."""
         if len(self._traces) and len(traces):
             self._keep(~np.isin(self._traces, traces))
 
     def would_be_lost(self, pattern: RunningPattern, trace: int, bound: Bound, guards: Mapping[int, Guard]) -> bool:
-        """Whether eviction would have given up some beginning of a match in a trace.
+        """Whether eviction would have dropped some beginning of a match in a trace.
 
         Args:
-            pattern: The pattern, under the guard.
+            pattern: The guarded pattern.
             trace: Trace number.
             bound: The events of the match.
             guards: By version.
@@ -125,7 +125,7 @@ class ShadowLedger:
         used, first = np.unique(np.column_stack([self._before, self._after]), return_index=True)
         is_state = used != _DEVIATED
         used = used[is_state][np.argsort(first[is_state])]
-        numbers = np.full(len(self._known) + 1, _DEVIATED, np.int32)  # the last one is that of a deviation
+        numbers = np.full(len(self._known) + 1, _DEVIATED, np.int32)  # the last one represents a deviation
         numbers[used] = np.arange(len(used), dtype=np.int32)
         arrays: dict[str, NDArray[Any]] = {
             "shadow_trace": traces[self._traces],
@@ -136,10 +136,10 @@ class ShadowLedger:
         return arrays, [self._known[number] for number in used.tolist()]
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], known: Sequence[Interned], *, traces: int) -> None:
-        """Take what ``dump_arrays`` gave.
+        """Restore what ``dump_arrays`` returned.
 
         Raises:
-            StateFormatError: An array has another form, or a number leads nowhere.
+            StateFormatError: An array has another form, or a number is out of range.
         """
         self._known = list(known)
         self._numbers = {state: number for number, state in enumerate(known)}
@@ -157,7 +157,7 @@ class ShadowLedger:
                 raise StateFormatError("saved state: a move of a monitor leads nowhere")
 
     def versions(self) -> frozenset[int]:
-        """Guards that are needed to judge the moves."""
+        """Versions of the guards that judging the moves needs."""
         return frozenset(self._known[number][0] for number in np.unique(self._before).tolist())
 
     def _number(self, state: Interned | None) -> int:
@@ -173,7 +173,7 @@ class ShadowLedger:
         self._before, self._after = self._before[chosen], self._after[chosen]
 
     def _history(self, trace: int) -> _History | None:
-        """The moves of a trace that deviated, up to there."""
+        """The moves of a trace that deviated, up to the deviation."""
         places = np.flatnonzero(self._traces == trace)
         if not len(places) or self._after[places[-1]] != _DEVIATED:
             return None
@@ -189,7 +189,7 @@ class ShadowLedger:
         history: _History,
         sequence: int,
     ) -> set[int]:
-        """Those of some states that could still complete just before an event."""
+        """The given states that could still complete just before an event."""
         reached = int(np.searchsorted(history.sequences[:-1], sequence))
         live = self._live_states(pattern, guards, history.version, history.states[reached])
         return {state for state in states if live[state]}

@@ -1,9 +1,9 @@
-"""State as bytes: compact, versioned, checksummed.
+"""A matcher's state as bytes: compact, versioned, checksummed.
 
 Layout: magic (4 bytes), format version (uint16, little endian), BLAKE2b-128 of the rest, then the body: the length of a
-JSON header (uint32), the header, and the arrays that it lists, one after the other in C order, little endian. What a
-lane saves is decided by ``LaneState``; this module sees members of the header and named arrays. Bytes are trusted as
-little as any input: links, counts and forms are checked where they are loaded.
+JSON header (uint32), the header, and the arrays that it lists, one after another in C order, little endian.
+``LaneState`` decides what a lane saves; this module handles members of the header and named arrays. Bytes are trusted
+as little as any input: links, counts and forms are checked when they are loaded.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from nfa.syntax import Path
 
 MAGIC = b"FSTM"
 FORMAT_VERSION = 5
-_READ_VERSIONS = (3, 4, 5)  # the third knows nothing of idle timeouts and finer traces, the fourth of keys and times
+_READ_VERSIONS = (3, 4, 5)  # version 3 lacks idle timeouts and finer traces, version 4 keys and times of traces
 
 _PREFIX = struct.Struct("<4sH16s")
 _LENGTH = struct.Struct("<I")
@@ -36,14 +36,14 @@ _UNREADABLE = (ValueError, KeyError, TypeError, IndexError, AttributeError, Over
 
 @dataclass(slots=True, kw_only=True)
 class Header:
-    """What is saved beside the arrays; ``lanes`` are filled in by ``dump``: their keys and ``SavedLane.members``."""
+    """The saved values besides the arrays; ``dump`` fills in ``lanes``: their keys and ``SavedLane.members``."""
 
     end_events: list[str]
     match_limit: int
     ties: Ties
     key_paths: list[list[str]]
     may_be_guarded: bool
-    patterns: list[tuple[Any, ...]]  # name, version, text, is_guarded, and a budget that is not the usual one
+    patterns: list[tuple[Any, ...]]  # name, version, text, is_guarded, and a budget unless it is the usual one
     lanes: list[dict[str, Any]]
     idle_timeout_us: int | None = None
     draining: list[tuple[Any, ...]] = field(default_factory=list)  # version, text, is_guarded, border, end, budget
@@ -57,7 +57,7 @@ def dump(header: Header, lanes: Mapping[tuple[Path, ...], Lane]) -> bytes:
         header.lanes.append({"keys": keys, **saved.members})
         arrays.update({f"{number}/{name}": array for name, array in saved.arrays.items()})
     listing = [(name, array.dtype.str, list(array.shape)) for name, array in arrays.items()]
-    members = {one.name: getattr(header, one.name) for one in fields(header)}  # orjson takes dataclasses inside
+    members = {one.name: getattr(header, one.name) for one in fields(header)}  # orjson accepts nested dataclasses
     if not header.draining:
         del members["draining"]
     head = orjson.dumps({**members, "arrays": listing})
@@ -73,7 +73,7 @@ def read(data: bytes) -> tuple[Header, Arrays]:
     """Header and arrays from bytes.
 
     Raises:
-        StateFormatError: Not such bytes, another version, or a wrong checksum.
+        StateFormatError: The bytes are not such state, have another version, or a wrong checksum.
     """
     if len(data) < _PREFIX.size:
         raise StateFormatError(f"saved state has {len(data)} bytes; even an empty one has more than {_PREFIX.size}")
@@ -110,7 +110,7 @@ def restore(
     """Fill fresh lanes with saved state.
 
     Raises:
-        StateFormatError: The content is not what it should be, or a guard is not available.
+        StateFormatError: The content is invalid, or a guard is not available.
     """
     try:
         saved = {_keys_of(members): _saved_lane(number, members, arrays) for number, members in enumerate(header.lanes)}
@@ -138,7 +138,7 @@ def _wrong_content(error: Exception) -> StateFormatError:
 
 
 def _refuse_fractions(members: object) -> None:
-    """Every number that is saved is whole; kernels would be compiled again for one that is not."""
+    """Reject fractions: every saved number is whole, and kernels would be compiled again for others."""
     waiting = [members]
     while waiting:
         one = waiting.pop()

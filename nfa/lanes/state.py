@@ -1,4 +1,4 @@
-"""What a lane keeps from batch to batch, and how it is saved and loaded."""
+"""The state of a lane between batches, with its saving and loading."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ _NO_PAIRS = np.zeros((0, 2), np.uint64)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneOptions:
-    """What is the same for all lanes of a matcher.
+    """Options that all lanes of a matcher share.
 
     Attributes:
         end_events: Types that end a trace.
         match_limit: Most matches reported per trace, pattern and event.
-        ties: Whether events of one time are ordered by the log or not at all.
-        may_be_guarded: A guard may come: then traces are known from their first event on.
-        idle_timeout_us: How long a trace may be without an event before it ends; None: for ever.
+        ties: Whether events with equal timestamps are ordered as in the log or simultaneous.
+        may_be_guarded: A guard may come later: then traces are tracked from their first event on.
+        idle_timeout_us: A trace without an event for this long ends; None: no timeout.
     """
 
     end_events: frozenset[str]
@@ -64,21 +64,21 @@ class LaneOptions:
 
     @property
     def is_simultaneous(self) -> bool:
-        """Whether events of one time are not ordered."""
+        """Whether events with equal timestamps are simultaneous."""
         return self.ties == "simultaneous"
 
 
 @dataclass(kw_only=True)
 class SavedMembers:
-    """What is saved of a lane beside its arrays; monitor states are stored as values, as their numbers are not stable.
+    """The saved values of a lane besides its arrays; monitor states are saved as values, since numbers are not stable.
 
     Attributes:
-        sequence: Rows so far.
+        sequence: Number of rows so far.
         counts: As ``LaneState.counts``.
         guard_version: The guard that new traces follow.
         monitors: Monitor states by number, from ``RESERVED`` on.
-        bit_monitors: Those of traces under bit tables, numbered after ``monitors``.
-        shadow_monitors: Those that the shadow ledger names, by its own numbers.
+        bit_monitors: States of traces under bit tables, numbered after ``monitors``.
+        shadow_monitors: States in the shadow ledger, by its own numbers.
     """
 
     sequence: int
@@ -94,8 +94,8 @@ class SavedLane:
     """A lane's state as plain values.
 
     Attributes:
-        members: JSON values by name, those of ``SavedMembers``.
-        arrays: One-dimensional arrays by name; the part that owns an array is the prefix of its name.
+        members: JSON values by name, as in ``SavedMembers``.
+        arrays: One-dimensional arrays by name; the prefix of a name is the part that owns the array.
     """
 
     members: Mapping[str, Any]
@@ -104,22 +104,22 @@ class SavedLane:
 
 @dataclass(slots=True, kw_only=True)
 class LaneState:
-    """What a lane keeps from batch to batch.
+    """State that a lane keeps from batch to batch.
 
     Attributes:
         table: The open traces and their monitor states.
-        guards: What guards answer, as tables.
+        guards: Guards' answers, as tables.
         guard_version: The guard that new traces follow; None: none.
         shadow: Moves of monitors whose kills are only reported.
         shared: The partial matches of the shared-node engine.
-        runs: Those of the run engine.
+        runs: The partial matches of the run engine.
         events: The bound events.
-        idle: The newest event of each trace, where traces end without one.
+        idle: The newest event of each trace, if there is an idle timeout.
         finer: Finer traces by correlation key.
-        open: Keys and times of the open traces; None where events may come of which nothing is noted.
-        sequence: Rows so far: the sequence number of the next.
-        counts: What the parts do not count themselves.
-        entering: Traces of saved state, with the monitor states in which they are to enter the bit tables.
+        open: Keys and times of the open traces; None if the lane does not see every event.
+        sequence: Number of rows so far: the sequence number of the next.
+        counts: Counters that the parts do not have themselves.
+        entering: Traces of saved state, with the monitor states in which they must enter the bit tables.
     """
 
     table: TraceTable
@@ -138,7 +138,7 @@ class LaneState:
 
     @classmethod
     def empty(cls, options: LaneOptions, *, is_finer: bool = False) -> LaneState:
-        """The state before the first event, of traces of the correlation key or of finer ones."""
+        """The state before the first event, for traces of the correlation key or finer ones."""
         timeout_us = options.idle_timeout_us
         return cls(
             table=TraceTable(is_simultaneous=options.is_simultaneous),
@@ -154,7 +154,7 @@ class LaneState:
 
     @property
     def guard_versions_in_use(self) -> frozenset[int]:
-        """Versions that open traces follow or new traces will."""
+        """Versions that open traces follow or new traces will follow."""
         states = (self.guards.states[monitor] for monitor in np.unique(self.table.monitors()).tolist())
         versions = {state[0] for state in states if state is not None}
         versions |= {version for _, (version, _) in self.entering}
@@ -167,7 +167,7 @@ class LaneState:
         return UNGUARDED if version is None else self.guards.intern(version, self.guards.guards[version].start)
 
     def forget_unused_guards(self) -> None:
-        """Give up monitor states and guard versions that neither an open trace nor a new one can be in."""
+        """Drop monitor states and guard versions that neither an open nor a new trace can have."""
         old = self.guards
         fresh = GuardTables({version: old.guards[version] for version in self.guard_versions_in_use})
         fresh.builds, fresh.refused, fresh.bits = old.builds, old.refused, old.bits
@@ -179,7 +179,7 @@ class LaneState:
         self.guards = fresh
 
     def forget_closed_traces(self) -> None:
-        """Free the numbers of ended traces and, now and then, traces of which nothing is bound."""
+        """Release the numbers of ended traces and, regularly, forget traces without bound events."""
         self.table.release_closed(self.guards)
         if self.table.is_worth_sweeping:
             capacity = self.table.capacity
@@ -202,14 +202,14 @@ class LaneState:
         return _INDEXED_BYTES if self.open is None else _INDEXED_BYTES + _TIMED_BYTES
 
     def forget_counts(self) -> None:
-        """Count from 0 again."""
+        """Restart all counters from 0."""
         self.counts = {**dict.fromkeys(_COUNTS, 0), "ends": self.sequence}  # no row so far counts as an event
         self.shared.counts = (0, 0, 0)
         self.table.forget_counts()
         self.restart_peak()
 
     def restart_peak(self) -> None:
-        """Count ``peak_held`` from here on."""
+        """Restart ``peak_held`` from the current value."""
         self.shared.restart_peak()
         self.runs.restart_peak()
 
@@ -265,16 +265,16 @@ class LaneState:
         return SavedLane(vars(members), arrays)
 
     def load_traces(self, saved: SavedLane, guards: Mapping[int, Guard]) -> None:
-        """Take the open traces that ``dump`` gave, into empty state.
+        """Restore the open traces of ``dump`` into empty state.
 
-        The patterns are compiled next, as they need the guards of the traces, and then comes ``load_matches``.
+        The patterns must be compiled next, because they need the guards of the traces, followed by ``load_matches``.
 
         Args:
-            saved: What ``dump`` gave.
+            saved: Result of ``dump``.
             guards: By version, at least those that the traces follow.
 
         Raises:
-            StateFormatError: A guard is missing, or a value is none that ``dump`` gives.
+            StateFormatError: A guard is missing, or a value does not come from ``dump``.
             ValueError, TypeError, KeyError, IndexError: Likewise.
         """
         members, arrays = SavedMembers(**saved.members), saved.arrays
@@ -285,7 +285,7 @@ class LaneState:
         if missing := sorted(str(version) for version in needed - guards.keys()):
             raise StateFormatError(f"saved state follows guard versions {', '.join(missing)}, which are not available")
         counts = members.counts
-        counts.setdefault("ends", 0)  # the third format has none
+        counts.setdefault("ends", 0)  # version 3 has none
         if members.sequence < 0 or counts.keys() != self.counts.keys():
             raise StateFormatError("saved state: a counter is negative")
         self.guards = GuardTables({version: guards[version] for version in needed if version is not None})
@@ -301,17 +301,17 @@ class LaneState:
         self.shadow.load_arrays(arrays, watched, traces=self.table.counters["open"])
 
     def load_matches(self, saved: SavedLane) -> None:
-        """Take the partial matches and events that ``dump`` gave; the engines know the same patterns as then.
+        """Restore the partial matches and events of ``dump``; the engines must have the same patterns.
 
         Raises:
-            StateFormatError: A value is none that ``dump`` gives.
+            StateFormatError: A value does not come from ``dump``.
             ValueError, TypeError, KeyError, IndexError: Likewise.
         """
         arrays, traces = saved.arrays, self.table.counters["open"]
         self._enter_bits()
         self.shared.load_arrays(arrays, traces=traces, sequences=self.sequence)
         self.runs.load_arrays(arrays, traces=traces, sequences=self.sequence)
-        has_finer = "finer_pairs" in arrays  # the third format has none
+        has_finer = "finer_pairs" in arrays  # version 3 has none
         self.finer.load(checked(arrays, "finer_pairs", np.uint64).reshape(-1, 2) if has_finer else _NO_PAIRS)
         if self.idle is not None:
             self.idle.load_arrays(arrays)
@@ -322,7 +322,7 @@ class LaneState:
             raise StateFormatError("saved state: bound events are not listed")
 
     def _enter_bits(self) -> None:
-        """Put traces of saved state under bit tables again; unguarded, if their guard has none."""
+        """Put traces of saved state under bit tables again, or leave them unguarded if their guard has none."""
         bits = self.guards.bits
         monitors = [
             bits.enter(trace, version, state.seen, self.guards) if bits.takes(version) else UNGUARDED
@@ -335,9 +335,9 @@ class LaneState:
     def _stable_monitors(
         self, monitors: NDArray[np.int32]
     ) -> tuple[NDArray[np.int32], Sequence[Interned], Sequence[Interned]]:
-        """Monitor states of the open traces as numbers from ``RESERVED`` on, and what they stand for.
+        """Monitor states of the open traces as numbers from ``RESERVED`` on, and the states by number.
 
-        First come those of the tables, then those of traces under bit tables.
+        States of the tables come first, then those of traces under bit tables.
         """
         used = [number for number in np.unique(monitors).tolist() if number >= RESERVED]
         states = {number: known for number in used if (known := self.guards.states[number]) is not None}

@@ -1,4 +1,4 @@
-"""A lane's open traces and partial matches, read without changing anything."""
+"""A read-only view of a lane's open traces and partial matches."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ _MOST_WAITED_FOR = 10
 
 @dataclass(frozen=True, slots=True)
 class ListedTraces:
-    """The open traces of a lane, in any order; arrays of one length.
+    """The open traces of a lane, in any order; arrays of equal length.
 
     Attributes:
         keys: uint64 hashed correlation keys.
         numbers: int32 trace numbers.
         monitors: int32 monitor states.
-        is_deviating: Which of them broke a constraint.
+        is_deviating: Traces that broke a constraint.
         first_us: int64 time of the first event.
         newest_us: int64 time of the newest event.
-        events: int64 number of events; negative where it is not known.
+        events: int64 number of events; negative if unknown.
         last: int64 number of the type of the newest event.
-        is_unnamed: Whose key is not known.
+        is_unnamed: Traces whose key is unknown.
     """
 
     keys: NDArray[np.uint64]
@@ -54,15 +54,15 @@ class ListedTraces:
 
 @dataclass(frozen=True, slots=True)
 class HeldMatches:
-    """Partial matches by trace and pattern; arrays of one length.
+    """Partial matches by trace and pattern; arrays of equal length.
 
     Attributes:
         homes: uint64 hashed correlation keys.
-        patterns: int64 places among the lane's patterns.
+        patterns: int64 indices in the lane's patterns.
         counts: int64 numbers of partial matches.
-        engines: int64 who holds them.
-        states: int64 the farthest state of the pattern's automaton.
-        nodes: int64 the engine's node of the newest event there.
+        engines: int64 engine that retains them.
+        states: int64 furthest state of the pattern's automaton.
+        nodes: int64 the engine's node of the newest event in that state.
     """
 
     homes: NDArray[np.uint64]
@@ -78,11 +78,11 @@ class LaneView:
     """A lane between two batches.
 
     Attributes:
-        state: What it keeps.
-        layout: What its patterns are compiled to.
+        state: The lane's state.
+        layout: The layout of its patterns.
         patterns: By number.
-        run_numbers: Numbers of those that the run engine runs.
-        is_finer: Its key is finer than the correlation key.
+        run_numbers: Numbers of the patterns of the run engine.
+        is_finer: The lane's key is finer than the correlation key.
     """
 
     state: LaneState
@@ -92,7 +92,7 @@ class LaneView:
     is_finer: bool
 
     def traces(self) -> ListedTraces | None:
-        """The open traces; None where the lane does not see every event."""
+        """The open traces; None if the lane does not see every event."""
         if self.state.open is None:
             return None
         keys, numbers, monitors = self._open
@@ -146,14 +146,14 @@ class LaneView:
         return found
 
     def guard_of(self, trace: int, monitor: int) -> tuple[Keeping, Interned | None]:
-        """How a trace stands with its guard."""
+        """The relation of a trace to its guard, with the monitor state if the trace keeps the constraints."""
         if is_deviant(np.array([monitor], np.int32))[0]:
             return "deviating", None
         known = self.state.guards.bits.state_of(trace) or self.state.guards.states[monitor]
         return ("none", None) if monitor == UNGUARDED or known is None else ("kept", known)
 
     def can_match(self, number: int, monitor: int) -> bool:
-        """Whether a pattern that has bound nothing can still complete."""
+        """Whether a pattern without bound events can still complete."""
         tables = self.state.guards.tables
         return bool(tables.live[tables.truth[monitor], self.layout.state_range[number]])
 
@@ -185,7 +185,7 @@ class LaneView:
 
 
 def waiting_states(pattern: RunningPattern, event_type: str) -> NDArray[np.bool_]:
-    """Of each state of a pattern's automaton whether an event of a type would take a partial match there on."""
+    """For each state of a pattern's automaton, whether an event of a type would extend a partial match in it."""
     automaton = pattern.automaton
     waits = np.zeros(len(automaton.finishes), np.bool_)
     for one in automaton.transitions:

@@ -115,7 +115,7 @@ def pack(
 
 @kernel
 def unpack_pairs(program: Program, state: SharedState, packed: Packed, pairs: NDArray[np.int32], traces: Int) -> Int:
-    """Fill blocks from packed state and count references; ``pairs`` takes their places. Returns the fault, if any."""
+    """Fill blocks from packed state and count references; ``pairs`` receives their places. Returns any fault."""
     program, state, packed, pairs = borrowed(program), borrowed(state), borrowed(packed), borrowed(pairs)
     blocks, links, counters, state_range = state.blocks, state.links, state.counters, program.state_range
     heads, nodes = packed.heads, packed.words.shape[0]
