@@ -1,4 +1,4 @@
-"""Everything a pattern must meet beyond its grammar, in one order for text and JSON form."""
+"""All checks of a pattern beyond its grammar, in one order for text and JSON form."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def checked(draft: Draft) -> Pattern:
     """The pattern of a draft with its references resolved.
 
     Raises:
-        PatternRefused: With every code but those that ``build_drafts`` raises and ``needs-end``, which depends on
-            the stream: see ``nfa.language.stream_checks``.
+        PatternRefused: With every code but those that ``build_drafts`` raises and ``needs-end``, which depends on the
+            stream: see ``nfa.language.stream_checks``.
     """
     event = draft.pattern.event
     _check_size(event)

@@ -1,4 +1,4 @@
-"""Syntax tree back to text: what people read in messages, and a form that parses to an equal tree."""
+"""Syntax trees as text, for messages and for parsing to equal trees."""
 
 from __future__ import annotations
 

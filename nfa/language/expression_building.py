@@ -1,4 +1,4 @@
-"""Lark's tree to expressions. References are left as they stand: ``nfa.language.references`` finds their steps."""
+"""Conversion of lark's trees to expressions; ``nfa.language.references`` later resolves their references."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ _SIGNS: Mapping[str, ArithmeticOperator] = {"add": "+", "subtract": "-", "multip
 
 
 def build_expression(tree: Branch) -> Expression:
-    """The expression of a tree; attributes carry their whole path and no step.
+    """The expression of a tree; attributes have their whole path and no step.
 
     Raises:
-        PatternRefused: ``syntax`` for a number beyond float64, ``duration`` for one that is no positive whole number
+        PatternRefused: ``syntax`` for a number beyond float64, ``duration`` for one that is not a positive whole number
             of microseconds.
     """
     if tree.data in _SIGNS:
@@ -136,13 +136,13 @@ def _like(tree: Branch) -> Like:
 
 
 def _negative(tree: Branch) -> Expression:
-    """``-5`` is a constant, ``-(5)`` the negative of one: the two have different trees."""
+    """``-5`` is a constant, ``-(5)`` the negation of one: the two have different trees."""
     (operand,) = trees_of(tree)
     return _number(operand, -1) if operand.data == "number" else Negative(build_expression(operand))
 
 
 def _number(tree: Branch, sign: int) -> Literal:
-    """A constant of 64 bits if it is whole, else a float."""
+    """A constant of 64 bits if it is whole, otherwise a float."""
     (token,) = tokens_of(tree)
     if token.type == "INT" and len(token) <= _MAX_DIGITS:
         value = sign * int(token)
@@ -159,7 +159,7 @@ def _number(tree: Branch, sign: int) -> Literal:
 
 
 def _reference(tree: Branch) -> Attribute:
-    """The last name stands for the correlation key if it is ``key`` as it is, and for an attribute in quotes."""
+    """A reference; an unquoted last name ``key`` may be the correlation key, in quotes it is an attribute."""
     (path,) = trees_of(tree)
     (last,) = tokens_of(trees_of(path)[-1])
     return Attribute(build_path(path), position=position_of(tree), ends_in_key=last == "key")

@@ -1,4 +1,4 @@
-"""Conditions back to text, with no more brackets than reading them again needs."""
+"""Conditions as text, with only the brackets that parsing needs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def describe_expression(expression: Expression) -> str:
 
 
 def describe_sum(expression: Expression) -> str:
-    """An expression as a column of RETURN, where a condition stands in brackets."""
+    """An expression as a column of RETURN, with brackets around a condition."""
     return _at_least(_SUM, expression)
 
 
@@ -47,7 +47,7 @@ def describe_literal(literal: Literal) -> str:
 
 
 def _written(expression: Expression) -> tuple[str, int]:
-    """The text, and how tightly its outermost operator binds."""
+    """The text of an expression, and the precedence of its outermost operator."""
     match expression:
         case Literal():
             text = describe_literal(expression)
@@ -97,14 +97,14 @@ def _inverse(expression: Not) -> tuple[str, int]:
 
 
 def _negative(expression: Negative) -> str:
-    """Brackets keep ``-(5)`` from being the constant -5, and two signs from being a comment."""
+    """Negation as text; brackets distinguish ``-(5)`` from the constant -5, and two signs from a comment."""
     text = _at_least(_PRIMARY, expression.operand)
     is_number = isinstance(expression.operand, Literal) and not text.startswith("(")
     return f"-({text})" if is_number else f"-{text}"
 
 
 def _reference(attribute: Attribute) -> str:
-    """In quotes, ``key`` is an attribute; without, it is the correlation key."""
+    """A reference as text: in quotes, ``key`` is an attribute; without, it is the correlation key."""
     if attribute.path == ("key",):
         return "`key`" if attribute.of is None else f"{quoted(attribute.of, CONDITION_WORDS)}.`key`"
     first, *rest = attribute.path if attribute.of is None else (attribute.of, *attribute.path)

@@ -1,4 +1,4 @@
-"""A pattern as a JSON document, as ``pattern.schema.json`` describes it; ``json_reading`` is the way back."""
+"""Patterns as JSON documents in the form of ``pattern.schema.json``; ``json_reading`` reads them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _UNARY: Mapping[type[Expression], str] = {Not: "not", Negative: "neg", IsNull: "
 
 
 def pattern_to_json(pattern: Pattern) -> JsonObject:
-    """The document of a pattern; optional fields with their default are left out."""
+    """The document of a pattern, without optional fields that have their default."""
     document: JsonObject = {"name": pattern.name, "event": node_to_json(pattern.event)}
     if pattern.keys:
         document["keys"] = [_path(path) for path in pattern.keys]

@@ -1,4 +1,4 @@
-"""A value of a JSON document with the path to it: every refusal names the place and what was expected there."""
+"""A value of a JSON document with the path to it: every refusal names the place and the expected value."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class JsonPlace:
         raise PatternRefused("json", f"at {self.path or '/'}: {message}", NOWHERE)
 
     def expect(self, wanted: str) -> NoReturn:
-        """Refuse the value for another.
+        """Refuse the value and name what was expected.
 
         Raises:
             PatternRefused: ``json``.

@@ -1,7 +1,7 @@
-"""A JSON document to a pattern. What the document cannot say is refused with the code ``json`` and the path to it.
+"""Conversion of JSON documents to patterns. An invalid document is refused with the code ``json`` and the path.
 
-A document that has the right form is written as text and read again, so that both forms meet the same checks; their
-refusals count lines and columns in that text, which becomes the pattern's ``text``.
+A document of the right form is written as text and parsed again, so that both forms meet the same checks; their
+refusals count lines and columns in this text, which becomes the pattern's ``text``.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ _FIELDS = "keys where within_us select after limit timeouts return into"
 
 
 def pattern_from_json(document: object) -> Pattern:
-    """The pattern of a document, as ``json.loads`` gives it.
+    """The pattern of a document, as ``json.loads`` returns it.
 
     Raises:
-        PatternRefused: ``json``, with the path in the message, for a document of another form; else as
+        PatternRefused: ``json``, with the path in the message, for a document of another form; otherwise as
             ``parse_pattern``, with the place in ``describe_pattern`` of the document.
     """
     _check_levels(document)
@@ -99,7 +99,7 @@ def _inner(value: object) -> Iterator[object]:
 
 
 class _Reader:
-    """Reads one document and remembers its references, which are checked once all aliases are known."""
+    """Reads one document and collects its references, which are checked once all aliases are known."""
 
     def __init__(self) -> None:
         self._references: list[tuple[JsonPlace, Attribute, str | None]] = []
@@ -226,7 +226,7 @@ class _Reader:
         return attribute
 
     def _check_references(self, event: Node) -> None:
-        """Refuse what text would read as something else, as an alias wins over an attribute of its name."""
+        """Refuse references that the text form reads differently: an alias hides an attribute of its name."""
         positive = {atom.alias for atom, is_positive in all_atoms_of(event) if is_positive}
         hidden = hidden_aliases(event)
         for place, attribute, own in self._references:

@@ -1,7 +1,7 @@
-"""Keeps the tables of a parser for the next process: lark takes ten times as long to build them as to read them.
+"""A cache of parser tables for later processes: lark takes ten times as long to build them as to read them.
 
-They are in a file of the ``kept_folder``, named by everything they were made from; lark reads them by pickle. Where no
-folder can be trusted, tables are built each time.
+They are in a file of the ``kept_folder``, under a name made from everything they depend on; lark reads them by pickle.
+If no folder can be trusted, tables are built each time.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _DIGEST_BYTES = 32
 
 
 def kept_parser(grammar: str, options: Mapping[str, Any]) -> lark.Lark:
-    """The parser of a grammar, from its file if there is one; else it is built, and kept if it can be.
+    """The parser of a grammar, from its file if it exists; otherwise it is built, and saved if possible.
 
     Args:
         grammar: In lark's notation.
-        options: Of ``lark.Lark``; plain values.
+        options: Options of ``lark.Lark``; plain values.
     """
     parts = (grammar, lark.__version__, sys.version, sorted(options.items()))
     name = sha256(repr(parts).encode()).hexdigest()[:16]
@@ -41,11 +41,11 @@ def kept_parser(grammar: str, options: Mapping[str, Any]) -> lark.Lark:
 
 
 def _read(place: Path) -> bytes:
-    """The tables in a file; none where it is damaged or being written.
+    """The tables in a file; empty if it is damaged or being written.
 
     Raises:
-        OSError: It cannot be read.
-        KeptFolderRefused: It may be from another user.
+        OSError: The file cannot be read.
+        KeptFolderRefused: The file may be from another user.
     """
     require_trusted(place.parent)
     content = place.read_bytes()

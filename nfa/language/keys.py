@@ -1,4 +1,4 @@
-"""By which keys a pattern is correlated, and by which the events are."""
+"""The keys by which a pattern and its events are correlated."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ _KEY: Path = ("key",)
 
 
 def has_key(pattern: Pattern, key_paths: Collection[Path]) -> bool:
-    """Whether the traces of a pattern are those of the key of the events, or finer ones.
+    """Whether the traces of a pattern are those of the events' key, or finer ones.
 
     Args:
         pattern: The pattern.
-        key_paths: What ``WHERE [..]`` may call the key of the events, besides ``key``.
+        key_paths: Names of the events' key in ``WHERE [..]``, besides ``key``.
     """
     return not pattern.keys or not {_KEY, *key_paths}.isdisjoint(pattern.keys)
 
 
 def require_key(pattern: Pattern, key_paths: Collection[Path], advice: str = "") -> None:
-    """Refuse a pattern that is correlated by something else than the events are.
+    """Refuse a pattern whose keys do not include the events' key.
 
     Args:
         pattern: The pattern.
-        key_paths: As for ``has_key``; the shortest one is what people call the key.
-        advice: What may be done besides, for the end of the message.
+        key_paths: As for ``has_key``; messages use the shortest one as the name of the key.
+        advice: Other possible corrections, for the end of the message.
 
     Raises:
         KeyMismatch: ``WHERE [..]`` does not contain the key of the events.

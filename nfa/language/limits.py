@@ -1,4 +1,4 @@
-"""How large a pattern may be. Registration refuses more as ``too-large``, before any recursive code sees it."""
+"""Size limits of patterns. Larger ones are refused as ``too-large``, before any recursive code sees them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _FRESH = frozenset([",", "AND", "OR"])
 
 
 def check_text(text: str) -> None:
-    """Refuse text that is too long, or nests too deep; quotes and comments may hold what they like.
+    """Refuse text that is too long or nested too deeply; the contents of quotes and comments are ignored.
 
     Raises:
         PatternRefused: ``too-large``.
     """
     if len(text) > MAX_TEXT:
         raise PatternRefused("too-large", f"the text has {len(text)} characters; at most {MAX_TEXT} are read", NOWHERE)
-    # Signs of each open bracket: the operand at hand sits below all of them.
+    # Signs of each open bracket: the current operand is below all of them.
     open_signs = [0]
     depth = 0
     for match in _TOKENS.finditer(text):
@@ -57,7 +57,7 @@ def position_at(text: str, place: int) -> Position:
 
 
 def check_repetitions(least: int, most: int | None, position: Position) -> None:
-    """Refuse bounds that no number of iterations meets, or too many.
+    """Refuse bounds that exclude every number of iterations, or are too large.
 
     Raises:
         PatternRefused: ``quantifier`` or ``too-large``.

@@ -1,7 +1,8 @@
-"""Conditions that no first event of a step can meet, because ``prev`` is null there.
+"""Detection of conditions that no first event of a step can meet, because ``prev`` is null there.
 
-A three-valued best case: for each expression the kinds of value that it might have at the first element, with ``prev``
-certainly null and everything else free. The set is never too small, so only what is certainly never true is refused.
+A three-valued best case: for each expression the kinds of value that it may have at the first element, with ``prev``
+certainly null and everything else free. The set is never too small, so a condition is only refused if it is certainly
+never true.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ def _of_call(call: Call) -> Kinds:
 
 
 def _unless_null(expression: Expression, kinds: Kinds) -> Kinds:
-    """Null if the operand before the list or either side is certainly null, else anything of ``kinds``."""
+    """Null if the operand before the list or either side is certainly null, otherwise any of ``kinds``."""
     operands = operands_of(expression)
     deciding = operands if isinstance(expression, Arithmetic | Negative) or len(operands) == 2 else operands[:1]
     return _NULL if any(_kinds(operand) == _NULL for operand in deciding) else kinds
@@ -119,7 +120,7 @@ def _inverted(kinds: Kinds) -> Kinds:
 
 
 def _joined(operands: list[Kinds], strong: Kind, weak: Kind) -> Kinds:
-    """AND (false is strong) and OR (true is strong)."""
+    """The kinds of AND (false is strong) and OR (true is strong)."""
     return _filtered(
         strong if any(strong in kinds for kinds in operands) else None,
         weak if all(weak in kinds for kinds in operands) else None,

@@ -1,4 +1,4 @@
-"""Pattern text to syntax tree. Every refusal names line, column and what would be right."""
+"""Parsing of pattern text to syntax trees. Every refusal names line, column and a correction."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def parse_pattern(text: str) -> Pattern:
 
 
 def parse_tree(text: str, start: str = "start") -> Branch:
-    """The tree of a text that a rule of the grammar, ``start``, ``atom`` or ``condition``, derives.
+    """The tree of a text, parsed by the grammar rule ``start``, ``atom`` or ``condition``.
 
     Raises:
         PatternRefused: ``syntax`` or ``too-large``.
@@ -102,7 +102,7 @@ def _hint(word: str) -> str | None:
 
 
 def _word_at(text: str, place: int) -> tuple[str, int]:
-    """What stands at a place, and how far before the place it begins: of operators like ``==`` the half may be fine."""
+    """The word at a place, and how far before the place it begins: half of an operator like ``==`` may be valid."""
     for start in (place - 1, place):
         if start >= 0 and (pair := text[start : start + 2]) in _PAIRS:
             return pair, place - start
@@ -111,7 +111,7 @@ def _word_at(text: str, place: int) -> tuple[str, int]:
 
 
 def _acceptable(text: str, start: str) -> set[str]:
-    """Terminals that could stand where parsing stopped."""
+    """Terminals that would be accepted where parsing stopped."""
     interactive = _parser().parse_interactive(text, start=start)
     with suppress(UnexpectedInput):
         interactive.exhaust_lexer()

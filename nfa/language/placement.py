@@ -1,4 +1,4 @@
-"""Where NOT, gap prefixes, GREEDY and quantifiers may stand (``docs/semantics.md``, sections 4.2 and 4.7)."""
+"""Allowed places of NOT, gap prefixes, GREEDY and quantifiers (``docs/semantics.md``, sections 4.2 and 4.7)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from nfa.syntax import (
 
 
 def check_placement(node: Node) -> None:
-    """Refuse what has no meaning at its place.
+    """Refuse constructs that have no meaning at their place.
 
     Raises:
         PatternRefused: ``no-positive-step``, ``gap-placement``, ``not-placement``, ``nullable-repeat``,
@@ -58,7 +58,7 @@ def can_be_empty(node: Node) -> bool:
 
 
 def trailing_items(node: Node) -> Iterator[Item]:
-    """The NOTs after which a match may hold nothing of this part; in no special order."""
+    """The NOTs after which a match may bind nothing of this part, in any order."""
     if isinstance(node, Sequence):
         for item in reversed(node.items):
             if item.of is None:
@@ -73,7 +73,7 @@ def trailing_items(node: Node) -> Iterator[Item]:
 
 
 def trailing_greedy(node: Node) -> Iterator[Repeat]:
-    """The GREEDY repetitions after which a match may hold nothing of this part; in no special order."""
+    """The GREEDY repetitions after which a match may bind nothing of this part, in any order."""
     if isinstance(node, Repeat) and node.greedy:
         yield node
     if isinstance(node, Sequence):
@@ -176,5 +176,5 @@ def _check_repeat(node: Repeat) -> None:
 
 
 def first_position(node: Node) -> Position:
-    """Where the part's first step is written."""
+    """Position of the part's first step."""
     return next((atom.position for atom in atoms_of(node)), NOWHERE)

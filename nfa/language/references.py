@@ -1,4 +1,4 @@
-"""What the names in a condition refer to, and which of them it may use."""
+"""References of names in conditions, and the checks of what they may refer to."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ _Within: TypeAlias = OneOf["aggregate", "prev", None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """What a condition can see.
+    """The names that a condition can use.
 
     Attributes:
         own: Alias of the current event; None in WHERE and RETURN.
         known: Every alias that a name can mean here.
-        hidden: Aliases of NOT and UNTIL steps elsewhere, which nothing can mean here.
+        hidden: Aliases of NOT and UNTIL steps elsewhere, which no name can mean here.
         bound: Aliases bound before, in the same iteration of the repetitions around.
-        listed: Aliases with events bound before in any iteration: what aggregates can see.
-        groups: Aliases that may hold several events here, so that only aggregates may use them.
+        listed: Aliases with events bound before in any iteration, for aggregates.
+        groups: Aliases that may have several events here, so that only aggregates may use them.
         has_previous: Whether ``prev`` has a meaning: in the brackets of a step that is not negated.
     """
 
@@ -74,7 +74,7 @@ def calls_of(expression: Expression) -> Iterator[Call]:
 
 
 def resolve(expression: Expression, scope: Scope) -> Expression:
-    """The expression with each attribute's step found, and ``key`` and ``a.key`` read as the correlation key.
+    """Resolve the step of each attribute; ``key`` and ``a.key`` become the correlation key.
 
     Raises:
         PatternRefused: ``unknown-alias`` or ``bare-alias``.
@@ -102,7 +102,7 @@ def resolve(expression: Expression, scope: Scope) -> Expression:
 
 
 def check_references(expression: Expression, scope: Scope) -> None:
-    """Refuse what a resolved expression cannot see or what has no meaning at its place.
+    """Refuse references of a resolved expression that are not visible or have no meaning at their place.
 
     Raises:
         PatternRefused: ``not-yet-bound``, ``group-alias``, ``prev``, ``bare-alias``, ``aggregate`` or
@@ -123,7 +123,7 @@ def _resolved(attribute: Attribute, scope: Scope) -> Expression:
 
 
 def _key_or(attribute: Attribute, alias: str) -> Expression:
-    """The correlation key of an alias' event, where that is what a plain ``key`` stands for; else the attribute."""
+    """The correlation key of an alias' event if the attribute is a plain ``key``; otherwise the attribute."""
     if not attribute.ends_in_key or len(attribute.path) > 1:
         return attribute
     return Call("key", (Attribute((), alias, attribute.position),), attribute.position)

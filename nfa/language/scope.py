@@ -1,4 +1,4 @@
-"""Which aliases there are, and which of them each condition of a pattern can see (``docs/semantics.md``, 6.2)."""
+"""The aliases of a pattern, and their visibility in each of its conditions (``docs/semantics.md``, 6.2)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def check_aliases(event: Node) -> None:
 
 
 def resolve_event(event: Node) -> Node:
-    """The event with the step of every attribute found, and every condition checked.
+    """The event with every reference resolved and every condition checked.
 
     Raises:
         PatternRefused: As ``resolve``, ``check_references`` and ``check_first_element``.
@@ -70,7 +70,7 @@ def resolve_event(event: Node) -> Node:
 
 
 def scope_of_match(event: Node) -> Scope:
-    """What WHERE and RETURN see: the finished match."""
+    """The scope of WHERE and RETURN: the finished match."""
     known = _aliases(event)
     return Scope(
         own=None,
@@ -85,7 +85,7 @@ def scope_of_match(event: Node) -> Scope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _View:
-    """What is bound before a part, whichever step of it is examined."""
+    """The aliases bound before a part, for any step of it."""
 
     known: frozenset[str]
     hidden: frozenset[str]
@@ -94,7 +94,7 @@ class _View:
     groups: frozenset[str] = _NONE
 
     def after(self, part: Node) -> _View:
-        """The view once a part has been passed."""
+        """The view after a part."""
         aliases = _aliases(part)
         return replace(
             self, bound=self.bound | aliases, listed=self.listed | aliases, groups=self.groups | _groups(part)
@@ -152,14 +152,14 @@ def _aliases(node: Node) -> frozenset[str]:
 
 
 def hidden_aliases(event: Node) -> frozenset[str]:
-    """Aliases that were given to steps after NOT and UNTIL; a type's name is no alias that was given."""
+    """Explicit aliases of steps after NOT and UNTIL; the name of a type is not an explicit alias."""
     return frozenset(
         atom.alias for atom, is_positive in all_atoms_of(event) if not is_positive and atom.alias != atom.type
     )
 
 
 def _groups(node: Node) -> frozenset[str]:
-    """Aliases that may hold several events for a condition outside of the node."""
+    """Aliases that may have several events for a condition outside of the node."""
     if isinstance(node, Repeat) and node.max != 1:
         return _aliases(node)
     return frozenset(alias for part in parts_of(node) for alias in _groups(part))

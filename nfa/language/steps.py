@@ -1,4 +1,4 @@
-"""A step alone, ``Quote [price > 1000]``: what can be said of one event without the others."""
+"""Single steps such as ``Quote [price > 1000]``: conditions on one event without others."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _NONE: frozenset[str] = frozenset()
 def parse_step(text: str) -> Atom:
     """Read a step with a condition on its own event.
 
-    An alias may be used in the condition and is then forgotten: the step is named by its type, and what the condition
-    reads belongs to the current event. Texts that differ in spaces, case of keywords and alias give equal steps.
+    An alias may be used in the condition and is then dropped: the step is named by its type, and the condition's
+    attributes belong to the current event. Texts that differ in spaces, case of keywords and alias give equal steps.
 
     Raises:
-        PatternRefused: The text is no such step; position and advice are in the message.
+        PatternRefused: The text is not such a step; position and advice are in the message.
     """
     written = build_step(parse_tree(text, "atom"))
     atom = Atom(written.types, written.type, position=written.position)
@@ -70,7 +70,7 @@ def _check_unary(condition: Expression) -> None:
 
 
 def _renamed(expression: Expression, alias: str) -> Expression:
-    """With attributes that belong to the current event, and the event itself named by ``alias``."""
+    """The expression with attributes of the current event, and the event itself named by ``alias``."""
     again = partial(_renamed, alias=alias)
     match expression:
         case Attribute():

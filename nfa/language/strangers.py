@@ -1,4 +1,4 @@
-"""Names in a pattern that nobody knows: probably slips, which else would silently never match, or never forbid."""
+"""Unknown names in a pattern: probably typing errors, which would silently never match, or never forbid."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from streams import did_you_mean
 
 
 def unknown_types(pattern: Pattern, known: Collection[str], where: str) -> list[Notice]:
-    """Steps, negated ones too, that name event types which are not known, in the order of the text.
+    """Notices about steps, negated ones too, with unknown event types, in the order of the text.
 
     Args:
         pattern: A checked pattern.
         known: All event types that can come.
-        where: Whence they are known, as in ``of the events here``.
+        where: Origin of the known types, as in ``of the events here``.
     """
     return [
         Notice(
@@ -34,13 +34,13 @@ def unknown_types(pattern: Pattern, known: Collection[str], where: str) -> list[
 
 
 def all_types_of(pattern: Pattern) -> frozenset[str]:
-    """The event types that a pattern names, those of NOT and UNTIL too."""
+    """The event types that a pattern names, including those of NOT and UNTIL."""
     atoms = [atom for atom, _ in all_atoms_of(pattern.event) if not atom.is_any_type]
     return frozenset(name for atom in atoms for name in atom.types)
 
 
 def attributes_by_types(pattern: Pattern) -> Iterator[tuple[Attribute, tuple[str, ...]]]:
-    """Each attribute that a pattern reads, with the types of the step that it is of; no types: of any event."""
+    """Each attribute that a pattern reads, with the types of its step; no types: of any event."""
     steps: dict[str, Atom] = {}
     read: list[tuple[Attribute, Atom | None]] = []
     for atom, _ in all_atoms_of(pattern.event):

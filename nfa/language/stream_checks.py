@@ -1,4 +1,4 @@
-"""What a pattern needs of its stream, and what is worth a warning but no refusal."""
+"""Requirements of a pattern on its stream, and warnings about accepted patterns."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Notice:
     Attributes:
         code: ``unbounded-repetition``, ``unbounded-work``, ``no-within``, ``no-trace-end``, ``where-of-one-step``,
             ``constant-key``, ``unknown-type``, ``unknown-attribute`` or ``incomparable``.
-        message: What may go wrong and what would be better.
-        position: Where in the text.
+        message: The possible problem and a better form.
+        position: Position in the text.
     """
 
     code: str
@@ -49,12 +49,12 @@ class Notice:
 
 
 def check_stream(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = False) -> None:
-    """Refuse a pattern that would wait for an end of trace that never comes.
+    """Refuse a pattern that would wait for the end of a trace in a stream without such ends.
 
     Args:
         pattern: A checked pattern.
         has_trace_end: Whether the stream has end events or an idle timeout.
-        has_closing: Whether a guard says of some event that nothing follows it; that decides a NOT, but no GREEDY.
+        has_closing: Whether a guard knows an event that nothing follows; this decides a NOT, but not GREEDY.
 
     Raises:
         PatternRefused: ``needs-end``.
@@ -70,12 +70,12 @@ def check_stream(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = F
 
 
 def warnings_of(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = False) -> tuple[Notice, ...]:
-    """What is accepted but probably not meant, in the order of the text.
+    """Warnings about what is accepted but probably a mistake, in the order of the text.
 
     Args:
         pattern: A checked pattern.
         has_trace_end: Whether the stream has end events or an idle timeout.
-        has_closing: Whether a guard says of some event that nothing follows it.
+        has_closing: Whether a guard knows an event that nothing follows.
     """
     notices = list(_unbounded(pattern.event, pattern)) if pattern.within_us is None else []
     if pattern.within_us is None and not has_trace_end:
@@ -96,13 +96,13 @@ def warnings_of(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = Fa
 
 
 def awaited_types(pattern: Pattern) -> frozenset[str]:
-    """The types that NOTs without deadline at the end of a pattern forbid."""
+    """The forbidden types of a pattern's trailing NOTs without a deadline."""
     items = trailing_items(pattern.event) if pattern.within_us is None else ()
     return frozenset(name for item in items if item.negated and _is_endless(item) for name in item.negated.types)
 
 
 def _is_endless(item: Item) -> bool:
-    """Whether a NOT at the end has no deadline of its own."""
+    """Whether a trailing NOT has no deadline of its own."""
     return item.gap is None or item.gap.within_us is None
 
 
@@ -160,7 +160,7 @@ def _of_one_step(where: Expression) -> Iterator[Notice]:
 
 
 def _of_keys(pattern: Pattern) -> Iterator[Notice]:
-    """Comparisons of correlation keys with each other: a match is of one trace, and its events have one key."""
+    """Notices about comparisons of correlation keys: all events of a match have the same key."""
     conditions = [atom.condition for atom, _ in all_atoms_of(pattern.event)]
     for condition in (*conditions, pattern.where):
         for comparison in () if condition is None else _comparisons_of(condition):

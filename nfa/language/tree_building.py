@@ -1,4 +1,4 @@
-"""Lark's tree to patterns. What only the text can get wrong is refused here: it has no place in the syntax tree."""
+"""Conversion of lark's trees to patterns, with refusals of what the syntax tree could not represent."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ _CLAUSES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A pattern as it was written: its references are not resolved yet.
+    """A pattern as written, with unresolved references.
 
     Attributes:
         pattern: The pattern; columns without a name have the empty name.
-        clauses: Where each clause stands, by the first word of its text in lower case (``where``, ``select``, …).
+        clauses: Position of each clause by the first word of its text in lower case (``where``, ``select``, …).
     """
 
     pattern: Pattern
@@ -76,10 +76,10 @@ def build_drafts(tree: Branch, text: str) -> tuple[Draft, ...]:
 
 
 def build_step(tree: Branch) -> Atom:
-    """The step of a parsed text that is one step and nothing else; its references are not resolved yet.
+    """The step of a parsed text that is a single step, with unresolved references.
 
     Raises:
-        PatternRefused: ``syntax`` for a quantifier and what belongs to it; ``duration`` or ``too-large``.
+        PatternRefused: ``syntax`` for a quantifier and its additions; ``duration`` or ``too-large``.
     """
     if repetition := _repetition(tree):
         raise PatternRefused(
@@ -249,7 +249,7 @@ def _types(tree: Branch) -> tuple[str, ...]:
 
 
 def _repetition(tree: Branch) -> list[Branch]:
-    """The quantifier and what belongs to it."""
+    """The quantifier and its additions."""
     return [part for part in trees_of(tree) if part.data in _QUANTIFIERS or part.data in ("each", "until", "greedy")]
 
 
@@ -287,7 +287,7 @@ def _bounds(tree: Branch) -> tuple[int, int | None]:
 
 
 def _bounded(digits: str, most: int) -> int:
-    """A whole number; one past ``most`` for any that is larger."""
+    """A whole number, or ``most`` plus one for any larger number."""
     return min(int(digits), most + 1) if len(digits) < 20 else most + 1
 
 

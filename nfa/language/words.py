@@ -1,11 +1,11 @@
-"""The words that the language gives a meaning: where they must be quoted to be names, and what they are called."""
+"""The keywords of the language: where names must be quoted, and what messages call terminals."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
-# Words that may stand beside a step's type or alias; the grammar cannot tell them from a name there.
+# Words that may follow a step's type or alias; there the grammar cannot distinguish them from a name.
 STEP_WORDS = frozenset(
     "SEQ AND OR NOT ANY NEXT STRICT WITHIN EACH UNTIL GREEDY WHERE SELECT LIMIT EMIT RETURN INTO PATTERN _".split()
 )
@@ -61,7 +61,7 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def is_plain(name: str) -> bool:
-    """Whether a name has the characters of one that needs no quotes."""
+    """Whether a name has only characters that need no quotes."""
     return _PLAIN.fullmatch(name) is not None
 
 
@@ -71,12 +71,12 @@ def is_writable(name: str) -> bool:
 
 
 def quoted(name: str, words: frozenset[str] = frozenset()) -> str:
-    """A name as it is written where ``words`` have a meaning of their own."""
+    """A name as written at a place where ``words`` are keywords."""
     return name if is_plain(name) and name.upper() not in words else f"`{name}`"
 
 
 def listed(words: list[str]) -> str:
-    """Alternatives as people write them: ``a, b or c``."""
+    """A list of alternatives in words: ``a, b or c``."""
     if len(words) < 2:
         return "".join(words) or "something else"
     return f"{', '.join(words[:-1])} or {words[-1]}"
