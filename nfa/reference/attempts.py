@@ -1,4 +1,4 @@
-"""Occurrences bound to events, wholly or in part, and what conditions see of them."""
+"""Attempts: occurrences bound to events, wholly or in part, and the scopes of their conditions."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Bindings: TypeAlias = tuple[tuple[str, tuple[int, ...]], ...]  # sorted by alias
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """Some occurrences of a skeleton bound to distinct events of a trace.
+    """Some occurrences of a skeleton, bound to distinct events of a trace.
 
     Attributes:
         pattern: The pattern.
         layout: The skeleton's conditions.
         trace: The trace.
         bound: Place of the event by occurrence.
-        horizon_us: The latest end that is possible, of a partial match; None of a whole one.
-        ghost: Place of an event that is only supposed; it is taken where it is bound and nowhere else.
+        horizon_us: For a partial match, the latest possible end; None for a whole match.
+        ghost: Place of a hypothetical event; it is taken only where it is bound.
     """
 
     pattern: Pattern
@@ -55,12 +55,12 @@ class Attempt:
         return places[:1] if neighbour.is_earliest else places
 
     def unbound(self, places: Iterable[int]) -> list[int]:
-        """Those places whose event is not bound in this match."""
+        """The given places whose event is not bound in this match."""
         taken = set(self.bound.values())
         return [place for place in places if place not in taken]
 
     def takes(self, atom: Atom, spot: Spot, place: int, *, is_step: bool = True) -> bool:
-        """``takes`` of section 4.3; NOT and UNTIL (no step) have no events of their own alias but the current one."""
+        """``takes`` of section 4.3; for NOT and UNTIL (no step) the own alias only has the current event."""
         if place == self.ghost:
             return False
         event = self.trace.events[place]
@@ -86,7 +86,7 @@ class Attempt:
         return {alias: tuple(self.trace.events[place] for place in sorted(places)) for alias, places in found.items()}
 
     def _plain(self, spot: Spot) -> dict[str, Event]:
-        """Events of the same iteration of the innermost repetition that holds both steps (D2)."""
+        """Events of the same iteration of the innermost repetition that contains both steps (D2)."""
         found = {}
         for number in sorted(spot.pre & self.bound.keys()):
             occurrence = self.layout.occurrences[number]
@@ -107,6 +107,6 @@ def _shared(one: Spot, other: Spot) -> int:
 
 
 def finished_scope(bindings: Bindings, trace: Trace) -> Scope:
-    """What WHERE and RETURN see."""
+    """The scope of WHERE and RETURN."""
     groups = {alias: tuple(trace.events[place] for place in places) for alias, places in bindings}
     return Scope(plain={alias: events[0] for alias, events in groups.items() if len(events) == 1}, groups=groups)

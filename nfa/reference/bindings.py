@@ -1,4 +1,4 @@
-"""Bindings (section 4.3) by enumeration: every skeleton, every choice of distinct events."""
+"""Bindings (section 4.3) by enumeration of every skeleton and every choice of distinct events."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nfa.syntax import Pattern
 
 
 def bindings_of(pattern: Pattern, trace: Trace) -> Iterator[Attempt]:
-    """All bindings of all skeletons, before WHERE; a map from alias to events may come more than once."""
+    """All bindings of all skeletons, before WHERE; equal maps from alias to events may occur several times."""
     for skeleton in whole_skeletons(pattern.event, trace.events):
         for attempt in _extended(_empty(pattern, Layout.of(pattern, skeleton), trace), 0):
             if is_kept_by(RULES, attempt) and keeps_trailing(attempt):
@@ -23,7 +23,7 @@ def bindings_of(pattern: Pattern, trace: Trace) -> Iterator[Attempt]:
 
 
 def begun_bindings(pattern: Pattern, trace: Trace) -> Iterator[Attempt]:
-    """All ways of binding a non-empty, proper part of a skeleton that with a step holds all before it."""
+    """All bindings of non-empty, proper parts of skeletons; a part contains every step before each of its steps."""
     for skeleton in begun_skeletons(pattern.event, trace.events):
         yield from _extended(_empty(pattern, Layout.of(pattern, skeleton), trace), 0)
 
@@ -33,7 +33,7 @@ def _empty(pattern: Pattern, layout: Layout, trace: Trace) -> Attempt:
 
 
 def _extended(attempt: Attempt, number: int) -> Iterator[Attempt]:
-    """The attempt with occurrence ``number`` and all later ones bound, but for those that stay unbound."""
+    """Extensions of the attempt by occurrence ``number`` and all later ones, except those that stay unbound."""
     if number == len(attempt.layout.occurrences):
         yield attempt
         return

@@ -16,22 +16,22 @@ from nfa.syntax import After, Scalar
 
 
 class DecidedBy(IntEnum):
-    """What decides a match at a time, in the order in which it is known."""
+    """What decides a match at a time, in the order in which it becomes known."""
 
-    DEADLINE = 0  # before the events of that time
-    EVENT = 1  # one of them by itself, where events of one time are ordered
-    TIME = 2  # that no other event of that time comes
+    DEADLINE = 0  # before the events of this time
+    EVENT = 1  # one of them alone, under ties: log
+    TIME = 2  # the absence of other events of this time
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Detection:
-    """When a match, or a condition of it, is decided.
+    """The time when a match, or one of its conditions, is decided.
 
     Attributes:
         time_us: The time.
-        is_at_end: Whether the end of the input decides it, behind everything else of that time.
-        by: What of that time decides it.
-        place: Of the event that decides it by itself; else 0.
+        is_at_end: Whether the end of the input decides it, after everything else of this time.
+        by: What decides it at this time.
+        place: Place of the event that decides it alone; otherwise 0.
     """
 
     time_us: int
@@ -41,7 +41,7 @@ class Detection:
 
     @property
     def order(self) -> tuple[bool, int, DecidedBy, int]:
-        """What the end of the input decides comes last."""
+        """Sort key; decisions by the end of the input come last."""
         return self.is_at_end, self.time_us, self.by, self.place
 
 
@@ -52,8 +52,8 @@ class FoundMatch:
     Attributes:
         bindings: Places of the bound events in order, by alias.
         start_us: Time of the earliest bound event.
-        end_us: Time of the latest.
-        detected: When its last trailing condition is decided, at its end where there is none.
+        end_us: Time of the latest bound event.
+        detected: When its last trailing condition is decided; without one, at its end.
         returns: Values of RETURN by column.
     """
 
@@ -76,13 +76,13 @@ class FoundMatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """What is known of the time after the last event of a trace.
+    """The end of a trace, and the time known to have passed.
 
     Attributes:
         is_open: Whether the trace is still open.
-        ended_us: Time of its end event; None where it ended with the input: then what has a deadline is decided at
-            the deadline, the rest at the trace's last event.
-        watermark_us: Every earlier event has been seen; None is no bound.
+        ended_us: Time of its end event. None: it ended with the input; then conditions with a deadline are decided at
+            the deadline, others at the trace's last event.
+        watermark_us: Every earlier event has been seen; None: all time has passed.
     """
 
     is_open: bool = False
@@ -90,7 +90,7 @@ class Ended:
     watermark_us: int | None = None
 
     def has_passed(self, time_us: int, *, is_deadline: bool) -> bool:
-        """Whether nothing before a deadline, or at a time, can still come."""
+        """Whether no event before a deadline, or at a time, can still come."""
         if self.watermark_us is None:
             return True
         return self.watermark_us >= time_us if is_deadline else self.watermark_us > time_us
@@ -169,7 +169,7 @@ def _first(trace: Trace, match: FoundMatch) -> int:
 
 
 def capped(matches: Iterable[FoundMatch], limit: int) -> tuple[list[FoundMatch], int]:
-    """The first ``limit`` matches of each moment of detection (5.5, 5.6), and how many others."""
+    """The first ``limit`` matches of each moment of detection (5.5, 5.6), and the number of others."""
     seen: Counter[tuple[bool, int, DecidedBy, int]] = Counter()
     kept, dropped = [], 0
     for match in matches:

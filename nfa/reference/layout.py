@@ -1,4 +1,4 @@
-"""From a skeleton to its flat conditions (section 4.2): edges, and what moves out of a part into the gap around it."""
+"""Conversion of a skeleton to flat conditions (section 4.2): edges, and conditions that move out into a gap."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PLAIN = Gap()
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """Where a condition stands: the occurrences bound before it, and the iterations around it, outer ones first."""
+    """Position of a condition: the occurrences bound before it, and the iterations around it, outer ones first."""
 
     pre: Numbers = _NONE
     loops: tuple[tuple[Place, int], ...] = ()
@@ -24,7 +24,7 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """A copy of a step, bound to one event or, in a partial match, the next that could be."""
+    """A copy of a step, bound to one event or, in a partial match, the next candidate."""
 
     atom: Atom
     spot: Spot
@@ -41,7 +41,7 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
-    """Order and mode into one occurrence, and a limit that is its own."""
+    """Order and mode into one occurrence, and the edge's own limit."""
 
     behind: Neighbour
     into: int
@@ -74,10 +74,10 @@ class Until:
     """An UNTIL of one repetition.
 
     Attributes:
-        atom: What must not occur.
-        spot: Where the repetition stands.
+        atom: The step that must not occur.
+        spot: Position of the repetition.
         place: The repetition.
-        group: Its iterations.
+        group: Occurrences of its iterations.
     """
 
     atom: Atom
@@ -86,7 +86,7 @@ class Until:
     group: Numbers
 
     def is_around(self, spot: Spot) -> bool:
-        """Whether a place is inside this instance of the repetition."""
+        """Whether a position is inside this instance of the repetition."""
         depth = len(self.spot.loops)
         return (
             spot.loops[:depth] == self.spot.loops
@@ -100,12 +100,12 @@ class Greedy:
     """A GREEDY of one repetition with fewer than ``max`` iterations.
 
     Attributes:
-        occurrence: The iteration that there might have been.
+        occurrence: The additional iteration that might have occurred.
         behind: The last iteration; without iterations the neighbour before.
-        mode: Of the edge that the iteration would have.
-        within_us: Its limit.
+        mode: Mode of the additional iteration's edge.
+        within_us: Limit of the additional iteration's edge.
         group: The iterations.
-        ahead: What comes after; empty where it is trailing.
+        ahead: The occurrences that follow; empty for a trailing GREEDY.
     """
 
     occurrence: Occurrence
@@ -126,7 +126,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A gap that has no right end yet."""
+    """A gap whose right end is not reached yet."""
 
     behind: Neighbour = Neighbour()
     gap: Gap = _PLAIN
@@ -149,7 +149,7 @@ class Layout:
 
     @classmethod
     def of(cls, pattern: Pattern, skeleton: Part) -> Layout:
-        """The conditions of a skeleton; what is pending after the last part is trailing."""
+        """The conditions of a skeleton; conditions still pending after the last part are trailing."""
         layout = cls("any" if pattern.select == "all" else pattern.select)
         pending = layout._place(skeleton, Pending(), Spot())
         layout.negations += pending.negations

@@ -28,7 +28,7 @@ LIMIT = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a pattern finds in a trace.
+    """Result of a pattern for a trace.
 
     Attributes:
         matches: In order of emission.
@@ -50,15 +50,15 @@ def reference_outcome(
     watermark_us: int | None = None,
     limit: int = LIMIT,
 ) -> Outcome:
-    """All that a pattern finds in one trace.
+    """The result of a pattern for one trace.
 
     Args:
         pattern: A pattern that the front end accepts.
         trace: Events of one trace in log order, times not decreasing.
-        ties: What is known of the order of events of one time.
-        is_open: Whether the trace is still open; else the input has ended and with it the trace.
-        watermark_us: Of an open trace; None is the time of its last event.
-        limit: Cap where the pattern has none.
+        ties: Whether events with equal timestamps are ordered.
+        is_open: Whether the trace is still open; otherwise it has ended with the input.
+        watermark_us: Watermark of an open trace; None: the time of its last event.
+        limit: Cap for a pattern without LIMIT.
     """
     if not is_open:
         return outcome_of(pattern, Trace(tuple(trace), ties), Ended(), limit=limit)
@@ -67,7 +67,7 @@ def reference_outcome(
 
 
 def outcome_of(pattern: Pattern, trace: Trace, ended: Ended, *, limit: int = LIMIT) -> Outcome:
-    """All that a pattern finds in one trace, given how the trace ended."""
+    """The result of a pattern for one trace, given the end of the trace."""
     every, found = _found(pattern, trace, ended)
     ordered = sorted(found, key=lambda match: emission_order(trace, match))
     chosen = kept_matches(pattern.after, trace, ordered)
@@ -90,8 +90,8 @@ def reference_matches(
         patterns: Patterns that the front end accepts.
         events: In log order.
         end_events: Types that end a trace.
-        ties: What is known of the order of events of one time.
-        is_open: Whether traces without end event go on after the last event of the stream.
+        ties: Whether events with equal timestamps are ordered.
+        is_open: Whether traces without end event continue after the last event of the stream.
 
     Returns:
         Sorted by ``match_order``.
@@ -109,7 +109,7 @@ def reference_matches(
 
 
 def _found(pattern: Pattern, trace: Trace, ended: Ended) -> tuple[set[Bindings], list[FoundMatch]]:
-    """All matches, and those of them that are shown; of several bindings with one map the first detected counts."""
+    """All matches, and the decided ones; of several bindings with an equal map the first detected counts."""
     every: set[Bindings] = set()
     detected: dict[Bindings, Detection] = {}
     intervals: dict[Bindings, tuple[int, int]] = {}

@@ -21,7 +21,7 @@ class FoundPartial:
     Attributes:
         bindings: Places of the bound events in order, by alias.
         start_us: Time of the earliest bound event.
-        due_us: ``start_us`` plus WITHIN: when it is reported.
+        due_us: ``start_us`` plus WITHIN, the time of its report.
     """
 
     bindings: Mapping[str, tuple[int, ...]]
@@ -30,7 +30,7 @@ class FoundPartial:
 
 
 def timeouts_of(pattern: Pattern, trace: Trace, matches: Iterable[Bindings], ended: Ended) -> list[FoundPartial]:
-    """The maximal partial matches that were alive at ``start + d``, once the watermark is there."""
+    """The maximal partial matches that were alive at ``start + d``, once the watermark has reached this time."""
     assert pattern.within_us is not None
     living: dict[Bindings, int] = {}
     partials: set[Bindings] = set()
@@ -51,7 +51,7 @@ def timeouts_of(pattern: Pattern, trace: Trace, matches: Iterable[Bindings], end
 
 
 def is_alive(attempt: Attempt, within_us: int) -> bool:
-    """Whether a step could still take an event just before the window ends: the last of its last microsecond."""
+    """Whether a step could still take an event at the end of the window's last microsecond."""
     last_us = attempt.start_us + within_us - 1
     past = tuple(event for event in attempt.trace.events if event.time_us <= last_us)
     supposed = Event(id="supposed", type="supposed", time_us=last_us, key="supposed")

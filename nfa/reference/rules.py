@@ -1,6 +1,6 @@
 """The rules of section 4.3, one function each: whether the bound part of an attempt keeps them.
 
-A rule about a gap looks at it once something on both sides is bound.
+A rule about a gap is applied once something on both sides is bound.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def keeps_order(attempt: Attempt) -> bool:
 
 
 def keeps_modes(attempt: Attempt) -> bool:
-    """4.3.3: what may have been passed over between X and a first occurrence."""
+    """4.3.3: the events that may be skipped between X and a first occurrence."""
     return all(
         _allows_mode(
             attempt,
@@ -51,7 +51,7 @@ def keeps_limits(attempt: Attempt) -> bool:
 
 
 def keeps_negations(attempt: Attempt) -> bool:
-    """4.3.5 between two neighbours, 4.5 before all bound events; trailing ones (4.6) are not checked."""
+    """4.3.5 between two neighbours, 4.5 before all bound events; trailing NOTs (4.6) are not checked."""
     return all(
         not any(attempt.takes(one.atom, one.spot, place, is_step=False) for place in _negated_places(attempt, one))
         for one in attempt.layout.negations
@@ -60,7 +60,7 @@ def keeps_negations(attempt: Attempt) -> bool:
 
 
 def keeps_untils(attempt: Attempt) -> bool:
-    """4.3.6: no event of G satisfies U, nor does one between two events of G."""
+    """4.3.6: neither an event of G satisfies U, nor one between two events of G."""
     for until in attempt.layout.untils:
         group = attempt.places(until.group)
         within = [
@@ -75,7 +75,7 @@ def keeps_untils(attempt: Attempt) -> bool:
 
 
 def keeps_greed(attempt: Attempt) -> bool:
-    """4.3.7: before the next bound event, and at it, nothing could be one more iteration."""
+    """4.3.7: no event before the next bound event, nor this event itself, could be one more iteration."""
     for greedy in attempt.layout.greedies:
         behind = attempt.behind(greedy.behind)
         if greedy.ahead and attempt.places(greedy.ahead):
@@ -99,7 +99,7 @@ def keeps_spans(attempt: Attempt) -> bool:
 
 
 def keeps_window(attempt: Attempt) -> bool:
-    """4.9: the window of the clause is open while its last event comes: the stream's time is not past it."""
+    """4.9: the clause's window is still open, by the stream's time, when the match's last event comes."""
     within_us, places = attempt.pattern.within_us, sorted(attempt.bound.values())
     return within_us is None or len(places) < 2 or attempt.trace.clock(places[-1]) - attempt.start_us < within_us
 
@@ -131,7 +131,7 @@ RULES: tuple[Rule, ...] = (
     keeps_untils,
     keeps_greed,
 )
-RULES_OF_PARTS = tuple(rule for rule in RULES if rule is not keeps_greed)  # 5.4 leaves it out of what keeps one alive
+RULES_OF_PARTS = tuple(rule for rule in RULES if rule is not keeps_greed)  # 5.4 requires no greed of living ones
 
 
 def deadline_us(attempt: Attempt, condition: Negation | Greedy) -> int | None:
@@ -161,7 +161,7 @@ def could_be_one_more(attempt: Attempt, greedy: Greedy, place: int) -> bool:
 
 
 def _forbids(attempt: Attempt, until: Until, place: int) -> bool:
-    """Whether an UNTIL lets an event be no further element of its group."""
+    """Whether an UNTIL keeps an event from being a further element of its group."""
     return any(
         _is_until(attempt, until, other)
         for other in range(len(attempt.trace))
@@ -185,7 +185,7 @@ def _allows_mode(attempt: Attempt, mode: Mode, occurrence: Occurrence, behind: l
 
 
 def _negated_places(attempt: Attempt, negation: Negation) -> Iterable[int]:
-    """The events that a NOT with something after it is about."""
+    """The events that a NOT with something after it concerns."""
     trace, ahead = attempt.trace, attempt.places(negation.ahead)
     if not negation.behind.members:
         end_us = attempt.horizon_us
@@ -202,7 +202,7 @@ def _negated_places(attempt: Attempt, negation: Negation) -> Iterable[int]:
 
 
 def _directly_behind(attempt: Attempt, behind: list[int]) -> list[int]:
-    """The events after X with nothing between."""
+    """The events directly after X."""
     return [place for place in attempt.trace.after(behind) if not attempt.trace.between(behind, [place])]
 
 
@@ -230,5 +230,5 @@ def _last_us(attempt: Attempt, places: list[int]) -> int:
 
 
 def is_kept_by(rules: Iterable[Rule], attempt: Attempt) -> bool:
-    """Whether an attempt keeps every one of some rules."""
+    """Whether an attempt keeps all given rules."""
     return all(rule(attempt) for rule in rules)

@@ -16,7 +16,7 @@ Budget: TypeAlias = Callable[[Repeat], int]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One occurrence; ``is_bound`` is false where it is the next that a partial match could bind."""
+    """One occurrence; ``is_bound`` is false for the next one that a partial match could bind."""
 
     atom: Atom
     is_bound: bool = True
@@ -24,7 +24,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One entry of a row: a part or what must not occur there."""
+    """One entry of a row: a part, or a step that must not occur there."""
 
     part: Part | None
     negated: Atom | None
@@ -33,7 +33,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A SEQ whose parts are chosen."""
+    """A SEQ with chosen parts."""
 
     entries: tuple[Entry, ...]
     within_us: int | None
@@ -41,7 +41,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """The iterations of a repetition, each chosen for itself."""
+    """The iterations of a repetition, each chosen independently."""
 
     repeat: Repeat
     place: Place
@@ -50,7 +50,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Shuffle:
-    """An AND whose parts are chosen."""
+    """An AND with chosen parts."""
 
     branches: tuple[Part, ...]
     within_us: int | None
@@ -92,7 +92,7 @@ def size_of(part: Part) -> int:
 
 
 def whole_skeletons(event: Node, events: tuple[Event, ...]) -> Iterator[Part]:
-    """The skeletons that could be bound to distinct ones of ``events``."""
+    """The skeletons that could be bound to distinct events of ``events``."""
     supply = _supply(event, events)
     for part in _chosen(event, (), len(events), lambda repeat: _rounds(repeat, events)):
         needed = Counter(step.atom.types for step in steps_of(part))
@@ -101,9 +101,9 @@ def whole_skeletons(event: Node, events: tuple[Event, ...]) -> Iterator[Part]:
 
 
 def begun_skeletons(event: Node, events: tuple[Event, ...]) -> Iterator[Part]:
-    """The skeletons of which a part could be bound to distinct ones of ``events``, as far as they matter.
+    """The relevant skeletons of which a part could be bound to distinct events of ``events``.
 
-    They end with the steps that could be bound next: what comes after those has no say in a partial match.
+    They end with the steps that could be bound next: later steps do not affect a partial match.
     """
     supply = _supply(event, events)
     for part in _begun(event, (), len(events), lambda repeat: _rounds(repeat, events)):
@@ -119,7 +119,7 @@ def _supply(event: Node, events: tuple[Event, ...]) -> Counter[tuple[str, ...]]:
 
 
 def _rounds(repeat: Repeat, events: tuple[Event, ...]) -> int:
-    """How many whole iterations there may be events for."""
+    """The number of whole iterations for which there may be enough events."""
     atoms = list(atoms_of(repeat))
     candidates = sum(1 for event in events if any(atom.is_any_type or event.type in atom.types for atom in atoms))
     return candidates // _least(repeat.of)
@@ -186,7 +186,7 @@ def _all_chosen(nodes: list[tuple[Node, Place]], room: int, budget: Budget) -> I
 
 
 def _begun(node: Node, place: Place, room: int, budget: Budget) -> Iterator[Part]:
-    """All ways of standing in or before a part that is not finished, with at most ``room`` occurrences bound."""
+    """All positions in or before a part that is not finished, with at most ``room`` occurrences bound."""
     match node:
         case Atom():
             yield Step(node, is_bound=False)
@@ -221,7 +221,7 @@ def _begun_loops(node: Repeat, place: Place, room: int, budget: Budget) -> Itera
 
 
 def _branches(nodes: list[tuple[Node, Place]], room: int, budget: Budget) -> Iterator[tuple[Part, ...]]:
-    """All ways of standing in several branches, each finished or not."""
+    """All positions in several branches, each finished or not."""
     if not nodes:
         yield ()
         return

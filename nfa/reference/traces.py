@@ -15,9 +15,9 @@ Ties: TypeAlias = Literal["log", "simultaneous"]
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The events of one trace in log order, and what ``before`` means among them; events are named by place.
+    """The events of one trace in log order, with the relation ``before`` among them; events are named by place.
 
-    ``clocks`` is how far the stream's time had come with each event; empty where events come in the order of time.
+    ``clocks`` is how far the stream's time had come with each event; empty if events come in the order of time.
     """
 
     events: tuple[Event, ...]
@@ -36,7 +36,7 @@ class Trace:
         return self.clocks[place] if self.clocks else self.time(place)
 
     def is_before(self, earlier: int, later: int) -> bool:
-        """``e < f``: by log position, or by time where events of one time are not ordered."""
+        """``e < f``: by log position, or by time if ties are simultaneous."""
         return earlier < later if self.ties == "log" else self.time(earlier) < self.time(later)
 
     def is_after_all(self, places: Iterable[int], place: int) -> bool:
@@ -56,14 +56,14 @@ class Trace:
         return [place for place in self.after(places) if self.is_before_all(place, later)]
 
     def rank(self, place: int) -> tuple[int, int | str]:
-        """Order of events in section 5.2: by (time, log position), or by (time, id) where ties have no order."""
+        """Order of events in section 5.2: by (time, log position), or by (time, id) if ties are simultaneous."""
         event = self.events[place]
         return (event.time_us, place) if self.ties == "log" else (event.time_us, event.id)
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """One trace of a stream; ``ended_us`` is the time of its end event, None where the input ended first.
+    """One trace of a stream; ``ended_us`` is the time of its end event, None if the input ended first.
 
     ``clocks`` is the newest time of the stream up to each event.
     """
@@ -97,5 +97,5 @@ def _split(trace: list[tuple[Event, int]], ended_us: int | None) -> Split:
 
 
 def _kind(value: Scalar) -> str:
-    """Numbers are equal across int and float; a boolean is no number."""
+    """Kind of a value: numbers are equal across int and float; a boolean is not a number."""
     return "number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value).__name__

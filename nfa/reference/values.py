@@ -1,4 +1,4 @@
-"""What expressions mean (section 6): values, three-valued logic, aggregates. One event or group at a time."""
+"""The meaning of expressions (section 6): values, three-valued logic, aggregates. One event or group at a time."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _ARITHMETIC: Mapping[str, Callable[[float, float], float]] = {"+": add, "-": sub
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """What an expression sees.
+    """The data that an expression can read.
 
     Attributes:
         own: Alias of the current event; None in WHERE and RETURN.
@@ -57,14 +57,14 @@ class Scope:
         return self.at_hand if alias is None or alias == self.own else self.plain.get(alias)
 
     def events_of(self, alias: str | None) -> Events:
-        """The events that an aggregate runs over; on the own alias the current event is the last."""
+        """The events of an aggregate; for the own alias the current event is the last."""
         owner = self.own if alias is None else alias
         bound = self.groups.get(owner, ()) if owner is not None else ()
         return (*bound, self.at_hand) if owner == self.own and self.at_hand is not None else bound
 
 
 def takes(atom: Atom, event: Event) -> bool:
-    """Whether an event can be taken at a step whose condition reads no other event."""
+    """Whether a step whose condition reads no other event can take an event."""
     return is_taken(atom, Scope(own=atom.alias, at_hand=event))
 
 
@@ -94,7 +94,7 @@ def value_of(expression: Expression, scope: Scope) -> Scalar:
 
 
 def _truth(expression: Comparison | IsNull | InList | Like | Not | Both | Either, scope: Scope) -> bool | None:
-    """Three-valued."""
+    """Three-valued truth of a condition."""
     match expression:
         case Comparison():
             return compared(expression.operator, value_of(expression.left, scope), value_of(expression.right, scope))
@@ -172,7 +172,7 @@ def _like(value: Scalar, pattern: str) -> bool | None:
     if not isinstance(value, str):
         return None
     tokens = re.findall(r"\\.|.", pattern, flags=re.DOTALL)
-    reached = _past_wildcards({0}, tokens)  # how many tokens may be used up so far
+    reached = _past_wildcards({0}, tokens)  # the numbers of tokens that may be used up so far
     for character in value:
         taken = {
             place + 1
@@ -186,7 +186,7 @@ def _like(value: Scalar, pattern: str) -> bool | None:
 
 
 def _past_wildcards(reached: set[int], tokens: list[str]) -> set[int]:
-    """The same with the places after the ``%`` that begin there, as each may take nothing."""
+    """The places, with the next place for each at a ``%``, which may match nothing."""
     found = set(reached)
     for place, token in enumerate(tokens):
         if token == "%" and place in found:
