@@ -1,1 +1,1 @@
-"""What was found in a batch, as columns; values on request."""
+"""Results of a batch, as columns, with values on request."""

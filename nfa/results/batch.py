@@ -1,4 +1,4 @@
-"""What the matcher found in one batch: columns inside, values on request."""
+"""Results of the matcher for one batch: columns inside, values on request."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ class Match:
     """One combination of events that satisfies a pattern.
 
     Attributes:
-        pattern: Name.
-        version: Of the pattern.
+        pattern: Name of the pattern.
+        version: Version of the pattern.
         key: Correlation key of the trace.
         bindings: Ids of the bound events by alias, aliases in the order of the text.
         start_us: Time of the earliest bound event.
-        end_us: Time of the latest.
-        detected_us: Time at which its last condition is decided; ``end_us`` unless something must not follow.
-        decided_by: What decided that what must not follow does not: the window, the end of the trace, or a constraint
-            by which it can no longer come; None where nothing was waited for.
+        end_us: Time of the latest bound event.
+        detected_us: Time at which its last condition is decided; ``end_us`` without trailing conditions.
+        decided_by: What decided the trailing conditions: the window, the end of the trace, or a constraint by which the
+            forbidden event can no longer come; None without a wait.
         deviating: Whether the trace had broken a constraint when the match was emitted.
         would_be_lost: In shadow mode, whether eviction would have lost the match; only in deviating traces.
         returns: Values of the columns of RETURN.
@@ -66,13 +66,13 @@ class Timeout:
     """A partial match that WITHIN ended while it could still continue.
 
     Attributes:
-        pattern: Name.
-        version: Of the pattern.
+        pattern: Name of the pattern.
+        version: Version of the pattern.
         key: Correlation key of the trace.
         bindings: Ids of the bound events by alias.
-        missing: Aliases of which nothing is bound, in the order of the text.
+        missing: Aliases without bound events, in the order of the text.
         start_us: Time of the earliest bound event.
-        due_us: When the window had passed.
+        due_us: Time at which the window had passed.
     """
 
     pattern: str
@@ -86,20 +86,20 @@ class Timeout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """The first event after which a pattern can no longer match in a trace.
+    """An early termination: the first event after which a pattern can no longer match in a trace.
 
     Attributes:
-        pattern: Name.
-        version: Of the pattern.
+        pattern: Name of the pattern.
+        version: Version of the pattern.
         key: Correlation key of the trace.
-        event_id: The event that dooms it.
-        event_type: Its type.
-        time_us: Its time.
-        guard_version: The guard that knows why.
+        event_id: Id of the event.
+        event_type: Type of the event.
+        time_us: Time of the event.
+        guard_version: The guard that ended the pattern.
         before: Monitor state before the event.
-        after: Monitor state after it.
-        event: What the guard received of it.
-        state: The furthest partial match that it ended.
+        after: Monitor state after the event.
+        event: The event's class, as the guard received it.
+        state: The furthest partial match that was ended.
     """
 
     pattern: str
@@ -119,18 +119,18 @@ class Ending:
 class Deviation:
     """The first event of a trace that its guard did not allow.
 
-    From here on the trace is not pruned, or nothing is looked for in it any more, as the guard's policy says.
+    From here on the trace is not pruned, or no longer matched, by the guard's policy.
 
     Attributes:
         key: Correlation key of the trace.
-        event_id: The event.
-        event_type: Its type.
-        time_us: Its time.
+        event_id: Id of the event.
+        event_type: Type of the event.
+        time_us: Time of the event.
         guard_version: The guard that did not allow it.
         before: Monitor state before the event.
-        event: What the guard received of it.
-        released: Events that patterns had bound in the trace, and that had been given up because of the guard: matches
-            that need one of them are lost.
+        event: The event's class, as the guard received it.
+        released: Number of bound events in the trace that had been dropped because of the guard: matches that need one
+            of them are lost.
     """
 
     key: str
@@ -145,15 +145,15 @@ class Deviation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndingColumns:
-    """Ended (trace, pattern) pairs as columns, for who writes down many of them.
+    """Ended (trace, pattern) pairs as columns, for writing many of them.
 
     Attributes:
-        kinds: The first of each kind: others of it have the same pattern, event type, states and event in its guard's
-            eyes, and so the same reason.
-        kind: Number of each one's kind.
+        kinds: The first pair of each kind: pairs of a kind have the same pattern, event type, states and event class,
+            and so the same reason.
+        kind: Index of each pair's kind.
         key: Strings: the correlation key of its trace.
-        event_id: Strings: the event after which the pattern can no longer match; empty where time did it.
-        time_us: int64 its time.
+        event_id: Strings: the event after which the pattern can no longer match; empty if time ended it.
+        time_us: int64 time of this event.
     """
 
     kinds: Sequence[Ending]
@@ -168,16 +168,16 @@ class EndingColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correction:
-    """An event that a match reported early must not have: the trace broke the constraint that had ruled it out.
+    """An event that contradicts a match reported early: the trace broke the constraint that had ruled the event out.
 
     Attributes:
-        pattern: Name.
-        version: Of the pattern.
+        pattern: Name of the pattern.
+        version: Version of the pattern.
         key: Correlation key of the trace.
-        bindings: Of the match that was emitted.
-        event_id: The event that came nevertheless.
-        event_type: Its type.
-        time_us: Its time.
+        bindings: Bindings of the emitted match.
+        event_id: Id of the event that came nevertheless.
+        event_type: Type of the event.
+        time_us: Time of the event.
     """
 
     pattern: str
@@ -191,21 +191,21 @@ class Correction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overflow:
-    """What was beyond a limit at one event; it is counted here and reported nowhere.
+    """Losses beyond a limit at one event; they are counted here and not reported elsewhere.
 
     Attributes:
-        pattern: Name.
-        version: Of the pattern.
+        pattern: Name of the pattern.
+        version: Version of the pattern.
         key: Correlation key of the trace.
-        event_id: The event; empty where the passing of time completed the matches.
-        event_type: Its type.
-        time_us: Its time.
-        dropped: Matches beyond the limit; where alternatives of an OR bind the same events each counts.
+        event_id: Id of the event; empty if passing time completed the matches.
+        event_type: Type of the event.
+        time_us: Time of the event.
+        dropped: Matches beyond the limit; alternatives of an OR with equal bindings count separately.
         runs: Partial matches beyond the limit of runs, which were not begun: matches may be missing.
-        work: Above 0: the pattern is given up in this trace until the trace ends, as its work was that much beyond what
-            each of the events allows (with ``is_in_all``, in all traces).
-        suspends: The pattern is suspended by that: from here on it meets no event.
-        is_in_all: It is for its work in all traces, and not for the number of traces in which it was given up.
+        work: Above 0: the pattern is given up in this trace until the trace ends, because its work exceeded the
+            allowance of the events by this amount (with ``is_in_all``, in all traces).
+        suspends: The loss suspends the pattern: from here on it meets no events.
+        is_in_all: The suspension is for its work in all traces, not for the number of traces in which it was given up.
     """
 
     pattern: str
@@ -234,22 +234,22 @@ class MatcherStats:
         timeouts: Partial matches reported.
         endings: (trace, pattern) pairs that a guard ended.
         deviations: Traces that deviated from their guard.
-        ignored_violations: Events that broke a constraint whose guard says to ignore it.
+        ignored_violations: Events that broke a constraint of a guard that ignores violations.
         corrections: Matches reported early that a later event contradicts.
-        released: Bound events that were given up because of a guard.
-        shadow_lost: Matches that eviction would have lost, where a guard only watches.
+        released: Bound events that were dropped because of a guard.
+        shadow_lost: Matches that eviction would have lost, with a guard in shadow mode.
         overflow: Matches beyond the limit per trace, pattern and event: counted, not reported.
         lost_runs: Partial matches beyond the limit of runs.
         out_of_order: Events older than the newest before them.
-        open_traces: Traces held.
-        held: (pattern, instance) pairs bound in a kept partial match.
+        open_traces: Traces in the table.
+        held: (pattern, instance) pairs bound in a retained partial match.
         peak_held: Largest ``held`` after any event.
         nodes: Nodes and runs in use.
         state_bytes: Bytes in use.
         guard_steps: Events that moved a monitor.
-        guard_builds: Rows that a guard was asked for.
+        guard_builds: Rows that guards were asked for.
         guard_refusals: Monitor states beyond the cap of a guard without bit tables: their traces continue unguarded.
-        under_bits: Traces that went on under bit tables, beyond the cap.
+        under_bits: Traces that continued under bit tables, beyond the cap.
     """
 
     events: int
@@ -275,34 +275,34 @@ class MatcherStats:
     under_bits: int
 
     def with_other_keys(self, other: MatcherStats) -> MatcherStats:
-        """With what patterns of other keys count in the same events, which are counted once."""
+        """The counts with those of patterns of other keys for the same events, which are counted once."""
         return replace(self, **{name: getattr(self, name) + getattr(other, name) for name in _OF_PATTERNS})
 
 
 @dataclass(frozen=True)
 class LaneOutput:
-    """Findings of the patterns of one correlation key in one batch, or of time passing.
+    """Results of the patterns of one correlation key for one batch, or for passing time.
 
     Attributes:
         patterns: By pattern number.
-        batch: The batch; empty where time passed.
+        batch: The batch; empty for passing time.
         first_sequence: Sequence number of its first row.
-        stored: The bound events that came before the batch, some after the others.
+        stored: The bound events from before the batch, in consecutive parts.
         matches: Complete matches.
-        is_deviating: Which of them are of traces that broke a constraint.
-        is_lost: Which of them eviction would have lost.
+        is_deviating: Matches of traces that broke a constraint.
+        is_lost: Matches that eviction would have lost.
         corrections: Matches reported early that the event of their row contradicts.
         timeouts: Partial matches that WITHIN ended.
         ending_rows: int64 (endings, 6): row, pattern, monitor before and after, state of the pattern's automaton, class
             of the event.
         deviation_rows: int64 (deviations, 4): row, monitor before, class of the event, released events.
         lost_rows: int64 (losses, 6): row, pattern, matches, runs, work for which the pattern was given up or 0, why
-            that suspends the pattern or 0.
+            this suspends the pattern or 0.
         monitors: (guard version, state) by monitor number, for the numbers in the rows.
-        classes: What guards received of an event, by the class numbers in the rows.
+        classes: Event classes by the class numbers in the rows.
         guards: Guards by version.
-        first_row: Place of the batch's first event in what the matcher was given.
-        rows: Of each event of the batch its place behind that, where not all of them are there.
+        first_row: Index of the batch's first event in the matcher's input.
+        rows: Offset of each event of the batch from ``first_row``, if the batch has not all events of the input.
     """
 
     patterns: Sequence[RunningPattern]
@@ -324,9 +324,9 @@ class LaneOutput:
     rows: NDArray[np.intp] | None = None
 
     def places_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The places of some rows of the batch in what the matcher was given; ``NIL`` where time passed.
+        """The indices of some rows of the batch in the matcher's input; ``NIL`` for passing time.
 
-        A trace that ended because it was idle ended by time, though its end is a row before the next event.
+        A trace with an idle timeout ended by time, although its end is a row before the next event.
         """
         if not len(self.batch):
             return np.full(len(rows), NIL, np.int64)
@@ -339,7 +339,7 @@ class LaneOutput:
         return found
 
     def chosen(self, keep: NDArray[np.bool_]) -> LaneOutput:
-        """The same with some of the matches."""
+        """The output with only some of the matches."""
         return replace(
             self,
             matches=self.matches.chosen(keep),
@@ -369,7 +369,7 @@ class LaneOutput:
             )
 
     def columns_of_matches(self) -> MatchColumns:
-        """The matches as columns, without what RETURN makes of them."""
+        """The matches as columns, without RETURN."""
         table, events = self.matches, self._events_of(self.matches)
         bound = BoundColumns.of(table, events)
         return MatchColumns(
@@ -389,10 +389,10 @@ class LaneOutput:
         )
 
     def values_of_returns(self, table: MatchTable | None = None) -> Iterator[Mapping[str, Any]]:
-        """What RETURN makes of the matches, in their order; nothing at all where no pattern of theirs has one.
+        """The values of RETURN for the matches, in order; empty if no pattern of the matches has RETURN.
 
         Args:
-            table: ``corrections``, for those in place of the matches.
+            table: ``corrections``, to read these in place of the matches.
         """
         matches = self.matches if table is None else table
         if not any(self.patterns[number].query.pattern.returns for number in np.unique(matches.patterns).tolist()):
@@ -434,13 +434,13 @@ class LaneOutput:
             )
 
     def values_of_endings(self, newest: int | None = None) -> Iterator[Ending]:
-        """The ended (trace, pattern) pairs as values; where ``newest`` is given, the last that many."""
+        """The ended (trace, pattern) pairs as values; with ``newest``, only the last that many."""
         return self._endings(self.ending_rows if newest is None else self.ending_rows[self._older(newest) :])
 
     def columns_of_endings(self, newest: int | None = None) -> EndingColumns:
-        """The ended (trace, pattern) pairs as columns; where ``newest`` is given, the last that many."""
+        """The ended (trace, pattern) pairs as columns; with ``newest``, only the last that many."""
         rows = self.ending_rows if newest is None else self.ending_rows[self._older(newest) :]
-        types = np.append(self.batch.type_codes, NIL)[rows[:, 0]]  # the last one: where time passed
+        types = np.append(self.batch.type_codes, NIL)[rows[:, 0]]  # the last one is for passing time
         _, firsts, kind = np.unique(
             np.column_stack([rows[:, 1:], types]), axis=0, return_index=True, return_inverse=True
         )
@@ -455,7 +455,7 @@ class LaneOutput:
         )
 
     def counts_of_endings(self, newest: int) -> Iterator[tuple[Ending, int]]:
-        """Those before the ``newest``: how many there are of each kind, with the first one of it."""
+        """The number of pairs of each kind before the ``newest`` ones, with the first pair of the kind."""
         rows = self.ending_rows[: self._older(newest)]
         _, firsts, counts = np.unique(rows[:, 1:], axis=0, return_index=True, return_counts=True)
         return zip(self._endings(rows[firsts]), counts.tolist(), strict=True)
@@ -486,7 +486,7 @@ class LaneOutput:
             )
 
     def values_of_overflows(self) -> Iterator[Overflow]:
-        """Where something was lost; several of one event and pattern add up."""
+        """Losses as values; several of one event and pattern add up."""
         events = self._events_at(self.lost_rows[:, 0])
         for (_, number, dropped, runs, work, cause), event in zip(self.lost_rows.tolist(), events, strict=True):
             pattern, is_in_all = self.patterns[number], cause == BY_WORK
@@ -503,7 +503,7 @@ class LaneOutput:
     def _ended_state(
         self, pattern: RunningPattern, state: int, guard: Guard, before: MonitorState, after: MonitorState
     ) -> PatternState:
-        """The first pattern state behind an automaton's state that died by the event."""
+        """The first pattern state of an automaton's state that died with the event."""
         query = pattern.view.query
         return pattern.view.ended(state, guard.live(before, query), guard.live(after, query))
 
@@ -516,7 +516,7 @@ class LaneOutput:
         return joined([old, new])
 
     def _events_at(self, rows: NDArray[np.int64]) -> Iterator[dict[str, Any]]:
-        """What is emitted of the event of each row; nothing where the passing of time did it."""
+        """Members of the event of each row; empty values for passing time."""
         if not len(rows):
             return
         known = rows[rows != NIL]
@@ -530,13 +530,13 @@ class LaneOutput:
 
 @dataclass(frozen=True)
 class MatchOutput:
-    """Findings of one batch, or of time passing: of every correlation key that patterns use."""
+    """Results of one batch, or of passing time, for every correlation key that patterns use."""
 
     lanes: tuple[LaneOutput, ...]
 
     @property
     def versions(self) -> Mapping[tuple[str, int], RunningPattern]:
-        """The patterns that findings may name, by name and version; of some the matcher has let go since."""
+        """The patterns that results may name, by name and version; the matcher may have removed some since."""
         return {(pattern.name, pattern.version): pattern for lane in self.lanes for pattern in lane.patterns}
 
     @property
@@ -549,11 +549,11 @@ class MatchOutput:
         return [match for lane in self.lanes for match in lane.values_of_matches()]
 
     def timeouts(self) -> list[Timeout]:
-        """Partial matches that WITHIN ended, of patterns that say EMIT TIMEOUTS."""
+        """Partial matches that WITHIN ended, of patterns with EMIT TIMEOUTS."""
         return [timeout for lane in self.lanes for timeout in lane.values_of_timeouts()]
 
     def endings(self, newest: int | None = None) -> list[Ending]:
-        """The ended (trace, pattern) pairs as values; of each correlation key the ``newest`` ones, or all."""
+        """The ended (trace, pattern) pairs as values; for each correlation key the ``newest`` ones, or all."""
         return [ending for lane in self.lanes for ending in lane.values_of_endings(newest)]
 
     def ending_columns(self, newest: int | None = None) -> list[EndingColumns]:
@@ -561,15 +561,14 @@ class MatchOutput:
         return [lane.columns_of_endings(newest) for lane in self.lanes if len(lane.ending_rows)]
 
     def older_endings(self, newest: int) -> list[tuple[Ending, int]]:
-        """What ``endings(newest)`` leaves out: the first one of each kind, and how many of it there are.
+        """The pairs that ``endings(newest)`` leaves out: the first one of each kind, and the number of its kind.
 
-        Those of one kind are of one pattern, and of the same state, monitor states and event in its guard's eyes; so
-        the same reason holds for them.
+        Pairs of one kind have the same pattern, state, monitor states and event class, and so the same reason.
         """
         return [found for lane in self.lanes for found in lane.counts_of_endings(newest)]
 
     def overflows(self) -> list[Overflow]:
-        """Where matches were dropped; several rows of one event and pattern add up."""
+        """Losses as values; several of one event and pattern add up."""
         return [overflow for lane in self.lanes for overflow in lane.values_of_overflows()]
 
     def corrections(self) -> list[Correction]:

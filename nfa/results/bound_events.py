@@ -1,4 +1,4 @@
-"""What the matches of a table bind: ids, times and keys, looked up for all matches at once."""
+"""Bound events of a table's matches: ids, times and keys, looked up for all matches at once."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from nfa.results.event_store import FIELDS, StoredEvents
 from nfa.results.found import MatchTable
 from streams import Event, column_of
 
-_SPARSE = 8  # a table that is so many times longer than what is looked up costs as much as searching
+_SPARSE = 8  # a table longer than this multiple of the lookups costs as much as searching
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchColumns:
-    """Matches as columns, for who writes down many of them: the bound events of one stand between two ``ends``.
+    """Matches as columns, for writing many of them; a match's bound events lie between two ``ends``.
 
     Attributes:
         patterns: By pattern number.
         pattern: int32 pattern number of each match.
-        key: Strings: the correlation key of the trace of each.
-        start_us: int64 time of the earliest event of each.
-        end_us: int64 time of the latest.
+        key: Strings: the correlation key of the trace of each match.
+        start_us: int64 time of the earliest event of each match.
+        end_us: int64 time of the latest event of each match.
         detected_us: int64 time at which its last condition was decided.
         how: int8 what decided it: a key of ``found.DECIDED_BY``.
         is_deviating: Whether the trace had broken a constraint.
         is_lost: Whether eviction would have lost it.
-        ends: int64 place behind the last event of each.
+        ends: int64 index after the last event of each match.
         aliases: int32 alias of each bound event, as its number in the pattern; ascending within a match.
-        events: intp place of each bound event among ``names``, those of an alias in the order of the log.
-        names: Strings: ids of the events that the matches bind, each event once.
+        events: intp index of each bound event in ``names``, events of an alias in the order of the log.
+        names: Strings: ids of the bound events, without duplicates.
     """
 
     patterns: Sequence[RunningPattern]
@@ -61,7 +61,7 @@ class MatchColumns:
         return self.names.take(column_of(self.events))
 
     def parts(self, events: int) -> Iterator[MatchColumns]:
-        """Some matches after the others, each time about that many bound events."""
+        """The matches in consecutive parts of about this many bound events each."""
         number = 0
         while number < len(self):
             first = int(self.ends[number - 1]) if number else 0
@@ -91,14 +91,14 @@ class MatchColumns:
 
 @dataclass(frozen=True, slots=True)
 class BoundColumns:
-    """What the matches of a table bind, as columns.
+    """Bound events of a table's matches as columns.
 
     Attributes:
         rows: Row of each bound event among the events, by match, alias and place in the log.
-        aliases: Its alias.
-        keys: Of each match: the correlation key of its trace.
-        starts_us: Of each match: the time of its earliest event.
-        ends_us: The time of its latest.
+        aliases: Alias of each bound event.
+        keys: For each match, the correlation key of its trace.
+        starts_us: For each match, the time of its earliest event.
+        ends_us: For each match, the time of its latest event.
     """
 
     rows: NDArray[np.intp]
@@ -109,11 +109,11 @@ class BoundColumns:
 
     @classmethod
     def of(cls, table: MatchTable, events: StoredEvents) -> BoundColumns:
-        """What the matches of a table bind.
+        """Look up the bound events of a table's matches.
 
         Args:
             table: The matches.
-            events: All that they bind, ascending by sequence number.
+            events: All their bound events, ascending by sequence number.
         """
         rows, firsts = _rows_of(events.sequences, table.sequences), table.starts
         order = _by_alias(table, rows)
@@ -133,10 +133,10 @@ class BoundEvents:
     """Bound events by match.
 
     Attributes:
-        patterns: Of each match.
-        keys: Of each match: the correlation key of its trace.
-        starts_us: Of each match: the time of its earliest event.
-        ends_us: The time of its latest.
+        patterns: The pattern of each match.
+        keys: For each match, the correlation key of its trace.
+        starts_us: For each match, the time of its earliest event.
+        ends_us: For each match, the time of its latest event.
     """
 
     patterns: list[RunningPattern]
@@ -144,19 +144,19 @@ class BoundEvents:
     starts_us: list[int]
     ends_us: list[int]
     _borders: list[int]
-    _aliases: list[int]  # of the events of each match in the order of the text, those of an alias in that of the log
+    _aliases: list[int]  # by match in the order of the text, those of an alias in the order of the log
     _ids: list[str]
     _rows: list[int]
     _events: StoredEvents
-    _made: dict[int, Event] = field(default_factory=dict)  # by row: most are bound by several matches
+    _made: dict[int, Event] = field(default_factory=dict)  # by row: several matches bind most of them
 
     @classmethod
     def of(cls, table: MatchTable, events: StoredEvents, patterns: Sequence[RunningPattern]) -> BoundEvents:
-        """What the matches of a table bind.
+        """Look up the bound events of a table's matches.
 
         Args:
             table: The matches.
-            events: All that they bind, ascending by sequence number.
+            events: All their bound events, ascending by sequence number.
             patterns: By pattern number.
         """
         bound = BoundColumns.of(table, events)
@@ -205,7 +205,7 @@ class BoundEvents:
 
 
 def _rows_of(known: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Where the wanted ones, all of them known, are among those that are known, which ascend."""
+    """The indices of wanted values in ascending known values, which include all of them."""
     reach = int(known[-1] - known[0]) + 1 if len(known) else 0
     if not 0 < reach <= _SPARSE * len(wanted):
         return np.searchsorted(known, wanted)

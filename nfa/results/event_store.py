@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from streams import EventBatch, column_of
 
-_SLACK = 1_024  # forgotten rows that are not worth a compaction
+_SLACK = 1_024  # number of forgotten rows that do not justify a compaction
 _MOST_PARTS = 16
 
 FIELDS = ("id", "key", "type", "data")
@@ -24,7 +24,7 @@ class StoredEvents:
     Attributes:
         sequences: int64, ascending.
         times_us: int64.
-        columns: id, key, type (strings) and data (JSON as bytes); type and data are empty where nobody reads them.
+        columns: id, key, type (strings) and data (JSON as bytes); type and data are empty if no pattern reads them.
     """
 
     sequences: NDArray[np.int64]
@@ -35,7 +35,7 @@ class StoredEvents:
         return len(self.sequences)
 
     def take(self, rows: NDArray[np.intp]) -> StoredEvents:
-        """Some of them."""
+        """The events of some rows."""
         columns = pa.RecordBatch.from_arrays(
             [self.columns.column(name).take(column_of(rows)) for name in FIELDS], names=list(FIELDS)
         )
@@ -49,7 +49,7 @@ class StoredEvents:
 def events_of_batch(
     batch: EventBatch, rows: NDArray[np.intp], first_sequence: int, *, keeps_data: bool
 ) -> StoredEvents:
-    """Some rows of a batch, ascending."""
+    """The events of some ascending rows of a batch."""
     places, columns = column_of(rows), batch.columns
     arrays = [columns.column("id").take(places), columns.column("key").take(places)]
     if keeps_data:
@@ -66,14 +66,14 @@ def _empty(rows: int, kind: pa.DataType) -> pa.Array:
 
 
 def no_events() -> StoredEvents:
-    """None at all."""
+    """An empty table of events."""
     arrays = [pa.nulls(0, kind) for kind in (pa.string(), pa.string(), pa.string(), pa.binary())]
     columns = pa.RecordBatch.from_arrays(arrays, names=list(FIELDS))
     return StoredEvents(sequences=np.zeros(0, np.int64), times_us=np.zeros(0, np.int64), columns=columns)
 
 
 class EventStore:
-    """Rows by sequence number, ascending; forgotten rows are dropped when they outnumber the held ones."""
+    """Rows by sequence number, ascending; forgotten rows are dropped once they outnumber the held ones."""
 
     def __init__(self, events: StoredEvents | None = None) -> None:
         self._parts = [events or no_events()]
@@ -83,12 +83,12 @@ class EventStore:
 
     @property
     def parts(self) -> tuple[StoredEvents, ...]:
-        """All rows, some after the others; what is added later does not show in them."""
+        """All rows in consecutive parts; later additions do not appear in them."""
         return tuple(self._parts)
 
     @property
     def events(self) -> StoredEvents:
-        """All rows in one piece."""
+        """All rows in one table."""
         if len(self._parts) > 1:
             self._parts = [joined(self._parts)]
         return self._parts[0]
@@ -101,7 +101,7 @@ class EventStore:
             self._parts.append(events)
 
     def is_worth_compacting(self, held: int) -> bool:
-        """Whether so few of the rows are held that the others should go."""
+        """Whether few enough rows are held to drop the others."""
         return len(self) > 2 * held + _SLACK
 
     def compact(self, held: NDArray[np.int64]) -> None:
@@ -110,11 +110,11 @@ class EventStore:
 
 
 def taken(parts: Sequence[StoredEvents], sequences: NDArray[np.int64]) -> StoredEvents:
-    """Some rows of several parts, each above those before it.
+    """Some rows of several consecutive parts.
 
     Args:
-        parts: Where they are.
-        sequences: Their sequence numbers, ascending, all present.
+        parts: The parts, with ascending sequence numbers.
+        sequences: Sequence numbers of the wanted rows, ascending, all present.
     """
     filled = [part for part in parts if len(part)]
     borders = np.searchsorted(sequences, [part.sequences[0] for part in filled[1:]])
@@ -124,7 +124,7 @@ def taken(parts: Sequence[StoredEvents], sequences: NDArray[np.int64]) -> Stored
 
 
 def joined(parts: Sequence[StoredEvents]) -> StoredEvents:
-    """Rows one after the other."""
+    """The rows of all parts in one table."""
     if len(parts) == 1:
         return parts[0]
     table = pa.Table.from_batches([part.columns for part in parts]).combine_chunks()

@@ -1,4 +1,4 @@
-"""Matches as columns: what leaves the engines, before anyone asks for values."""
+"""Matches as columns: the output of the engines, before conversion to values."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ DECIDED_BY: Mapping[int, DecidedBy | None] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchTable:
-    """Matches or partial matches, ragged: the events of one stand between two ``ends``.
+    """Matches or partial matches, ragged: the events of one lie between two ``ends``.
 
     Attributes:
         patterns: int32 pattern number.
-        rows: int64 row of the batch at which it was emitted; -1: it was emitted as time passed.
+        rows: int64 row of the batch at which it was emitted; -1: emitted as time passed.
         detected_us: int64 time at which its last condition was decided.
-        ends: int64 place behind the last event of each.
+        ends: int64 index after the last event of each match.
         how: int8 what decided it: a key of ``DECIDED_BY``.
         traces: int32 trace number.
         aliases: int32 alias of each bound event, as its number in the pattern.
@@ -53,11 +53,11 @@ class MatchTable:
 
     @property
     def starts(self) -> NDArray[np.int64]:
-        """Place of the first event of each."""
+        """Index of the first event of each match."""
         return np.concatenate([np.zeros(1, np.int64), self.ends[:-1]])[: len(self)]
 
     def chosen(self, keep: NDArray[np.bool_]) -> MatchTable:
-        """Some of them."""
+        """The matches of a mask."""
         sizes = self.ends - self.starts
         bound = np.repeat(keep, sizes)
         return MatchTable(
@@ -85,7 +85,7 @@ NO_MATCHES = MatchTable(
 
 
 def of_findings(found: Findings, times_us: NDArray[np.int64]) -> MatchTable:
-    """Matches of the shared-node engine: each is detected with the event that completes it."""
+    """Matches of the shared-node engine; each is detected with the event that completes it."""
     rows = found.match_row.astype(np.int64)
     return MatchTable(
         patterns=found.match_pattern,
@@ -122,7 +122,7 @@ def of_runs(found: FoundRuns, numbers: NDArray[np.int32], aliases: NDArray[np.in
 
 
 def without_repeats(table: MatchTable, patterns: Sequence[int]) -> MatchTable:
-    """The table with equal matches of one event kept once, in the patterns whose automata may repeat themselves."""
+    """The table without duplicates among matches of one event, for patterns whose automata may repeat matches."""
     places = np.flatnonzero(np.isin(table.patterns, patterns)) if len(patterns) else np.zeros(0, np.intp)
     if not len(places):
         return table
@@ -138,7 +138,7 @@ def without_repeats(table: MatchTable, patterns: Sequence[int]) -> MatchTable:
 
 
 def joined(tables: Sequence[MatchTable]) -> MatchTable:
-    """Rows of several tables, one after the other."""
+    """The rows of several tables in one."""
     if len(tables) == 1:
         return tables[0]
     offsets = np.cumsum([0, *(len(table.sequences) for table in tables)])

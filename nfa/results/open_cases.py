@@ -1,4 +1,4 @@
-"""Open traces as they are reported: how far each pattern is in them, and what it waits for."""
+"""Reports of open traces: the progress of each pattern, and what it waits for."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ Holding: TypeAlias = Literal["alive", "waiting", "ended"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseQuery:
-    """Which open traces are wanted.
+    """Selection of open traces.
 
     Attributes:
-        pattern: Only those in which it has a partial match.
-        state: ``open``: all; ``matching``: some pattern has a partial match; ``deviating``: it broke a constraint.
-        older_than_us: Only those whose first event is older than that, by the newest time.
-        key: Only that of this correlation key.
-        last_type: Only those whose newest event has this type.
-        waits_for: Only those in which the furthest partial match of a pattern waits for this type.
+        pattern: Only traces in which this pattern has a partial match.
+        state: ``open``: all; ``matching``: some pattern has a partial match; ``deviating``: the trace broke a
+            constraint.
+        older_than_us: Only traces whose first event is older than this, by the newest time.
+        key: Only the trace of this correlation key.
+        last_type: Only traces whose newest event has this type.
+        waits_for: Only traces in which the furthest partial match of a pattern waits for this type.
         limit: At most this many, those with the oldest first event.
     """
 
@@ -38,7 +39,7 @@ class CaseQuery:
 
 @dataclass(frozen=True, slots=True)
 class BoundStep:
-    """An event that a partial match has bound."""
+    """An event bound by a partial match."""
 
     alias: str
     event_id: str
@@ -47,12 +48,12 @@ class BoundStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Furthest:
-    """The partial match of a pattern that has come furthest; of equally far ones the one with the newest events.
+    """The furthest partial match of a pattern; for equal progress the one with the newest events.
 
     Attributes:
-        bound: Its events, in the order in which they were bound.
-        waits_for: The steps that would take it on, as pattern text; ``NOT`` steps that a complete match waits for.
-        expires_us: When its WITHIN ends it; None without one.
+        bound: Its events, in binding order.
+        waits_for: The steps that would extend it, as pattern text; ``NOT`` steps for a complete match that waits.
+        expires_us: When its WITHIN ends it; None without WITHIN.
     """
 
     bound: Sequence[BoundStep]
@@ -65,12 +66,12 @@ class CasePattern:
     """A pattern in an open trace.
 
     Attributes:
-        name: Of the pattern.
-        version: Of the pattern.
-        state: ``alive``: it holds partial matches; ``waiting``: it has bound nothing and may still match; ``ended``: it
+        name: Name of the pattern.
+        version: Version of the pattern.
+        state: ``alive``: it has partial matches; ``waiting``: it has bound nothing and may still match; ``ended``: it
             can no longer match.
         partial_matches: The number of partial matches.
-        furthest: The one that has come furthest.
+        furthest: The furthest partial match.
     """
 
     name: str
@@ -88,13 +89,13 @@ class OpenCase:
         key: Its correlation key.
         first_us: Time of its first event.
         newest_us: Time of its newest event.
-        last_type: Type of its newest event; None where an earlier release has saved the state, and none has come since.
-        events: Number of its events; None where the first ones were not counted.
+        last_type: Type of its newest event; None if an earlier release saved the state, and no event has come since.
+        events: Number of its events; None if the first ones were not counted.
         keeping: ``kept``: it keeps the constraints of its guard so far; ``deviating``: it broke one; ``none``: it
             follows none.
-        guard: Version of its guard, and the monitor state; None where it follows none, or has broken one.
-        patterns: At most 20: those that hold partial matches first, then others in the order of their registration;
-            the one that was asked about before all.
+        guard: Version of its guard, and the monitor state; None if it follows none, or has broken one.
+        patterns: At most 20: the requested one, then those with partial matches, then others in the order of
+            registration.
         more_patterns: The number of further patterns.
     """
 
@@ -111,13 +112,13 @@ class OpenCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenCases:
-    """The open traces of a matcher, or some of them.
+    """The selected open traces of a matcher.
 
     Attributes:
-        cases: Those that are wanted, the oldest first.
-        matching: The number that the query selects, with or without those beyond its limit.
+        cases: The selected traces up to the limit, oldest first.
+        matching: The number of traces that the query selects, without its limit.
         total: The number of all open traces.
-        unnamed: Open traces whose key is not known: an earlier release saved them, and no event has come since.
+        unnamed: Open traces whose key is unknown: an earlier release saved them, and no event has come since.
     """
 
     cases: Sequence[OpenCase]

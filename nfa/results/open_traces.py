@@ -1,4 +1,4 @@
-"""What is known of each open trace besides its monitor: its key, its times, its events' number and newest type."""
+"""Data of each open trace besides its monitor: key, times, number of events and newest type."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from nfa.results.saved_events import read_texts, saved_texts
 from nfa.traces.table import TraceTable, Visits, checked
 from streams import EventBatch, column_of
 
-_SLACK = 1_024  # keys of ended traces that are not worth forgetting
+_SLACK = 1_024  # number of ended traces' keys that does not justify a cleanup
 
 
 class OpenTraces:
-    """Keys and times of the open traces, under the numbers of a ``TraceTable`` that visits every event."""
+    """Keys and times of the open traces, by the numbers of a ``TraceTable`` that visits every event."""
 
     def __init__(self) -> None:
         self._times = _room(0)
-        self._place = np.zeros(0, np.int64)  # by trace number: where its key is among all parts
+        self._place = np.zeros(0, np.int64)  # by trace number: index of its key over all parts
         self._parts: list[pa.Array] = []
         self._stored = 0
         self._types = {"": 0}  # numbers of types by name
@@ -37,23 +37,23 @@ class OpenTraces:
         return self._times
 
     def number_of(self, event_type: str) -> int:
-        """The number of a type in ``times``; -1: no open trace has it."""
+        """The number of a type in ``times``; -1 if no open trace has it."""
         return self._types.get(event_type, -1)
 
     def last_types(self, traces: NDArray[np.int32]) -> list[str]:
-        """The types of the newest events of some open traces; empty where they are not known."""
+        """The types of the newest events of some open traces; empty if unknown."""
         names = list(self._types)
         return [names[number] for number in self._times.last[traces].tolist()]
 
     def note(self, visits: Visits, columns: Columns, batch: EventBatch, *, mark: int, table: TraceTable) -> None:
-        """Take the events of a batch in.
+        """Process the events of a batch.
 
         Args:
             visits: All events of the batch, and rows that end their trace.
-            columns: The batch, as kernels take it.
+            columns: The batch in the form of kernels.
             batch: The batch.
-            mark: Type code of rows that are no events.
-            table: Which traces are open.
+            mark: Type code of rows that are not events.
+            table: The table of open traces.
         """
         self._reach(table.capacity)
         opened = np.empty(len(visits), np.int32)
@@ -69,14 +69,14 @@ class OpenTraces:
                 self._forget_closed()
 
     def keys_of(self, traces: NDArray[np.int32]) -> list[str]:
-        """Correlation keys of some open traces; empty where the key is not known."""
+        """Correlation keys of some open traces; empty if unknown."""
         return [str(key) for key in self._keys_of(traces).to_pylist()]
 
     def dump_arrays(self, numbers: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
         """The open traces as plain arrays.
 
         Args:
-            numbers: New trace number by old one, ``NIL`` for none: ascending where there are some.
+            numbers: New trace number by old one, ``NIL`` for none; the new numbers ascend.
         """
         self._reach(len(numbers))
         traces = np.flatnonzero(numbers >= 0).astype(np.int32)
@@ -90,14 +90,14 @@ class OpenTraces:
         return {**times, **saved_texts("open_key", self._keys_of(traces)), **saved_texts("open_type", types)}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], *, traces: int) -> None:
-        """Take what ``dump_arrays`` gave; nothing at all where an earlier release has saved the state.
+        """Restore what ``dump_arrays`` returned; nothing if an earlier release saved the state.
 
         Args:
             arrays: The arrays.
             traces: Number of open traces.
 
         Raises:
-            StateFormatError: An array has another form, or a value is none.
+            StateFormatError: An array has another form, or a value is invalid.
             ValueError, KeyError: Likewise.
         """
         self._times = _room(traces)
@@ -116,7 +116,7 @@ class OpenTraces:
         self._enter(np.arange(traces, dtype=np.int32), keys)
 
     def _loaded_types(self, arrays: Mapping[str, NDArray[Any]], traces: int) -> NDArray[np.int64]:
-        """Numbers of the newest types; 0 where an earlier release has saved the state."""
+        """Numbers of the newest types; 0 if an earlier release saved the state."""
         if "open_last" not in arrays:
             return np.zeros(traces, np.int64)
         last = checked(arrays, "open_last", np.int64, traces)
@@ -126,7 +126,7 @@ class OpenTraces:
         return self._numbers([str(name) for name in names.to_pylist()])[last].astype(np.int64)
 
     def _numbers(self, names: Sequence[str]) -> NDArray[np.int32]:
-        """The numbers of some types, and of a row without one; types that are new get the next ones."""
+        """The numbers of some types, and of a row without one; new types get the next numbers."""
         numbers = [self._types.setdefault(name, len(self._types)) for name in names]
         return np.array([*numbers, 0], np.int32)
 
@@ -136,7 +136,7 @@ class OpenTraces:
             self._place = grown(self._place, capacity)
 
     def _enter(self, traces: NDArray[np.int32], keys: pa.Array) -> None:
-        """Keep the keys of some traces. Parts grow as they are joined, so that few of them hold many."""
+        """Store the keys of some traces. Small parts are joined, so that there are few large ones."""
         self._parts.append(keys.cast(pa.large_string()))
         self._place[traces] = np.arange(self._stored, self._stored + len(traces))
         self._stored += len(traces)
@@ -144,7 +144,7 @@ class OpenTraces:
             self._parts[-2:] = [pa.concat_arrays(self._parts[-2:])]
 
     def _forget_closed(self) -> None:
-        """Forget the keys of traces that have ended; amortised over those that came since."""
+        """Forget the keys of ended traces; the cost is amortised over the traces that came since."""
         events = self._times.events
         known = np.flatnonzero((events != CLOSED) & (events != UNKNOWN))
         self._parts = [self._joined().take(column_of(self._place[known]))]

@@ -21,7 +21,7 @@ def saved_events(events: StoredEvents) -> dict[str, NDArray[Any]]:
 
 
 def read_events(arrays: Mapping[str, NDArray[Any]]) -> StoredEvents:
-    """The events that ``saved_events`` saved.
+    """Load the events of ``saved_events``.
 
     Raises:
         KeyError: An array is missing.
@@ -52,7 +52,7 @@ def saved_texts(name: str, column: pa.Array) -> dict[str, NDArray[Any]]:
 
 
 def read_texts(arrays: Mapping[str, NDArray[Any]], name: str, kind: pa.DataType) -> pa.Array:
-    """The column of a type that ``saved_texts`` saved.
+    """Load a column of ``saved_texts`` as a type.
 
     Raises:
         KeyError: An array is missing.
