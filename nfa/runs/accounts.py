@@ -1,4 +1,4 @@
-"""How much work patterns have cost, how often they were given up in traces, and which are suspended for either."""
+"""Accounts of patterns: their work, how often they were given up in traces, and whether this suspends them."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from streams import WorkBudget
 
 @dataclass(slots=True)
 class Account:
-    """What a pattern owes for the traces in which it was given up, in events.
+    """The debt of a pattern for the traces in which it was given up, in events.
 
-    Each such trace adds ``WorkBudget.forgiven_after``, each event takes one off. So nothing but the events and their
-    order matters.
+    Each such trace adds ``WorkBudget.forgiven_after``, each event subtracts one. So only the events and their order
+    matter.
 
     Attributes:
-        owed: At the event ``since``.
-        since: Sequence number of the event at which it was given up last.
-        is_suspended: Whether it was given up once too often, or its work in all traces was too much: it meets no event
-            any more.
+        owed: The debt at the event ``since``.
+        since: Sequence number of the event at which it was last given up.
+        is_suspended: Whether it was given up once too often, or its work in all traces was too much: it meets no more
+            events.
         work: Its work in all traces that the events of the stream had not paid off at the event ``worked_at``.
-        worked_at: Sequence number of that event.
+        worked_at: Sequence number of this event.
     """
 
     owed: int = 0
@@ -36,11 +36,11 @@ class Account:
     worked_at: int = 0
 
     def charge(self, sequence: int, budget: WorkBudget) -> bool:
-        """The pattern is given up in one more trace; returns whether it is suspended by that.
+        """Charge the pattern for one more trace in which it is given up; returns whether this suspends it.
 
         Args:
-            sequence: Number of the event, not below that of the call before.
-            budget: Of the pattern.
+            sequence: Sequence number of the event, not below the previous call's.
+            budget: Budget of the pattern.
         """
         self.owed = max(self.owed - (sequence - self.since), 0) + budget.forgiven_after
         self.since = sequence
@@ -49,7 +49,7 @@ class Account:
 
 
 def saved(accounts: Sequence[Account]) -> dict[str, NDArray[np.int64]]:
-    """Accounts by pattern number: an array of three numbers each, and where any has cost work one of two more."""
+    """Accounts by pattern number: an array of three numbers each, and if any has work, another of two each."""
     rows = [(one.owed, one.since, one.is_suspended) for one in accounts]
     arrays = {"run_accounts": np.array(rows, np.int64).reshape(-1)}
     if any(one.work for one in accounts):
@@ -58,10 +58,10 @@ def saved(accounts: Sequence[Account]) -> dict[str, NDArray[np.int64]]:
 
 
 def restored(arrays: Mapping[str, NDArray[Any]], patterns: int, sequences: int) -> list[Account]:
-    """The accounts of a number of patterns that ``saved`` gave; older states have no array, or only the first.
+    """Load the accounts of ``saved`` for a number of patterns; older states have no array, or only the first.
 
     Raises:
-        StateFormatError: They are of another number of patterns, or no such accounts.
+        StateFormatError: The arrays are for another number of patterns, or invalid.
     """
     owed = _rows_of(arrays, "run_accounts", patterns, 3)
     worked = _rows_of(arrays, "run_worked", patterns, 2)

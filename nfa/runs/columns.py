@@ -1,4 +1,4 @@
-"""The visits of a batch as columns that the run kernel reads."""
+"""The visits of a batch as columns for the run kernel."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OF_GUARDS = tuple(name for name in Gates._fields if name in Guards._fields)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunInput:
-    """What the run engine is given of a batch.
+    """Input of the run engine for a batch.
 
     Attributes:
         batch: The events.
@@ -31,7 +31,7 @@ class RunInput:
         passed: Truth of the unary conditions, (conditions, rows).
         cells: int32, cells of the filter index, (dimensions, rows).
         guards: The guard's tables.
-        released: int32 by trace number: gains the bound events that are given up because of the guard.
+        released: int32 by trace number: counts the bound events that are dropped because of the guard.
         first_sequence: Sequence number of row 0.
     """
 
@@ -46,7 +46,7 @@ class RunInput:
     first_sequence: int
 
     def concerns(self, compiled: CompiledRuns) -> NDArray[np.intp]:
-        """Places of the visits that a pattern listens to, that end something, or that break a constraint."""
+        """Indices of the visits that patterns listen to, that end something, or break a constraint."""
         visits = self.visits
         program = compiled.program
         is_listened = (np.diff(program.listen_from) > 0)[self.types[visits.rows]]
@@ -57,13 +57,13 @@ class RunInput:
 
 
 def run_batch(given: RunInput, places: NDArray[np.intp], compiled: CompiledRuns, texts: TextPool) -> RunBatch:
-    """Some visits of a batch.
+    """Some visits of a batch as columns.
 
     Args:
         given: The batch.
-        places: Which of its visits.
+        places: Indices of the visits.
         compiled: The patterns.
-        texts: Gains the texts that conditions read.
+        texts: Receives the texts that conditions read.
     """
     batch, visits = given.batch, given.visits
     rows = visits.rows[places].astype(np.int64)
@@ -90,7 +90,7 @@ def run_batch(given: RunInput, places: NDArray[np.intp], compiled: CompiledRuns,
 
 
 def _taken(given: RunInput, rows: NDArray[np.int64], compiled: CompiledRuns) -> NDArray[np.bool_]:
-    """Which symbols take which of the rows, (symbols, rows)."""
+    """The rows that each symbol takes, (symbols, rows)."""
     taken = np.zeros((max(1, len(compiled.symbols)), len(rows)), np.bool_)
     names = {name: code for code, name in enumerate(given.batch.type_names)}
     codes = given.batch.type_codes[rows]

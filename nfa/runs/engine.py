@@ -32,7 +32,7 @@ from streams import WorkBudget
 
 RUN_LIMIT = 100_000
 
-_ROOM = 16  # of each result at first; what lacks room is enlarged
+_ROOM = 16  # initial size of each result; grown on demand
 _LEAST_SWEEP = 4_096
 _MOST_FOUND = 65_536  # matches for which room is made in advance
 
@@ -40,12 +40,12 @@ Ties: TypeAlias = Literal["log", "simultaneous"]
 
 
 class RunEngine:
-    """Runs of all patterns that it was configured with, in all traces of a shard.
+    """Runs all configured patterns in all traces of a shard.
 
     Args:
-        ties: Whether events of one time are ordered by the log or not at all.
-        match_limit: Most matches reported per trace, pattern and event (detection time where matches are ranked).
-        run_limit: Most runs of one pattern in one trace; more are not begun, and counted as lost.
+        ties: Whether events with equal timestamps are ordered as in the log or simultaneous.
+        match_limit: Most matches reported per trace, pattern and event (per detection time for ranked matches).
+        run_limit: Most runs of one pattern in one trace; further ones are not begun, and counted as lost.
     """
 
     def __init__(
@@ -76,27 +76,27 @@ class RunEngine:
 
     @property
     def held(self) -> int:
-        """Events that some run binds."""
+        """Number of events that some run binds."""
         return int(self._state.counters[tables.EVENTS])
 
     @property
     def runs(self) -> int:
-        """Runs held."""
+        """Number of retained runs."""
         return int(self._state.counters[tables.RUNS])
 
     @property
     def peak_held(self) -> int:
-        """Most events held after any event, those of matches on their way out included."""
+        """The largest number of bound events after any event, including those of matches not yet emitted."""
         return int(self._state.counters[tables.PEAK_EVENTS])
 
     def take_released(self) -> int:
-        """Bound events that were given up because of a guard since the last call."""
+        """Bound events that were dropped because of a guard since the last call."""
         released = int(self._state.counters[tables.RELEASED])
         self._state.counters[tables.RELEASED] = 0
         return released
 
     def restart_peak(self) -> None:
-        """Count ``peak_held`` from here on."""
+        """Restart ``peak_held`` from the current value."""
         self._state.counters[tables.PEAK_EVENTS] = self._state.counters[tables.EVENTS]
 
     @property
@@ -105,7 +105,7 @@ class RunEngine:
         return run_state.used_bytes(self._state) + self._texts.size_bytes
 
     def columns_of(self, states: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Columns of a guard's tables that belong to states of this engine, as ``endings`` name them."""
+        """Columns of a guard's tables for states of this engine, as numbered in ``endings``."""
         return self._compiled.program.column[states].astype(np.int64)
 
     def held_sequences(self) -> NDArray[np.int64]:
@@ -114,7 +114,7 @@ class RunEngine:
         return state.event_sequence[state.event_references > 0]
 
     def held_traces(self, capacity: int) -> NDArray[np.bool_]:
-        """Whether something is held, by trace number below ``capacity``."""
+        """Whether the engine retains anything for a trace, by trace number below ``capacity``."""
         held = np.zeros(capacity, np.bool_)
         size = min(capacity, len(self._state.trace_pairs))
         held[:size] = self._state.trace_pairs[:size] != NIL
@@ -135,13 +135,13 @@ class RunEngine:
         predicates: PredicateTable,
         heard: RunListening | None = None,
     ) -> None:
-        """Run these patterns from here on; what open traces hold for patterns that stay is kept.
+        """Run these patterns from here on; open traces keep their runs of patterns that stay.
 
         Args:
             patterns: By number.
-            codes: Code by event type; one more code stands for every other type.
-            predicates: Holds the unary conditions of all their steps.
-            heard: Which events patterns listen to; None: to all of their types.
+            codes: Code by event type; one more code represents every other type.
+            predicates: The unary conditions of all their steps.
+            heard: The events that patterns listen to; None: all of their types.
         """
         sources = [pattern.source for pattern in patterns]
         self._note_work()
@@ -159,7 +159,7 @@ class RunEngine:
         self._state = migrated(self._state, old, self._compiled, sources)
 
     def wants(self, codes: Mapping[str, int]) -> list[Want]:
-        """Which rows have to be visited."""
+        """The rows that must be visited."""
         places = {(cell, code) for cell, code, _ in listeners(self._compiled.automata, codes, self._heard)}
         return [Want(type_code=code, predicate=0, opens=True, cell=cell) for cell, code in sorted(places)]
 
@@ -168,7 +168,7 @@ class RunEngine:
 
         Args:
             given: The batch.
-            id_of: Id of an event by sequence number, of this batch or held.
+            id_of: Id of an event, of this batch or bound earlier, by sequence number.
         """
         collected, visits = Collected(), given.visits
         if not self._compiled.automata or not len(visits):
@@ -186,7 +186,7 @@ class RunEngine:
     def pass_time(self, watermark_us: int, id_of: Callable[[int], str]) -> RunOutput:
         """Decide what the watermark decides: every event before it has been seen.
 
-        Patterns whose matches are ranked tell those of a time once the watermark is past it.
+        Patterns with ranked matches emit those of a time once the watermark has passed it.
         """
         collected = Collected()
         self._id_of = id_of
@@ -194,7 +194,7 @@ class RunEngine:
         return collected.output
 
     def _let_time_pass(self, chosen: NDArray[np.bool_], watermark_us: int, collected: Collected) -> None:
-        """Decide what the watermark decides of some pairs."""
+        """Decide what the watermark decides for some pairs."""
         due = self._in_order(np.flatnonzero(chosen & (self._state.pair_due <= watermark_us)))
         first: tables.Int = 0
         while first < len(due):
@@ -207,7 +207,7 @@ class RunEngine:
                 first += 1
 
     def finish(self, id_of: Callable[[int], str]) -> RunOutput:
-        """End every trace: the input is finite and was all of it."""
+        """End every trace at the end of a finite input."""
         collected = Collected()
         self._id_of = id_of
         for pair in self._in_order(np.flatnonzero(self._state.pair_pattern != NIL)):
@@ -218,7 +218,7 @@ class RunEngine:
         """State as one-dimensional arrays, densely renumbered.
 
         Args:
-            traces: New trace number by old one, as ``TraceTable.dump_arrays`` gives.
+            traces: New trace number by old one, as ``TraceTable.dump_arrays`` returns.
         """
         self._forget_texts()
         self._note_work()
@@ -227,7 +227,7 @@ class RunEngine:
         return {**arrays, **accounts.saved(self._accounts)}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], *, traces: int, sequences: int) -> None:
-        """Take the state that ``dump_arrays`` gave; ``configure`` was called with the same patterns.
+        """Restore the state of ``dump_arrays``; ``configure`` must have been called with the same patterns.
 
         Args:
             arrays: The arrays.
@@ -235,7 +235,7 @@ class RunEngine:
             sequences: Events counted so far; a bound event's sequence number is below it.
 
         Raises:
-            StateFormatError: An array has another form, a link leads nowhere, a count is not what it says.
+            StateFormatError: An array has another form, a link is out of range, or a count is wrong.
         """
         bounds = run_saving.Bounds(traces=traces, sequences=sequences, is_simultaneous=self._is_simultaneous)
         self._accounts = accounts.restored(arrays, len(self._accounts), sequences)
@@ -260,7 +260,7 @@ class RunEngine:
         close_pair(state, int(pair))
 
     def _make_room_for(self, runs: int) -> None:
-        """Let all of a number of runs be found at once; what was found before has been taken."""
+        """Make room for this many results at once; earlier results were already taken."""
         if runs > len(self._found.node):
             self._found = new_found(2 * runs)
 
@@ -290,7 +290,7 @@ class RunEngine:
         self._drain(collected, rows)
 
     def _forget_texts(self) -> None:
-        """Keep the texts of conditions and of bound events only; amortised over the texts that came since."""
+        """Keep only the texts of conditions and of bound events; amortised over the texts that came since."""
         state = self._state
         held = state.event_references > 0
         is_text = held[:, None] & (state.event_kinds == TEXT)
@@ -360,7 +360,7 @@ class RunEngine:
                 close_pair(self._state, pair)
 
     def _charge(self, sequence: int) -> int | None:
-        """A pair was given up at an event; the number of its pattern, if that suspends it."""
+        """Charge the pattern of a pair that was given up at an event; returns its number if this suspends it."""
         pattern = int(self._state.pair_pattern[self._state.counters[tables.STOP_PAIR]])
         self._note_work()
         account, budget = self._accounts[pattern], self._budgets[pattern]
@@ -370,18 +370,18 @@ class RunEngine:
         if not account.is_suspended:
             return None
         cause = BY_TRACES if is_once_too_often else BY_WORK
-        self._ended.lost[self._ended.filled[1] - 1, 5] = cause  # the kernel wrote that row last
+        self._ended.lost[self._ended.filled[1] - 1, 5] = cause  # the kernel wrote this row last
         return pattern
 
     def _suspend(self, pattern: int, clocks_us: NDArray[np.int64], collected: Collected) -> None:
-        """Let a pattern meet no event any more, and free what it holds.
+        """Let a pattern meet no more events, and free its runs.
 
-        What time had decided before is emitted, as it was where time passed in between.
+        What time had decided before is emitted, as it would be if time had passed in between.
 
         Args:
             pattern: Its number.
-            clocks_us: How far time had come with each event before, as far as it has not passed for them.
-            collected: Takes what is found.
+            clocks_us: How far time had come with each earlier event for which it has not yet passed.
+            collected: Receives the results.
         """
         self._apply_budgets()
         if len(clocks_us):
@@ -390,7 +390,7 @@ class RunEngine:
             close_pair(self._state, pair)
 
     def _apply_budgets(self) -> None:
-        """Let the kernel know how much work each pattern may cost, and which are suspended."""
+        """Write each pattern's work limits, and which patterns are suspended, to the kernel's tables."""
         program = self._compiled.program
         program.work[:] = [budget.per_trace for budget in self._budgets]
         program.work_in_all[:] = [budget.in_all for budget in self._budgets]
@@ -400,7 +400,7 @@ class RunEngine:
         program.worked_at[:] = [account.worked_at for account in self._accounts]
 
     def _note_work(self) -> None:
-        """Take over what the kernel has counted of each pattern in all traces."""
+        """Take over the kernel's counts of each pattern's work in all traces."""
         program = self._compiled.program
         counted = zip(program.worked.tolist(), program.worked_at.tolist(), strict=True)
         for account, (work, worked_at) in zip(self._accounts, counted, strict=True):
@@ -417,7 +417,7 @@ class RunEngine:
             self._ended = _new_ended(2 * len(self._compiled.automata))
 
     def _drain(self, collected: Collected, rows: NDArray[np.int64] | None) -> None:
-        """Take what the kernel has written so far."""
+        """Collect what the kernel has written so far."""
         filled = int(self._state.counters[tables.FILLED])
         if filled:
             visits = self._found.row[:filled]

@@ -1,4 +1,4 @@
-"""Runs of open traces, moved to the tables of other patterns."""
+"""Migration of open traces' runs to the tables of other patterns."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from nfa.runs.upkeep import close_pair
 
 
 def migrated(state: RunState, old: CompiledRuns, new: CompiledRuns, sources: Sequence[int]) -> RunState:
-    """The same traces with the tables of other patterns; runs of patterns that go are given back.
+    """The same traces with the tables of other patterns; runs of removed patterns are released.
 
     Args:
-        state: Of the traces.
+        state: State of the traces.
         old: The patterns before.
         new: The patterns from here on.
-        sources: For each of them its number before, or ``NIL``.
+        sources: For each new pattern its old number, or ``NIL``.
     """
     numbers = np.full(len(old.automata) + 1, NIL, np.int32)
     states = np.full(len(old.program.accepts), NIL, np.int32)

@@ -1,4 +1,4 @@
-"""What the run engine finds: complete and partial matches as columns, endings, losses."""
+"""Results of the run engine: complete and partial matches as columns, early terminations, losses."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from nfa.kernels.runs.tables import RunState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundRuns:
-    """Bound events of some matches or partial matches, ragged: the events of one stand between two ``ends``.
+    """Bound events of some matches or partial matches, ragged: the events of one lie between two ``ends``.
 
     Attributes:
         patterns: int32, pattern number.
-        rows: int64, row of the batch at which it was emitted; -1: it was emitted as time passed.
+        rows: int64, row of the batch at which it was emitted; -1: emitted as time passed.
         detected_us: int64.
         how: int8, what decided it: constants of ``run_tables``.
         traces: int32, trace number.
-        ends: int64, place behind the last event of each.
+        ends: int64, index after the last event of each match.
         atoms: int32, number of the positive atom of each event.
         sequences: int64, sequence number of each event.
     """
@@ -43,16 +43,16 @@ class FoundRuns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutput:
-    """Findings of one batch or of time passing.
+    """Results of one batch or of passing time.
 
     Attributes:
         matches: Complete matches.
-        corrections: Matches reported before their deadline that an event contradicts, which only a trace that breaks a
-            constraint can have; ``rows`` is the event.
+        corrections: Matches reported before their deadline that an event contradicts, possible only if the trace breaks
+            a constraint; ``rows`` is the event.
         timeouts: Maximal partial matches that WITHIN ended; ``detected_us`` is when.
         endings: int64 (endings, 5): row, pattern, monitor before, monitor after, state.
         lost: int64 (losses, 6): row, pattern, matches beyond the limit, runs beyond the limit, work for which the
-            pattern was given up in the trace or 0, why that suspends the pattern or 0.
+            pattern was given up in the trace or 0, why this suspends the pattern or 0.
     """
 
     matches: FoundRuns
@@ -64,7 +64,7 @@ class RunOutput:
 
 @dataclass(slots=True)
 class Collected:
-    """What a call has found so far, in the order in which it was found."""
+    """Results of a call so far, in order."""
 
     parts: list[FoundRuns] = field(default_factory=list)
     corrections: list[FoundRuns] = field(default_factory=list)
@@ -74,7 +74,7 @@ class Collected:
 
     @property
     def output(self) -> RunOutput:
-        """All of it as one output."""
+        """All results as one output."""
         return RunOutput(
             matches=_joined(self.parts),
             corrections=_joined(self.corrections),
@@ -86,7 +86,7 @@ class Collected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chains:
-    """Ends of chains of bound events, each with what ``FoundRuns`` says of it."""
+    """Ends of chains of bound events, with the same columns as ``FoundRuns``."""
 
     nodes: NDArray[np.int32]
     patterns: NDArray[np.int32]
@@ -96,12 +96,12 @@ class Chains:
     traces: NDArray[np.int32]
 
     def chosen(self, keep: NDArray[np.bool_]) -> Chains:
-        """Some of them."""
+        """The chains of a mask."""
         return Chains(**{name: getattr(self, name)[keep] for name in Chains.__slots__})
 
 
 def unrolled(state: RunState, chains: Chains, *, releases: bool) -> FoundRuns:
-    """Bound events of chains; ``releases``: the chains lose the reference of who found them."""
+    """Bound events of chains; ``releases``: also drop one reference to each chain."""
     nodes = chains.nodes
     ends = np.cumsum(state.node_length[nodes], dtype=np.int64)
     size = int(ends[-1]) if len(ends) else 0

@@ -1,4 +1,4 @@
-"""States whose runs can be parked, and the value under which they wait (``nfa.kernels.runs.parking``)."""
+"""States whose runs can be parked, and the value under which these wait (``nfa.kernels.runs.parking``)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Key:
     """The value under which runs in a state wait.
 
     Attributes:
-        path: Attribute of an event that is bound already.
-        atoms: Positive atoms that may have bound it, as bits; the newest of their events counts.
-        asked: For each step on from the state the attribute of the current event that has to equal it.
+        path: Attribute of an event that is already bound.
+        atoms: Positive atoms that may have bound this event, as bits; the newest of their events counts.
+        asked: For each step from the state, the attribute of the current event that must equal it.
     """
 
     path: Path = ()
@@ -30,7 +30,7 @@ class Key:
 
 
 def is_plain(transitions: Sequence[Transition]) -> bool:
-    """Whether nothing that an event does to a gap matters to runs in the state of which these are the steps on."""
+    """Whether events cannot affect the gaps of runs in the state with these outgoing steps."""
     return bool(transitions) and all(
         transition.slot >= 0
         and transition.edge.mode == "any"
@@ -44,10 +44,10 @@ def is_plain(transitions: Sequence[Transition]) -> bool:
 
 
 def key_of(steps: Sequence[tuple[Expression | None, ConditionScope]]) -> Key | None:
-    """The first equality that all steps on from a state ask for; None where there is no such value.
+    """The first equality that all steps from a state require, or None.
 
     Args:
-        steps: For each what its condition asks of earlier events, and what its names stand for.
+        steps: For each its condition on earlier events, and the scope of its names.
     """
     found = [equalities(condition, scope) for condition, scope in steps]
     for path, atoms in found[0] if found else ():
@@ -57,7 +57,7 @@ def key_of(steps: Sequence[tuple[Expression | None, ConditionScope]]) -> Key | N
 
 
 def equalities(condition: Expression | None, scope: ConditionScope) -> Mapping[tuple[Path, int], Path]:
-    """What a condition asks to be equal: attribute and atoms of an earlier event, and the own attribute."""
+    """Equalities that a condition requires: attribute and atoms of an earlier event, and the own attribute."""
     found: dict[tuple[Path, int], Path] = {}
     for part in condition.operands if isinstance(condition, Both) else (condition,):
         if not isinstance(part, Comparison) or part.operator != "=":

@@ -1,4 +1,4 @@
-"""Automata of patterns to the tables of the run kernel."""
+"""Compilation of patterns' automata to the tables of the run kernel."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class CompiledRuns:
         symbols: (types, predicate row) by symbol number.
         starts: First word of each condition.
         ends: Word after its last.
-        depth: Places of the stack that conditions need.
+        depth: Places that conditions need on the stack.
         compiler: Holds the code.
-        columns: What the conditions read of events.
+        columns: The columns of events that the conditions read.
         width: Most transitions of any state, times the most alternatives of a match's end.
         leads: Most leading NOTs of any pattern.
     """
@@ -66,18 +66,18 @@ class CompiledRuns:
 
     @property
     def depth(self) -> int:
-        """Places of the stack that conditions need."""
+        """Places that conditions need on the stack."""
         return self.compiler.depth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardColumns:
-    """Columns of a guard's ``live`` tables that belong to a pattern.
+    """Columns of a guard's ``live`` tables for a pattern.
 
     Attributes:
-        first_state: The one of the automaton's state 0; those of the others follow.
-        negations: By NOT that the pattern ends with: whether what it takes can still come. One that is missing is
-            waited for to the end.
+        first_state: The column of the automaton's state 0; those of the other states follow.
+        negations: By trailing NOT, the column for whether its event can still come. A missing NOT waits until its
+            deadline.
     """
 
     first_state: int
@@ -89,10 +89,10 @@ class RunPattern:
     """A pattern of the engine.
 
     Attributes:
-        automaton: What is run.
-        columns: What is its own of a guard's tables.
-        budget: How much work it may cost in a trace and all in all.
-        source: The number that it had before, with the same states; ``NIL``: it starts empty.
+        automaton: The automaton to run.
+        columns: Its columns of a guard's tables.
+        budget: Its work limits in a trace and in all traces.
+        source: Its previous number, with the same states; ``NIL``: it starts empty.
     """
 
     automaton: PatternAutomaton
@@ -103,11 +103,11 @@ class RunPattern:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunListening:
-    """Which events the engine's patterns listen to.
+    """The events that the engine's patterns listen to.
 
     Attributes:
         listening: Under the numbers of all tables.
-        numbers: Those numbers, by the engine's own.
+        numbers: These numbers, by the engine's own.
     """
 
     listening: Listening = field(default_factory=Listening)
@@ -118,7 +118,7 @@ class RunListening:
         return self.listening.cells_of_all(self.numbers[pattern], code) if self.numbers else [NO_CELL]
 
     def tested(self, pattern: int, atom: Atom, codes: Mapping[str, int]) -> Atom:
-        """A step of one of the engine's patterns without what its cells imply."""
+        """A step of one of the engine's patterns without the conjuncts that its cells imply."""
         if not self.numbers or atom.is_any_type:
             return atom
         types = [codes[name] for name in dict.fromkeys(atom.types)]
@@ -128,7 +128,7 @@ class RunListening:
 def listeners(
     automata: Sequence[PatternAutomaton], codes: Mapping[str, int], heard: RunListening
 ) -> list[tuple[int, int, int]]:
-    """(cell, type code, pattern) of what listens, ascending."""
+    """(cell, type code, pattern) of all listeners, ascending."""
     found = []
     for number, automaton in enumerate(automata):
         types = listened_types(automaton)
@@ -138,7 +138,7 @@ def listeners(
 
 
 def is_ordered(automaton: PatternAutomaton, *, is_simultaneous: bool) -> bool:
-    """Whether matches are ranked before they are emitted, or wait as an event of their time may refute them."""
+    """Whether matches are ranked before they are emitted, or wait because an event of their time may refute them."""
     pattern = automaton.pattern
     if pattern.after.rule != "none" or pattern.limit is not None or pattern.timeouts:
         return True
@@ -167,12 +167,12 @@ def untils_of(automaton: PatternAutomaton) -> list[Atom]:
 
 
 def atoms_to_test(automaton: PatternAutomaton) -> list[Atom]:
-    """Every step of a pattern whose condition events are tested against."""
+    """Every step of a pattern whose condition is tested on events."""
     return [*automaton.atoms, *automaton.outline.negated, *untils_of(automaton)]
 
 
 def every_event(codes: Mapping[str, int]) -> list[int]:
-    """The codes that events have: all but that of rows which end a trace without an event."""
+    """The codes of events: all except the code of rows that end a trace without an event."""
     return [code for code in range(len(codes) + 1) if code != codes.get(TRACE_END)]
 
 
@@ -189,11 +189,11 @@ def compile_runs(
 
     Args:
         patterns: By number.
-        codes: Code by event type; one more code stands for every other type.
-        predicates: Holds the unary conditions of all their steps.
-        texts: Where literals are interned.
-        is_simultaneous: Whether events of one time are not ordered.
-        heard: Which events patterns listen to; None: to all of their types.
+        codes: Code by event type; one more code represents every other type.
+        predicates: The unary conditions of all their steps.
+        texts: Pool in which literals are interned.
+        is_simultaneous: Whether events with equal timestamps are simultaneous.
+        heard: The events that patterns listen to; None: all of their types.
     """
     heard = heard or RunListening()
     leaves = ColumnTable()
@@ -246,7 +246,7 @@ class _Writer:
     compiler: ConditionCompiler
     columns: ColumnTable
     is_simultaneous: bool
-    tested: Mapping[Atom, Atom] = field(default_factory=dict)  # steps of the pattern at hand, as they are tested
+    tested: Mapping[Atom, Atom] = field(default_factory=dict)  # steps of the current pattern, as they are tested
     parked: list[list[tuple[int, tuple[str, ...]]]] = field(default_factory=list)  # by pattern: steps, their types
     symbols: dict[tuple[tuple[str, ...], int], int] = field(default_factory=dict)
     conditions: list[CompiledCondition] = field(default_factory=list)
@@ -262,7 +262,7 @@ class _Writer:
         first_state = len(rows["accepts"])
         self.parked.append([])
         rows["within"].append(LATEST if pattern.within_us is None else pattern.within_us)
-        rows["work"].append(USUAL_BUDGET.per_trace)  # the engine knows the pattern's own, and whether it is suspended
+        rows["work"].append(USUAL_BUDGET.per_trace)  # the engine writes the pattern's own, and whether it is suspended
         rows["work_in_all"].append(USUAL_BUDGET.in_all)
         rows["allowance"].append(USUAL_BUDGET.per_event)
         for written in ("is_suspended", "worked", "worked_at"):
@@ -302,7 +302,7 @@ class _Writer:
         self._own("waits_at", columns.negations.values(), number)
 
     def _add_parking(self, automaton: PatternAutomaton, steps: Sequence[Transition], scopes: _Scopes) -> None:
-        """Whether runs in a state are parked, and under which value; its steps have just been added."""
+        """Add whether runs in a state are parked, and under which value; the state's steps have just been added."""
         rows, first = self.rows, len(self.rows["source"]) - len(steps)
         atoms = [(automaton.atoms[transition.atom], scopes.of_atom(transition.atom)) for transition in steps]
         parks = not rows["flags"][-1] and not self.is_simultaneous and is_plain(steps)
@@ -342,7 +342,7 @@ class _Writer:
         rows["finish_from"].append(len(rows["finish_slots"]))
 
     def _own(self, name: str, columns: Iterable[int], pattern: int) -> None:
-        """Note whose some columns of a guard's tables are."""
+        """Note the pattern of some columns of a guard's tables."""
         for column in columns:
             for table in ("pattern_at", "waits_at"):
                 missing = column + 1 - len(self.rows[table])
@@ -352,12 +352,12 @@ class _Writer:
     def program(
         self, listeners: Sequence[tuple[int, int, int]], names: Sequence[str | None], heard: RunListening
     ) -> RunProgram:
-        """The tables.
+        """The finished tables.
 
         Args:
-            listeners: (cell, type code, pattern) of those that listen, ascending.
+            listeners: (cell, type code, pattern) of all listeners, ascending.
             names: The types; None: any other.
-            heard: Holds the index of the cells.
+            heard: Has the index of the cells.
         """
         for _, code, number in listeners:
             name = names[code]
@@ -447,7 +447,7 @@ class _Writer:
 
 
 class _Scopes:
-    """What names stand for in the conditions of one pattern."""
+    """Scopes of names in the conditions of one pattern."""
 
     def __init__(self, automaton: PatternAutomaton) -> None:
         self._outline = automaton.outline
@@ -499,10 +499,10 @@ def _array(name: str, values: Sequence[Any]) -> NDArray[Any]:
 
 
 def takes_every_type(pattern_types: tuple[str, ...]) -> bool:
-    """Whether a step's types stand for every type."""
+    """Whether a step's types mean every type."""
     return pattern_types == (ANY_TYPE,)
 
 
 def needs_trace_end(pattern: Pattern, automaton: PatternAutomaton) -> bool:
-    """Whether some match is decided by the end of its trace only."""
+    """Whether some match is only decided by the end of its trace."""
     return automaton.is_trailing and pattern.within_us is None

@@ -20,15 +20,15 @@ from nfa.runs.upkeep import deadline, forget, free_run, time_out
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedPairs:
-    """Tells what pairs have decided.
+    """Ranks and emits what pairs have decided.
 
     Attributes:
         state: Changed in place.
         compiled: The patterns.
-        found: Gains timeouts; it has room for all runs of a pair.
+        found: Receives timeouts; it has room for all runs of a pair.
         id_of: Id of a bound event by sequence number.
-        is_simultaneous: Whether events of one time are not ordered.
-        match_limit: Most matches reported per detection time where the pattern has no LIMIT.
+        is_simultaneous: Whether events with equal timestamps are simultaneous.
+        match_limit: Most matches reported per detection time for a pattern without LIMIT.
         is_input_over: Whether traces end because the input does.
     """
 
@@ -43,14 +43,14 @@ class RankedPairs:
     def flush(
         self, pair: int, time_us: tables.Int, collected: Collected, row: tables.Int, *, is_last: bool = False
     ) -> None:
-        """Rank and tell what a pair has decided before a time; report what timed out by then.
+        """Rank and emit what a pair has decided before a time; report what timed out by then.
 
         Args:
             pair: The pair; closed if nothing is left of it.
             time_us: Every event before it has been seen; ``LATEST``: the trace has ended.
-            collected: Gains matches and losses.
+            collected: Receives matches and losses.
             row: Row of the batch at which they are emitted.
-            is_last: Whether nothing more of that time is read: what was decided at it is emitted, too.
+            is_last: Whether no more events of this time are read: what was decided at this time is emitted, too.
         """
         state, number = self.state, int(self.state.pair_pattern[pair])
         every = run_state.runs_of(state, pair)
@@ -73,7 +73,7 @@ class RankedPairs:
         forget(self.compiled.program, state, pair, time_us)
 
     def _gone(self, pair: int, runs: Mapping[int, Ranked], time_us: tables.Int) -> set[int]:
-        """Those of a pair's runs that nothing can become of, besides decided ones."""
+        """The runs of a pair without a future, besides decided ones."""
         state, within_us = self.state, int(self.compiled.program.within[self.state.pair_pattern[pair]])
         if state.pair_finished[pair]:
             return set(runs)
@@ -84,7 +84,7 @@ class RankedPairs:
         }
 
     def _decided(self, runs: Iterable[int], time_us: tables.Int, *, is_last: bool) -> list[int]:
-        """Those of some runs that are decided before a time, by a deadline also at it."""
+        """The given runs that are decided before a time, or at the time by a deadline."""
         state, found = self.state, []
         for run in runs:
             is_before = state.run_due[run] < time_us
@@ -98,19 +98,19 @@ class RankedPairs:
         return found
 
     def _is_waited(self, run: int) -> bool:
-        """Whether more than a reached deadline decides a complete run: that no other event of its time comes."""
+        """Whether a reached deadline does not suffice, because other events of its time may still come."""
         state = self.state
         is_otherwise = state.run_kind[run] == tables.DECIDED and state.run_how[run] != tables.BY_WINDOW
         return bool(state.run_lead[run] != EARLIEST or is_otherwise)
 
     def _settle(self, pair: int, decided: Iterable[int], told: Container[int], *, is_kept: bool) -> None:
-        """Emit or drop decided runs: those emitted before their deadline can be corrected until then.
+        """Emit or drop decided runs; those emitted before their deadline can be retracted until then.
 
         Args:
             pair: The pair.
             decided: Its decided runs.
-            told: Those of them that were emitted.
-            is_kept: Whether they are all kept for the sake of timeouts.
+            told: The emitted runs among them.
+            is_kept: Whether all are retained for timeouts.
         """
         state = self.state
         state.now[tables.PATTERN] = state.pair_pattern[pair]
@@ -126,7 +126,7 @@ class RankedPairs:
     def _told(
         self, pair: int, runs: Mapping[int, Ranked], decided: Sequence[int], collected: Collected, row: tables.Int
     ) -> list[int]:
-        """Those of the decided runs that are emitted, in order; those that they rule out are not."""
+        """The decided runs to emit, in order, without those that they rule out."""
         state = self.state
         number = int(state.pair_pattern[pair])
         pattern = self.compiled.automata[number].pattern
@@ -180,7 +180,7 @@ class RankedPairs:
         )
 
     def _collect(self, parts: list[FoundRuns], pair: int, runs: Sequence[tuple[int, int]], row: tables.Int) -> None:
-        """Write runs out, each with the time at which it is detected."""
+        """Write runs out, each with its detection time."""
         if not runs:
             return
         state, chosen = self.state, [run for run, _ in runs]
@@ -195,7 +195,7 @@ class RankedPairs:
         parts.append(unrolled(state, found, releases=False))
 
     def _remove(self, pair: int, gone: Iterable[int]) -> None:
-        """Take runs out of a pair."""
+        """Remove runs from a pair."""
         state, leaving = self.state, set(gone)
         kept = [run for run in run_state.runs_of(state, pair) if run not in leaving]
         for run in leaving:

@@ -1,7 +1,7 @@
-"""What is emitted of the complete matches of a trace, and in which order (``docs/semantics.md``, emission).
+"""Ranking of a trace's complete matches: which are emitted, and in which order (``docs/semantics.md``, emission).
 
-Matches of one detection time are ranked; a kept one rules others out by its pattern's after-match rule. What is ruled
-out are *beginnings*: every rule says of a kept match which first events a later one may not have.
+Matches of one detection time are ranked; a kept match rules others out by its pattern's after-match rule. Rules are
+about *beginnings*: for a kept match, each defines the first events that a later match may not have.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ class Ranked:
     """A match, or the beginning of one, as ranks of its bound events.
 
     Attributes:
-        run: Which run it is.
+        run: Number of the run.
         bindings: Ranks by alias, in binding order.
         is_at_end: Whether the end of the input decided its last condition: it is emitted after all others.
-        is_waited: Whether what decided it is that no other event of its time comes; a deadline decides before it.
+        is_waited: Whether it is decided once no other event of its time can come; a deadline decides earlier.
         detected_us: When its last condition was decided.
         start_us: Time of its earliest event.
-        end_us: Time of its latest.
+        end_us: Time of its latest event.
     """
 
     run: int
@@ -39,7 +39,7 @@ class Ranked:
 
     @property
     def decision(self) -> tuple[bool, int, bool]:
-        """When it is decided, as an order; a LIMIT counts each by itself."""
+        """Sort key of the moment of decision; a LIMIT counts each moment separately."""
         return self.is_at_end, self.detected_us, self.is_waited
 
     @property
@@ -49,7 +49,7 @@ class Ranked:
 
     @property
     def identity(self) -> frozenset[tuple[str, tuple[Rank, ...]]]:
-        """What makes two matches one."""
+        """The bindings; matches with equal ones are the same match."""
         return frozenset(self.bindings.items())
 
 
@@ -61,7 +61,7 @@ def told_order(match: Ranked) -> tuple[object, ...]:
 
 
 def rules_out(after: After, kept: Ranked, other: Ranked, *, is_simultaneous: bool) -> bool:
-    """Whether a kept match rules out another, which may still be a beginning."""
+    """Whether a kept match rules out another, possibly partial match."""
     first, kept_first = other.events[0], kept.events[0]
     match after.rule:
         case "none":

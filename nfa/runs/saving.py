@@ -20,7 +20,7 @@ from nfa.runs.state import EVENT_FIELDS, NODE_FIELDS, PAIR_FIELDS, RUN_FIELDS
 
 Arrays = Mapping[str, NDArray[Any]]
 
-_FORMS: Mapping[str, tuple[Any, str]] = {  # dtype, and what there is one of it for
+_FORMS: Mapping[str, tuple[Any, str]] = {  # dtype, and the kind of element
     "node_parent": (np.int32, "node"),
     "node_event": (np.int32, "node"),
     "node_step": (np.int32, "node"),
@@ -58,12 +58,12 @@ _ARENAS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What saved state may refer to.
+    """Bounds of references in saved state.
 
     Attributes:
         traces: Number of open traces.
         sequences: Events counted so far.
-        is_simultaneous: Whether events of one time are not ordered.
+        is_simultaneous: Whether events with equal timestamps are simultaneous.
     """
 
     traces: int
@@ -106,19 +106,19 @@ def saved(
 def restored(
     arrays: Arrays, compiled: CompiledRuns, texts: TextPool, bounds: Bounds
 ) -> tuple[RunState, NDArray[np.int64]]:
-    """State from saved arrays.
+    """Load state from saved arrays.
 
     Args:
-        arrays: What ``saved`` returned, maybe among others.
+        arrays: Result of ``saved``, perhaps among others.
         compiled: The same patterns.
-        texts: Gains the texts of bound events.
-        bounds: What the arrays may refer to.
+        texts: Receives the texts of bound events.
+        bounds: Bounds of the arrays' references.
 
     Returns:
         The state, and the time of the last event by trace number.
 
     Raises:
-        StateFormatError: An array has another form, a link leads nowhere, a count is not what it says.
+        StateFormatError: An array has another form, a link is out of range, or a count is wrong.
     """
     found = _read(arrays, compiled)
     _check_pairs(found, compiled, bounds)
@@ -152,7 +152,7 @@ def restored(
 
 
 def _pairs_in_order(state: RunState) -> NDArray[np.int64]:
-    """Pairs by trace, those of a trace oldest first."""
+    """Pairs by trace, oldest first within a trace."""
     found: list[int] = []
     for first in state.trace_pairs[state.trace_pairs != NIL].tolist():
         own, pair = [], first
@@ -203,7 +203,7 @@ def _read(arrays: Arrays, compiled: CompiledRuns) -> dict[str, NDArray[Any]]:
         "run_bits": (tables.N_BITS,),
         "pair_leads": (compiled.leads, 2),
     }
-    if "run_pair_work" not in arrays:  # written before work was counted
+    if "run_pair_work" not in arrays:  # written by releases that did not count work
         arrays = {**arrays, "run_pair_work": np.zeros(len(_column(arrays, "pair_trace", np.int32)), np.int64)}
     flat = {name: _column(arrays, name, dtype) for name, (dtype, _) in _FORMS.items()}
     sizes = {"node": "node_parent", "event": "event_time", "run": "run_node", "pair": "pair_trace"}
@@ -239,7 +239,7 @@ def _check_pairs(found: Arrays, compiled: CompiledRuns, bounds: Bounds) -> None:
 
 
 def _check_chains(found: Arrays, compiled: CompiledRuns, bounds: Bounds) -> None:
-    """Every chain is a way through one automaton, from its first state on."""
+    """Check that every chain is a path through one automaton from its first state."""
     program, steps, parents = compiled.program, found["node_step"], found["node_parent"]
     _check("node_parent", parents, NIL, np.arange(len(parents)))
     _check("node_event", found["node_event"], 0, len(found["event_time"]))
@@ -264,7 +264,7 @@ def _lengths(found: Arrays) -> NDArray[np.int32]:
 
 
 def _firsts(found: Arrays) -> NDArray[np.int64]:
-    """Sequence number of each run's earliest event, among those of one time of the first."""
+    """Sequence number of each run's earliest event, the first one among ties."""
     events, parents = found["node_event"].tolist(), found["node_parent"].tolist()
     times, sequences = found["event_time"].tolist(), found["event_sequence"].tolist()
     first: list[int] = []
@@ -312,7 +312,7 @@ def _link_lists(state: RunState, found: Arrays) -> None:
         if count:
             state.run_next[place + count - 1] = NIL
         place += count
-        state.pair_due[pair] = EARLIEST  # looked at when time passes next
+        state.pair_due[pair] = EARLIEST  # examined when time passes next
         state.pair_is_loose[pair] = True
         state.pair_parked_due[pair] = LATEST
         state.pair_next[pair] = state.trace_pairs[trace]

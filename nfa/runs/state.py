@@ -1,4 +1,4 @@
-"""Room for the runs of one shard: made, grown, written out and read back."""
+"""Memory for the runs of one shard: creation, growth and size."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ PAIR_FIELDS = (
     "pair_work",
     "pair_leads",
 )
-_LEAST = 16  # few, as there may be thousands of engines with nothing in them
+_LEAST = 16  # few: there may be thousands of empty engines
 _DTYPES: Mapping[str, Any] = {
     "event_sequence": np.int64,
     "event_time": np.int64,
@@ -134,7 +134,7 @@ def new_state(*, columns: int, leads: int, width: int) -> RunState:
 
 
 def emptied(state: RunState, compiled: CompiledRuns) -> RunState:
-    """Empty state for other patterns, which continues with the counts of one that holds nothing."""
+    """Empty state for other patterns, with the counters of a state without runs."""
     fresh = new_state(columns=len(compiled.columns), leads=compiled.leads, width=compiled.width)
     for counted in (tables.PEAK_EVENTS, tables.RELEASED):
         fresh.counters[counted] = state.counters[counted]
@@ -174,7 +174,7 @@ def indexed(state: RunState) -> RunState:
 
 
 def with_buckets(state: RunState, program: RunProgram) -> RunState:
-    """The same state with fresh buckets, as many as there is room for runs, and what is parked in them."""
+    """The same state with fresh buckets, as many as there is room for runs, filled with the parked runs."""
     size = 1 << (len(state.run_next) - 1).bit_length()
     state = state._replace(buckets=np.full(size, NIL, np.int32))
     fill_buckets(program, state)
@@ -202,7 +202,7 @@ def free_chain(first: int, size: int, *, then: tables.Int = NIL) -> NDArray[np.i
 
 
 def grown_arena(state: RunState, fields: tuple[str, ...], free: int, needed: int) -> RunState:
-    """The state with room for ``needed`` more in one arena, in front of its free list."""
+    """The state with room for ``needed`` more elements in one arena, at the front of its free list."""
     old = len(getattr(state, fields[0]))
     size = max(2 * old, old + needed)
     grown: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""A run engine with the little around it that it needs, for tests."""
+"""A run engine with the minimal environment that it needs, for tests."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ Told: TypeAlias = tuple[str, str, tuple[tuple[str, tuple[str, ...]], ...], int]
 """Pattern name, trace key, event ids by alias, detection time."""
 
 
-DEVIATES, FAILS = DEVIANT - RESERVED, FAILED - RESERVED  # in ``RunHarness.feed``, beside rows of ``live``
+DEVIATES, FAILS = DEVIANT - RESERVED, FAILED - RESERVED  # in ``RunHarness.feed``, besides rows of ``live``
 
 
 class RunHarness:
-    """Feeds events of several traces to a run engine and keeps what it tells.
+    """Feeds events of several traces to a run engine and collects its results.
 
     Attributes:
         engine: The engine.
-        matches: Complete matches in the order in which they were emitted.
+        matches: Complete matches in the order of emission.
         timeouts: Partial matches that WITHIN ended.
-        how: For each match what decided it.
-        corrections: Matches told early that an event contradicts, with its time.
+        how: For each match, what decided it.
+        corrections: Matches emitted early that an event contradicts, with its time.
         endings: Names of the patterns that a guard ended in a trace.
-        released: Bound events given up because of a guard, by trace number.
+        released: Bound events dropped because of a guard, by trace number.
         lost: Matches and runs lost so far.
     """
 
@@ -81,7 +81,7 @@ class RunHarness:
 
     @property
     def columns(self) -> int:
-        """Columns of a guard's table: over all states of all patterns, then over the NOTs that they end with."""
+        """Number of columns of a guard's table: over all states of all patterns, then over their trailing NOTs."""
         return sum(len(one.states) for one in self._automata) + sum(map(len, self.negations))
 
     def feed(
@@ -97,10 +97,10 @@ class RunHarness:
 
         Args:
             events: In log order.
-            live: (monitors, columns) what can complete or still come; None: everything.
-            monitors: Row of ``live`` of its trace before the first event and after each, or ``DEVIATES`` or ``FAILS``;
-                of one trace.
-            policy: What is done with what cannot.
+            live: (monitors, columns) whether a state can complete or a NOT's event can still come; None: all.
+            monitors: Row of ``live`` for the trace before the first event and after each, or ``DEVIATES`` or ``FAILS``;
+                for a single trace.
+            policy: Treatment of dead states.
             end_types: Types that end a trace.
         """
         if not events:
@@ -144,7 +144,7 @@ class RunHarness:
         self._keep(self.engine.finish(self._id_of))
 
     def dump(self) -> dict[str, NDArray[np.generic]]:
-        """Saved state; traces that hold nothing are left out of the numbering."""
+        """Saved state; traces without runs are left out of the numbering."""
         held = self.engine.held_traces(len(self._traces) + 1)
         dense = np.where(held, np.cumsum(held) - 1, NIL).astype(np.int32)
         arrays = self.engine.dump_arrays(dense)
@@ -152,7 +152,7 @@ class RunHarness:
         return arrays
 
     def reload(self) -> None:
-        """Go on with a fresh engine that has loaded the state of this one."""
+        """Continue with a fresh engine that has loaded the state of this one."""
         arrays = self.dump()
         ties, match_limit, run_limit = self._options
         self.engine = RunEngine(ties=ties, match_limit=match_limit, run_limit=run_limit)
@@ -160,7 +160,7 @@ class RunHarness:
         self.engine.load_arrays(arrays, traces=len(self._traces), sequences=len(self._events))
 
     def _guards(self, live: NDArray[np.bool_], policy: int) -> Guards:
-        """Tables of a guard of which only ``live`` is known."""
+        """Tables of a guard that only has ``live``."""
         size = RESERVED + len(live)
         rows = np.zeros((2 + len(live), self.columns), np.uint32)
         rows[ALL_LIVE], rows[2:] = 1, live
@@ -183,7 +183,7 @@ class RunHarness:
         )
 
     def _kill(self, guards: Guards, before: int, after: int) -> int:
-        """Number of the list of what ends between two monitor states."""
+        """Number of the list of states that die between two monitor states."""
         if min(before, after) < RESERVED:
             return NOTHING_ENDS
         return self._kills.number(guards.live[guards.truth[before]], guards.live[guards.truth[after]], by_term=False)
@@ -218,7 +218,7 @@ class RunHarness:
 
 
 def _negations_of(automata: Sequence[PatternAutomaton], first: int) -> list[dict[Atom, int]]:
-    """For each pattern the columns of the NOTs that it ends with, numbered from ``first`` on."""
+    """For each pattern the columns of its trailing NOTs, numbered from ``first`` on."""
     found: list[dict[Atom, int]] = []
     for automaton in automata:
         numbers = {one.number for finishes in automaton.finishes for finish in finishes for one in finish.negations}

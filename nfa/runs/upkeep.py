@@ -1,4 +1,4 @@
-"""What is done with runs between the rows of a batch, by name."""
+"""Upkeep of runs between the rows of a batch, by name."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ def rebuild_index(state: RunState) -> None:
 
 
 def unpark_all(state: RunState) -> None:
-    """Move the parked runs of all pairs to their lists of runs, in their order."""
+    """Move the parked runs of all pairs to their lists of runs, in order."""
     kernel.arrange(state, kernel.UNPARK_ALL, 0)
 
 
 def close_pair(state: RunState, pair: int) -> None:
-    """Give back a pair and all its runs."""
+    """Release a pair and all its runs."""
     kernel.arrange(state, kernel.CLOSE_PAIR, int(pair))
 
 
 def free_run(state: RunState, run: int) -> None:
-    """Give back a run that is in no list."""
+    """Release a run that is in no list."""
     kernel.arrange(state, kernel.FREE_RUN, int(run))
 
 
@@ -46,34 +46,34 @@ _NOTHING_FOUND = new_found(0)
 
 
 def fill_buckets(program: RunProgram, state: RunState) -> None:
-    """Put the parked runs of all pairs into empty buckets, under the values that they have now."""
+    """Put the parked runs of all pairs into empty buckets, under their current values."""
     kernel.attend(program, state, _NOTHING_FOUND, kernel.FILL_BUCKETS, _one(0), 0, 0, 0)
 
 
 def forget(program: RunProgram, state: RunState, pair: int, time_us: Int) -> None:
-    """Forget what is over for a pair at a time; a pair of which nothing is left is closed."""
+    """Drop what is over for a pair at a time, and close the pair if nothing is left."""
     kernel.attend(program, state, _NOTHING_FOUND, kernel.FORGET, _one(pair), 0, int(time_us), 0)
 
 
 def deadline(program: RunProgram, state: RunState, run: int) -> int:
-    """When the last of a complete match's trailing NOTs is decided; ``LATEST`` where one has no deadline."""
+    """The time when the last trailing NOT of a match is decided; ``LATEST`` if one has no deadline."""
     return int(kernel.attend(program, state, _NOTHING_FOUND, kernel.DEADLINE, _one(run), 0, 0, 0)[1])
 
 
 def finish(program: RunProgram, state: RunState, found: Found, pair: int, last_us: int) -> None:
-    """Complete what waits for the end of a pair's trace, whose last event was at a time: the input has ended."""
+    """Complete the matches that wait for the end of a pair's trace, when the input has ended."""
     kernel.attend(program, state, found, kernel.FINISH, _one(pair), 0, int(LATEST), last_us)
 
 
 def time_out(program: RunProgram, state: RunState, found: Found, pair: int, time_us: Int) -> None:
-    """Report the maximal partial matches of a pair that WITHIN ended by a time, and forget what is over."""
+    """Report the maximal partial matches of a pair that WITHIN ended by a time, and drop what is over."""
     kernel.attend(program, state, found, kernel.TIME_OUT, _one(pair), 0, int(time_us), 0)
 
 
 def pass_time(
     program: RunProgram, state: RunState, found: Found, pairs: NDArray[np.int32], first: int, watermark_us: int
 ) -> tuple[Int, Int]:
-    """Let the watermark reach pairs that are due, from ``first`` on; returns the status, and how far it came."""
+    """Let the watermark reach due pairs, from ``first`` on; returns the status and the place reached."""
     return kernel.attend(program, state, found, kernel.PASS_TIME, pairs, first, int(watermark_us), 0)
 
 

@@ -1,4 +1,4 @@
-"""What the run engine holds, read without changing it."""
+"""A read-only view of the run engine."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def held_pairs(state: RunState, compiled: CompiledRuns, now_us: int) -> NDArray[
     """The (trace, pattern) entries with partial matches that have not expired.
 
     Returns:
-        int64 (entries, 5): trace number, pattern number, the farthest state of the pattern's automaton, the engine's
-        node of the newest event there, number of partial matches.
+        int64 (entries, 5): trace number, pattern number, furthest state of the pattern's automaton, the engine's node
+            of the newest event in that state, number of partial matches.
     """
     depths = np.array([depth for automaton in compiled.automata for depth in automaton.depths], np.int32)
     found = np.zeros((int(state.counters[tables.PAIRS]), 5), np.int64)
