@@ -1,7 +1,8 @@
 """The shared-node engine: patterns whose partial matches need no memory of their own.
 
 It runs ``SEQ``, ``AND``, ``OR``, optional and repeated steps with gaps ANY and conditions on single events, and plain
-sequences of atoms with gaps NEXT, both with or without the clause WITHIN. ``kernels.shared`` says how; ADR 3 why.
+sequences of atoms with gaps NEXT, both with or without the clause WITHIN. ``kernels.shared`` has the method, ADR 3 the
+reason.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ from nfa.traces.table import Visits, checked
 MOST_ALIASES = kernel.ALIAS_MASK + 1
 MOST_EVENTS = 1 << (63 - kernel.EVENT_BITS)
 
-_LEAST_NODES = 64  # few, as there may be thousands of engines with nothing in them
+_LEAST_NODES = 64  # few: there may be thousands of empty engines
 _LEAST_SWEEP = 1_024
-_MOST = 2**62  # no count is larger
-_ROOM = 64  # of each result at first; what lacks room is doubled
+_MOST = 2**62  # limit of saved counters
+_ROOM = 64  # initial size of each result; doubled on demand
 _COPIED = 1 << 14  # fewer matches are copied out of their buffers
 _COUNTED = (kernel.MATCHES, kernel.ENDINGS, kernel.OVERFLOW)
 _SAVED = (kernel.PEAK_HELD, kernel.MATCHES, kernel.ENDINGS, kernel.OVERFLOW, kernel.SWEEP_AT, kernel.SWEEPS)
@@ -38,17 +39,17 @@ _SAVED = (kernel.PEAK_HELD, kernel.MATCHES, kernel.ENDINGS, kernel.OVERFLOW, ker
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedTransition:
-    """One way in which an event of a type takes a pattern from one state to another.
+    """One way for an event of a type to take a pattern from one state to another.
 
     Attributes:
         type_code: Event type.
         source: State within the pattern; 0 binds nothing.
         target: State within the pattern, never 0.
-        alias: Number of the alias that is bound, as it is to stand in the result.
+        alias: Number of the bound alias, as in the result.
         predicate: Row of ``Columns.passed``.
         accepts: A match is complete at the target.
-        goes_on: The target has ways on.
-        cell: Only events of this cell of the filter index, or of those that meet it, are met; ``NO_CELL``: all.
+        goes_on: The target has outgoing transitions.
+        cell: Only events that meet this cell of the filter index can take the transition; ``NO_CELL``: all.
     """
 
     type_code: int
@@ -63,17 +64,17 @@ class SharedTransition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedPattern:
-    """A pattern for this engine.
+    """A pattern in the form of this engine.
 
     Attributes:
         states: Number of states, state 0 included.
-        terms: By state, the alternatives that a partial match there can become, as bits.
-        depth: By state, how far it is: an ending names the farthest of the states that died.
-        transitions: In any order; one that can be taken by several types stands once per type.
+        terms: By state, the alternatives that a partial match in it can become, as bits.
+        depth: By state, its progress: an early termination names the furthest of the states that died.
+        transitions: In any order; a transition for several types occurs once per type.
         within_us: Clause WITHIN, exclusive; 0: none.
         is_next: A plain sequence with gaps NEXT.
         limit: Most matches written per trace and event; the rest is counted.
-        may_repeat: Two ways may bind the same events to the same aliases: equal matches of one event are written once.
+        may_repeat: Two paths may bind the same events to the same aliases: equal matches of one event are written once.
     """
 
     states: int
@@ -88,16 +89,16 @@ class SharedPattern:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What a batch brought, in the order of its rows.
+    """Results of a batch, in the order of its rows.
 
     Attributes:
         match_row: int32 row of the event that completes the match.
         match_trace: int32 trace number.
         match_pattern: int32 pattern number.
-        match_end: int64 end of the match's part of the two arrays below (it starts where the one before ends).
+        match_end: int64 end of the match's part of the two arrays below (it starts where the previous one ends).
         bound_alias: int32 alias numbers, in the order of binding.
         bound_sequence: int64 sequence numbers of the bound events.
-        endings: int64 (n, 5): row, pattern, monitor state before and after it, the farthest state that died (a column
+        endings: int64 (n, 5): row, pattern, monitor state before and after it, the furthest state that died (a column
             of ``Guards.live``). Once per (trace, pattern), at the first event after which it has no future.
         dropped: int64 (n, 3): row, pattern, number of matches beyond the limit.
     """
@@ -127,12 +128,12 @@ class SharedStats:
     """Counts so far.
 
     Attributes:
-        held: (pair, event) with the event bound in the pair; expired ones included until they are given back.
-        peak_held: The most there were after an event.
-        pairs: (trace, pattern) with something bound.
-        nodes: In use.
-        matches: Written.
-        endings: Reported.
+        held: (pair, event) with the event bound in the pair; includes expired ones until they are released.
+        peak_held: The largest ``held`` after an event.
+        pairs: (trace, pattern) pairs with bound events.
+        nodes: Nodes in use.
+        matches: Matches written.
+        endings: Early terminations reported.
         overflow: Matches beyond the limit.
         state_bytes: Bytes in use, without free room.
     """
@@ -169,12 +170,11 @@ class SharedEngine:
         """Run these patterns from here on.
 
         Args:
-            patterns: By pattern number; None for one that another engine runs.
-            sources: For each pattern the number that it had before and has the same states under, or ``NIL``: it
-                starts empty.
+            patterns: By pattern number; None for a pattern of another engine.
+            sources: For each pattern its previous number, with the same states, or ``NIL``: it starts empty.
             state_range: (patterns + 1,) int32, the columns of ``Guards.live`` of each pattern's states.
             types: Number of type codes.
-            index: Of the cells of transitions and columns; None: they have none.
+            index: Index of the cells of transitions and columns; None: no cells.
 
         Raises:
             ValueError: A pattern has more than ``MOST_ALIASES`` aliases.
@@ -211,15 +211,15 @@ class SharedEngine:
         first_sequence: int,
         released: NDArray[np.int32],
     ) -> Findings:
-        """Match the visited rows of a batch; traces that end are given back at their end.
+        """Match the visited rows of a batch; a trace is released at its end.
 
         Args:
-            visits: What ``TraceTable.advance`` found.
+            visits: Result of ``TraceTable.advance``.
             columns: The batch.
             clocks: int64, the newest time up to each row, of all traces.
             guards: The guard's tables, complete for the batch.
             first_sequence: Sequence number of the batch's first row.
-            released: ``TraceTable.released``: gains what is given up because of a guard.
+            released: ``TraceTable.released``: counts the bound events dropped because of a guard.
         """
         if len(released) > len(self._state.trace_first):
             self._state = self._state._replace(trace_first=grown(self._state.trace_first, len(released), NIL))
@@ -251,13 +251,13 @@ class SharedEngine:
         return self._without_repeats(self._findings())
 
     def held_sequences(self) -> NDArray[np.int64]:
-        """Sequence numbers of the bound events, in any order, some of them several times."""
+        """Sequence numbers of the bound events, in any order, with duplicates."""
         used = self._state.links[:, kernel.REFERENCES] != 0
         sequences: NDArray[np.int64] = self._state.nodes[used, kernel.EVENT] >> kernel.EVENT_BITS
         return sequences
 
     def held_traces(self, capacity: int) -> NDArray[np.bool_]:
-        """By trace number, whether something is bound for the trace."""
+        """By trace number, whether events are bound for the trace."""
         held = np.zeros(capacity, np.bool_)
         known = self._state.trace_first[:capacity]
         held[: len(known)] = known != NIL
@@ -272,23 +272,23 @@ class SharedEngine:
         return viewing.newest_chain(self._state, node, int(self._program.within[pattern]), now_us)
 
     def take_released(self) -> int:
-        """Bound events that were given up because of a guard since the last call."""
+        """Bound events that were dropped because of a guard since the last call."""
         released = int(self._state.counters[kernel.RELEASED])
         self._state.counters[kernel.RELEASED] = 0
         return released
 
     def restart_peak(self) -> None:
-        """Count ``peak_held`` from here on."""
+        """Restart ``peak_held`` from the current value."""
         self._state.counters[kernel.PEAK_HELD] = self._state.counters[kernel.HELD]
 
     def expire(self, now_us: int) -> None:
-        """Give back what expires at or before a time; matching does so by itself in the long run."""
+        """Release what expires at or before a time; matching does so itself eventually."""
         if len(self._state.times):
             upkeep.sweep(self._program, self._state, now_us)
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """Matches, endings and overflow so far; they may be put to other values."""
+        """Matches, early terminations and overflow so far; they can be set."""
         matches, endings, overflow = self._state.counters[list(_COUNTED)].tolist()
         return matches, endings, overflow
 
@@ -317,7 +317,7 @@ class SharedEngine:
         """State as plain arrays, densely renumbered.
 
         Args:
-            traces: New trace number by old one, as ``TraceTable.dump_arrays`` gives.
+            traces: New trace number by old one, as ``TraceTable.dump_arrays`` returns.
         """
         counters = self._state.counters
         nodes, pairs = int(counters[kernel.NODES]), int(counters[kernel.PAIRS])
@@ -346,7 +346,7 @@ class SharedEngine:
         return arrays
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], *, traces: int, sequences: int) -> None:
-        """Take the state that ``dump_arrays`` gave; ``configure`` was called with the same patterns.
+        """Restore the state of ``dump_arrays``; ``configure`` must have been called with the same patterns.
 
         Args:
             arrays: The arrays.
@@ -354,7 +354,7 @@ class SharedEngine:
             sequences: Events counted so far; a bound event's sequence number is below it.
 
         Raises:
-            StateFormatError: An array has another form, a link leads nowhere, a count is not what it says.
+            StateFormatError: An array has another form, a link is out of range, or a count is wrong.
         """
         packed, saved = _read_packed(arrays, timed=len(self._state.times) > 0)
         state = _new_state(
@@ -385,7 +385,7 @@ class SharedEngine:
         return int(fault)
 
     def _supply(self, status: int, kills: int) -> None:
-        """Make twice the room where room was lacking."""
+        """Double the array that lacked room."""
         state, output = self._state, self._output
         if status == kernel.NODES_FULL:
             self._state = _with_more_nodes(state)
@@ -410,7 +410,7 @@ class SharedEngine:
             self._output = output._replace(memo=np.zeros((len(state.nodes), 3), np.int64))
 
     def _findings(self) -> Findings:
-        """What is in the buffers; the buffers themselves go along when much of them is used, as copying costs more."""
+        """The contents of the buffers; well-filled buffers are handed over and replaced, as copying would cost more."""
         output = self._output
         matches, bound, endings, dropped = output.filled[:4].tolist()
         names = ("match_row", "match_trace", "match_pattern", "match_end", "bound_alias", "bound_sequence")
@@ -422,7 +422,7 @@ class SharedEngine:
         return Findings(**found, endings=output.endings[:endings].copy(), dropped=output.dropped[:dropped].copy())
 
     def _without_repeats(self, found: Findings) -> Findings:
-        """Matches of one event that bind the same events to the same aliases are one match."""
+        """The results without duplicates among matches of one event with equal bindings."""
         places = np.flatnonzero(self._may_repeat[found.match_pattern])
         if not len(places):
             return found
@@ -517,7 +517,7 @@ def _largest_group(program: Program) -> int:
 def _new_state(
     *, timed: bool, nodes: int = 0, pairs: int = 0, words: int = 0, traces: int = 0, classes: int = 2
 ) -> SharedState:
-    """Empty state with room for at least so much."""
+    """Empty state with room for at least these numbers of elements."""
     room = power_above(nodes, _LEAST_NODES)
     words_room = max(words, 4 * _LEAST_NODES)
     memory = np.zeros((room, 4), np.int64)
@@ -537,7 +537,7 @@ def _new_state(
 
 
 def _with_more_nodes(state: SharedState) -> SharedState:
-    """Twice the room for nodes."""
+    """Double the room for nodes."""
     old = len(state.nodes)
     memory = grown(state.nodes, 2 * old)
     free = np.concatenate([state.free, np.arange(old, 2 * old, dtype=np.int32)])
@@ -549,7 +549,7 @@ def _read_packed(arrays: Mapping[str, NDArray[Any]], *, timed: bool) -> tuple[Pa
     """The arrays of ``dump_arrays`` in the kernel's form.
 
     Raises:
-        StateFormatError: One has another form.
+        StateFormatError: An array has another form.
     """
     saved = checked(arrays, "shared_counters", np.int64, len(_SAVED))
     if np.any(saved < 0) or np.any(saved > _MOST):

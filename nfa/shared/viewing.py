@@ -1,4 +1,4 @@
-"""What the shared-node engine holds, read without changing it."""
+"""A read-only view of the shared-node engine."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def held_pairs(program: Program, state: SharedState, output: Output, now_us: int
     """The (trace, pattern) entries with partial matches that have not expired.
 
     Returns:
-        int64 (entries, 5): trace number, pattern number, the farthest state of the pattern's automaton, the engine's
-        node of the newest event there, number of partial matches.
+        int64 (entries, 5): trace number, pattern number, furthest state of the pattern's automaton, the engine's node
+            of the newest event in that state, number of partial matches.
     """
     found = np.zeros((int(state.counters[kernel.PAIRS]), 5), np.int64)
     room = len(state.nodes) if len(state.times) else 0
@@ -25,7 +25,7 @@ def held_pairs(program: Program, state: SharedState, output: Output, now_us: int
 
 
 def newest_chain(state: SharedState, node: int, within_us: int, now_us: int) -> list[tuple[int, int]]:
-    """(alias number, sequence number) of the events that end at the newest open entry of a stack, oldest first."""
+    """(alias number, sequence number) of the events of the newest open partial match of a stack, oldest first."""
     found: list[tuple[int, int]] = []
     while node != NIL:
         below, before = state.links[node, [kernel.BELOW, kernel.BEFORE]].tolist()

@@ -1,1 +1,1 @@
-"""The traces of a shard: which are open, in which monitor state, and when they end."""
+"""The traces of a shard: open traces, their monitor states, and their ends."""

@@ -20,7 +20,7 @@ _LEAST_SWEEP = 4_096
 
 
 class FinerTraces:
-    """Which finer traces there are of each correlation key, so that all of them can end with it."""
+    """The finer traces of each correlation key, so that all of them can end with it."""
 
     def __init__(self) -> None:
         self._pairs = np.zeros((0, 2), np.uint64)
@@ -28,16 +28,16 @@ class FinerTraces:
 
     @property
     def pairs(self) -> NDArray[np.uint64]:
-        """(n, 2) hashed correlation key and hashed keys; some are of traces that have ended."""
+        """(n, 2) hashed correlation key and hashed finer key; some belong to ended traces."""
         return self._pairs
 
     @property
     def is_worth_sweeping(self) -> bool:
-        """Whether so many came that forgetting those of ended traces pays."""
+        """Whether enough keys came since the last sweep to justify forgetting those of ended traces."""
         return len(self._pairs) >= self._sweep_at
 
     def note(self, homes: NDArray[np.uint64], keys: NDArray[np.uint64]) -> None:
-        """Events of these keys came."""
+        """Note the keys of events."""
         fresh = np.unique(np.column_stack([homes, keys]), axis=0)
         is_known = np.isin(fresh[:, 1], self._pairs[:, 1])
         if not is_known.all():
@@ -48,12 +48,12 @@ class FinerTraces:
         return np.sort(self._pairs[np.isin(self._pairs[:, 0], homes), 1])
 
     def ended(self, rows: NDArray[np.intp], homes: NDArray[np.uint64], times_us: NDArray[np.int64]) -> EndedTraces:
-        """The finer traces that end where traces of correlation keys do.
+        """The finer traces that end with the traces of some correlation keys.
 
         Args:
-            rows: At which traces end, ascending.
+            rows: Rows at which traces end, ascending.
             homes: Their hashed correlation keys.
-            times_us: When they end.
+            times_us: Times of the ends.
         """
         pairs = self._pairs[np.lexsort((self._pairs[:, 1], self._pairs[:, 0]))]
         first = np.searchsorted(pairs[:, 0], homes, "left")
@@ -62,23 +62,23 @@ class FinerTraces:
         return EndedTraces(rows=np.repeat(rows, sizes), keys=keys, times_us=np.repeat(times_us, sizes))
 
     def keep(self, keys: NDArray[np.uint64]) -> None:
-        """Forget all but some finer traces."""
+        """Forget all other finer traces."""
         self._pairs = self._pairs[np.isin(self._pairs[:, 1], keys)]
         self._sweep_at = max(_LEAST_SWEEP, 2 * len(self._pairs))
 
     def load(self, pairs: NDArray[np.uint64]) -> None:
-        """Take what ``pairs`` gave."""
+        """Restore the value of ``pairs``."""
         self._pairs = pairs
         self._sweep_at = max(_LEAST_SWEEP, 2 * len(pairs))
 
 
 def rows_with_keys(batch: EventBatch, keys: Sequence[Path]) -> tuple[EventBatch, NDArray[np.uint64], NDArray[np.intp]]:
-    """The rows in which no key is null, in their order; their hashes are those of all keys together.
+    """The rows in which no key is null, in order; their hashes cover all keys together.
 
-    Numbers are equal keys when they are equal as numbers; a number, a text and a boolean are always different.
+    Numbers are equal keys if they are equal as numbers; a number, a text and a boolean are always different.
 
     Returns:
-        (events, homes, rows): The rows, the hashes of their correlation keys, and their places in the batch.
+        (events, homes, rows): The rows, the hashes of their correlation keys, and their indices in the batch.
     """
     every = np.arange(len(batch))
     found = BatchColumns(batch).read(every, list(keys))

@@ -1,4 +1,4 @@
-"""Traces that end because nothing has come for too long, by event time."""
+"""Traces that end by the idle timeout, in event time."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from nfa.kernels.idle import EMPTY, HEAPED, N_COUNTERS, USED, IdleEnds, IdleStat
 from nfa.traces.table import checked
 
 _LEAST_SLOTS = 64
-_LATEST_US = 2**60  # far behind the year 9999
+_LATEST_US = 2**60  # far after the year 9999
 _LEAST_ENDS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedTraces:
-    """Traces that end without an event, in the order in which they do.
+    """Traces that end without an event, in order.
 
     Attributes:
-        rows: int64 row of a batch before which each ends; ascending.
+        rows: int64 row of a batch before which each trace ends; ascending.
         keys: uint64 hashed keys.
         times_us: int64 times at which they ended.
     """
@@ -39,10 +39,10 @@ class EndedTraces:
 
 
 class IdleTraces:
-    """When each open trace had its newest event.
+    """The time of the newest event of each open trace.
 
-    A trace ends ``timeout_us`` after it, before the first row at which time has come so far, whatever trace the row is
-    of. So how rows are cut into batches makes no difference.
+    A trace ends ``timeout_us`` later, before the first row of any trace at which time has come that far. So batch
+    boundaries make no difference.
 
     Args:
         timeout_us: Microseconds of event time.
@@ -59,12 +59,12 @@ class IdleTraces:
     def advance(
         self, keys: NDArray[np.uint64], times_us: NDArray[np.int64], is_last: NDArray[np.bool_], newest_us: int
     ) -> EndedTraces:
-        """Let the rows of a batch come.
+        """Process the rows of a batch.
 
         Args:
             keys: Hashed keys.
             times_us: Times.
-            is_last: Which of them end their trace themselves.
+            is_last: Rows that end their trace themselves.
             newest_us: How far time had come before.
         """
         self._make_room(len(keys))
@@ -75,7 +75,7 @@ class IdleTraces:
             np.array(keys, np.uint64),
             np.array(times_us, np.int64),
             is_last,
-        )  # a kernel takes writable arrays only
+        )  # kernels only take writable arrays
         while row < len(keys):
             row, newest = kernel.advance(self._state, self._ends, *given, self.timeout_us, newest, row)
             if row < len(keys):
@@ -83,7 +83,7 @@ class IdleTraces:
         return self._found()
 
     def pass_time(self, now_us: int) -> EndedTraces:
-        """Let time come so far without an event."""
+        """Advance time without an event."""
         self._ends.filled[0] = 0
         while not kernel.expire(self._state, self._ends, self.timeout_us, now_us, 0):
             self._widen()
@@ -95,7 +95,7 @@ class IdleTraces:
         return keys
 
     def forget(self, keys: NDArray[np.uint64]) -> None:
-        """Some traces have ended otherwise."""
+        """Forget traces that have ended in another way."""
         kernel.forget(self._state, keys)
 
     def dump_arrays(self) -> dict[str, NDArray[Any]]:
@@ -104,10 +104,10 @@ class IdleTraces:
         return {"idle_key": self._state.keys[used], "idle_last": self._state.last[used]}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take what ``dump_arrays`` gave.
+        """Restore what ``dump_arrays`` returned.
 
         Raises:
-            StateFormatError: An array has another form, a time is none, or a key stands twice.
+            StateFormatError: An array has another form, a time is out of range, or a key occurs twice.
         """
         keys = checked(arrays, "idle_key", np.uint64)
         last = checked(arrays, "idle_last", np.int64, len(keys))
@@ -119,12 +119,12 @@ class IdleTraces:
         state = _empty(power_above(2 * len(keys), _LEAST_SLOTS), max(_LEAST_SLOTS, 2 * len(keys)))
         if not kernel.fill(state, keys, last, dues):
             raise StateFormatError("saved state: idle_key holds a key twice")
-        state.heap_due[: len(keys)], state.heap_key[: len(keys)] = dues, keys  # what is sorted is a heap
+        state.heap_due[: len(keys)], state.heap_key[: len(keys)] = dues, keys  # a sorted array is a heap
         state.counters[HEAPED] = len(keys)
         self._state = state
 
     def _make_room(self, rows: int) -> None:
-        """Room for so many new traces, at most three slots in four in use."""
+        """Make room for new traces, with at most three in four slots in use."""
         state = self._state
         wanted = len(self) + rows
         if 4 * wanted > 3 * len(state.keys):

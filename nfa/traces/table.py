@@ -1,4 +1,4 @@
-"""Traces of one shard: which are open, under which number, in which monitor state. No engine looks up keys itself."""
+"""The trace table of one shard: open traces, their numbers and monitor states. Engines do not look up keys."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nfa.kernels.traces import DEVIANT, FAILED, NIL, UNGUARDED, Advance, Columns
 
 _LEAST_SLOTS = 64
 _LEAST_SWEEP = 4_096
-_MANY_ROWS = 1_024  # from here on a table of places is faster than searching
+_MANY_ROWS = 1_024  # from this size on, a table of places is faster than searching
 _LOW = np.uint64(0xFFFFFFFF)
 _HIGH = np.uint64(32)
 Item = TypeVar("Item", bound=np.generic)
@@ -36,15 +36,15 @@ SAVED_COUNTERS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Want:
-    """That some step of some pattern listens.
+    """A step of some pattern that listens to events.
 
     Attributes:
         type_code: The event type.
         predicate: Row of ``Columns.passed`` that an event must pass.
-        opens: Whether it matters where nothing of the trace is known yet: the step may be a match's first event, or an
-            engine keeps something about it (a NOT, a counter). If no step that an event can take has it set, an event
-            of an unknown trace is skipped.
-        cell: Where in the filter index it listens; ``NO_CELL``: to all events of the type.
+        opens: Whether the step matters for an unknown trace: it may bind a match's first event, or an engine keeps data
+            about it (a NOT, a counter). An event of an unknown trace is skipped if no step that can take it has this
+            set.
+        cell: Cell of the filter index in which it listens; ``NO_CELL``: all events of the type.
     """
 
     type_code: int
@@ -55,15 +55,15 @@ class Want:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visits:
-    """The rows of a batch that somebody wants, ascending; views that are valid until the next ``advance``.
+    """The relevant rows of a batch, ascending; views that are valid until the next ``advance``.
 
     Attributes:
         rows: int32 row numbers.
-        traces: int32 trace numbers, the same from batch to batch while the trace is open.
-        before: int32 monitor state before the event; ``UNGUARDED`` where there is no guard.
-        after: int32 monitor state after it.
-        kill: int32 number of the list of kills: what can no longer complete after it.
-        column: int32 column of the event in the guard's tables; empty where it is the class of the row.
+        traces: int32 trace numbers, constant while the trace is open.
+        before: int32 monitor state before the event; ``UNGUARDED`` without a guard.
+        after: int32 monitor state after the event.
+        kill: int32 number of the list of kills: what can no longer complete after the event.
+        column: int32 column of the event in the guard's tables; empty if it is the class of the row.
         classes: int32 class by row.
         ends: Whether the trace ends with the event (which still belongs to it).
     """
@@ -81,7 +81,7 @@ class Visits:
         return len(self.rows)
 
     def places_of(self, rows: NDArray[Any]) -> NDArray[np.intp]:
-        """Places of visited rows among the visits."""
+        """Indices of visited rows in the visits."""
         if len(self.rows) and self.rows[-1] == len(self.rows) - 1:  # every row is visited
             return rows.astype(np.intp)
         if len(rows) < _MANY_ROWS:
@@ -96,21 +96,22 @@ class Visits:
         return self.column[places] if len(self.column) else self.classes[self.rows[places]]
 
     def deviations(self) -> NDArray[np.intp]:
-        """Places of the visits by which a trace deviates from its guard."""
+        """Indices of the visits by which a trace deviates from its guard."""
         return np.flatnonzero(is_deviant(self.after) & (self.before != self.after))
 
 
 def is_deviant(monitors: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Whether a trace in each of some monitor states broke a constraint."""
+    """Whether each of some monitor states is that of a trace that broke a constraint."""
     found: NDArray[np.bool_] = (monitors == DEVIANT) | (monitors == FAILED)
     return found
 
 
 class TraceTable:
-    """Open traces by key. Numbers are below ``capacity`` and are given out again after ``release_closed``.
+    """Open traces by key. Numbers are below ``capacity`` and are reused after ``release_closed``.
 
     Args:
-        is_simultaneous: Whether events of one time are not ordered; then the newest time of each trace is kept.
+        is_simultaneous: Whether events with equal timestamps are simultaneous; then the newest time of each trace is
+            kept.
     """
 
     def __init__(self, *, is_simultaneous: bool = False) -> None:
@@ -135,16 +136,17 @@ class TraceTable:
         end_mark: int | None = None,
         index: FilterIndex | None = None,
     ) -> None:
-        """Say which rows need their trace.
+        """Set the rows that need their trace.
 
         Args:
             types: Number of type codes, the one for every other type included.
             wants: Steps of all patterns of all engines.
             end_types: Codes of types that end a trace.
             tracks_all: Every event is looked up and opens its trace. Needed under a guard (any type may move a
-                monitor), and where a guard may come later: a trace that showed something before is not guarded.
-            end_mark: Code of rows that are no events, but end their trace if it is open.
-            index: Of the cells of wants and columns; None: they have none.
+                monitor), and if a guard may come later: traces with earlier events must be known, because they stay
+                unguarded.
+            end_mark: Code of rows that are not events, but end their trace if it is open.
+            index: Index of the cells of wants and columns; None: no cells.
         """
         self._tracks_all = tracks_all
         found = index or FilterIndex()
@@ -154,13 +156,14 @@ class TraceTable:
 
     @property
     def capacity(self) -> int:
-        """All trace numbers are below it; grows in ``advance``."""
+        """Upper bound of all trace numbers; grows in ``advance``."""
         return len(self._state.free)
 
     @property
     def counters(self) -> Mapping[str, int]:
-        """``open``, ``deviations``, ``guard_steps``, ``ignored`` (violations), ``out_of_order`` (events older than the
-        shard's newest).
+        """``open``, ``deviations``, ``guard_steps``, ``ignored`` (violations) and ``out_of_order``.
+
+        ``out_of_order`` counts events older than the shard's newest.
         """
         counters = self._state.counters
         return {
@@ -172,7 +175,7 @@ class TraceTable:
         }
 
     def forget_counts(self) -> None:
-        """Count ``deviations``, ``guard_steps``, ``ignored`` and ``out_of_order`` from 0 on."""
+        """Restart ``deviations``, ``guard_steps``, ``ignored`` and ``out_of_order`` from 0."""
         self._state.counters[
             [kernel.DEVIATIONS, kernel.GUARD_STEPS, kernel.VIOLATIONS_IGNORED, kernel.OUT_OF_ORDER]
         ] = 0
@@ -187,35 +190,35 @@ class TraceTable:
 
         Args:
             times_us: int64 event time by row.
-            is_mark: Rows that are no events but mark where an idle trace ends; they pass no time.
+            is_mark: Rows that are not events but mark the end of an idle trace; they do not advance time.
         """
         seen = times_us if is_mark is None else np.where(is_mark, EARLIEST, times_us)
         clocks: NDArray[np.int64] = np.maximum.accumulate(np.maximum(seen, self.newest_us))
         return clocks
 
     def pass_time(self, now_us: int) -> None:
-        """Time has come so far, whatever events say; from then on older events are out of order."""
+        """Advance time without an event; from then on older events are out of order."""
         counters = self._state.counters
         counters[kernel.NEWEST] = max(int(counters[kernel.NEWEST]), now_us)
 
     @property
     def released(self) -> NDArray[np.int32]:
-        """By trace number, the bound events that engines gave up because of a guard; they count here themselves."""
+        """By trace number, the bound events that engines dropped because of a guard; the engines update it."""
         return self._state.released
 
     @property
     def no_visits(self) -> Visits:
-        """What ``advance`` finds in a batch without rows."""
+        """The result of ``advance`` for a batch without rows."""
         return self._found(0, np.zeros(0, np.int32))
 
     @property
     def used_bytes(self) -> int:
-        """Bytes of the index and what is kept by trace number, free room included."""
+        """Bytes of the index and of the arrays by trace number, free room included."""
         state = self._state
         return state.slots.nbytes + state.free.nbytes + state.released.nbytes + state.newest.nbytes
 
     def advance(self, columns: Columns, guards: GuardTables) -> Visits:
-        """Find the traces of a batch; monitors move on, ends close their traces.
+        """Find the traces of a batch, move their monitors, and close traces at their ends.
 
         Closed traces keep their numbers until ``release_closed``, so that engines can still use them.
         """
@@ -253,7 +256,7 @@ class TraceTable:
         return visits
 
     def release_closed(self, guards: GuardTables) -> None:
-        """Give the numbers of traces that ended in the last batch back, and what the guards keep of them."""
+        """Release the numbers of traces that ended in the last batch, and the guards' data about them."""
         guards.bits.arena.release(self._closed)
         self._release(self._closed)
         self._closed = np.zeros(0, np.int32)
@@ -279,7 +282,7 @@ class TraceTable:
         index[used, 1] = (index[used, 1] & _LOW) | (monitors << _HIGH)
 
     def set_monitors(self, traces: NDArray[np.int32], monitors: NDArray[np.int32]) -> None:
-        """Put open traces into monitor states."""
+        """Set the monitor states of open traces."""
         index = self._state.slots
         used = np.flatnonzero(index[:, 1])
         place_of = np.full(self.capacity, NIL, np.int64)
@@ -289,15 +292,15 @@ class TraceTable:
 
     @property
     def is_worth_sweeping(self) -> bool:
-        """Whether so many traces were opened since the last ``forget_idle`` that another one pays."""
+        """Whether enough traces were opened since the last ``forget_idle`` to justify another one."""
         counters = self._state.counters
         return not self._tracks_all and bool(counters[kernel.TRACES] >= counters[kernel.SWEEP_AT])
 
     def forget_idle(self, is_held: NDArray[np.bool_], start: int) -> None:
-        """Forget open traces of which nobody holds anything and whose monitor is where a new trace begins.
+        """Forget open traces without bound events whose monitor state is that of a new trace.
 
         Args:
-            is_held: By trace number, ``capacity`` long.
+            is_held: By trace number, ``capacity`` long: whether an engine retains anything.
             start: Monitor state of a new trace.
         """
         keys, numbers, monitors = self.open_traces()
@@ -330,14 +333,14 @@ class TraceTable:
         return arrays, dense
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], *, monitors: int) -> None:
-        """Take the state that ``dump_arrays`` gave.
+        """Restore the state of ``dump_arrays``.
 
         Args:
             arrays: The arrays.
             monitors: Number of known monitor states.
 
         Raises:
-            StateFormatError: An array has another form, a key stands twice, a number is none.
+            StateFormatError: An array has another form, a key occurs twice, or a number is out of range.
         """
         keys = checked(arrays, "trace_key", np.uint64)
         found = checked(arrays, "trace_monitor", np.int32, len(keys))
@@ -389,7 +392,7 @@ class TraceTable:
         return Visits(**{name: getattr(self._visits, name)[:filled] for name in names}, classes=classes)
 
     def _grow(self) -> None:
-        """Twice the room in whatever is full: the index, or the numbers (closed traces still hold theirs)."""
+        """Double whatever is full: the index, or the numbers (closed traces still hold theirs)."""
         state = self._state
         slots = len(state.slots)
         if state.counters[kernel.TRACES] >= slots - slots // 4:
@@ -412,7 +415,7 @@ def checked(
     """One array of saved state, one-dimensional and of the right type and length.
 
     Raises:
-        StateFormatError: It is missing or has another form.
+        StateFormatError: The array is missing or has another form.
     """
     array = arrays.get(name)
     if array is None or array.ndim != 1 or array.dtype != dtype or (length is not None and len(array) != length):

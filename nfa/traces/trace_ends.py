@@ -1,4 +1,4 @@
-"""Rows that end a trace without an event: as an end event would, but no pattern and no guard sees one."""
+"""Rows that end a trace without an event: like an end event, but invisible to patterns and guards."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from streams import EventBatch
 
 
 def end_rows(ended: EndedTraces) -> EventBatch:
-    """A row for each of some traces, in their order."""
+    """A row for the end of each trace, in order."""
     return EventBatch.of_ended(ended.keys, ended.times_us, kind=TRACE_END)
 
 
 def with_ends(batch: EventBatch, ended: EndedTraces) -> tuple[EventBatch, NDArray[np.bool_]]:
-    """A batch with the ends of traces among its rows, each before its row; and which of the rows end a trace."""
+    """A batch with the ends of traces inserted before their rows, and the mask of rows that end a trace."""
     size = len(batch)
     places = np.concatenate([2 * np.arange(size) + 1, 2 * ended.rows])
     order = np.argsort(places, kind="stable")
