@@ -1,4 +1,4 @@
-"""Arrays that grow, distinct values, and arrays as kernels take them."""
+"""Growable arrays, distinct values, and array views for kernels."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-_SPARSE = 8  # a table that is so many times longer than the values costs as much as sorting them
+_SPARSE = 8  # a table longer than this multiple of the values costs as much as sorting them
 
 Item = TypeVar("Item", bound=np.generic)
 
@@ -27,7 +27,7 @@ def power_above(count: int, least: int) -> int:
 
 
 def distinct(values: NDArray[Item]) -> NDArray[Item]:
-    """The values in ascending order, each once. ``numpy.unique`` hashes, which is slower where few are equal."""
+    """The distinct values in ascending order. ``numpy.unique`` hashes, which is slower if few are equal."""
     least = int(values.min()) if len(values) else 0
     reach = int(values.max()) - least + 1 if len(values) else 0
     if 0 < reach <= _SPARSE * len(values):
@@ -42,15 +42,15 @@ def distinct(values: NDArray[Item]) -> NDArray[Item]:
 
 
 def writable(array: NDArray[Item]) -> NDArray[Item]:
-    """The same memory as an array that kernels, compiled for writable ones, take; nobody may write to it."""
+    """The same memory as an array of the writable type for which kernels are compiled; it must not be written."""
     if array.flags.writeable:
         return array
     return np.asarray(_Shown(array))
 
 
 class _Shown:
-    """An array under another description of it."""
+    """An array under another array interface."""
 
     def __init__(self, array: NDArray[np.generic]) -> None:
-        self._array = array  # kept, as whoever looks at its memory keeps this
+        self._array = array  # keeps the memory alive while it is viewed
         self.__array_interface__ = {**array.__array_interface__, "data": (array.ctypes.data, False)}

@@ -7,7 +7,7 @@ from streams import ForestallError
 
 
 class PatternError(ForestallError, code="pattern", fault="caller"):
-    """Something is wrong with a pattern or with the state of its runs."""
+    """A pattern or the state of its runs is invalid."""
 
 
 class PatternRefused(PatternError, code="pattern-refused"):
@@ -15,8 +15,8 @@ class PatternRefused(PatternError, code="pattern-refused"):
 
     Args:
         reason: Stable code of the refusal, such as ``syntax`` or ``duplicate-alias``; see ``docs/semantics.md``.
-        message: What is wrong and what would be right.
-        position: Where in the text.
+        message: The error and its correction.
+        position: Place in the text.
     """
 
     def __init__(self, reason: str, message: str, position: Position) -> None:
@@ -31,7 +31,7 @@ class PatternRefused(PatternError, code="pattern-refused"):
 
 
 class KeyMismatch(PatternError, code="pattern-key"):
-    """``WHERE [..]`` does not contain the key that the events are correlated by."""
+    """``WHERE [..]`` lacks the correlation key of the events."""
 
 
 class UnknownPattern(PatternError, code="pattern-not-running"):

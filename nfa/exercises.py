@@ -1,7 +1,7 @@
-"""A small piece of a matcher's work, which stands for the kernels that it calls (``streams.compiling``).
+"""Exercises: small pieces of a matcher's work that call the same kernels as real work (``streams.compiling``).
 
-What a matcher needs depends on its engines and on whether its state is saved. These features are part of the name by
-which other processes find the exercise, so each combination is recorded by itself. ``constraints.exercises`` adds
+The kernels of a matcher depend on its engines and on whether its state is saved. These features are part of the name by
+which other processes find the exercise, so each combination is recorded separately. ``constraints.exercises`` adds
 guards.
 """
 
@@ -19,7 +19,7 @@ from nfa.syntax import Pattern
 from streams import Event, EventBatch
 
 SHARED, RUNS, IDLE, SAVED = MATCHER_FEATURES = ("shared", "runs", "idle", "saved")
-"""The engines of its patterns; traces that end when no event comes; state that is saved."""
+"""Its patterns' engines; traces with an idle timeout; saved state."""
 
 _PATTERNS: Mapping[str, tuple[str, ...]] = {
     SHARED: (
@@ -44,9 +44,9 @@ def matcher_features(patterns: Iterable[Pattern], *, ties: Ties = "log", is_idli
     """The features of a matcher that runs patterns once over some events.
 
     Args:
-        patterns: That it runs.
+        patterns: The patterns.
         ties: How events with equal timestamps are ordered.
-        is_idling: Whether traces end when no event comes.
+        is_idling: Whether traces end after an idle timeout.
     """
     engines = {is_run_by_shared_engine(pattern, is_log_ordered=ties == "log") for pattern in patterns}
     chosen = {SHARED: True in engines, RUNS: False in engines, IDLE: is_idling}
@@ -54,7 +54,7 @@ def matcher_features(patterns: Iterable[Pattern], *, ties: Ties = "log", is_idli
 
 
 def matching_exercise(features: Collection[str]) -> str:
-    """The name of the exercise that calls what a matcher with these features calls, without a guard."""
+    """The name of the exercise for the kernels of a matcher with these features, without a guard."""
     return f"{__name__}:matching:{','.join(feature for feature in MATCHER_FEATURES if feature in features)}"
 
 
@@ -67,8 +67,8 @@ def play(features: Collection[str], guard: Guard | None = None) -> int:
     """Run a few patterns over a few traces: in batches, while time passes, and to the end.
 
     Args:
-        features: Of the matcher.
-        guard: That its traces follow.
+        features: Features of the matcher.
+        guard: The guard of its traces.
 
     Returns:
         The number of matches.
@@ -94,7 +94,7 @@ def play(features: Collection[str], guard: Guard | None = None) -> int:
             if SAVED in features:
                 matcher.open_cases(CaseQuery())
                 matcher = Matcher.load(matcher.dump(), guards)
-    if SAVED in features and names:  # a matcher that lives on; a trace still holds something of the pattern
+    if SAVED in features and names:  # the matcher continues while a trace still has bound events of the pattern
         matcher.remove_pattern(names[0])
     last = str(len(_TRACES) - 1)
     found += [matcher.pass_time(_LAST_US), matcher.end_traces([last], _LAST_US), matcher.finish()]
@@ -102,7 +102,7 @@ def play(features: Collection[str], guard: Guard | None = None) -> int:
 
 
 def _events(trace: int) -> list[Event]:
-    """One per second."""
+    """The events of a trace, one per second."""
     return [
         Event(id=f"{trace}-{second}", type=name, time_us=second * 1_000_000, key=str(trace), data={"v": second})
         for name, second in _TRACES[trace]

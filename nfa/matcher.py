@@ -1,4 +1,4 @@
-"""The matcher of one stream in one shard: patterns and a guard in, batches in, findings out, state as a value."""
+"""The matcher of one stream in one shard: patterns, a guard and batches in, results out; its state is a value."""
 
 from __future__ import annotations
 
@@ -35,19 +35,18 @@ _STREAM_KEY: tuple[Path, ...] = ()
 class Matcher:
     """Runs patterns over the batches of one stream.
 
-    Every event of the stream must pass through, also those that no pattern listens to: a guard judges whole traces, and
-    the newest event says how far time has come.
+    Every event of the stream must pass through, including those that no pattern listens to: a guard judges whole
+    traces, and the newest event determines how far time has come.
 
     Args:
         end_events: Types that end a trace; a later event of the key opens a new one.
         match_limit: Most matches reported per trace, pattern and event; the rest is counted as overflow.
-        ties: ``log``: events of one time are ordered as in the log; ``simultaneous``: they are not ordered.
+        ties: ``log``: events with equal timestamps are ordered as in the log; ``simultaneous``: they are not ordered.
         key_paths: Paths that mean the stream's correlation key, besides ``key``. A pattern whose keys name other paths
-            looks at finer traces: events of one correlation key that agree in those attributes too; one whose keys do
-            not contain the correlation key is refused.
-        may_be_guarded: Whether ``set_guard`` may be called; if it will not be, traces of which nothing is bound need
-            not be known.
-        idle_timeout_us: A trace ends when time has come so far behind its newest event; None: it waits for ever.
+            matches finer traces: events of one correlation key that also agree in those attributes; a pattern whose
+            keys do not contain the correlation key is refused.
+        may_be_guarded: Whether ``set_guard`` may be called; if not, traces without bound events need not be tracked.
+        idle_timeout_us: A trace ends once time is this far past its newest event; None: no timeout.
     """
 
     def __init__(
@@ -76,19 +75,19 @@ class Matcher:
         self._draining: dict[str, Draining] = {}
         self._lanes: dict[tuple[Path, ...], Lane] = {_STREAM_KEY: Lane(self._options)}
         self._is_stale = True
-        self._are_counts_stale = False  # something was taken away since the tables were compiled
+        self._are_counts_stale = False  # a pattern was removed since the tables were compiled
         self._is_midway = False
 
     def set_end_events(self, end_events: Iterable[str]) -> None:
-        """Let these types end a trace from here on, and no others; traces that are open stay so until then."""
+        """Let only these types end a trace from here on; open traces stay open until then."""
         if self._set(replace(self._options, end_events=frozenset(end_events))):
             self._is_stale = True
 
     def set_idle_timeout(self, timeout_us: int | None) -> MatchOutput:
-        """Let a trace end after that long without an event; None: it waits for ever.
+        """Set the idle timeout of traces; None: no timeout.
 
-        That is true of open traces, too: those that have been without an event for longer end now. Where there was no
-        timeout before, that of an open trace begins now.
+        It also applies to open traces: those without an event for longer end now. Without a previous timeout, the time
+        of an open trace starts now.
 
         Raises:
             RuntimeError: An earlier batch was interrupted.
@@ -102,7 +101,7 @@ class Matcher:
         return MatchOutput(()) if newest_us is None else self.pass_time(newest_us)
 
     def _set(self, options: LaneOptions) -> bool:
-        """Options from here on; returns whether they are others."""
+        """Set the options from here on; returns whether they differ."""
         if options == self._options:
             return False
         self._options = options
@@ -117,7 +116,7 @@ class Matcher:
 
     @property
     def versions(self) -> Mapping[tuple[str, int], RunningPattern]:
-        """The patterns that run, by name and version: also versions on their way out."""
+        """The running patterns by name and version, including draining versions."""
         running = [*(one.pattern for one in self._draining.values()), *self._patterns.values()]
         return {(pattern.name, pattern.version): pattern for pattern in running}
 
@@ -131,19 +130,19 @@ class Matcher:
         drains: bool = False,
         budget: WorkBudget = USUAL_BUDGET,
     ) -> Query:
-        """Register a pattern from here on; one of the same name is replaced and its partial matches go.
+        """Register a pattern from here on; one of the same name is replaced, and its partial matches are dropped.
 
         Args:
             text: The pattern.
-            parsed: The same, where the caller has read it already.
-            version: Of the pattern.
-            is_guarded: Whether guards may end its partial matches; a pattern that looks for violations of what a guard
-                knows is not to be.
-            drains: The one of the same name continues for its present partial matches, until its WITHIN has passed or
-                there is another version. All that it finds counts in the stats and towards its limits, and only what
-                began before is emitted.
-            budget: How much work it may cost: beyond, it is given up in a trace, and at last suspended. It meets no
-                event then, until it is added again.
+            parsed: The parsed pattern, if the caller has it.
+            version: Version of the pattern.
+            is_guarded: Whether guards may end its partial matches; must be false for a pattern that looks for
+                violations of the guard's constraints.
+            drains: The replaced version continues for its present partial matches, until its WITHIN has passed or
+                another version comes. All its results count in the stats and towards its limits, but only those that
+                began before are emitted.
+            budget: Its work limit: beyond it, the pattern is given up in a trace, and finally suspended. It then meets
+                no events until it is added again.
 
         Raises:
             PatternRefused: The text is refused.
@@ -161,7 +160,7 @@ class Matcher:
         return pattern.query
 
     def remove_pattern(self, name: str) -> None:
-        """Forget a pattern and its partial matches.
+        """Remove a pattern and its partial matches.
 
         Raises:
             UnknownPattern: No pattern of that name is registered.
@@ -186,12 +185,12 @@ class Matcher:
 
     @property
     def guard_versions_in_use(self) -> frozenset[int]:
-        """Versions that open traces follow or new traces will."""
+        """Versions that open traces follow or new traces will follow."""
         return self._main.guard_versions_in_use
 
     @property
     def stats(self) -> MatcherStats:
-        """Counts so far; events are counted once, whatever keys patterns use; new patterns wait to be compiled."""
+        """Counts so far; events are counted once, whatever keys patterns use. New patterns may still be uncompiled."""
         if self._are_counts_stale:
             self._compile()
         main, *others = (lane.stats() for lane in self._lanes.values())
@@ -200,7 +199,7 @@ class Matcher:
         return main
 
     def open_cases(self, query: CaseQuery) -> OpenCases:
-        """The open traces of the correlation key, and how far the registered patterns are in them; changes nothing.
+        """The open traces of the correlation key, and the progress of the registered patterns; changes nothing.
 
         Costs a pass over all open traces and partial matches, and details of at most ``query.limit`` traces.
 
@@ -224,13 +223,13 @@ class Matcher:
         return np.zeros(0, np.uint64) if traces is None else traces.keys
 
     def restart_peak(self) -> None:
-        """Count ``MatcherStats.peak_held`` from here on."""
+        """Restart ``MatcherStats.peak_held`` from the current value."""
         self._compile()
         for lane in self._lanes.values():
             lane.restart_peak()
 
     def process(self, batch: EventBatch) -> MatchOutput:
-        """Match one batch; rows are taken in their order.
+        """Match one batch in the order of rows.
 
         Raises:
             RuntimeError: An earlier batch was interrupted, so that the state is half advanced; load saved state.
@@ -247,7 +246,7 @@ class Matcher:
         return MatchOutput(tuple(found))
 
     def _process(self, batch: EventBatch, done: int) -> list[LaneOutput]:
-        """Match what follows some rows of a batch."""
+        """Match a batch that follows ``done`` rows of the same input."""
         self._compile()
         self._is_midway = True
         found: list[LaneOutput] = []
@@ -261,9 +260,10 @@ class Matcher:
         return self._told(found)
 
     def pass_time(self, watermark_us: int) -> MatchOutput:
-        """Decide what is decided once every event before a time has been seen, such as a NOT at the end of a pattern.
+        """Advance time to the watermark and decide what it decides, such as a trailing NOT.
 
-        ``process`` does so by itself up to the newest event. The time is remembered, as that of an event would be.
+        Every event before the watermark has been seen. ``process`` does so itself up to the newest event. The time is
+        remembered like an event's.
         """
         self._check_whole()
         self._compile()
@@ -277,12 +277,12 @@ class Matcher:
     def end_traces(self, keys: Iterable[str], time_us: int | None = None) -> MatchOutput:
         """End the traces of some correlation keys without an event; a later event of one opens a new trace.
 
-        What waits for the end of its trace is decided. Guards do not see it: what a trace still owes is no deviation,
-        the trace is just incomplete.
+        What waits for the end of its trace is decided. Guards do not see the end: an open obligation is not a
+        deviation, the trace is just incomplete.
 
         Args:
-            keys: Correlation keys; those without an open trace do not matter.
-            time_us: When they end: not after the newest time, which is also meant by None.
+            keys: Correlation keys; those without an open trace are ignored.
+            time_us: The time of their end, at most the newest time, which is the default.
         """
         self._check_whole()
         self._compile()
@@ -295,14 +295,13 @@ class Matcher:
         return MatchOutput(tuple(self._told(found)))
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        """Forget the traces of other correlation keys, as if none of their events had come; nothing is emitted for
-        them.
+        """Forget the traces of other correlation keys, as if none of their events had come; nothing is emitted.
 
-        So the state of a shard is divided. Patterns, guards and how far time has come stay.
+        This is how the state of a shard is divided. Patterns, guards and how far time has come stay.
 
         Args:
-            is_kept: Which of some hashed correlation keys stay.
-            has_counts: Go on from the ``stats`` so far; else from 0.
+            is_kept: True for the hashed correlation keys that stay.
+            has_counts: Whether ``stats`` continue from their values; otherwise they restart from 0.
         """
         self._check_whole()
         self._compile()
@@ -313,7 +312,7 @@ class Matcher:
 
     @property
     def waits_for_time(self) -> bool:
-        """Whether some pattern is decided by time that passes, so that it matters when it does."""
+        """Whether passing time decides some pattern."""
         self._compile()
         return any(lane.waits_for_time for lane in self._lanes.values())
 
@@ -324,7 +323,7 @@ class Matcher:
         return None if newest_us == EARLIEST else newest_us
 
     def finish(self) -> MatchOutput:
-        """End every trace: the input is finite, and that was all of it."""
+        """End every trace at the end of a finite input."""
         self._check_whole()
         self._compile()
         return MatchOutput(tuple(self._told([lane.finish() for lane in self._lanes.values()])))
@@ -369,7 +368,7 @@ class Matcher:
         """A matcher that continues from dumped state.
 
         Args:
-            body: What ``dump`` returned.
+            body: Result of ``dump``.
             guards: At least the guards of ``guard_versions_in_use`` at the time of the dump.
 
         Raises:
@@ -403,7 +402,7 @@ class Matcher:
         return self._lanes[_STREAM_KEY]
 
     def _compile(self) -> None:
-        """Tables for the current patterns and guards; the state of open traces moves along."""
+        """Compile tables for the current patterns and guards; the state of open traces is converted."""
         if not self._is_stale:
             return
         self._arrange_lanes()
@@ -412,7 +411,7 @@ class Matcher:
         self._is_stale = self._are_counts_stale = False
 
     def _arrange_lanes(self) -> None:
-        """A lane for each set of keys in use, and always the stream's own."""
+        """Have a lane for each set of keys in use, and always for the stream's own."""
         wanted = self._patterns_by_lane()
         self._lanes = {
             keys: self._lanes.get(keys) or Lane(self._options, is_finer=keys != _STREAM_KEY) for keys in wanted
@@ -428,7 +427,7 @@ class Matcher:
         return tuple(sorted(path for path in pattern.keys if path not in self._key_paths))
 
     def _drain(self, pattern: RunningPattern) -> None:
-        """Let a replaced version continue for what it has, if it has seen anything."""
+        """Let a replaced version drain its partial matches, if it has seen any event."""
         lane = self._lanes.get(self._lane_keys(pattern))
         if lane is None or lane.newest_us == EARLIEST:
             return
@@ -437,12 +436,12 @@ class Matcher:
         self._draining[pattern.name] = Draining(pattern=pattern, border=lane.sequence, until_us=until_us)
 
     def _told(self, found: list[LaneOutput]) -> list[LaneOutput]:
-        """Without what versions on their way out have begun since."""
+        """The output without results that draining versions began after their borders."""
         borders = {one.pattern: one.border for one in self._draining.values()}
         return [without_later(output, borders) for output in found] if borders else found
 
     def _forget_drained(self, time_us: int) -> None:
-        """Time has come so far: give up versions of which nothing can come any more."""
+        """Remove draining versions that can give no more results at a time."""
         for name, one in list(self._draining.items()):
             if one.is_done(time_us):
                 del self._draining[name]
@@ -454,7 +453,7 @@ class Matcher:
 
 
 def _saved_budget(pattern: RunningPattern) -> list[dict[str, int]]:
-    """The budget as it is saved: only where it is not the usual one, so that most states look as they always did."""
+    """The saved form of a budget: empty for the usual one, so that most states keep their old form."""
     return [] if pattern.budget == USUAL_BUDGET else [pattern.budget.to_json()]
 
 

@@ -1,4 +1,4 @@
-"""A pattern as the matcher runs it."""
+"""Registered patterns, as the matcher runs them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streams import USUAL_BUDGET, WorkBudget
 
 @dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True, eq=False)
 class _Compiled:
-    """What is made of a pattern's text: the same for every matcher, and large where much is repeated."""
+    """The compiled text of a pattern: the same for every matcher, and large if much is repeated."""
 
     pattern: Pattern
     query: Query
@@ -25,7 +25,7 @@ class _Compiled:
 
 
 _COMPILED: WeakValueDictionary[str, _Compiled] = WeakValueDictionary()
-"""By text, as long as a matcher of this process runs it."""
+"""Compiled patterns by text, as long as a matcher of this process runs them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -33,12 +33,12 @@ class RunningPattern:
     """A pattern that the matcher runs.
 
     Attributes:
-        name: Also in the text.
-        version: Of the pattern.
-        text: What was registered.
+        name: The name, which is also in the text.
+        version: Version of the pattern.
+        text: The registered text.
         is_guarded: Whether guards may end its partial matches.
-        compiled: What is made of the text.
-        budget: How much work it may cost.
+        compiled: The compiled text.
+        budget: Its work limit.
     """
 
     name: str
@@ -50,17 +50,17 @@ class RunningPattern:
 
     @property
     def query(self) -> Query:
-        """What a guard reasons about."""
+        """The query that guards reason about."""
         return self.compiled.query
 
     @property
     def automaton(self) -> PatternAutomaton:
-        """What the engines run."""
+        """The automaton that the engines run."""
         return self.compiled.automaton
 
     @property
     def view(self) -> GuardView:
-        """How its states look to a guard."""
+        """Its states as a guard sees them."""
         return self.compiled.view
 
     @property
@@ -77,7 +77,7 @@ def registered(
     budget: WorkBudget = USUAL_BUDGET,
     parsed: Pattern | None = None,
 ) -> RunningPattern:
-    """A pattern from its text, which is read here where the caller has not read it.
+    """A pattern from its text, which is parsed here unless the caller has done so.
 
     Raises:
         PatternRefused: The text is refused.

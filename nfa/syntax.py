@@ -1,7 +1,7 @@
-"""The pattern's syntax tree: frozen values, equal when the patterns are.
+"""The syntax tree of patterns: frozen values, equal if the patterns are.
 
 The normative meaning is in ``docs/semantics.md``. Positions are not part of equality. References are resolved: an
-``Attribute`` names the step it belongs to. Durations are whole microseconds.
+``Attribute`` names the step that it belongs to. Durations are whole microseconds.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class Attribute:
     """An attribute of an event, by path.
 
     Attributes:
-        path: Names from the outside in; empty stands for the event itself (``count(b)``, ``time(b)``).
-        of: Alias of the step it belongs to; None is the current event. A step's own alias is the current event too.
-        position: Where it is written.
-        ends_in_key: Whether its last name is the word ``key``, not in quotes: alone, and after an alias, that is the
-            event's correlation key. Of resolved expressions it says nothing.
+        path: Names from the outside in; empty means the event itself (``count(b)``, ``time(b)``).
+        of: Alias of its step; None means the current event, and so does the step's own alias.
+        position: Position in the text.
+        ends_in_key: Whether its last name is an unquoted ``key``: alone, and after an alias, this is the event's
+            correlation key. Meaningless for resolved expressions.
     """
 
     path: Path
@@ -82,7 +82,7 @@ class IsNull:
 
 @dataclass(frozen=True, slots=True)
 class InList:
-    """``operand IN (…)``: true if equal to one, else null if any comparison is null, else false."""
+    """``operand IN (…)``: true if equal to a value, otherwise null if any comparison is null, otherwise false."""
 
     operand: Expression
     values: tuple[Literal, ...]
@@ -166,10 +166,10 @@ def operands_of(expression: Expression) -> tuple[Expression, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """What is written before a step, or after ``EACH``: a condition on the events between two neighbours.
+    """The prefix of a step or of ``EACH``: a condition on the events between two neighbours.
 
     Attributes:
-        mode: None stands for the pattern's own.
+        mode: None means the pattern's own mode.
         within_us: Time from the last event before to the first event after, exclusive.
     """
 
@@ -188,12 +188,12 @@ class Atom:
 
     @property
     def is_any_type(self) -> bool:
-        """Whether an event of any type can be taken."""
+        """Whether the step takes events of any type."""
         return self.types == (ANY_TYPE,)
 
     @property
     def type(self) -> str:
-        """The types as one text; where there is one type it is that type."""
+        """The types as one text, joined by ``|``."""
         return "|".join(self.types)
 
 
@@ -269,7 +269,7 @@ def parts_of(node: Node) -> tuple[Node, ...]:
 
 
 def atoms_of(node: Node) -> Iterator[Atom]:
-    """All positive atoms below a node, in the order of the text; those of NOT and UNTIL are left out."""
+    """All positive atoms below a node, in the order of the text, without those of NOT and UNTIL."""
     if isinstance(node, Atom):
         yield node
     for part in parts_of(node):
@@ -278,7 +278,7 @@ def atoms_of(node: Node) -> Iterator[Atom]:
 
 @dataclass(frozen=True, slots=True)
 class After:
-    """What a reported match rules out among later ones; ``alias`` for ``skip_to_first`` and ``skip_to_last``."""
+    """The after-match rule: what a reported match rules out; ``alias`` for ``skip_to_first`` and ``skip_to_last``."""
 
     rule: AfterRule = "none"
     alias: str | None = None
@@ -286,7 +286,7 @@ class After:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of RETURN; ``name`` is always given, by the user or made from the expression's text."""
+    """One column of RETURN; ``name`` is always set, by the user or from the expression's text."""
 
     expression: Expression
     name: str
@@ -294,12 +294,12 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Into:
-    """The event of a derived stream that a match is, in place of an alert.
+    """The INTO clause: a match becomes an event of a derived stream, in place of an alert.
 
     Attributes:
         stream: Name of the derived stream.
         key: The column of RETURN whose value is the event's correlation key; None: the key of the match.
-        event_type: Of the event; None: the pattern's name.
+        event_type: Type of the event; None: the pattern's name.
     """
 
     stream: str
@@ -313,17 +313,17 @@ class Pattern:
 
     Attributes:
         name: Chosen by the user.
-        event: The composite event that is looked for.
-        keys: Paths of ``WHERE [..]``; empty stands for the stream's correlation key.
+        event: The composite event.
+        keys: Paths of ``WHERE [..]``; empty means the stream's correlation key.
         where: Condition on the finished match.
         within_us: Span of the whole match, exclusive.
-        select: Mode of the gaps that have none of their own.
+        select: Mode of the gaps without a mode of their own.
         after: After-match rule.
-        limit: Matches per trace, pattern and detection time; None is the setting's.
+        limit: Matches per trace, pattern and detection time; None: the limit of the settings.
         timeouts: Whether partial matches that WITHIN ends are reported.
         returns: Projections.
-        into: The derived stream whose events its matches are; None: they are alerts.
-        text: As it was written, where it was read from text; not part of equality.
+        into: The derived stream of its matches; None: they are alerts.
+        text: The text that it was parsed from, if any; not part of equality.
     """
 
     name: str

@@ -83,7 +83,7 @@ signs: st.SearchStrategy[ComparisonOperator] = st.sampled_from(["=", "!=", "<", 
 
 
 def values(depth: int = 1) -> st.SearchStrategy[Expression]:
-    """Random expressions on one event that are no comparisons."""
+    """Random expressions on one event, except comparisons."""
     leaves: st.SearchStrategy[Expression] = st.one_of(attributes, literals)
     if depth == 0:
         return leaves
@@ -115,7 +115,7 @@ def conditions(depth: int = 2) -> st.SearchStrategy[Expression]:
 
 @st.composite
 def nodes(draw: st.DrawFn, *, types: Sequence[str] = TYPES, max_atoms: int = 5, with_conditions: bool = True) -> Node:
-    """A random composite event of SEQ, AND and OR of 1 to ``max_atoms`` atoms with distinct aliases."""
+    """A random composite event of SEQ, AND and OR with 1 to ``max_atoms`` atoms with distinct aliases."""
     budget = draw(st.integers(1, max_atoms))
     condition = st.one_of(st.none(), st.none(), conditions(1)) if with_conditions else st.none()
     numbers = iter(range(max_atoms))
@@ -139,12 +139,12 @@ def patterns(
     max_atoms: int = 4,
     name: str = "p",
 ) -> Pattern:
-    """A random pattern of the whole language that the front end accepts, of 1 to ``max_atoms`` positive atoms.
+    """A random pattern of the whole language that the front end accepts, with 1 to ``max_atoms`` positive atoms.
 
     Args:
         draw: Hypothesis.
-        features: Constructs that may occur, out of ``FEATURES``; SEQ, and conditions on one event, always may.
-            A pattern has all of them in play or just a few.
+        features: Constructs that may occur, out of ``FEATURES``; SEQ and conditions on one event may always occur. A
+            pattern can use all of them or just a few.
         types: Event types that it names.
         max_atoms: Most positive atoms.
         name: Its name.
@@ -164,14 +164,14 @@ def patterns(
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """What a condition may read (by alias, groups through aggregates), and whether the edges of a part are gaps."""
+    """The aliases that a condition may read (groups through aggregates), and whether the edges of a part are gaps."""
 
     single: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     is_begin_open: bool = True
     is_end_open: bool = True
-    most: int | None = 1  # iterations of the repetition around: it bounds what is inside, for the reference's sake
-    loop_size: int = 0  # atoms of its body
+    most: int | None = 1  # iterations of the repetition around; bounds its contents, to keep the reference feasible
+    loop_size: int = 0  # atoms of the repetition's body
 
     def plus(self, other: _View) -> _View:
         return replace(self, single=self.single + other.single, groups=self.groups + other.groups)
@@ -179,7 +179,7 @@ class _View:
 
 @dataclass(slots=True)
 class _Builder:
-    """Draws patterns that are valid by construction, but for corners that the front end refuses."""
+    """Draws patterns that are valid by construction, except for rare cases that the front end refuses."""
 
     draw: st.DrawFn
     features: frozenset[str]
@@ -225,7 +225,7 @@ class _Builder:
         return None if mode is None and within_us is None else Gap(mode, within_us)  # type: ignore[arg-type]
 
     def node(self, size: int, view: _View, *, is_top: bool = False) -> tuple[Node, _View]:
-        """A part with ``size`` atoms, and what later conditions may read of it."""
+        """A part with ``size`` atoms, and the aliases in it that later conditions may read."""
         is_repeated = self.one_in(3)
         bounds = self.bounds(view, size) if is_repeated else None
         inner = view if bounds is None or bounds[1] == 1 else replace(view, most=bounds[1], loop_size=size)
@@ -373,7 +373,7 @@ def _sizes(size: int) -> st.SearchStrategy[list[int]]:
 
 @st.composite
 def traces(draw: st.DrawFn, *, types: Sequence[str] = TYPES[:3], max_size: int = 8, key: str = "k") -> list[Event]:
-    """Random events of one trace in log order, with ties, gaps and nulls, over small values so that conditions meet."""
+    """Random events of one trace in log order, with ties, gaps and nulls; small values make conditions true often."""
     value = st.sampled_from([0, 1, 2, 3, 1, 2, None, 1.5, "a"])
     row = st.tuples(st.sampled_from(types), st.sampled_from([0, 1, 1, 2]), value)
     size = min(draw(st.integers(0, 3 * max_size)), max_size)
@@ -408,7 +408,7 @@ def data() -> st.SearchStrategy[dict[str, Any]]:
 
 
 def splits(size: int) -> st.SearchStrategy[list[int]]:
-    """Ascending places at which to cut a list of ``size``."""
+    """Ascending places at which to cut a list of ``size`` elements."""
     return st.sets(st.integers(0, size), max_size=4).map(sorted)
 
 
@@ -419,7 +419,7 @@ def batches(events: Sequence[Event], cuts: Iterable[int]) -> list[EventBatch]:
 
 
 def run(matcher: Matcher, parts: Iterable[EventBatch]) -> tuple[list[Match], list[Ending]]:
-    """All matches, sorted, and all endings, in order, of some batches."""
+    """All matches (sorted) and all early terminations (in order) of some batches."""
     matches: list[Match] = []
     endings: list[Ending] = []
     for part in parts:

@@ -1,4 +1,4 @@
-"""What a pattern can wait for where it is matched, and what is to be said of it there."""
+"""How traces end for a pattern, and the resulting checks and warnings."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from nfa.work_bounds import warnings_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceEnds:
-    """How the traces end in which a pattern is matched.
+    """The possible ends of the traces in which a pattern is matched.
 
     Attributes:
-        has_trace_end: Whether they do, by an end event or an idle timeout.
-        has_closing: Whether a guard says of some event that nothing follows it; that decides a NOT, but no GREEDY.
-        is_log_ordered: Whether events of one time are ordered.
+        has_trace_end: Whether traces end, by an end event or an idle timeout.
+        has_closing: Whether a guard knows an event that nothing follows; this decides a NOT, but not GREEDY.
+        is_log_ordered: Whether events with equal timestamps are ordered.
     """
 
     has_trace_end: bool
@@ -32,10 +32,10 @@ class TraceEnds:
         check_stream(pattern, has_trace_end=self.has_trace_end, has_closing=self.has_closing)
 
     def warnings_of(self, pattern: Pattern) -> tuple[Notice, ...]:
-        """What is accepted but probably not meant, in the order of the text.
+        """Warnings about what is accepted but probably a mistake, in the order of the text.
 
         Raises:
-            PatternRefused: ``too-large``: it has too many states to be run.
+            PatternRefused: ``too-large``: the pattern has too many states to be run.
         """
         return warnings_of(
             pattern,

@@ -1,8 +1,8 @@
-"""How the work of a pattern grows with its trace, and a warning where nothing bounds it.
+"""Growth of a pattern's work with the length of its trace, and a warning if nothing bounds it.
 
-The run engine lets an event meet partial matches one by one. How many there may be in a trace of n events is bounded by
-a power of n, the *growth*: each event that a partial match may choose freely adds one, and a repetition under ANY, of
-which every subset may be bound, makes it infinite. Nothing grows where the shared-node engine runs the pattern.
+The run engine lets an event meet partial matches one by one. Their number in a trace of n events is bounded by a power
+of n, the *growth*: each event that a partial match may choose freely adds one, and a repetition under ANY, which may
+bind every subset, makes it infinite. The growth is zero if the shared-node engine runs the pattern.
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ from nfa.language.stream_checks import warnings_of as plain_warnings_of
 from nfa.runs.program import GuardColumns, RunPattern, atoms_to_test, compile_runs
 from nfa.syntax import ANY_TYPE, Atom, Node, Pattern, Repeat, parts_of
 
-_FEW = 2  # elements of a repetition that are no reason to warn of traces that end
+_FEW = 2  # repetitions of at most this many elements cause no warning if traces end
 
 
 def warnings_of(
     pattern: Pattern, *, has_trace_end: bool, has_closing: bool = False, is_log_ordered: bool = True
 ) -> tuple[Notice, ...]:
-    """What is accepted but probably not meant, in the order of the text; also where work per event is not bounded.
+    """Warnings about what is accepted but probably a mistake, in the order of the text, including unbounded work.
 
     Args:
         pattern: A checked pattern.
         has_trace_end: Whether the stream has end events or an idle timeout.
-        has_closing: Whether a guard says of some event that nothing follows it.
-        is_log_ordered: Whether events of one time are ordered.
+        has_closing: Whether a guard knows an event that nothing follows.
+        is_log_ordered: Whether events with equal timestamps are ordered.
 
     Raises:
-        PatternRefused: ``too-large``: it has too many states to be run.
+        PatternRefused: ``too-large``: the pattern has too many states to be run.
     """
     found = plain_warnings_of(pattern, has_trace_end=has_trace_end, has_closing=has_closing)
     grows = _unbounded_work(pattern, has_trace_end=has_trace_end, is_log_ordered=is_log_ordered)
     if grows is None:
         return found
-    others = [one for one in found if one.code != "no-within"]  # of which WITHIN is the remedy too
+    others = [one for one in found if one.code != "no-within"]  # WITHIN corrects these, too
     return tuple(sorted([*others, grows], key=lambda notice: (notice.position.line, notice.position.column)))
 
 
 def growth_of(pattern: Pattern, *, is_log_ordered: bool = True) -> float:
-    """The power of the number of events in a trace with which the partial matches grow that an event may meet.
+    """The growth, as a power of the trace's length, of the number of partial matches that an event may meet.
 
-    0: their number is bounded, by a window or the pattern's own length. Infinite: each subset of the events may be one.
+    0: the number is bounded, by a window or the pattern's own length. Infinite: each subset of the events may be one.
     """
     if pattern.within_us is not None or is_run_by_shared_engine(pattern, is_log_ordered=is_log_ordered):
         return 0.0
@@ -93,7 +93,7 @@ def _many(node: Node) -> Iterator[Repeat]:
 
 
 def _program_of(automaton: PatternAutomaton, *, is_log_ordered: bool) -> RunProgram:
-    """The tables of the run engine, as if nobody else ran."""
+    """The tables of the run engine for this pattern alone."""
     atoms = atoms_to_test(automaton)
     names = sorted({name for atom in atoms for name in atom.types if name != ANY_TYPE})
     codes = {name: code for code, name in enumerate(names)}
@@ -103,11 +103,11 @@ def _program_of(automaton: PatternAutomaton, *, is_log_ordered: bool) -> RunProg
 
 
 def _growth(automaton: PatternAutomaton, p: RunProgram) -> float:
-    """The greatest growth of any state whose partial matches an event meets."""
+    """The largest growth of any state whose partial matches an event meets."""
     made = [0.0] * len(automaton.states)  # by state: growth of the partial matches that ever reach it
     for component in _components(p):
         inside = [step for state in component for step in _steps(p, state) if p.target[step] in component]
-        if inside:  # a repetition: ANY may leave out what it likes, else there is one way on for each beginning
+        if inside:  # a repetition: ANY chooses freely, other modes have one continuation per beginning
             is_any = any(p.mode[step] == ANY_MODE for step in inside)
             most = math.inf if is_any else max(made[state] for state in component) + 1
             for state in component:
@@ -123,7 +123,7 @@ def _growth(automaton: PatternAutomaton, p: RunProgram) -> float:
 
 
 def _passed_on(p: RunProgram, state: int, step: int, made: float) -> float:
-    """Growth of what a step makes of the partial matches of its state."""
+    """Growth of the partial matches that a step makes from those of its state."""
     if state == 0 or _is_found_by_value(p, state):
         return 1.0  # some for each event
     return made + int(p.mode[step] == ANY_MODE and p.limit[step] == LATEST)
@@ -134,7 +134,7 @@ def _steps(p: RunProgram, state: int) -> range:
 
 
 def _components(p: RunProgram) -> list[set[int]]:
-    """States that lead to one another, each set before those that it leads to (R. Tarjan, 1972)."""
+    """Strongly connected components of states, in topological order (R. Tarjan, 1972)."""
     order: dict[int, int] = {}
     lowest: dict[int, int] = {}
     path: list[int] = []
@@ -167,14 +167,14 @@ def _components(p: RunProgram) -> list[set[int]]:
 
 
 def _is_kept(automaton: PatternAutomaton, p: RunProgram, state: int) -> bool:
-    """Whether partial matches in a state may wait for ever, so that they gather."""
+    """Whether partial matches in a state may wait for ever, so that they accumulate."""
     goes_on = any(p.mode[step] != STRICT and p.limit[step] == LATEST for step in _steps(p, state))
     waits = any(one.within_us is None for finish in automaton.finishes[state] for one in finish.negations)
     return goes_on or waits
 
 
 def _is_met(automaton: PatternAutomaton, p: RunProgram, state: int) -> bool:
-    """Whether partial matches in a state are held, and an event meets all of them."""
+    """Whether partial matches in a state are retained, and an event meets all of them."""
     trails = any(finish.negations or finish.slots for finish in automaton.finishes[state])
     return (len(_steps(p, state)) > 0 or trails) and not _is_found_by_value(p, state)
 

@@ -1,4 +1,4 @@
-"""The worked examples of ``docs/semantics.md`` as values: pattern, trace and what is to be found.
+"""The worked examples of ``docs/semantics.md`` as values: pattern, trace and expected result.
 
 A line is ``name | pattern after EVENT | trace | matches``, with options after a last bar. ``B3`` is an event of type B
 at 3 s and its own id, ``B2'`` another at the same time, ``A1:5`` has the attribute ``v`` = 5.
@@ -28,9 +28,9 @@ class Example:
         text: The whole pattern.
         events: The trace, in log order.
         matches: Ids of the bound events by alias, in the order of a result file.
-        timeouts: Likewise of the partial matches that are reported, in order of time.
-        refused: Code of the refusal; empty where there is none.
-        ties: What the stream declares.
+        timeouts: Ids of the reported partial matches by alias, in order of time.
+        refused: Code of the refusal; empty without one.
+        ties: As in the stream's declaration.
         is_open: Whether the trace is still open.
     """
 
@@ -45,7 +45,7 @@ class Example:
 
 
 def examples_in(text: str) -> Iterator[Example]:
-    """The examples of a text, one a line."""
+    """The examples of a text, one per line."""
     for line in text.splitlines():
         if line.strip():
             yield _example(line)
