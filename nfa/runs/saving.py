@@ -187,7 +187,7 @@ def _column(arrays: Arrays, name: str, dtype: Any) -> NDArray[Any]:
     array = arrays.get(f"run_{name}")
     if array is None or array.ndim != 1 or array.dtype != np.dtype(dtype):
         shown = "missing" if array is None else f"{array.ndim}-dimensional {array.dtype}"
-        raise StateFormatError(f"saved state: run_{name} is {shown}instead of a column of {np.dtype(dtype)}")
+        raise StateFormatError(f"saved state: run_{name} is {shown} instead of a column of {np.dtype(dtype)}")
     return array
 
 
