@@ -370,7 +370,11 @@ class DocumentKind(Kind):
         return ()
 
     def measured(
-        self, definition: Definition, counts: Mapping[str, int], state: Mapping[str, Any] | None, decisions: Sequence[Decided]
+        self,
+        definition: Definition,
+        counts: Mapping[str, int],
+        state: Mapping[str, Any] | None,
+        decisions: Sequence[Decided],
     ) -> Sequence[str]:
         """Sentences on what was measured and decided; none where nothing is decided for the operator.
 

@@ -17,7 +17,7 @@ from shards.feeds import Feed
 from shards.kinds.joins.result_kinds import JOIN_SUSPENSION
 from shards.kinds.joins.schema import JOIN_SCHEMA
 from shards.kinds.joins.sources import source_of
-from shards.operators import DocumentKind, Host, Kind, SavedHost, Told
+from shards.operators import Decided, DocumentKind, Host, Kind, SavedHost
 from shards.results import ResultKind
 from streams import Definition, ForestallError, Input, SpilledFiles, StreamDeclaration
 
@@ -165,7 +165,11 @@ class JoinKind(DocumentKind):
         return figures(read_join(definition.body), counts), others
 
     def measured(
-        self, definition: Definition, counts: Mapping[str, int], state: Mapping[str, Any] | None, told: Sequence[Told]
+        self,
+        definition: Definition,
+        counts: Mapping[str, int],
+        state: Mapping[str, Any] | None,
+        decisions: Sequence[Decided],
     ) -> Sequence[str]:
         """Of each input of a join with ``wait: auto`` how far it is out of order, and what follows from that."""
         from joins import read_join, waiting_inputs, waiting_sentences  # noqa: PLC0415 - takes long
@@ -173,7 +177,7 @@ class JoinKind(DocumentKind):
         body = read_join(definition.body)
         if not body.waits:
             return ()
-        decided_us = {one["input"]: at_us for at_us, record in told for one in record["closed"]}
+        decided_us = {one["input"]: at_us for at_us, record in decisions for one in record["closed"]}
         return waiting_sentences(waiting_inputs(body, counts, state), decided_us)
 
     def feed(self, definition: Definition) -> Feed | None:
