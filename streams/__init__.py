@@ -1,8 +1,8 @@
-"""What an event is, before anyone looks for patterns in it.
+"""The event model, independent of any pattern.
 
-Purpose: the outside form of an event (CloudEvents or plain JSON), the inside form (a columnar batch), the declaration
-of a stream, the records of the event log, event time, and the root of the error tree. Promises: values are immutable,
-the order of rows is the order of the log, and nothing here knows who reads a batch.
+Purpose: the external form of an event (CloudEvents or plain JSON), the internal form (a columnar batch), the
+declaration of a stream, the records of the event log, event time, and the root of the error tree. Promises: values are
+immutable, the order of rows is the order of the log, and nothing here knows who reads a batch.
 """
 
 from streams.batch import ENDED, EventBatch

@@ -1,7 +1,7 @@
-"""The columnar batch: what travels in the event log and what the matcher reads.
+"""The columnar batch: the form of events in the event log and in the matcher.
 
 Rows keep the order of the log. On the wire a batch is one Arrow IPC stream whose schema metadata names the format
-version; unknown versions are refused.
+version; unknown versions are rejected.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from streams.keys import AttributePath, Path, place_for
 
 FORMAT_VERSION = 1
 ARRIVALS_VERSION = 2
-"""Of batches that say in which order their events came."""
+"""Format version of batches with arrival numbers."""
 
 ENDED = ""
-"""Type of a row that is no event: no more events of its key come, so its trace ends there. No event has an empty type.
+"""Type of a row that is not an event: its key gets no more events, so its trace ends there. No event has an empty type.
 
 Only batches of derived streams have such rows; their keys are known as hashes.
 """
@@ -48,7 +48,7 @@ SCHEMA = pa.schema(
 
 _ARRIVAL = pa.field("arrival", pa.int64(), nullable=False)
 _WITH_ARRIVALS = pa.schema([*SCHEMA, _ARRIVAL]).with_metadata({_VERSION_KEY: str(ARRIVALS_VERSION).encode()})
-_BEGINNINGS = tuple(  # of the wire forms: the message that tells the schema
+_BEGINNINGS = tuple(  # of the wire forms: the schema message
     schema.serialize().to_pybytes() for schema in (SCHEMA, _WITH_ARRIVALS)
 )
 
@@ -61,8 +61,8 @@ class EventBatch:
         columns: Arrow record batch of ``SCHEMA``: id, type (dictionary), time (us, UTC), key, key_hash, data (the
             attributes as one JSON object per row).
         attributes: Attribute columns decoded beforehand, by path such as ``("price",)``: Arrow arrays of bool, int64,
-            float64 or string, one value per row. Where a path is missing here it is read from ``data``.
-        arrivals: Numbers that rise in the order in which the events of the stream came; None: it is not known.
+            float64 or string, one value per row. A path that is missing here is read from ``data``.
+        arrivals: Numbers that rise in the order in which the events of the stream arrived; None: not known.
     """
 
     columns: pa.RecordBatch
@@ -74,7 +74,7 @@ class EventBatch:
 
     @classmethod
     def from_events(cls, events: Sequence[Event]) -> EventBatch:
-        """Column form of events, in their order."""
+        """The events as columns, in their order."""
         if not events:
             return cls(_no_rows())
         return cls.from_columns(
@@ -105,7 +105,7 @@ class EventBatch:
     def of_columns(
         cls, ids: pa.Array, types: pa.DictionaryArray, times_us: NDArray[np.int64], keys: pa.Array, data: pa.Array
     ) -> EventBatch:
-        """A batch of checked columns as those of ``SCHEMA``."""
+        """A batch of checked columns of the types in ``SCHEMA``."""
         return cls.of_hashed(ids, types, times_us, (keys, hashes_of(keys)), data)
 
     @classmethod
@@ -117,13 +117,13 @@ class EventBatch:
         keys: tuple[pa.Array, NDArray[np.uint64]],
         data: pa.Array,
     ) -> EventBatch:
-        """As ``of_columns``, of keys with their hashes."""
+        """Like ``of_columns``, for keys whose hashes are known."""
         arrays = [ids, types, time_column(times_us), keys[0], column_of(keys[1]), data]
         return cls(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA))
 
     @classmethod
     def of_ended(cls, key_hashes: NDArray[np.uint64], times_us: NDArray[np.int64], *, kind: str = ENDED) -> EventBatch:
-        """Rows at which traces end, in their order.
+        """Rows that end traces, in the given order.
 
         Args:
             key_hashes: Of the traces.
@@ -139,12 +139,12 @@ class EventBatch:
 
     @property
     def is_ended(self) -> NDArray[np.bool_]:
-        """Which rows are no events, but end the trace of their key."""
+        """Mask of the rows that are not events but end the trace of their key."""
         names = self.type_names
         return self.type_codes == names.index(ENDED) if ENDED in names else np.zeros(len(self), np.bool_)
 
     def to_events(self) -> list[Event]:
-        """Row form, for edges and tests."""
+        """The rows as events, for edges and tests."""
         return [
             Event(id=row_id, type=row_type, time_us=time_us, key=key, data=orjson.loads(data))
             for row_id, row_type, time_us, key, data in zip(
@@ -185,16 +185,16 @@ class EventBatch:
         return EventBatch(self.columns.slice(offset, size), attributes, arrivals)
 
     def take(self, rows: NDArray[np.integer[Any]]) -> EventBatch:
-        """Some rows, in the order in which they are named."""
+        """The given rows, in the given order."""
         places = column_of(rows)
         attributes = {path: column.take(places) for path, column in self.attributes.items()}
         return EventBatch(self.columns.take(places), attributes, self._arrivals_at(rows))
 
     def numbered(self, first: int) -> EventBatch:
-        """The same events, which came in the order of the rows.
+        """The same events with arrival numbers; they arrived in the order of the rows.
 
         Args:
-            first: Number of the first; those of later batches of the stream are larger.
+            first: Number of the first event; those of later batches of the stream are larger.
         """
         return replace(self, arrivals=np.arange(first, first + len(self), dtype=np.int64))
 
@@ -202,7 +202,7 @@ class EventBatch:
         return None if self.arrivals is None else self.arrivals[rows]
 
     def order_by_time(self) -> NDArray[np.intp]:
-        """The rows by time, those of one time by id."""
+        """Row indices in order of time; rows of equal time in order of id."""
         times_us = self.time_us
         order = np.argsort(times_us, kind="stable")
         is_same = np.diff(times_us[order]) == 0
@@ -210,7 +210,7 @@ class EventBatch:
             return order
         tied = np.flatnonzero(
             np.append(is_same, False) | np.insert(is_same, 0, False)
-        )  # places among those of one time
+        )  # places of rows whose time another row has too
         rows = order[tied]
         ids = np.array(self.columns.column("id").take(column_of(rows)).to_pylist(), np.str_)
         order[tied] = rows[np.lexsort((ids, times_us[rows]))]
@@ -218,10 +218,10 @@ class EventBatch:
 
     @classmethod
     def joined(cls, batches: Sequence[EventBatch]) -> EventBatch:
-        """The rows of several batches, one batch after the other; each type is once in the dictionary.
+        """The rows of several batches, one batch after the other; each type occurs once in the dictionary.
 
-        Where only some of them have a decoded attribute, it is null in the rows of the others; where only some know in
-        which order their events came, the others came before.
+        An attribute that only some batches have decoded is null in the rows of the others. If only some batches have
+        arrival numbers, the events of the others count as having arrived earlier.
         """
         if len(batches) == 1:
             return batches[0]
@@ -237,22 +237,22 @@ class EventBatch:
         return cls(columns[0], attributes, _joined_arrivals(batches)) if columns else cls(_no_rows())
 
     def with_times(self, times_us: NDArray[np.int64]) -> EventBatch:
-        """The rows at other times."""
+        """The same rows with other times."""
         times = time_column(times_us)
         arrays = [times if name == "time" else self.columns.column(name) for name in SCHEMA.names]
         return replace(self, columns=pa.RecordBatch.from_arrays(arrays, schema=SCHEMA))
 
     def split_by_shard(self, shards: int) -> dict[int, EventBatch]:
-        """The part of each shard that gets one, by shard; rows keep their order, decoded attributes are left behind."""
+        """The rows of each shard that gets any, by shard; rows keep their order, decoded attributes are dropped."""
         homes = shard_of(self.key_hashes, shards)
         bare = replace(self, attributes={})
         return {int(shard): bare.take(np.flatnonzero(homes == shard)) for shard in np.unique(homes)}
 
     def keyed_by(self, path: AttributePath) -> EventBatch:
-        """The rows that have a non-empty text or an integer at a path of their attributes, which becomes their key.
+        """The rows with a non-empty text or an integer at an attribute path; this value becomes their key.
 
-        Rows keep their order; decoded attributes and the numbers by which events came are left behind. Of a path by
-        event type each row has that of its type, if there is one.
+        Rows keep their order; decoded attributes and arrival numbers are dropped. If the path depends on the event
+        type, each row uses the path of its type, if there is one.
         """
         places = [place_for(path, name) for name in self.type_names]
         keys = [
@@ -285,12 +285,11 @@ class EventBatch:
         """Read the wire form.
 
         Raises:
-            BatchFormatError: The bytes are damaged, have other columns, or are of a version that this release does not
-                know.
+            BatchFormatError: The bytes are damaged, have other columns, or have a version unknown to this release.
         """
         try:
             with pa.ipc.open_stream(body) as reader:
-                if not body.startswith(_BEGINNINGS):  # most do, and comparing schemas takes longer than reading
+                if not body.startswith(_BEGINNINGS):  # most batches do, and comparing schemas takes longer than reading
                     _check_schema(reader.schema)
                 table = reader.read_all()
         except (pa.ArrowInvalid, OSError, EOFError) as error:
@@ -348,7 +347,7 @@ def _check_schema(schema: pa.Schema) -> None:
 
 
 def _key_at(attributes: object, path: Path) -> str | None:
-    """The text or integer at a path, as text; None where there is neither."""
+    """The text or integer at a path, as text; None if the path has neither."""
     found = attributes
     for name in path:
         if not isinstance(found, Mapping) or name not in found:

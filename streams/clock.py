@@ -1,4 +1,4 @@
-"""The seam to the wall clock: code that needs the present time is handed a clock."""
+"""The interface to the wall clock; code that needs the current time receives a clock."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells the present."""
+    """A source of the current time."""
 
     def now_us(self) -> int:
         """Microseconds since 1970-01-01 UTC."""

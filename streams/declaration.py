@@ -50,14 +50,14 @@ _MOST_DESCRIBED = 4_000
 _NOT_DERIVED = ("key", "keys", "lateness", "late", "quiet_after", "max_ahead", "mapping", "duplicates")
 
 CHANGEABLE = ("lateness", "late", "idle_timeout", "quiet_after", "max_ahead", "end_events", "description")
-"""Members of a declaration that can be changed later; the others decide how events are read, which are in the log."""
+"""Members of a declaration that can be changed later; the others decide how events are read, and the log has some."""
 
 
 def name_fault(what: str, name: str) -> str | None:
-    """Why something may not have this name, in words; None if it may.
+    """Why a name is invalid, in words; None if it is valid.
 
     Args:
-        what: A stream, for example.
+        what: The kind of thing that is named, such as a stream.
         name: Letters, digits, ``.``, ``_``, ``-``; at most 100.
     """
     return None if _NAME.fullmatch(name) else f"{what} name {name!r}: {_NAME_RULE}"
@@ -65,17 +65,17 @@ def name_fault(what: str, name: str) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldMapping:
-    """Where a plain JSON object, or a row of a file, keeps what an event needs, and how it is written.
+    """Where a plain JSON object, or a row of a file, has the members of an event, and how they are written.
 
     Attributes:
         id: Path of the event's id, such as ``order.id``; several paths make one id, joined by colons.
         type: Path of the event type.
         time: Path of the time.
-        data: Path of the attributes object; the whole object, when it is absent.
+        data: Path of the attributes object; None: the whole object.
         clock: How times are written.
-        delimiter: CSV: what is between columns; None: recognised.
-        encoding: Files: their encoding; None: UTF-8, or UTF-16 with its mark.
-        columns: CSV: types of columns that are named; others follow from their values.
+        delimiter: CSV: the separator of columns; None: detected.
+        encoding: Files: their encoding; None: UTF-8, or UTF-16 with a byte order mark.
+        columns: CSV: types of the columns named here; those of others follow from their values.
     """
 
     id: str | tuple[str, ...] = "id"
@@ -89,12 +89,12 @@ class FieldMapping:
 
     @property
     def paths(self) -> Mapping[str, tuple[str, ...]]:
-        """The paths by the names of their members."""
+        """The paths by member name."""
         ids = (self.id,) if isinstance(self.id, str) else self.id
         return {"id": ids, "type": (self.type,), "time": (self.time,), "data": (self.data,) if self.data else ()}
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON; what is not as usual has a member."""
+        """The mapping as plain JSON; members with default values are mostly left out."""
         event_id = self.id if isinstance(self.id, str) else list(self.id)
         clock, usual = self.clock, TimeForm()
         return {
@@ -113,7 +113,7 @@ class FieldMapping:
 
     @classmethod
     def from_json(cls, value: object) -> FieldMapping:
-        """What ``to_json`` gave, or a person wrote; absent members take their defaults.
+        """Read a mapping as ``to_json`` or a person wrote it; absent members take their defaults.
 
         Raises:
             DeclarationError: A member is unknown or of the wrong type.
@@ -123,30 +123,30 @@ class FieldMapping:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamDeclaration:
-    """A stream. How its events are read is declared once; ``CHANGEABLE`` members may change.
+    """The declaration of a stream. How its events are read is fixed; ``CHANGEABLE`` members may change.
 
     Attributes:
         name: Letters, digits, ``.``, ``_``, ``-``; at most 100.
         key: Path of the correlation key: ``subject`` or ``data.<path>`` in a CloudEvent, any path in plain JSON. Or a
             path by event type, ``*`` being every other type; an event of a type without a path is rejected.
-        keys: Further correlation keys by name: paths of attributes, with or without ``data`` before them, each also by
-            event type. Patterns may be matched on the traces of one of them; events without a text or an integer there
-            are in none.
-        event_types: The types that may come; empty means any. Others are dead-lettered.
+        keys: Further correlation keys by name: paths of attributes, with or without ``data`` before them, each possibly
+            by event type. Patterns may be matched on the traces of a further key; events without a text or an integer
+            at its path are in none of them.
+        event_types: The allowed types; empty: any. Events of other types are dead-lettered.
         end_events: Types that end a trace.
-        ties: What events of one time are: ordered as in the log, or not ordered at all.
-        lateness: Seconds that an event may be older than the newest one before it, or that it is measured; events are
-            put into the order of their times as far as that allows. None: they count in the order of the log.
+        ties: How events with equal timestamps are ordered: as in the log, or not at all.
+        lateness: How many seconds an event may be older than the newest one before it, or that this is measured; events
+            are sorted by time within this bound. None: events are taken in the order of the log.
         late: What to do with events that are later than that.
-        idle_timeout: Seconds of event time after which a trace without an event ends. None: never.
-        quiet_after: Seconds of wall clock without any event after which event time passes with the wall clock. None:
-            it passes with events only.
-        max_ahead: Seconds that the time of an event may be ahead of the wall clock when a service takes it; ``none``:
-            any time. None: ``USUAL_AHEAD_S``.
+        idle_timeout: Session gap: seconds of event time after which a trace without an event ends. None: never.
+        quiet_after: Source idleness: seconds of wall clock without any event after which event time advances with the
+            wall clock. None: it advances with events only.
+        max_ahead: How many seconds the time of an event may be ahead of the wall clock when a service accepts it;
+            ``none``: any number. None: ``USUAL_AHEAD_S``.
         mapping: How plain JSON objects are read.
         duplicates: What to do with an event whose id the stream has accepted before: drop and count it, or accept it
             again.
-        derived: Whether operators make its events, and no one else; they decide the keys and the order.
+        derived: Whether the stream's events come from operators only; these decide the keys and the order.
         description: For people.
     """
 
@@ -199,7 +199,7 @@ class StreamDeclaration:
 
     @property
     def lateness_us(self) -> int | None:
-        """``lateness`` in microseconds; the bound at the start where it is measured."""
+        """``lateness`` in microseconds; the initial bound where it is measured."""
         return microseconds(self.lateness)
 
     @property
@@ -221,17 +221,17 @@ class StreamDeclaration:
 
     @property
     def key_paths(self) -> tuple[Path, ...]:
-        """What ``WHERE [..]`` may call the correlation key, besides ``key``: its paths, also without ``data``.
+        """Names of the correlation key in ``WHERE [..]``, besides ``key``: its paths, with and without ``data``.
 
-        A path of a key by event type that another key has too is no name of it.
+        A path of a key by event type is not a name of the key if another key has it too.
         """
         return _names_among(self.key, self.keys.values())
 
     def route_paths(self, route: str) -> tuple[Path, ...]:
-        """What ``WHERE [..]`` may call the further key of that name: the name, and the paths as for ``key_paths``.
+        """Names of a further key in ``WHERE [..]``: its name, and its paths as for ``key_paths``.
 
         Raises:
-            DeclarationError: There is no further key of that name.
+            DeclarationError: No further key has the name.
         """
         if route not in self.keys:
             known = ", ".join(self.keys) or "none"
@@ -242,23 +242,23 @@ class StreamDeclaration:
         return tuple(dict.fromkeys(((route,), *_names_among(self.keys[route], others))))
 
     def attribute_of(self, route: str) -> AttributePath:
-        """Path of the further key of that name within the attributes of an event, by event type where it has several.
+        """Attribute path of a further key, or its paths by event type.
 
         Raises:
-            DeclarationError: There is no further key of that name.
+            DeclarationError: No further key has the name.
         """
         self.route_paths(route)
         return attribute_path(self.keys[route])
 
     def _check_key(self, what: str, key: KeyForm, place: str) -> None:
-        """The paths of a key, and the types that it has them for."""
+        """Check the paths of a key and their event types."""
         if fault := key_fault(key, self.event_types):
             raise DeclarationError(f"stream {self.name!r}: {what} {fault}", field=place)
         for path in places_of(key):
             _check_path(self.name, what, path, place)
 
     def _check_derived(self) -> None:
-        """What says how events are read, routed and put into order means nothing where operators make them."""
+        """Reject members of a derived stream that describe how posted events are read, routed and ordered."""
         usual = StreamDeclaration(name=self.name)
         for name in _NOT_DERIVED:
             if getattr(self, name) != getattr(usual, name):
@@ -269,7 +269,7 @@ class StreamDeclaration:
                 )
 
     def _check_keys(self) -> None:
-        """Every name and path of a further key means one thing."""
+        """Check that every name and path of a further key identifies one key."""
         taken = dict.fromkeys((("key",), *self.key_paths), f"the correlation key {key_text(self.key)}")
         for name, key in self.keys.items():
             if not _KEY_NAME.fullmatch(name):
@@ -289,7 +289,7 @@ class StreamDeclaration:
             taken.update(dict.fromkeys(self.route_paths(name), f"the further key {name!r}"))
 
     def to_json(self) -> dict[str, Any]:
-        """The declaration as a plain JSON object, as it is stored; most members are there only where they are set."""
+        """The declaration as a plain JSON object, as it is stored; most members are left out at their defaults."""
         return {
             "name": self.name,
             "key": key_json(self.key),
@@ -306,10 +306,11 @@ class StreamDeclaration:
 
     @classmethod
     def from_json(cls, value: object) -> StreamDeclaration:
-        """The declaration that a plain JSON object stands for; absent members take their defaults.
+        """Read a declaration from a plain JSON object; absent members take their defaults.
 
         Raises:
-            DeclarationError: It is no object, a member is missing or of the wrong type, or they contradict each other.
+            DeclarationError: The value is not an object, a member is missing or of the wrong type, or members
+                contradict each other.
         """
         if not isinstance(value, Mapping):
             raise DeclarationError(f"a stream declaration is a JSON object, got {shown(value)}")
@@ -329,7 +330,7 @@ class StreamDeclaration:
 
 
 def _names_among(key: KeyForm, others: Iterable[KeyForm]) -> tuple[Path, ...]:
-    """The paths that mean a key: its only one, or of several those that are in no other key."""
+    """The paths that identify a key: its only path, or of several paths those that no other key has."""
     if not isinstance(key, Mapping):
         return key_names(key)
     taken = {name for other in others for name in key_names(other)}
@@ -346,7 +347,7 @@ def _check_path(stream: str, what: str, path: str, place: str) -> None:
 
 
 def _choice(value: Mapping[str, Any], name: str, known: tuple[str, ...]) -> str:
-    """A member that is one of some words, the first where it is missing."""
+    """A member that is one of the known words (default: the first)."""
     found = value.get(name, known[0])
     if found in known:
         return str(found)
@@ -391,7 +392,7 @@ def _mapping(value: object) -> FieldMapping:
 
 
 def _column_types(value: object) -> dict[str, ColumnType]:
-    """The types of columns by their names.
+    """The types of columns by column name.
 
     Raises:
         DeclarationError: A type is unknown.

@@ -1,8 +1,8 @@
-"""How far events come out of order, measured by all shards, and the bound of out-of-orderness that follows from it.
+"""Measures how far events are out of order over all shards, and derives the bound of out-of-orderness.
 
-The lag of an event is the newest time that its place knew just before it, less its own time; 0 where it is the newest.
-That is what the bound of out-of-orderness (``lateness``) is compared with. Lags are counted in bins whose width is an
-eighth of their size or less, as in HdrHistogram.
+The lag of an event is the newest time that its place knew just before the event, less its own time; 0 if it is the
+newest. The bound of out-of-orderness (``lateness``) is compared with lags. Lags are counted in bins whose width is at
+most an eighth of the lag, as in HdrHistogram.
 
 Source: data-driven memory management for stream joins, section 3.1 of the specification, where disorder is counted in
 arrivals; here it is event time.
@@ -24,23 +24,23 @@ from streams.log.control import LatenessChange
 BLOCK_EVENTS = 256
 BLOCKS = 8
 
-_PARTS = 8  # bins of an octave
+_PARTS = 8  # bins per octave
 _PART_BITS = 3
-_HEADROOM = (5, 4)  # a bound is that much larger than what was measured when it is set
-_LEAST_ROOM = (9, 8)  # and at least that much larger at any time
-_STEEPEST = 2  # a bound becomes smaller by no more than this factor at a time
-_WORTH = (3, 4)  # and only if it can be at most this part of what it is
+_HEADROOM = (5, 4)  # factor from the measured lag to a new bound
+_LEAST_ROOM = (9, 8)  # least factor from the measured lag to the bound at any time
+_STEEPEST = 2  # a bound is divided by at most this factor at a time
+_WORTH = (3, 4)  # and only if the new bound is at most this part of the old one
 
 
 @dataclass(slots=True)
 class Lags:
-    """Lags of some events: a histogram, small and mergeable in any order.
+    """Lags of some events: a small histogram; histograms can be merged in any order.
 
     Attributes:
-        events: How many events.
-        beyond: Of those, the number whose lag is beyond the limit; they are in no bin.
+        events: Number of events.
+        beyond: Number of events whose lag is beyond the limit; they are in no bin.
         largest_us: The largest lag within the limit.
-        bins: The number of events by bin, those in order left out; at most 512 bins.
+        bins: Number of events by bin, without the events that are in order; at most 512 bins.
     """
 
     events: int = 0
@@ -52,8 +52,8 @@ class Lags:
         """Count events.
 
         Args:
-            lags_us: Of each event, at least 0.
-            limit_us: Lags beyond it are counted only.
+            lags_us: One per event, at least 0.
+            limit_us: Events with larger lags are counted in ``beyond`` only.
         """
         self.events += len(lags_us)
         behind = lags_us[lags_us > 0]
@@ -65,16 +65,16 @@ class Lags:
             self.bins.update(dict(zip(bins.tolist(), counts.tolist(), strict=True)))
 
     def merge(self, other: Lags) -> None:
-        """Count what was counted elsewhere."""
+        """Add the counts of another histogram."""
         self.events += other.events
         self.beyond += other.beyond
         self.largest_us = max(self.largest_us, other.largest_us)
         self.bins.update(other.bins)
 
     def bound_us(self, late_share: float = 0.0) -> int:
-        """A lag that no more than a share of the events exceeds; those beyond the limit are not considered.
+        """A lag that at most a share of the events exceeds; events beyond the limit are not considered.
 
-        The upper end of its bin, but no more than the largest lag.
+        The upper end of the lag's bin, but at most the largest lag.
         """
         allowed = int(late_share * (self.events - self.beyond))
         for number in sorted(self.bins, reverse=True):
@@ -84,7 +84,7 @@ class Lags:
         return 0
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON."""
+        """The histogram as plain JSON."""
         return {
             "events": self.events,
             "beyond": self.beyond,
@@ -94,13 +94,13 @@ class Lags:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """What ``to_json`` gave."""
+        """Read the result of ``to_json``."""
         bins = Counter({int(number): count for number, count in value["bins"].items()})
         return cls(value["events"], value["beyond"], value["largest_us"], bins)
 
 
 def bins_of(lags_us: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The bin of each lag, which is at least 0; larger lags are in the same bin or a later one."""
+    """The bin of each lag; lags are at least 0, and bins ascend with them."""
     _, bits = np.frexp(lags_us.astype(np.float64))
     shift: NDArray[np.int64] = np.maximum(bits.astype(np.int64) - _PART_BITS - 1, 0)
     found: NDArray[np.int64] = _PARTS * shift + (lags_us >> shift)
@@ -114,12 +114,12 @@ def upper_end_us(number: int) -> int:
 
 
 class LatenessDecider:
-    """Decides the bound of out-of-orderness of a stream with ``lateness: auto``, by what all its shards observed.
+    """Decides the bound of out-of-orderness of a stream with ``lateness: auto``, from observations of all its shards.
 
-    The newest ``BLOCKS`` blocks of at least ``BLOCK_EVENTS`` events each are considered, and the events after them.
-    The bound is the lag that only ``late_share`` of them exceed, and a quarter more. It rises at once where less than
-    an eighth of room is left. It falls when all blocks are newer than the last change, to half of what it was at most,
-    and only where it can fall by a quarter.
+    It considers the newest ``BLOCKS`` blocks of at least ``BLOCK_EVENTS`` events each, and the events after them. The
+    bound is the lag that only ``late_share`` of these events exceed, plus a quarter. It rises at once when less than an
+    eighth of headroom is left. It falls only when all blocks are newer than the last change and it can fall by a
+    quarter; at most by half at a time.
 
     Source: data-driven memory management for stream joins, section 3.1 of the specification: the largest disorder of
     the newest blocks, with headroom.
@@ -128,16 +128,16 @@ class LatenessDecider:
     def __init__(self) -> None:
         self._rules = AutoLateness()
         self._bound_us = 0
-        self._number = -1  # nothing is known of the bound
+        self._number = -1  # the bound is not known yet
         self._blocks: list[Lags] = []
         self._open = Lags()
         self._since = 0  # blocks since the last change
 
     def observe(self, summaries: Sequence[Mapping[str, Any]]) -> None:
-        """Take what shards observed in one step, in any order, as ``lateness_summary`` gives it.
+        """Add the observations of shards in one step, in any order, in the form of ``lateness_summary``.
 
-        The bound is that of the shards which know of the last decision; what others say of it is older. But where no
-        shard knows of any decision, and there should be some, the stream was declared anew.
+        The current bound is that of the shards that know the last decision; bounds of other shards are older. But if no
+        shard knows any decision although there should be some, the stream was declared anew.
         """
         if not summaries:
             return
@@ -154,7 +154,7 @@ class LatenessDecider:
             self._open, self._since = Lags(), self._since + 1
 
     def decide(self) -> LatenessChange | None:
-        """Another bound, if one is needed."""
+        """A new bound, if one is needed."""
         lag_us = self._seen().bound_us(self._rules.late_share)
         wanted_us, least_us = (
             self._rules.within_us(lag_us * part // whole) for part, whole in (_HEADROOM, _LEAST_ROOM)
@@ -169,7 +169,7 @@ class LatenessDecider:
         return LatenessChange(number=self._number, bound_us=wanted_us, seen=self.seen())
 
     def seen(self) -> dict[str, int]:
-        """What the bound is decided by: the number of events, their largest lag, and those ``beyond`` ``at_most``."""
+        """The basis of the decision: the number of events, their largest lag, and the number ``beyond`` ``at_most``."""
         found = self._seen()
         return {"events": found.events, "largest_us": found.largest_us, "beyond": found.beyond}
 
@@ -192,7 +192,7 @@ class LatenessDecider:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """What ``to_json`` gave."""
+        """Read the result of ``to_json``."""
         found = cls()
         found._rules = AutoLateness.from_json(value["rules"])
         found._bound_us, found._number, found._since = value["bound_us"], value["number"], value["since"]
@@ -205,12 +205,12 @@ def _members(rules: AutoLateness) -> tuple[float, ...]:
 
 
 def lateness_summary(rules: AutoLateness, bound_us: int, number: int, lags: Lags) -> dict[str, Any]:
-    """What a shard says to the decider.
+    """A shard's report to the decider.
 
     Args:
         rules: As declared at this place of the log.
         bound_us: In force at this place.
         number: Of the last change that the shard knows; 0 before the first.
-        lags: Of the events since it said so last.
+        lags: Of the events since its last report.
     """
     return {"rules": rules.to_json(), "bound_us": bound_us, "number": number, "lags": lags.to_json()}

@@ -1,7 +1,7 @@
 """The root of the error tree.
 
     ForestallError
-    ├── KeptFolderRefused      streams.errors       the folder of compiled code may hold what others have put there
+    ├── KeptFolderRefused      streams.errors       other users may have written to the folder of compiled code
     ├── StateLost              streams.errors       a file that a saved state names is missing or damaged
     ├── StreamError            streams.errors       events, declarations, files, batches
     ├── PatternError           nfa.errors           pattern text, compilation, run state
@@ -11,8 +11,8 @@
     ├── PipelineError          pipeline.errors      log, Spark job, sinks
     └── ServiceError           service.errors       settings, stores, registry, delivery
 
-An error names what is wrong, where, and what would be right. ``code`` is stable and part of the API; ``fault`` says who
-can mend it; ``is_retryable`` says whether the same call may succeed later; ``details`` carries plain JSON values.
+An error names what is wrong, where, and what would be right. ``code`` is stable and part of the API; ``fault`` names
+who can fix it; ``is_retryable`` is whether the same call may succeed later; ``details`` carries plain JSON values.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Fault = Literal["caller", "external", "internal"]
 
 
 class ForestallError(Exception):
-    """Base of every error that this project raises on purpose.
+    """Base of all errors that this project raises on purpose.
 
     Args:
         message: One sentence for a person: what, where, what would be right.
@@ -38,7 +38,7 @@ class ForestallError(Exception):
     def __init_subclass__(
         cls, *, code: str | None = None, fault: Fault | None = None, is_retryable: bool | None = None
     ) -> None:
-        """Let a subclass say in its head what differs from its base: ``class X(Base, code="x")``."""
+        """Set the class attributes that differ from the base, from the class header: ``class X(Base, code="x")``."""
         super().__init_subclass__()
         cls.code = cls.code if code is None else code
         cls.fault = cls.fault if fault is None else fault
@@ -63,7 +63,7 @@ class StreamError(ForestallError, code="stream", fault="caller"):
 
 
 class EventRejected(StreamError, code="event-rejected"):
-    """An event cannot be taken: malformed, without key or time, or of the wrong type."""
+    """An event is not accepted: malformed, without key or time, or of the wrong type."""
 
 
 class EventAhead(EventRejected, code="event-ahead"):
@@ -71,11 +71,11 @@ class EventAhead(EventRejected, code="event-ahead"):
 
 
 class EventBreaksSchema(EventRejected, code="schema-broken"):
-    """The attributes of an event do not keep the schema of its type; the message names places and reasons."""
+    """The attributes of an event violate the schema of its type; the message names places and reasons."""
 
 
 class DeclarationError(StreamError, code="stream-declaration"):
-    """A stream declaration contradicts itself or misses a part."""
+    """A stream declaration contradicts itself or lacks a part."""
 
 
 class EventFileError(StreamError, code="event-file"):

@@ -1,4 +1,4 @@
-"""One event, as a value."""
+"""A single event, as a value."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ class Event:
 
 
 def check_text(value: str, name: str) -> str:
-    """The text itself.
+    """Check that a text can be written in UTF-8, and return it.
 
     Raises:
-        EventRejected: It cannot be written in UTF-8.
+        EventRejected: It cannot.
     """
     try:
         value.encode()

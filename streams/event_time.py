@@ -1,4 +1,4 @@
-"""What a stream says about its event time: how late events may be, when traces without events end, when it is quiet."""
+"""The event-time members of a stream declaration: bound of out-of-orderness, session gap, source idleness."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNLIMITED = "none"
 
 USUAL_AHEAD_S = 6 * 3_600
 
-MOST_SECONDS = 315_360_000_000  # ten thousand years: beyond all times that can be written
+MOST_SECONDS = 315_360_000_000  # ten thousand years, more than all times that can be written
 
 _SECOND_US = 1_000_000
 _DURATIONS: Mapping[str, str] = {
@@ -31,12 +31,12 @@ _DURATIONS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutoLateness:
-    """A bound of out-of-orderness that follows what is measured; durations in seconds.
+    """A bound of out-of-orderness that follows measured lags; durations in seconds.
 
     Attributes:
-        at_least: The bound is never smaller.
-        at_most: Nor larger. Events that are further behind are late in any case, so they are not followed.
-        start: The bound before anything was measured.
+        at_least: The smallest bound.
+        at_most: The largest bound. Events with a larger lag are late in any case and do not influence the bound.
+        start: The bound before the first measurement.
         late_share: The share of events that may be late; 0: the bound follows the largest lag.
     """
 
@@ -57,15 +57,15 @@ class AutoLateness:
 
     @property
     def start_us(self) -> int:
-        """The bound before anything was measured, in microseconds."""
+        """The bound before the first measurement, in microseconds."""
         return self.within_us(round(self.start * _SECOND_US))
 
     def within_us(self, bound_us: int) -> int:
-        """The nearest bound that is allowed."""
+        """The nearest allowed bound."""
         return min(max(bound_us, self.at_least_us), self.at_most_us)
 
     def to_json(self) -> str | dict[str, Any]:
-        """As documents say it: ``auto``, or an object with the members that are not as usual."""
+        """The form in documents: ``auto``, or an object with the members that differ from their defaults."""
         usual = AutoLateness()
         changed = {
             part.name: getattr(self, part.name)
@@ -76,7 +76,7 @@ class AutoLateness:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | str) -> AutoLateness:
-        """What ``to_json`` gave, or a person wrote.
+        """Read the form that ``to_json`` or a person wrote.
 
         Raises:
             DeclarationError: A member is unknown, of the wrong type or out of range.
@@ -97,7 +97,7 @@ class AutoLateness:
         return cls(**members)
 
     def fault(self) -> str | None:
-        """Why it cannot be meant so, in words; None if it can."""
+        """Why the members are invalid, in words; None if they are valid."""
         for name in ("at_least", "at_most", "start"):
             value = getattr(self, name)
             if not isfinite(value) or not 0 <= value <= MOST_SECONDS:
@@ -110,7 +110,7 @@ class AutoLateness:
 
 
 Lateness: TypeAlias = float | AutoLateness
-"""Seconds, or what follows the events."""
+"""Seconds, or a measured bound."""
 
 MaxAhead: TypeAlias = float | Literal["none"]
 """Seconds, or no limit."""
@@ -123,16 +123,16 @@ _LATENESS_FORM = (
 
 
 class TimedStream(Protocol):
-    """The members of ``StreamDeclaration`` that are about event time."""
+    """The event-time members of ``StreamDeclaration``."""
 
     @property
     def name(self) -> str:
-        """The stream."""
+        """Name of the stream."""
         ...
 
     @property
     def lateness(self) -> Lateness | None:
-        """Seconds, or what follows the events."""
+        """Seconds, or a measured bound."""
         ...
 
     @property
@@ -152,12 +152,12 @@ class TimedStream(Protocol):
 
     @property
     def max_ahead(self) -> MaxAhead | None:
-        """Seconds ahead of the wall clock; None: as usual."""
+        """Seconds ahead of the wall clock; None: the default."""
         ...
 
 
 def check_event_time(stream: TimedStream) -> None:
-    """Refuse durations that are none, and a policy for late events where no event is ever late.
+    """Reject invalid durations, and a policy for late events on a stream where no event is ever late.
 
     Raises:
         DeclarationError: Names the member.
@@ -192,14 +192,14 @@ def check_event_time(stream: TimedStream) -> None:
 
 
 def microseconds(seconds: Lateness | None) -> int | None:
-    """A duration in microseconds; of one that follows the events that at the start."""
+    """A duration in microseconds; the initial bound of a measured lateness."""
     if isinstance(seconds, AutoLateness):
         return seconds.start_us
     return None if seconds is None else round(seconds * _SECOND_US)
 
 
 def event_time_json(stream: TimedStream) -> dict[str, Any]:
-    """The members that are set, as plain JSON."""
+    """The event-time members that are set, as plain JSON."""
     found = {
         name: value.to_json() if isinstance(value, AutoLateness) else value
         for name in _DURATIONS
@@ -209,7 +209,7 @@ def event_time_json(stream: TimedStream) -> dict[str, Any]:
 
 
 def event_time_members(value: Mapping[str, Any]) -> dict[str, Any]:
-    """The members of a stream declaration that are about event time, read from plain JSON.
+    """Read the event-time members of a stream declaration from plain JSON.
 
     Raises:
         DeclarationError: A member is of the wrong type.
@@ -228,10 +228,10 @@ def event_time_members(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def lateness_of(value: object) -> Lateness | None:
-    """The lateness that plain JSON stands for.
+    """Read a lateness from plain JSON.
 
     Raises:
-        DeclarationError: It is neither a number of seconds nor ``auto``, with or without members.
+        DeclarationError: The value is neither a number of seconds nor ``auto``, with or without members.
     """
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
         return value

@@ -1,4 +1,4 @@
-"""Stable hashes of correlation keys: they decide shards, so they must never change."""
+"""Stable hashes of correlation keys; they decide the shard, so they must never change."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 MAX_SHARDS = 1024
 _EXACT = 2**53
 EVERY_KEY = 0
-"""In the place of the hash of a key: of a row that is about many keys, so that each shard has one of its own."""
+"""Used instead of a key's hash for a row that concerns many keys, so that each shard has such a row of its own."""
 
 
 def key_of(value: object) -> str | None:
-    """A text that is not empty, or a whole number, as a correlation key; None: it is neither.
+    """A non-empty text or a whole number as a correlation key; None for any other value.
 
-    JSON knows one kind of numbers, so ``1.0`` is the key ``1``. Beyond 53 bits a number with a point is no key, as it
-    may be another one than was written.
+    JSON has one kind of number, so ``1.0`` is the key ``1``. Beyond 53 bits, a number with a decimal point is not a
+    key, because rounding may have changed it.
     """
     if isinstance(value, float):
         value = int(value) if value.is_integer() and abs(value) < _EXACT else None

@@ -1,7 +1,7 @@
 """Ranges of keys that are whole numbers.
 
-Keys are texts. One is a whole number if it is written as JSON writes one of 64 bits: ``7``, ``-12`` and ``0`` are;
-``007``, ``+7``, ``7.0`` and ``a7`` are in no range. So each number has one key, and the order is that of numbers.
+Keys are texts. A key is a whole number if it is written as JSON writes a number of 64 bits: ``7``, ``-12`` and ``0``
+are; ``007``, ``+7``, ``7.0`` and ``a7`` are in no range. So each number has one key, and the order is numeric.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ LEAST_NUMBER, GREATEST_NUMBER = -(1 << 63), (1 << 63) - 1
 
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _SHORT_DIGITS = 18
-_SHORT, _LONG = r"^(0|-?[1-9][0-9]{0,17})$", r"^-?[1-9][0-9]{18}$"  # what fits into 64 bits, and what may
+_SHORT, _LONG = r"^(0|-?[1-9][0-9]{0,17})$", r"^-?[1-9][0-9]{18}$"  # numbers that fit into 64 bits, and that may fit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRange:
-    """The keys that are whole numbers between two bounds, both included; at least one bound is there.
+    """The keys that are whole numbers between two bounds, inclusive; at least one bound is set.
 
     Attributes:
-        low: The least; None: there is none.
-        high: The greatest; None: there is none.
+        low: The lower bound; None: unbounded.
+        high: The upper bound; None: unbounded.
     """
 
     low: int | None = None
@@ -44,25 +44,25 @@ class KeyRange:
 
     @property
     def least(self) -> int:
-        """The least number that can be in it."""
+        """The least number that the range can contain."""
         return LEAST_NUMBER if self.low is None else self.low
 
     @property
     def greatest(self) -> int:
-        """The greatest number that can be in it."""
+        """The greatest number that the range can contain."""
         return GREATEST_NUMBER if self.high is None else self.high
 
     def to_json(self) -> dict[str, int]:
-        """As plain JSON."""
+        """The range as plain JSON."""
         bounds = {"from": self.low, "to": self.high}
         return {name: bound for name, bound in bounds.items() if bound is not None}
 
     @classmethod
     def from_json(cls, value: object) -> Self:
-        """What ``to_json`` gave.
+        """Read the result of ``to_json``.
 
         Raises:
-            ValueError: Says what is wrong.
+            ValueError: The message names the fault.
         """
         if not isinstance(value, Mapping) or not value or not value.keys() <= {"from", "to"}:
             raise ValueError(f"a range has 'from', 'to' or both, got {shown(value)}")
@@ -76,7 +76,7 @@ class KeyRange:
 
 
 def whole_number(key: str) -> int | None:
-    """The whole number that a key is; None: it is none."""
+    """The whole number that a key writes; None if it writes none."""
     if _WHOLE.fullmatch(key) is None:
         return None
     number = int(key)
@@ -90,7 +90,7 @@ def whole_numbers(keys: pa.Array) -> tuple[NDArray[np.bool_], NDArray[np.int64]]
         keys: Strings without nulls.
 
     Returns:
-        Which of them are whole numbers, and of each the number; 0 of the others.
+        A mask of the keys that are whole numbers, and the number of each; 0 for the others.
     """
     is_short = pc.match_substring_regex(keys, _SHORT)
     numbers = (keys if pc.all(is_short).as_py() else pc.if_else(is_short, keys, "0")).cast(pa.int64())

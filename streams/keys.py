@@ -1,4 +1,4 @@
-"""Where events have a key: at one path for all types, or at a path for each type.
+"""Paths of keys in events: one path for all types, or a path for each type.
 
 ``data.id`` is one path; ``{"Payment": "data.ref", "Shipment": "data.order", "*": "data.id"}`` has a path for payments,
 one for shipments and one for every other type.
@@ -17,7 +17,7 @@ KeyForm: TypeAlias = str | Mapping[str, str]
 """One path, or a path by event type."""
 Path: TypeAlias = tuple[str, ...]
 AttributePath: TypeAlias = Path | Mapping[str, Path]
-"""The parts of one path of attributes, or of one by event type."""
+"""The parts of an attribute path, or of a path by event type."""
 
 OTHER_TYPES = "*"
 _ATTRIBUTES = "data."
@@ -25,17 +25,17 @@ _Place = TypeVar("_Place", str, int, Path)
 
 
 def place_for(key: _Place | Mapping[str, _Place], event_type: str) -> _Place | None:
-    """Where events of a type have the key; None where nothing says it."""
+    """The place of the key in events of a type; None if none is declared."""
     if not isinstance(key, Mapping):
         return key
     return key.get(event_type, key.get(OTHER_TYPES))
 
 
 def require_place(key: _Place | Mapping[str, _Place], event_type: str) -> _Place:
-    """Where events of a type have the correlation key.
+    """The place of the correlation key in events of a type.
 
     Raises:
-        EventRejected: Nothing says it.
+        EventRejected: No place is declared for the type.
     """
     found = place_for(key, event_type)
     if found is None:
@@ -61,15 +61,15 @@ def key_text(key: KeyForm) -> str:
 
 
 def key_json(key: KeyForm) -> str | dict[str, str]:
-    """A key as it is in JSON."""
+    """A key in its JSON form."""
     return dict(key) if isinstance(key, Mapping) else key
 
 
 def key_form(value: object, what: str, field: str) -> KeyForm:
-    """The key that a JSON value stands for; ``what`` is its name in the message.
+    """Read a key from a JSON value; ``what`` is its name in the message.
 
     Raises:
-        DeclarationError: It is neither a path nor an object of paths.
+        DeclarationError: The value is neither a path nor an object of paths.
     """
     if isinstance(value, str):
         return value
@@ -79,24 +79,24 @@ def key_form(value: object, what: str, field: str) -> KeyForm:
 
 
 def key_names(key: KeyForm) -> tuple[Path, ...]:
-    """The paths of a key, each first without ``data`` before it and then as it is declared."""
+    """The paths of a key, each first without the prefix ``data`` and then as declared."""
     names = (name for path in places_of(key) for name in (path.removeprefix(_ATTRIBUTES), path))
     return tuple(_parts(name) for name in dict.fromkeys(names))
 
 
 def attribute_path(key: KeyForm) -> AttributePath:
-    """Where the attributes of events have a key."""
+    """The path of a key within the attributes of events."""
     if isinstance(key, Mapping):
         return {name: _parts(path.removeprefix(_ATTRIBUTES)) for name, path in key.items()}
     return _parts(key.removeprefix(_ATTRIBUTES))
 
 
 def key_fault(key: KeyForm, event_types: tuple[str, ...]) -> str | None:
-    """What is wrong with a key by event type, in words; None for nothing, or one path.
+    """The fault of a key by event type, in words; None if it has none, or is a single path.
 
     Args:
         key: The key.
-        event_types: The types that may come; empty means any.
+        event_types: The allowed types; empty: any.
     """
     if not isinstance(key, Mapping):
         return None

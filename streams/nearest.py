@@ -1,4 +1,4 @@
-"""The name that was probably meant."""
+"""Suggestions for misspelled names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LISTED = 20
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name most like another; None if none is like it.
+    """The known name most similar to another; None if none is similar.
 
     Of very many or very long names only some are compared.
     """
@@ -24,12 +24,12 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The question for an unknown name, with a space before it; empty if nothing is like it."""
+    """A suggestion for an unknown name, with a space before it; empty if no known name is similar."""
     found = nearest(name, known)
     return "" if found is None else f" (did you mean {found}?)"
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names in a sentence; of many the first ones, and how many more there are."""
+    """Names as part of a sentence; if there are many, the first ones and the number of the others."""
     shown = ", ".join(name if len(name) <= _LONGEST else name[:_LONGEST] + "…" for name in names[:_LISTED])
     return shown if len(names) <= _LISTED else f"{shown} and {len(names) - _LISTED} more"

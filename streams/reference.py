@@ -1,4 +1,4 @@
-"""The meaning of the measured bound of out-of-orderness, slow and obvious; ``streams.disorder`` must equal it."""
+"""The executable meaning of the measured bound of out-of-orderness, slow and obvious, to test ``streams.disorder``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streams.event_time import AutoLateness
 
 
 class Told(NamedTuple):
-    """What one shard says of a step.
+    """The report of one shard about a step.
 
     Attributes:
         rules: As declared there.
@@ -27,7 +27,7 @@ class Told(NamedTuple):
 
 
 class ReferenceDecider:
-    """Keeps every lag of the newest blocks."""
+    """A decider that keeps every lag of the newest blocks."""
 
     def __init__(self) -> None:
         self.rules = AutoLateness()
@@ -38,7 +38,7 @@ class ReferenceDecider:
         self.blocks_since_change = 0
 
     def decide(self, told: Sequence[Told]) -> tuple[int, int] | None:
-        """Number and bound in microseconds of the change that follows from what the shards say of a step."""
+        """Number and bound in microseconds of the change that follows from the reports of a step; None: no change."""
         latest = max(one.number for one in told)
         is_first_still_to_come = self.number == 1 and self.blocks_since_change < BLOCKS
         if latest >= self.number or (latest == 0 and not is_first_still_to_come):
@@ -69,7 +69,7 @@ class ReferenceDecider:
         return self.bound_us
 
     def _lag_us(self) -> int:
-        """The lag that no more than the allowed share of events exceeds, rounded up to four binary digits."""
+        """The lag that at most the allowed share of events exceeds, rounded up to four binary digits."""
         lags_us = sorted(lag_us for block in (*self.closed, self.open) for lag_us in block if lag_us >= 0)
         if not lags_us:
             return 0
@@ -78,7 +78,7 @@ class ReferenceDecider:
 
 
 def _rounded_up(lag_us: int) -> int:
-    """The largest number that has the same first four binary digits and as many digits."""
+    """The largest number with the same first four binary digits and the same number of digits."""
     digits = 0
     while lag_us >> digits >= 16:
         digits += 1

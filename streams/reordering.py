@@ -1,4 +1,4 @@
-"""The reorder buffer of one stream in one shard: events wait until no older one is expected, and leave in order."""
+"""The reorder buffer of a stream in a shard: events wait until no older one is expected, and leave in order of time."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from numpy.typing import NDArray
 
 from streams.batch import EventBatch
 
-NEVER_US = -(2**62)  # no event has been seen: before every time, with room below it
+NEVER_US = -(2**62)  # no event yet: before every time, with room below it
 
 
 class ReorderBuffer:
-    """Events that wait for older ones.
+    """A buffer of events that wait for older ones.
 
-    The *newest* time is that of the newest event so far; the *watermark* is as much before it as the lateness says. An
-    event is late if it is older than the watermark was just before it came. An event leaves when the watermark has
-    reached its time; events of one time leave in the order in which they came. All of this is judged event by event,
-    so it does not matter how they are cut into batches.
+    The *newest* time is that of the newest event so far; the *watermark* is the newest time less the lateness. An event
+    is late if it is older than the watermark was just before it arrived. An event leaves when the watermark has reached
+    its time; events of equal time leave in order of arrival. All of this is decided event by event, so batch boundaries
+    do not matter.
 
     Args:
-        lateness_us: Microseconds.
+        lateness_us: The bound of out-of-orderness, in microseconds.
     """
 
     def __init__(self, lateness_us: int) -> None:
@@ -33,21 +33,21 @@ class ReorderBuffer:
 
     @property
     def watermark_us(self) -> int | None:
-        """Every event before it has left; None before the first event."""
+        """The watermark: every event before it has left; None before the first event."""
         return None if self._watermark_us == NEVER_US else self._watermark_us
 
     def is_late(self, times_us: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which events of a batch are late, if it comes now."""
+        """Which events of a batch are late if it arrives now."""
         late: NDArray[np.bool_] = times_us < self.watermarks_us(times_us)
         return late
 
     def watermarks_us(self, times_us: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The watermark just before each event of a batch, if it comes now."""
+        """The watermark just before each event of a batch, if it arrives now."""
         found: NDArray[np.int64] = np.maximum(self._newest_before(times_us) - self._lateness_us, self._watermark_us)
         return found
 
     def lags_us(self, times_us: NDArray[np.int64]) -> NDArray[np.int64]:
-        """How far behind the newest time each event of a batch is, if it comes now."""
+        """The lag of each event of a batch, from the newest time before it, if the batch arrives now."""
         lags: NDArray[np.int64] = np.maximum(self._newest_before(times_us) - times_us, 0)
         return lags
 
@@ -56,24 +56,24 @@ class ReorderBuffer:
         return found
 
     def push(self, batch: EventBatch) -> EventBatch:
-        """Let events come of which none is late; returns those that leave."""
+        """Add events, none of which is late; returns the events that leave."""
         if len(batch):
             self._newest_us = max(self._newest_us, int(batch.time_us.max()))
             self._waiting = EventBatch.joined([self._waiting, batch]) if len(self) else batch
         return self.advance(self._newest_us - self._lateness_us)
 
     def wait(self, lateness_us: int) -> EventBatch:
-        """Wait so long from here on; returns the events that leave. The watermark does not go back."""
+        """Set the lateness from here on; returns the events that leave. The watermark does not fall."""
         self._lateness_us = lateness_us
         return self.advance(self._newest_us - lateness_us)
 
     def see(self, time_us: int) -> EventBatch:
-        """Learn that an event of a time came elsewhere; returns the events that leave."""
+        """Take note of an event's time from elsewhere; returns the events that leave."""
         self._newest_us = max(self._newest_us, time_us)
         return self.advance(self._newest_us - self._lateness_us)
 
     def advance(self, watermark_us: int) -> EventBatch:
-        """Learn that no event before a time will come; returns the events that leave."""
+        """Raise the watermark: no event before it will arrive; returns the events that leave."""
         self._watermark_us = max(self._watermark_us, watermark_us)
         times = self._waiting.time_us
         order = np.argsort(times, kind="stable")
@@ -88,27 +88,27 @@ class ReorderBuffer:
         return left
 
     def keep(self, is_kept: NDArray[np.bool_]) -> None:
-        """Forget some of the events that wait, as told by place; the times stay."""
+        """Drop the waiting events that a mask by place excludes; the times stay."""
         self._waiting = self._waiting.take(np.flatnonzero(is_kept))
 
     @property
     def key_hashes(self) -> NDArray[np.uint64]:
-        """Hashed keys of the events that wait, by place."""
+        """Hashed keys of the waiting events, by place."""
         return self._waiting.key_hashes
 
     def drain(self) -> EventBatch:
-        """Everything that waits, in order: nothing comes any more."""
+        """Release all waiting events, in order, because no more will arrive."""
         return self.advance(max(self._watermark_us, int(self._waiting.time_us.max(initial=NEVER_US))))
 
     def dump(self) -> tuple[dict[str, int], bytes]:
-        """Two times as a JSON object, and the events that wait as a batch in wire form."""
+        """The state: two times as a JSON object, and the waiting events as a batch in wire form."""
         return {"newest_us": self._newest_us, "watermark_us": self._watermark_us}, self._waiting.to_bytes()
 
     def load(self, head: dict[str, int], waiting: bytes) -> None:
-        """Take what ``dump`` gave.
+        """Load the result of ``dump``.
 
         Raises:
-            BatchFormatError: The bytes are no batch.
+            BatchFormatError: The bytes are not a batch.
         """
         self._newest_us, self._watermark_us = head["newest_us"], head["watermark_us"]
         self._waiting = EventBatch.from_bytes(waiting)

@@ -1,4 +1,4 @@
-"""How values from outside appear in messages."""
+"""Formats external values for messages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from reprlib import Repr
 
 
 def shown(value: object) -> str:
-    """A value as Python would write it, cut to a readable length and depth."""
+    """A value's Python representation, cut to a readable length and depth."""
     writer = Repr()
     writer.maxlevel = 2
     writer.maxstring = writer.maxother = 60

@@ -1,9 +1,9 @@
-"""Files of spilled rows: each is written once, and its name is the checksum of what is in it.
+"""Files of spilled rows: each is written once, and its name is the checksum of its content.
 
-So a saved state that names a file finds in it what was there, whatever was written since, and processes that write the
-same rows write the same file. Nothing here knows which files are needed. A folder that was given belongs to what keeps
-the saved states, which removes the files that none of them names (``keep_only``). In a scratch folder a file is removed
-with the last run that uses it, unless a state was saved that names it.
+So a saved state that names a file finds the original content in it, whatever was written since, and processes that
+write the same rows write the same file. This module does not know which files are needed. A given folder belongs to the
+owner of the saved states, which removes the files that no state names (``keep_only``). In a scratch folder a file is
+removed with the last run that uses it, unless a saved state names it.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _DIGEST_BYTES = 20
 
 
 class SpilledFiles:
-    """A folder of such files.
+    """A folder of spilled files.
 
     Args:
-        folder: Where they are; made when the first is written. None: a scratch folder of this process.
-        may_be_lost: Whether what needs a file that is gone has to do without it.
+        folder: Its place; created with the first file. None: a scratch folder of this process.
+        may_be_lost: Whether users of a missing file have to do without it.
     """
 
     def __init__(self, folder: Path | None = None, *, may_be_lost: bool = False) -> None:
@@ -43,24 +43,24 @@ class SpilledFiles:
         self._synced: set[str] = set()
 
     def __reduce__(self) -> tuple[type[SpilledFiles], tuple[Path | None]]:
-        """Another process has the same folder, or a scratch folder of its own."""
+        """Another process gets the same folder, or a scratch folder of its own."""
         return SpilledFiles, (self._given,)
 
     @property
     def folder(self) -> Path:
-        """Where the files are."""
+        """The folder's path; a scratch folder is created on first use."""
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="forestall-rows-"))
             weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         return self._folder
 
     def write(self, content: bytes) -> str:
-        """Write a file, not waiting for the disk (``sync``); returns its name."""
+        """Write a file without waiting for the disk (``sync``); returns its name."""
         name = _name_of(content)
         self._users[name] += 1
         self._verified.discard(name)
         self._synced.discard(name)
-        path = self.folder / name  # one that is there may be damaged: it is replaced
+        path = self.folder / name  # an existing file may be damaged, so it is replaced
         self.folder.mkdir(parents=True, exist_ok=True)
         draft = path.with_suffix(f".{os.getpid()}.tmp")
         with draft.open("wb") as file:
@@ -69,10 +69,10 @@ class SpilledFiles:
         return name
 
     def sync(self, names: Iterable[str]) -> None:
-        """Wait until the disk has some files, as a state that names them is to survive a crash of the machine.
+        """Wait until files are on disk, so that a state that names them survives a crash of the machine.
 
         Raises:
-            StateLost: One is missing.
+            StateLost: A file is missing.
         """
         unsynced = sorted(set(names) - self._synced)
         paths = [self.folder / name for name in unsynced]
@@ -88,10 +88,10 @@ class SpilledFiles:
         self._synced.update(unsynced)
 
     def use(self, name: str, size_bytes: int) -> None:
-        """A state that was saved names a file.
+        """Register that a loaded state names a file.
 
         Raises:
-            StateLost: It is missing, or of another length.
+            StateLost: The file is missing, or has another length.
         """
         path = self.folder / name
         found = path.stat().st_size if path.is_file() else None
@@ -101,10 +101,10 @@ class SpilledFiles:
         self._users[name] += 1
 
     def read(self, name: str, size_bytes: int) -> pa.Buffer:
-        """What is in a file, mapped into memory; when it is read first, its checksum is compared.
+        """The content of a file, mapped into memory; at the first read its checksum is verified.
 
         Raises:
-            StateLost: It is missing, or damaged.
+            StateLost: The file is missing or damaged.
         """
         path = self.folder / name
         try:
@@ -119,7 +119,7 @@ class SpilledFiles:
         return content
 
     def let_go(self, name: str) -> None:
-        """A run needs a file no more."""
+        """Register that a run no longer needs a file."""
         self._users[name] -= 1
         if self._users[name] <= 0:
             del self._users[name]
@@ -129,19 +129,19 @@ class SpilledFiles:
                 (self.folder / name).unlink(missing_ok=True)
 
     def note_named(self, names: Iterable[str]) -> None:
-        """A state was saved that names these files."""
+        """Register that a saved state names these files."""
         if self._given is None:
             self._named.update(names)
 
     def keep_only(self, names: Collection[str]) -> None:
-        """Remove all other files, unfinished ones of processes that died included."""
+        """Remove all other files, including unfinished ones of processes that died."""
         kept = set(names)
         for path in self.folder.glob("*") if self.folder.is_dir() else ():
             if path.name not in kept and path.suffix in (_SUFFIX, ".tmp"):
                 path.unlink(missing_ok=True)
 
     def bytes_on_disk(self) -> int:
-        """Bytes of all files."""
+        """Total size of all files, in bytes."""
         return sum(path.stat().st_size for path in self.folder.glob(f"*{_SUFFIX}"))
 
 

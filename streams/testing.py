@@ -1,4 +1,4 @@
-"""Builders for tests: events as hypothesis draws them."""
+"""Hypothesis strategies for events, for tests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def scalars() -> st.SearchStrategy[Any]:
 
 
 def attributes() -> st.SearchStrategy[dict[str, Any]]:
-    """Attributes of an event: small JSON objects, nested now and then."""
+    """Attributes of an event: small JSON objects, sometimes nested."""
     values = st.recursive(
         scalars(), lambda inner: st.lists(inner, max_size=2) | st.dictionaries(texts(), inner, max_size=2), max_leaves=4
     )
@@ -35,7 +35,7 @@ def attributes() -> st.SearchStrategy[dict[str, Any]]:
 
 
 def times_us() -> st.SearchStrategy[int]:
-    """Times that RFC 3339 can write, often equal ones."""
+    """Times that RFC 3339 can write, often equal."""
     return st.integers(0, 5) | st.integers(EARLIEST_US, LATEST_US)
 
 

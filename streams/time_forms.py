@@ -1,7 +1,7 @@
-"""Times as files and plain JSON write them: ISO 8601 and usual dates, with and without a zone, and numbers since 1970.
+"""Forms of times in files and plain JSON: ISO 8601 and usual dates, with and without a zone, and numbers since 1970.
 
-The unit of a number follows from its magnitude, where it is not named. Half an hour of local time that clocks skip in
-spring does not exist, and one that they repeat in autumn exists twice; ``LocalTimes`` says how these are read.
+The unit of a number follows from its magnitude, unless it is named. Local times that clocks skip in spring do not
+exist, and those that they repeat in autumn exist twice; ``LocalTimes`` decides how these are read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from streams.timestamps import EARLIEST_US, LATEST_US, parse_rfc3339, parse_time
 
 TimeUnit: TypeAlias = Literal["auto", "s", "ms", "us", "ns"]
 LocalTimes: TypeAlias = Literal["earlier", "later", "refuse"]
-"""Which moment a local time is that clocks show twice, or skip: the earlier or the later of two readings, or none."""
+"""How to read a local time that clocks show twice, or skip: as the earlier or later of two moments, or not."""
 
 LEAST_SECONDS = 10**8  # 1973-03-03; smaller numbers are microseconds, as simulations and examples write them
 LEAST_MILLISECONDS = 10**11  # 1973-03-03; as seconds it would be the year 5138
@@ -55,14 +55,14 @@ _MICROSECOND = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeForm:
-    """How times are written where they are not RFC 3339.
+    """How times are written, if not in RFC 3339.
 
     Attributes:
         unit: Of times that are numbers; ``auto``: by their magnitude.
-        zone: That of texts without one, such as ``Europe/Berlin`` or ``+02:00``; None: they are refused.
+        zone: Zone of texts without one, such as ``Europe/Berlin`` or ``+02:00``; None: such texts are rejected.
         format: Of texts: ``day-first`` or ``month-first`` for dates such as 03/04/2025, or a form of ``strptime`` such
             as ``%d.%m.%y %H:%M``. None: ISO 8601, dates with points (day first), and dates with slashes that can be
-            read in one way.
+            read in only one way.
         local_times: How local times are read that exist twice or not at all.
     """
 
@@ -89,7 +89,7 @@ class TimeForm:
 
     @property
     def is_exact(self) -> bool:
-        """Whether nothing is named that would make texts other than RFC 3339 times."""
+        """Whether neither a zone nor a format is named, so that texts are RFC 3339."""
         return self.zone is None and self.format is None
 
     def read(self, value: object, notes: Counter[str] | None = None) -> int:
@@ -100,8 +100,8 @@ class TimeForm:
             notes: Counts local times that exist ``twice`` or are ``skipped``.
 
         Raises:
-            EventRejected: It is no time, has no zone where none is assumed, or can be read in two ways.
-            DeclarationError: There is no such zone.
+            EventRejected: The value is not a time, has no zone and none is assumed, or is ambiguous.
+            DeclarationError: The zone is unknown.
         """
         if isinstance(value, str):
             text = value.strip()
@@ -131,7 +131,7 @@ class TimeForm:
         written = f"{self._date(parts, text)}T{_clock(parts, text)}{after}"
         if parts["utc"] or parts["hours"]:
             return parse_rfc3339(written + ("Z" if parts["utc"] else f"{parts['hours']}:{parts['minutes'] or '00'}"))
-        return self._of_local(parse_rfc3339(written + "Z"), text, notes)  # refuses what no clock shows
+        return self._of_local(parse_rfc3339(written + "Z"), text, notes)  # rejects times that no clock shows
 
     def _date(self, parts: re.Match[str], text: str) -> str:
         if parts["year"]:
@@ -147,7 +147,7 @@ class TimeForm:
         return f"{parts['last']}-{month:02}-{day:02}"
 
     def _of_local(self, local_us: int, text: str, notes: Counter[str] | None) -> int:
-        """The moment of a time of a clock of the zone."""
+        """The moment of a local time in the zone."""
         if self.zone is None:
             raise EventRejected(
                 f"time {shown(text)} has no time zone; give one, such as --assume-zone UTC or "
@@ -170,7 +170,7 @@ class TimeForm:
 
 
 def unit_scale(number: int) -> int:
-    """By how much a whole number is multiplied to give microseconds; 0: it is nanoseconds."""
+    """The factor from a whole number to microseconds; 0 for nanoseconds."""
     size = abs(number)
     if size < LEAST_SECONDS or LEAST_MICROSECONDS <= size <= LATEST_US:
         return 1
@@ -190,10 +190,10 @@ def microseconds_of(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @lru_cache(maxsize=16)
 def zone_of(name: str) -> tzinfo:
-    """The zone of a name or an offset.
+    """The time zone with a name or an offset.
 
     Raises:
-        DeclarationError: There is none.
+        DeclarationError: The zone is unknown.
     """
     if name.upper() in ("UTC", "Z"):
         return UTC
@@ -212,7 +212,7 @@ def zone_of(name: str) -> tzinfo:
 
 
 def date_order(first: int, second: int) -> str | None:
-    """The order that the first two numbers of a date show; None where both orders are possible, or none is."""
+    """The order that the first two numbers of a date show; None if both orders are possible, or neither."""
     if (first > 12) == (second > 12):
         return None
     return DATE_ORDERS[0] if first > 12 else DATE_ORDERS[1]
@@ -246,7 +246,7 @@ def _of_number(number: Decimal, unit: TimeUnit) -> int:
 
 
 def _clock(parts: re.Match[str], text: str) -> str:
-    """The time of day as RFC 3339 writes it."""
+    """The time of day in the form of RFC 3339."""
     hour = int(parts["hour"] or 0)
     if parts["half"]:
         if not 1 <= hour <= 12:
@@ -257,19 +257,19 @@ def _clock(parts: re.Match[str], text: str) -> str:
 
 def _formatted(text: str, form: str) -> datetime:
     try:
-        return datetime.strptime(text, form)  # noqa: DTZ007 - the zone is that of the form, or assumed
+        return datetime.strptime(text, form)  # noqa: DTZ007 - the zone comes from the form, or is assumed
     except ValueError as error:
         raise EventRejected(f"time {shown(text)} is not of the form {form}", field="time") from error
 
 
 def _moments_us(local_us: int, zone: tzinfo) -> tuple[int, int]:
-    """The moments that a time of a clock may be: two, where clocks were changed."""
+    """The two possible moments of a local time; they differ where clocks were changed."""
     local = (_EPOCH + timedelta(microseconds=local_us)).replace(tzinfo=zone)
     before, after = (local.replace(fold=fold).utcoffset() or timedelta(0) for fold in (0, 1))
     return local_us - before // _MICROSECOND, local_us - after // _MICROSECOND
 
 
 def _is_shown(moment_us: int, local_us: int, zone: tzinfo) -> bool:
-    """Whether clocks of a zone show a time at a moment."""
+    """Whether clocks in a zone show a local time at a moment."""
     offset = (_EPOCH + timedelta(microseconds=moment_us)).astimezone(zone).utcoffset() or timedelta(0)
     return moment_us + offset // _MICROSECOND == local_us

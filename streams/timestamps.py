@@ -1,7 +1,7 @@
 """Occurrence times as text: RFC 3339 at the edges, int64 microseconds UTC inside.
 
 Times lie in the years 1 to 9999, the range that RFC 3339 and Python's ``datetime`` share, so that every accepted event
-can be shown again.
+can be written again.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _EXAMPLE = "such as 2026-01-31T09:30:00Z or 2026-01-31T10:30:00.25+01:00"
 def parse_time(value: object) -> int:
     """Microseconds since 1970-01-01 UTC of an RFC 3339 text or of whole microseconds.
 
-    Digits beyond the microsecond are cut off. A leap second (``23:59:60`` UTC) is the second that follows it.
+    Digits beyond the microsecond are cut off. A leap second (``23:59:60`` UTC) counts as the second after it.
 
     Raises:
-        EventRejected: No zone, no such date, not a time at all, or outside the years 1 to 9999.
+        EventRejected: No zone, a nonexistent date, not a time at all, or outside the years 1 to 9999.
     """
     if isinstance(value, str):
         return parse_rfc3339(value)
@@ -69,7 +69,7 @@ def parse_rfc3339(text: str) -> int:
 
 
 def format_time(time_us: int) -> str:
-    """RFC 3339 in UTC with ``Z``; six digits of fraction, or none when they would all be zero.
+    """A time as RFC 3339 in UTC with ``Z``; six digits of fraction, or none if they would all be zero.
 
     Raises:
         EventRejected: Outside the years 1 to 9999.

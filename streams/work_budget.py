@@ -1,4 +1,4 @@
-"""How much work a pattern may cost: counted, so that every replay gives up the same at the same events."""
+"""Limits of the work that a pattern may cost; work is counted, so every replay gives up at the same events."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ MOST_EVENTS = 1_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkBudget:
-    """The three budgets of a pattern.
+    """The work limits of a pattern.
 
-    Work is 1 for each partial match that an event meets. What conditions between steps read of one counts as well: 64
-    bytes of texts, 16 bound events that are passed over, or 4 events of an aggregate are 1.
+    Each partial match that an event meets costs 1. Reads of conditions between steps count as well: 64 bytes of texts,
+    16 bound events that are passed over, or 4 events of an aggregate cost 1.
 
-    The usual values are a part of the log's format: a pattern whose record names no budget has them, so a release that
-    changes them has to write the old ones down.
+    The default values are a part of the log's format: a pattern whose record names no budget has them, so a release
+    that changes the defaults has to write the old ones down.
 
     Attributes:
-        per_event: Work that each event of a trace may cost without counting, at least 0.
+        per_event: Work that each event of a trace may cost without being counted, at least 0.
         per_trace: Work that the events of a trace may cost beyond that, at least 1; with more the pattern is given up
             in the trace.
-        traces: Traces in which the pattern may be given up, at least 0; with one more it is suspended.
-        forgiven_after: A trace in which it was given up counts no longer after so many events of its stream in the
-            shard, at least 1.
+        traces: Number of traces in which the pattern may be given up, at least 0; with one more it is suspended.
+        forgiven_after: Number of events of its stream in the shard after which a trace in which it was given up no
+            longer counts, at least 1.
         in_all: Work that the pattern may cost in all traces of a shard, beyond ``per_event`` for each event of its
-            stream, at least 1; with more it is suspended. Older records do not have it, and mean the usual value.
+            stream, at least 1; with more it is suspended. Older records do not have it, and mean the default.
 
     Raises:
         ValueError: A number is out of its range.
@@ -54,15 +54,15 @@ class WorkBudget:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be {least} to {most}")
 
     def to_json(self) -> dict[str, int]:
-        """As plain JSON."""
+        """The budget as plain JSON."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, found: Any) -> WorkBudget:
-        """What ``to_json`` gave; a member that is missing has its usual value.
+        """Read the result of ``to_json``; a missing member has its default.
 
         Raises:
-            ValueError: It has another form, or a number is out of its range.
+            ValueError: The value has another form, or a number is out of its range.
         """
         names = {one.name for one in fields(cls)}
         if not isinstance(found, Mapping) or not found.keys() <= names:

@@ -1,1 +1,1 @@
-"""Numbers, text and lists of different lengths by columns."""
+"""Columns of numbers, of text, and of lists of different lengths."""

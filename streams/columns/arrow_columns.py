@@ -1,7 +1,7 @@
-"""Numbers as columns of Arrow, and back.
+"""Conversion between NumPy numbers and Arrow columns.
 
-Nothing is copied, and pandas is not asked for: Arrow's own conversions ask it what values are, and importing it takes
-longer than most commands.
+Nothing is copied and pandas is not used: Arrow's own conversions ask pandas for the kind of values, and importing it
+takes longer than most commands.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 
 def column_of(values: NDArray[Any], kind: pa.DataType | None = None) -> pa.Array:
-    """The column of some numbers, whose memory it shares, or of booleans.
+    """An Arrow column of numbers, whose memory it shares, or of booleans.
 
     Args:
-        values: One-dimensional; every value counts, NaN included.
-        kind: Type of the column, as wide as the numbers; that of the numbers when absent.
+        values: One-dimensional; NaN is a value, not a null.
+        kind: Type of the column, as wide as the numbers (default: the type of the numbers).
     """
     is_flag = values.dtype == np.bool_
     room = np.packbits(values, bitorder="little") if is_flag else np.ascontiguousarray(values)
@@ -28,12 +28,12 @@ def column_of(values: NDArray[Any], kind: pa.DataType | None = None) -> pa.Array
 
 
 def time_column(times_us: NDArray[np.int64]) -> pa.Array:
-    """The column of some times, as batches hold them; it shares their memory."""
+    """An Arrow column of times, as batches hold them; it shares their memory."""
     return column_of(times_us, pa.timestamp("us", tz="UTC"))
 
 
 def numbers_of(column: pa.Array) -> NDArray[Any]:
-    """The numbers of a column without nulls, or its times as int64; read-only, in its memory."""
+    """The numbers of a column without nulls, or its times as int64; a read-only view."""
     kind = _kind_of(column.type)
     if not len(column):
         return np.zeros(0, kind)

@@ -1,4 +1,4 @@
-"""Columns to which rows are added at the end, in amortised constant time for each."""
+"""Columns that grow at the end, in amortised constant time per row."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from streams.columns.texts import borders_of, bytes_of
 
 
 class GrowingNumbers:
-    """Numbers of one type.
+    """A growing column of numbers of one type.
 
     Args:
-        values: The first ones; they are copied.
+        values: The first numbers; they are copied.
     """
 
     def __init__(self, values: NDArray[Any]) -> None:
@@ -28,11 +28,11 @@ class GrowingNumbers:
 
     @property
     def values(self) -> NDArray[Any]:
-        """All of them, not copied; valid until the next ones are added."""
+        """All numbers, not copied; valid until the next call of ``add``."""
         return self._room[: self._size]
 
     def add(self, values: NDArray[Any]) -> None:
-        """More numbers, at the end."""
+        """Append numbers."""
         size = self._size + len(values)
         if size > len(self._room):
             self._room = np.concatenate([self.values, np.empty(size, self._room.dtype)])
@@ -41,10 +41,10 @@ class GrowingNumbers:
 
 
 class GrowingTexts:
-    """Texts, or pieces of bytes.
+    """A growing column of texts or bytes.
 
     Args:
-        texts: The first ones, as an Arrow column of strings or of bytes with 32-bit offsets; they are copied.
+        texts: The first texts, as an Arrow column of strings or of bytes with 32-bit offsets; they are copied.
     """
 
     def __init__(self, texts: pa.Array) -> None:
@@ -57,14 +57,14 @@ class GrowingTexts:
         return len(self._borders) - 1
 
     def add(self, texts: pa.Array) -> None:
-        """More of them, at the end."""
+        """Append texts."""
         if len(texts):
             borders = borders_of(texts).astype(np.int64)
             self._borders.add(borders[1:] - borders[0] + len(self._bytes))
             self._bytes.add(np.frombuffer(bytes_of(texts), np.uint8))
 
     def take(self, rows: NDArray[np.intp]) -> pa.Array:
-        """Some of them, as a column of the type of the first ones."""
+        """The texts at the given rows, as a column of the type of the first texts."""
         buffers = [None, pa.py_buffer(self._borders.values), pa.py_buffer(self._bytes.values)]
         is_text = pa.types.is_string(self._kind)
         kind = pa.large_string() if is_text else pa.large_binary()

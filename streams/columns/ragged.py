@@ -1,6 +1,6 @@
-"""Rows of different lengths as columns: their lexicographic order, and which of them are equal.
+"""Columns of rows of different lengths: their lexicographic order, and which of them are equal.
 
-A row is a run of numbers in one flat array, its *words*: those of a row stand between two ``ends``.
+All rows lie in one flat array of numbers, the *words*; the words of a row lie between two consecutive ``ends``.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _ENDED = 0
 
 @dataclass(frozen=True, slots=True)
 class RaggedOrder:
-    """Rows in their order.
+    """The order of ragged rows.
 
     Attributes:
-        rows: intp, the rows in ascending order; equal ones in the order in which they came.
-        repeats: Of each in that order, whether it equals the one before it.
+        rows: intp, the rows in ascending order; equal rows in their original order.
+        repeats: For each row in that order, whether it equals the row before it.
     """
 
     rows: NDArray[np.intp]
@@ -29,19 +29,19 @@ class RaggedOrder:
 
 
 def ragged_order(keys: Sequence[NDArray[np.integer]], words: NDArray[np.int64], ends: NDArray[np.int64]) -> RaggedOrder:
-    """The order of rows by some keys, then by their words; a row that begins another one comes before it.
+    """Sort rows by some keys, then by their words; a row that is a prefix of another one comes first.
 
-    Words are read only of rows that nothing before them tells apart, the n-th of all such rows at once.
+    Words are read only for rows that are still tied, the n-th word of all such rows at once.
 
     Args:
-        keys: What rows are compared by first, the most significant one first; one number per row.
-        words: From 0 on.
-        ends: Place behind the last word of each row.
+        keys: Sort keys, the most significant first; one number per row.
+        words: At least 0.
+        ends: Index after the last word of each row.
     """
     starts = np.concatenate([np.zeros(1, np.int64), ends])[:-1]
     sizes = ends - starts
     rows = np.lexsort(tuple(reversed(keys))) if keys else np.arange(len(ends))
-    is_open = np.zeros(len(rows), np.bool_)  # whether nothing so far tells a row from the one before it, in the order
+    is_open = np.zeros(len(rows), np.bool_)  # whether a row still equals the one before it in the order
     is_open[1:] = True
     for key in keys:
         is_open[1:] &= key[rows[1:]] == key[rows[:-1]]
@@ -64,10 +64,10 @@ def ragged_order(keys: Sequence[NDArray[np.integer]], words: NDArray[np.int64], 
 
 
 def ragged_places(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Places of the words of some rows, one row after the other.
+    """Indices of the words of the given rows, one row after the other.
 
     Args:
-        starts: Place of the first word of each row.
+        starts: Index of the first word of each row.
         sizes: Number of words of each row.
     """
     ends = np.cumsum(sizes)
@@ -80,8 +80,8 @@ def ascending_words(words: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArra
     """The words of each row in ascending order.
 
     Args:
-        words: From 0 on.
-        ends: Place behind the last word of each row.
+        words: At least 0.
+        ends: Index after the last word of each row.
     """
     if not len(words):
         return words
@@ -89,16 +89,17 @@ def ascending_words(words: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArra
 
 
 def _tied(is_open: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Places of rows that equal the one before or the one behind, as far as is known."""
+    """Places of rows that still equal the row before or after them."""
     either = is_open.copy()
     either[:-1] |= is_open[1:]
     return np.flatnonzero(either)
 
 
 def _stable_order(groups: NDArray[np.int64], words: NDArray[np.int64]) -> NDArray[np.intp]:
-    """The order by group and word, equal ones as they came; groups ascend from 1 on.
+    """The stable order by group and word; groups ascend from 1.
 
-    Where group, word and place fit into one number those are sorted, which is several times faster than indices are.
+    If group, word and place fit into one number, these numbers are sorted, which is several times faster than sorting
+    indices.
     """
     width, bits = int(words.max()) + 1, len(words).bit_length()
     if (int(groups[-1]) + 1) * width << bits > _MOST:

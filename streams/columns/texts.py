@@ -1,6 +1,6 @@
-"""Text by columns: for many rows at once the same bytes as row by row, in a fraction of the time.
+"""Text operations on whole columns, with the same bytes as row by row, in a fraction of the time.
 
-Texts are Arrow arrays of strings; a ``str`` among them stands for a column that has it in every row.
+Texts are Arrow arrays of strings; a ``str`` in their place is a column with this text in every row.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ _MOST_BYTES = 2**31 - 1
 
 
 def json_text(text: str) -> str:
-    """One text as JSON, in quotes."""
+    """A text as a JSON string, in quotes."""
     return orjson.dumps(text).decode()
 
 
 def json_contents(texts: pa.Array) -> pa.Array:
-    """What stands between the quotes of each text as JSON."""
+    """Each text as the contents of a JSON string, without the quotes."""
     used = np.frombuffer(bytes_of(texts), np.uint8)
     is_escaped = (used < _FIRST_SHOWN) | (used == _QUOTE) | (used == _BACKSLASH)
     if not is_escaped.any():
         return texts
     occurring = set(used[is_escaped].tolist())
-    for byte in sorted(occurring, key=lambda byte: byte != _BACKSLASH):  # first the backslash: escapes begin with one
+    for byte in sorted(occurring, key=lambda byte: byte != _BACKSLASH):  # the backslash first: escapes begin with it
         texts = pc.replace_substring(texts, chr(byte), json_text(chr(byte))[1:-1])
     return texts
 
 
 def time_texts(times_us: NDArray[np.int64]) -> pa.Array:
-    """As ``format_time`` shows them.
+    """Times as texts, in the form of ``format_time``.
 
     Raises:
-        EventRejected: One is outside the years 1 to 9999.
+        EventRejected: A time is outside the years 1 to 9999.
     """
     outside = np.flatnonzero((times_us < EARLIEST_US) | (times_us > LATEST_US))
     if len(outside):
@@ -72,12 +72,12 @@ def time_texts(times_us: NDArray[np.int64]) -> pa.Array:
 
 
 def texts_of(texts: Sequence[str]) -> pa.Array:
-    """The column of some texts; as with ``column_of``, pandas is not asked what they are."""
+    """An Arrow column of texts, built without pandas, as in ``column_of``."""
     return pieces_of([text.encode() for text in texts], pa.string())
 
 
 def pieces_of(pieces: Sequence[bytes], kind: pa.DataType) -> pa.Array:
-    """The column of some pieces of bytes, as a type with 32-bit offsets.
+    """An Arrow column of byte strings, of a type with 32-bit offsets.
 
     Raises:
         ArrowCapacityError: Together they have 2 GiB or more.
@@ -91,7 +91,7 @@ def pieces_of(pieces: Sequence[bytes], kind: pa.DataType) -> pa.Array:
 
 
 def fixed_texts(rows: NDArray[np.uint8]) -> pa.Array:
-    """Texts of one length: (texts, bytes) of UTF-8."""
+    """Texts of equal length; ``rows`` is (texts, bytes) of UTF-8."""
     offsets = np.arange(len(rows) + 1, dtype=np.int32) * rows.shape[1]
     return pa.Array.from_buffers(pa.string(), len(rows), [None, pa.py_buffer(offsets), pa.py_buffer(rows.reshape(-1))])
 
@@ -107,7 +107,7 @@ def text_digests(texts: pa.Array, length: int) -> pa.Array:
 
     Args:
         texts: Strings.
-        length: How many digits; an even number.
+        length: Number of digits; even.
     """
     data, borders = bytes_of(texts), (borders_of(texts) - borders_of(texts)[0]).tolist()
     digests = b"".join([sha256(data[first:end]).digest() for first, end in pairwise(borders)])
@@ -116,21 +116,21 @@ def text_digests(texts: pa.Array, length: int) -> pa.Array:
 
 
 def joined_texts(parts: Sequence[Texts]) -> pa.Array:
-    """The texts of each row one after the other.
+    """The concatenated texts of each row.
 
     Args:
-        parts: Columns, at least one of them of texts.
+        parts: Columns, at least one of them an Arrow array.
     """
     return pc.binary_join_element_wise(*(_text(one) if isinstance(one, str) else one for one in parts), _text(""))
 
 
 def lines_of(bodies: pa.Array) -> memoryview:
-    """Bytes of each row, each with a line feed behind it, one after the other."""
+    """The bytes of all rows, a line feed after each."""
     return bytes_of(pc.binary_join_element_wise(bodies, *(_text(end).cast(bodies.type) for end in ("\n", ""))))
 
 
 def run_texts(texts: pa.Array, ends: NDArray[np.int64]) -> pa.Array:
-    """Texts that follow one another put together, without a copy: each time those between two of ``ends``."""
+    """Concatenations of consecutive texts, without a copy: the texts between two consecutive ``ends`` become one."""
     borders = borders_of(texts)[np.concatenate([np.zeros(1, np.int64), ends])]
     return pa.Array.from_buffers(texts.type, len(ends), [None, pa.py_buffer(borders), texts.buffers()[2]])
 
@@ -143,12 +143,12 @@ def chosen_texts(texts: Sequence[str], numbers: NDArray[np.integer]) -> Texts:
 
 
 def flag_texts(is_set: NDArray[np.bool_], text: str) -> Texts:
-    """A text where something holds, and nothing elsewhere."""
+    """A text where a flag is set, an empty text elsewhere."""
     return pc.if_else(column_of(is_set), _text(text), _text("")) if is_set.any() else ""
 
 
 def borders_of(texts: pa.Array) -> NDArray[np.int32]:
-    """Places between texts (or bytes) in their buffer, one more than there are texts."""
+    """Offsets of texts (or bytes) in their buffer, one more than there are texts."""
     offsets = texts.buffers()[1]
     if offsets is None or not len(texts):
         return np.zeros(len(texts) + 1, np.int32)
@@ -156,7 +156,7 @@ def borders_of(texts: pa.Array) -> NDArray[np.int32]:
 
 
 def bytes_of(texts: pa.Array) -> memoryview:
-    """All texts (or bytes) one after the other, not copied."""
+    """The bytes of all texts (or byte strings), not copied."""
     first, end = borders_of(texts)[[0, -1]].tolist()
     data = texts.buffers()[2]
     return memoryview(b"" if data is None else cast("memoryview", data))[first:end]

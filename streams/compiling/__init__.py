@@ -1,8 +1,8 @@
-"""Kernels are compiled before they are needed, by several processes at once, and kept.
+"""Ahead-of-time compilation of kernels by several processes at once, with a cache.
 
-Purpose: an *exercise* stands for the kernels that a piece of work calls; ``compile_kernels`` compiles those that are
-not kept yet and reports how far it is. Promises: what is kept is not compiled again and costs some looks at files;
-whatever goes wrong here, a kernel that is missing is compiled by the process that calls it.
+Purpose: an *exercise* names the kernels that a piece of work calls; ``compile_kernels`` compiles those that are not
+cached yet and reports its progress. Promises: a cached kernel is not compiled again and costs a few file accesses;
+whatever fails here, a missing kernel is compiled by the process that calls it.
 """
 
 from streams.compiling.ahead import (

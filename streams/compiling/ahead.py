@@ -1,9 +1,10 @@
-"""Compiles the kernels that some work needs before it begins, in several processes at once, and shows how far it is.
+"""Compiles the kernels that some work needs before it begins, in several processes at once, and shows the progress.
 
-An *exercise* is a function that does a small piece of the work: it stands for the kernels that it calls. Its name,
-``module:function`` or ``module:function:argument``, lets other processes find it. What an exercise needs is recorded
-once and kept beside the compiled kernels; if everything is there, nothing is started. The processes
-(``streams.compiling.work``) share the kernels out by their locks, so one that dies, or is one too many, does no harm.
+An *exercise* is a function that does a small piece of the work and so calls the kernels that the work needs. Its name,
+``module:function`` or ``module:function:argument``, lets other processes find it. The list of its kernels is recorded
+once and kept beside the compiled kernels; if all of them exist, no process is started. The processes
+(``streams.compiling.work``) divide the kernels among themselves by locks, so a process that dies, or one too many, does
+no harm.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import IO
 from streams.compiling.progress import CompileProgress
 
 JSON_LINES = "streams.compiling.exercises:json_lines"
-"""The exercise that stands for reading JSON lines by columns."""
+"""The exercise for reading JSON lines by columns."""
 
 _POLL_S = 0.1
 _SHOWN_EVERY_S = 1.0
@@ -43,22 +44,22 @@ def compile_kernels(
     processes: int | None = None,
     stop: Event | None = None,
 ) -> bool:
-    """Compile the kernels that exercises need, unless they are kept.
+    """Compile the kernels that exercises need, unless they are cached.
 
-    What could not be compiled here is compiled by the process that calls it, so this fails only where compiled code
-    would be refused.
+    A kernel that could not be compiled here is compiled by the process that calls it, so this fails only where compiled
+    code would be refused.
 
     Args:
         exercises: As ``module:function``.
-        report: Called about once a second while kernels are compiled, and at the end; never if all are kept.
-        processes: How many compile at once (default: one per core, at most four).
-        stop: Ends it early once it is set.
+        report: Called about once a second while kernels are compiled, and at the end; never if all are cached.
+        processes: Number of compiling processes (default: one per core, at most four).
+        stop: Terminates the compilation early once it is set.
 
     Returns:
-        Whether all kernels are kept now; True where ``NUMBA_DISABLE_JIT`` leaves nothing to compile.
+        Whether all kernels are cached now; True where ``NUMBA_DISABLE_JIT`` leaves nothing to compile.
 
     Raises:
-        KeptFolderRefused: Other users may have put something into the folder of kernels.
+        KeptFolderRefused: Other users may have written to the folder of kernels.
     """
     if _is_done(exercises):
         return True
@@ -76,22 +77,24 @@ def compile_kernels(
 
 
 def compile_missing(exercises: Sequence[str]) -> None:
-    """Compile in this process the kernels that exercises need and that are not kept, beside others that do the same.
+    """Compile the kernels that exercises need, if they are not cached, in this process.
+
+    Other processes may do the same at the same time.
 
     Raises:
-        KeptFolderRefused: Other users may have put something into the folder of kernels.
+        KeptFolderRefused: Other users may have written to the folder of kernels.
     """
     if not _is_done(exercises):
-        from streams.compiling.work import compile_here  # noqa: PLC0415 - what is kept is found without it
+        from streams.compiling.work import compile_here  # noqa: PLC0415 - cached kernels are found without it
 
         compile_here(exercises)
 
 
 def kernels_folder() -> Path:
-    """Where compiled kernels of this release for this machine are kept, whether the folder exists or not.
+    """The folder of compiled kernels of this release for this machine, whether it exists or not.
 
     Raises:
-        OSError: Nothing says where this user's folders are.
+        OSError: This user's home directory is not known.
     """
     return Path(_keeping().kernels_folder())
 
@@ -101,15 +104,15 @@ def _is_done(exercises: Sequence[str]) -> bool:
 
 
 def _keeping() -> ModuleType:
-    """Imported when it is needed: numba takes half a second, and many commands compile nothing."""
+    """``streams.kernels.keeping``, imported on demand: numba takes half a second, and many commands compile nothing."""
     return import_module("streams.kernels.keeping")
 
 
 def progress_of(exercises: Sequence[str]) -> CompileProgress:
-    """How many of the kernels that exercises need are kept.
+    """The number of needed kernels, and of those that are cached.
 
     Raises:
-        KeptFolderRefused: Other users may have put something into the folder of kernels.
+        KeptFolderRefused: Other users may have written to the folder of kernels.
     """
     keeping = _keeping()
     needs = [keeping.kept_needs(exercise) for exercise in exercises]
@@ -119,7 +122,7 @@ def progress_of(exercises: Sequence[str]) -> CompileProgress:
 
 @contextmanager
 def _started(exercises: Sequence[str], count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Processes that compile; those that run when the block is left are ended, what failed goes to the log."""
+    """Start processes that compile. On exit, those still running are terminated and failures are logged."""
     with ExitStack() as ends:
         running: list[subprocess.Popen[bytes]] = []
         said = [ends.enter_context(tempfile.TemporaryFile()) for _ in range(count)]

@@ -1,4 +1,4 @@
-"""Small pieces of reading, each of which stands for the kernels that it calls (``streams.compiling``)."""
+"""Exercises for reading: small pieces of work that call its kernels (``streams.compiling``)."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ _LINES = b"""{"id":"1","type":"A","time":"2026-01-01T00:00:00Z","key":"k","data"
 
 
 def json_lines() -> None:
-    """Read events of JSON lines by columns."""
+    """Read events from JSON lines by columns."""
     read_line_columns(io.BufferedReader(io.BytesIO(_LINES)), Path("exercise.jsonl"), ReaderOptions())

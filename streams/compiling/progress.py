@@ -1,20 +1,20 @@
-"""How far compiling is."""
+"""The progress of compiling kernels."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 COMPILING = "compiling kernels"
-"""How what ``CompileProgress`` says begins."""
+"""The beginning of ``CompileProgress.text``."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompileProgress:
-    """How far compiling is.
+    """The progress of compiling kernels.
 
     Attributes:
-        kept: Kernels that are compiled and kept.
-        needed: Kernels that are needed; None: not known yet.
+        kept: Number of kernels that are compiled and cached.
+        needed: Number of kernels that are needed; None: not known yet.
     """
 
     kept: int
@@ -22,10 +22,10 @@ class CompileProgress:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all that is needed is kept."""
+        """Whether all needed kernels are cached."""
         return self.kept == self.needed
 
     @property
     def text(self) -> str:
-        """In words."""
+        """The progress in words."""
         return COMPILING if self.needed is None else f"{COMPILING}, {self.kept} of {self.needed}"

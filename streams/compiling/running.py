@@ -1,4 +1,4 @@
-"""Exercises by their names."""
+"""Looks up and runs exercises by name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib import import_module
 
 
 def exercise_of(name: str) -> Callable[[], object]:
-    """What an exercise does; its module is imported.
+    """The function of an exercise; its module is imported.
 
     Args:
         name: ``module:function`` or ``module:function:argument``.
@@ -18,5 +18,5 @@ def exercise_of(name: str) -> Callable[[], object]:
 
 
 def run_exercise(name: str) -> None:
-    """Do in this process what an exercise does; that loads its kernels."""
+    """Run an exercise in this process, which loads its kernels."""
     exercise_of(name)()

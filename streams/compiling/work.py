@@ -1,4 +1,4 @@
-"""Compiles kernels in this process, which may be one of several that do."""
+"""Compiles kernels in this process, possibly one of several."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from streams.kernels.recording import NeededKernel, recorded
 
 
 def compile_here(exercises: Sequence[str], is_wanted: Callable[[], bool] = lambda: True) -> None:
-    """Record what exercises need, and compile what is not kept.
+    """Record which kernels exercises need, and compile those that are not cached.
 
-    Each of several processes takes the largest kernel that is neither kept nor being compiled. When there is none left
-    it waits for what the others compile, and takes over what one of them has left.
+    Each process takes the largest kernel that is neither cached nor being compiled. When none is left, it waits for
+    those that other processes are compiling, and compiles what such a process has left undone.
 
     Args:
         exercises: As ``module:function`` or ``module:function:argument``.
-        is_wanted: Asked before each kernel.
+        is_wanted: Called before each kernel; False stops.
     """
     needed: dict[str, list[NeededKernel]] = {name: recorded(exercise_of(name)) for name in exercises}
     for name, kernels in needed.items():

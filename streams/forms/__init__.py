@@ -1,1 +1,1 @@
-"""The forms that events have outside: CloudEvents, plain JSON, columns of either; and how far a form may reach."""
+"""The external forms of events: CloudEvents, plain JSON, columns of either; and limits of depth and integer size."""

@@ -1,9 +1,9 @@
 """CloudEvents 1.0 in JSON, structured mode, to and from events.
 
-``time`` is the occurrence time and required here; ``data`` holds the attributes. The correlation key is where the
-declaration says, perhaps by event type: ``subject``, ``data.<path>``, or any other top-level (extension) attribute. The
+``time`` is the occurrence time and required here; ``data`` holds the attributes. The declaration gives the path of the
+correlation key, possibly by event type: ``subject``, ``data.<path>``, or any other top-level (extension) attribute. The
 intake recognises a repeated event by ``source`` and ``id``; alerts name events by ``id`` alone, so producers that share
-a stream had better not share ids.
+a stream should not share ids.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ SPEC_VERSION = "1.0"
 
 
 def parse_cloudevent(value: object, declaration: StreamDeclaration) -> Event:
-    """The event that a CloudEvent in JSON form stands for.
+    """Read an event from a CloudEvent in JSON form.
 
     Raises:
-        EventRejected: Not a CloudEvent 1.0, or without what the stream needs.
+        EventRejected: The value is not a CloudEvent 1.0, or lacks a member that the stream needs.
     """
     envelope = require_object(value)
     _check_envelope(envelope)
@@ -50,7 +50,7 @@ def parse_cloudevent(value: object, declaration: StreamDeclaration) -> Event:
 
 
 def render_cloudevent(event: Event, source: str) -> dict[str, Any]:
-    """The CloudEvent in JSON form of an event, its key as ``subject``."""
+    """The event as a CloudEvent in JSON form, its key as ``subject``."""
     return {
         "specversion": SPEC_VERSION,
         "id": event.id,
@@ -64,7 +64,7 @@ def render_cloudevent(event: Event, source: str) -> dict[str, Any]:
 
 
 def keyed_cloudevent(event: Event, source: str, key: KeyForm) -> dict[str, Any]:
-    """The CloudEvent of an event with its key where a stream expects it; as subject, if that expects no such event."""
+    """The event as a CloudEvent with its key at the stream's path for its type; as subject if there is none."""
     path = place_for(key, event.type) or "subject"
     rendered = render_cloudevent(event, source)
     if path == "subject":

@@ -1,7 +1,7 @@
-"""Batches of well-formed event objects, read by columns: the same as one by one, in a fraction of the time.
+"""Reads batches of well-formed event objects by columns: the same result as one by one, in a fraction of the time.
 
-Nothing is refused here. Where an object is unusual in any way the answer is that these are to be read one by one, which
-knows what is wrong with each, and takes what only looks odd.
+Nothing is rejected here. If any object is unusual, the result is None and the caller reads the objects one by one,
+which finds what is wrong with each, and accepts those that only look odd.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ _Objects = Sequence[Mapping[str, Any]]
 
 
 def parse_columns(objects: Sequence[object], declaration: StreamDeclaration) -> EventBatch | None:
-    """All events of a batch, when every object is a well-formed CloudEvent, or every one a well-formed plain object.
+    """All events of a batch, if the objects are all well-formed CloudEvents or all well-formed plain objects.
 
     Args:
         objects: Decoded JSON, one per event, in their order.
         declaration: Of their stream.
 
     Returns:
-        What ``parse_cloudevent`` or ``parse_plain`` make of each object that ``check_extent`` lets pass, as columns;
-        None when some object needs to be read on its own.
+        The results of ``parse_cloudevent`` or ``parse_plain`` for all objects, checked by ``check_extent``, as columns;
+        None if some object has to be read individually.
     """
     if set(map(type, objects)) != {dict}:
         return None
@@ -59,7 +59,7 @@ def parse_columns(objects: Sequence[object], declaration: StreamDeclaration) -> 
 
 
 class _Unusual(Exception):
-    """Columns will not do: an object is to be read on its own, which may well be right."""
+    """An object has to be read individually; it may still be valid."""
 
 
 def _plain(objects: _Objects, declaration: StreamDeclaration) -> EventBatch:
@@ -101,7 +101,7 @@ def _batch(
     *,
     is_known: bool,
 ) -> EventBatch:
-    """The batch of ids, types, times, keys and attributes; ``is_known``: what is there beside these is harmless."""
+    """The batch of ids, types, times, keys and attributes; ``is_known``: other members need no check of extent."""
     ids, types, times, keys, data = columns
     distinct = set(types)
     if declaration.event_types and not distinct.issubset(declaration.event_types):
@@ -119,7 +119,7 @@ def _batch(
 
 
 def _is_known(objects: _Objects, used: Set[str]) -> bool:
-    """Whether all members have usual names and those that are not ``used``, and so not read, are texts."""
+    """Whether all members have usual names, and those that are not ``used``, so not read, are texts."""
     members = set(chain.from_iterable(objects))
     return _KNOWN.issuperset(members) and all(
         _NO_NUMBERS.issuperset(type(value.get(name)) for value in objects) for name in members - used
@@ -127,7 +127,7 @@ def _is_known(objects: _Objects, used: Set[str]) -> bool:
 
 
 def _keys(objects: _Objects, types: list[str], key: KeyForm, read: Callable[[_Objects, str], list[Any]]) -> list[Any]:
-    """The values of the key, each at the path for the type of its object; ``read`` gives those at one path."""
+    """The values of the key, each at the path for its object's type; ``read`` returns the values at one path."""
     if not isinstance(key, Mapping):
         return read(objects, key)
     places = {name: require_place(key, name) for name in set(types)}
@@ -146,12 +146,12 @@ def _plain_keys(objects: _Objects, path: str) -> list[Any]:
 
 
 def _always_read(key: KeyForm) -> set[str]:
-    """The member that is the key of every object; of a key by event type a member is that of some objects only."""
+    """The member that is the key of every object; none for a key by event type."""
     return set() if isinstance(key, Mapping) else {key}
 
 
 def _at(objects: _Objects, path: str) -> list[Any]:
-    """The values at a dotted path; ``MISSING`` where there is none."""
+    """The values at a dotted path; ``MISSING`` where an object has none."""
     found: list[Any] = list(objects)
     for place, name in enumerate(path.split(".")):
         if place and set(map(type, found)) != {dict}:
@@ -167,7 +167,7 @@ def _require_texts(values: list[Any]) -> list[str]:
 
 
 def _names(values: list[Any]) -> list[str]:
-    """Ids and keys: texts that are not empty, or integers as texts."""
+    """Ids and keys: non-empty texts, or integers as texts."""
     kinds = set(map(type, values))
     if int in kinds and kinds <= {int, str}:
         check_extent(values)
@@ -184,7 +184,7 @@ def _attributes(value: object) -> Mapping[str, Any]:
 
 
 def _times_us(values: list[Any]) -> NDArray[np.int64]:
-    """Microseconds of RFC 3339 texts or of integers since 1970; leap seconds and the like are read one by one."""
+    """Microseconds of RFC 3339 texts or of integers since 1970; rare forms such as leap seconds are left to others."""
     kinds = set(map(type, values))
     if kinds == {int}:
         times_us = microseconds_of(np.array(values, np.int64))

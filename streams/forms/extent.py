@@ -1,4 +1,4 @@
-"""How far an outside form may reach: bounded depth, integers that signed 64 bits carry."""
+"""Limits of an external form: bounded depth, and integers that fit into signed 64 bits."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ _MOST_CHARACTERS = 20  # of an integer of 64 bits
 
 
 def decode_json(text: bytes) -> object:
-    """The value of a JSON text; integers beyond 64 bits stay integers, so that ``check_extent`` can refuse them.
+    """The value of a JSON text; integers beyond 64 bits stay integers, so that ``check_extent`` can reject them.
 
     Raises:
-        orjson.JSONDecodeError: It is not JSON.
+        orjson.JSONDecodeError: The text is not JSON.
     """
-    value: object = orjson.loads(text)  # makes floats of integers beyond 64 bits
+    value: object = orjson.loads(text)  # turns integers beyond 64 bits into floats
     if not has_long_integer(text):
         return value
     try:
         return json.loads(text, parse_int=_integer)
-    except RecursionError:  # nested too deeply for this one only
+    except RecursionError:  # too deeply nested for this parser only
         return value
 
 
 def has_long_integer(text: bytes) -> bool:
-    """Whether a JSON text may hold integers beyond 64 bits."""
+    """Whether a JSON text may contain integers beyond 64 bits."""
     return _LONG_INTEGER in text.translate(_NINES)
 
 
 def check_extent(value: object) -> None:
-    """Refuse a value that is nested too deeply or holds an integer beyond int64, before anything descends.
+    """Reject a value that is nested too deeply or contains an integer beyond int64, before anything recurses into it.
 
     Raises:
-        EventRejected: It is, or does; the message names the member.
+        EventRejected: The message names the member.
     """
     level, depth = [value], 1
     while level:
@@ -61,12 +61,12 @@ def check_extent(value: object) -> None:
 
 
 def _integer(digits: str) -> int:
-    """An integer of JSON; one of too many digits is any that is too large, as Python refuses to read it."""
+    """An integer of JSON; if it has too many digits for Python to read, some integer that is too large."""
     return int(digits) if len(digits) <= _MOST_CHARACTERS else _MOST + 1
 
 
 def _far(value: object, path: str, depth: int) -> Iterator[str]:
-    """Paths of integers beyond int64, at most so deep."""
+    """Paths of integers beyond int64, at most to a depth."""
     if isinstance(value, int) and not _LEAST <= value <= _MOST:
         yield path
     if depth and isinstance(value, dict | list):

@@ -1,7 +1,7 @@
-"""What the outside forms of an event share: paths, keys, checks, and the outcome of a batch.
+"""Shared parts of the external forms of an event: paths, keys, checks, and the outcome of a batch.
 
-A batch never fails as a whole: events that can be taken and events that cannot are returned side by side, each with its
-index in the batch.
+A batch never fails as a whole: accepted and rejected events are returned side by side, each with its index in the
+batch.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class ParsedEvents:
     """Outcome of a batch; both parts name the index in the batch and are ordered by it.
 
     Attributes:
-        events: What can be taken.
-        rejections: What cannot, and why.
+        events: The accepted events.
+        rejections: The reasons of the rejected ones.
     """
 
     events: tuple[tuple[int, Event], ...]
@@ -34,7 +34,7 @@ class ParsedEvents:
 
 
 def parse_each(objects: Iterable[object], parse: Callable[[object], Event]) -> ParsedEvents:
-    """Parse every object on its own."""
+    """Parse each object on its own."""
     events: list[tuple[int, Event]] = []
     rejections: list[tuple[int, EventRejected]] = []
     for index, value in enumerate(objects):
@@ -56,21 +56,21 @@ def read_path(value: Mapping[str, Any], path: str) -> object:
 
 
 def with_value(line: Mapping[str, Any], path: str, value: object) -> dict[str, Any]:
-    """The object with another value at a dotted path."""
+    """The object with a value replaced at a dotted path."""
     name, _, rest = path.partition(".")
     inner = line.get(name)
     return {**line, name: with_value(inner if isinstance(inner, Mapping) else {}, rest, value) if rest else value}
 
 
 def require_object(value: object) -> Mapping[str, Any]:
-    """The value, when it is a JSON object."""
+    """Check that the value is a JSON object, and return it."""
     if not isinstance(value, Mapping):
         raise EventRejected(f"an event is a JSON object, got {shown(value)}")
     return value
 
 
 def require_text(value: object, name: str) -> str:
-    """A non-empty text that UTF-8 can carry."""
+    """Check that the value is a non-empty text in valid Unicode, and return it."""
     if value is MISSING:
         raise EventRejected(f"{name!r} is missing; an event needs a non-empty string there", field=name)
     if not isinstance(value, str) or not value:
@@ -79,7 +79,7 @@ def require_text(value: object, name: str) -> str:
 
 
 def require_name(value: object, name: str) -> str:
-    """A non-empty text, or an integer written as text: ids and correlation keys."""
+    """The value of an id or correlation key: a non-empty text, or an integer as text."""
     if value is MISSING:
         raise EventRejected(f"{name!r} is missing; an event needs a text or an integer there", field=name)
     if isinstance(value, int) and not isinstance(value, bool):
@@ -90,7 +90,7 @@ def require_name(value: object, name: str) -> str:
 
 
 def require_data(value: object, name: str) -> Mapping[str, Any]:
-    """Attributes: a JSON object, or nothing at all."""
+    """The value of attributes: a JSON object; missing or null gives an empty one."""
     if value is MISSING or value is None:
         return {}
     if not isinstance(value, Mapping):
@@ -103,7 +103,7 @@ def require_data(value: object, name: str) -> Mapping[str, Any]:
 
 
 def check_type(event_type: str, declaration: StreamDeclaration) -> None:
-    """Refuse a type that the stream does not declare."""
+    """Reject a type that the stream does not declare."""
     if declaration.event_types and event_type not in declaration.event_types:
         raise EventRejected(
             f"event type {shown(event_type)} is not declared for stream {declaration.name!r}; "

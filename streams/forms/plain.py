@@ -1,10 +1,11 @@
 """Plain JSON objects to and from events, through a stream's declared mapping.
 
 The mapping names the paths of id, type, time and attributes; the declaration's ``key`` is a path in the same object, or
-one by event type.
+a path by event type.
+
 Time is RFC 3339 text or a number since 1970, whose unit follows from its magnitude, unless the mapping names another
-form. Where the declaration keeps the default ``subject``, which plain objects
-seldom have, a top-level ``key`` serves when ``subject`` is absent.
+form. If the declaration keeps the default key ``subject``, which plain objects seldom have, a top-level ``key`` is used
+where ``subject`` is absent.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from streams.timestamps import format_time, parse_rfc3339
 
 
 def parse_plain(value: object, declaration: StreamDeclaration) -> Event:
-    """The event that a plain JSON object stands for.
+    """Read an event from a plain JSON object.
 
     Raises:
         EventRejected: A part that the mapping names is missing or of the wrong form.
@@ -55,7 +56,7 @@ def parse_plain(value: object, declaration: StreamDeclaration) -> Event:
 
 
 def render_plain(event: Event) -> dict[str, Any]:
-    """The plain object of an event under the default mapping, its key as ``key``: one line of a JSONL file."""
+    """The event as a plain object under the default mapping, its key as ``key``: one line of a JSONL file."""
     return {
         "id": event.id,
         "type": event.type,
@@ -66,7 +67,7 @@ def render_plain(event: Event) -> dict[str, Any]:
 
 
 def plain_id(source: Mapping[str, Any], path: str | tuple[str, ...]) -> str:
-    """The id at a path, or that of the values at several paths."""
+    """The id at a path, or the joined values at several paths."""
     paths = (path,) if isinstance(path, str) else path
     return ":".join(require_name(read_path(source, one), one) for one in paths)
 

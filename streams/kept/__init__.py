@@ -1,1 +1,1 @@
-"""What a process makes of the code and keeps for the next: the folder, the lock, the name of compiled kernels."""
+"""Files that a process makes from the code and keeps for the next one: the folder, the lock, the digest of kernels."""

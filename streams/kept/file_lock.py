@@ -1,4 +1,4 @@
-"""A lock between processes, held by at most one of them until it lets go or ends."""
+"""A lock between processes, held by at most one of them until it releases the lock or ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _POLL_S = 0.02
 
 
 class FileLock:
-    """A lock on a file, which is made if need be and stays.
+    """A lock on a file, which is created if missing and never removed.
 
     Args:
         path: The file. On a file system without locks, taking the lock has no effect.
@@ -29,7 +29,7 @@ class FileLock:
             patience_s: How long to wait for a process that holds it.
 
         Returns:
-            Whether it is held now.
+            Whether this process holds the lock now.
         """
         if self._file is not None:
             return True
@@ -50,7 +50,7 @@ class FileLock:
         return False
 
     def release(self) -> None:
-        """Let go; nothing happens where it is not held."""
+        """Release the lock; no effect if it is not held."""
         file, self._file = self._file, None
         if file is not None:
             file.close()

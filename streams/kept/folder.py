@@ -1,9 +1,9 @@
-"""The folder of this user and machine for what a process makes of the code and keeps for the next one.
+"""The cache folder of this user and machine for files that a process makes from the code and keeps for the next one.
 
-That is ``forestall`` in the platform's folder for caches, or what ``NUMBA_CACHE_DIR`` names: compiled kernels, the
-parser's tables, an archive of Java classes. Every command, checkout and data folder shares it. A process runs what it
-reads there, so a folder counts only if nobody but this user or root can have put anything into it. Whatever is missing
-is made again, so the folder may be deleted at any time.
+It is ``forestall`` in the platform's cache folder, or the folder that ``NUMBA_CACHE_DIR`` names: compiled kernels, the
+parser's tables, an archive of Java classes. All commands, checkouts and data folders share it. A process executes what
+it reads there, so a folder is used only if no user but this one and root can have written to it. Missing files are made
+again, so the folder may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _GONE = ".gone-"
 
 
 def kept_top() -> Path:
-    """The folder above all that is kept, whether it exists or not.
+    """The top folder of everything that is kept, whether it exists or not.
 
     Raises:
-        OSError: Nothing says where this user's folders are.
+        OSError: This user's home directory is not known.
     """
     # house: allow environment: numba's own variable, which says where compiled things are
     named = os.environ.get("NUMBA_CACHE_DIR", "")
@@ -36,7 +36,7 @@ def kept_top() -> Path:
 
 
 def kept_folder(kind: str) -> Path:
-    """The folder of one kind of things, whether it exists or not.
+    """The folder of one kind of files, whether it exists or not.
 
     Raises:
         OSError: As ``kept_top``.
@@ -45,11 +45,11 @@ def kept_folder(kind: str) -> Path:
 
 
 def make_kept_folder(folder: Path) -> None:
-    """Make a folder for this user alone, unless it exists.
+    """Create a folder for this user alone, unless it exists.
 
     Raises:
-        OSError: It cannot be made.
-        KeptFolderRefused: It is another user's, or others may write to it.
+        OSError: It cannot be created.
+        KeptFolderRefused: It belongs to another user, or others may write to it.
     """
     missing = [folder, *(parent for parent in folder.parents if not parent.exists())]
     for place in reversed(dict.fromkeys(missing)):
@@ -58,26 +58,26 @@ def make_kept_folder(folder: Path) -> None:
 
 
 def require_trusted(folder: Path) -> None:
-    """Check that nobody else can have put anything into a folder, or another folder in its place.
+    """Check that no other user can have written to a folder, or put another folder in its place.
 
     Raises:
         OSError: It cannot be examined.
-        KeptFolderRefused: Somebody else can.
+        KeptFolderRefused: Another user can.
     """
     top = kept_top()
     _require_own(folder, _OTHERS_WRITE)
     for place in folder.parents:
-        is_sticky = place.stat().st_mode & stat.S_ISVTX  # there, others cannot replace what is not theirs
+        is_sticky = place.stat().st_mode & stat.S_ISVTX  # in a sticky folder, users can replace only their own files
         _require_own(place, 0 if is_sticky else stat.S_IWOTH)
         if place == top:
             break
 
 
 def note_use(place: Path) -> None:
-    """Remember that a file or folder is in use, and remove what is beside it and has not been for 30 days.
+    """Mark a file or folder as used, and remove its siblings that have not been used for 30 days.
 
-    Several processes may do so at once, while others use the rest: a thing gets another name before it is removed, so
-    it is there as a whole or not at all, and a process that misses it makes it again.
+    Several processes may do this at once while others use the rest: a file or folder is renamed before it is removed,
+    so it exists as a whole or not at all, and a process that misses it makes it again.
     """
     with suppress(OSError):
         os.utime(place)
@@ -108,7 +108,7 @@ def _require_own(place: Path, forbidden: int) -> None:
 
 
 def _cache_folder() -> Path:
-    """The platform's folder for what can be made again, of this user."""
+    """The platform's cache folder of this user."""
     try:
         home = Path.home()
     except RuntimeError as error:

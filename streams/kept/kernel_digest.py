@@ -1,4 +1,4 @@
-"""A name for compiled kernels: numba does not notice that a kernel's callee in another file has changed."""
+"""A digest that names compiled kernels; numba does not notice when a kernel's callee in another file has changed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PACKAGES_WITH_KERNELS = ("streams", "joins", "nfa")
 def kernel_digest() -> str:
     """Sixteen hexadecimal digits over the sources of all kernels, as they were when this process began.
 
-    Compiled kernels are kept under it, so none of another release, or of before a change, is ever loaded.
+    Compiled kernels are kept under this digest, so none of another release or of an earlier source is ever loaded.
     """
     return _digest_with(None)
 
@@ -47,10 +47,10 @@ def digest_of(folders: Iterable[Path]) -> str:
 
 
 def folder_of_package(package: str) -> Path:
-    """Where a package of this program is, which need not be imported.
+    """The folder of a package of this program, which need not be imported.
 
     Raises:
-        RuntimeError: It is not installed as a folder.
+        RuntimeError: The package is not installed as a folder.
     """
     spec = find_spec(package)
     if spec is None or not spec.submodule_search_locations:

@@ -1,1 +1,1 @@
-"""Kernels: free functions over bytes."""
+"""Compiled kernels over bytes, and how kernels are compiled and cached."""

@@ -1,9 +1,9 @@
 """Arrays without reference counts, and tables of arrays by reference, inside a kernel.
 
-A table is a ``NamedTuple`` of arrays. By value each of its arrays is seven machine words in every call, and reading one
-costs two atomic counts. ``borrowed`` leaves the words where they are, in the frame of the kernel that Python has
-called, and hands on their address; reading an array of the table reads the words that are needed. So a table costs one
-word per call and nothing per array that is not used, and compiling takes a quarter of the time.
+A table is a ``NamedTuple`` of arrays. Passed by value, each array takes seven machine words in every call, and reading
+it costs two atomic counts. ``borrowed`` leaves the words in the frame of the kernel that Python has called and passes
+their address; reading an array of the table reads only the words that are needed. So a table costs one word per call
+and nothing per unused array, and compiling takes a quarter of the time.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, mod
 
 _words: Any = cgutils  # numba has few annotations
 _lower_reading: Any = lower_getattr_generic
-_TABLES = (types.NamedTuple, types.NamedUniTuple)  # the second one: all columns are of one type
+_TABLES = (types.NamedTuple, types.NamedUniTuple)  # a NamedUniTuple has columns of one type
 Held = TypeVar("Held")
 
 
 class Borrow(Protocol):
-    """An array as it is, without its owner; a table by reference, valid until the calling function returns."""
+    """An array without its owner, or a table by reference, valid until the calling function returns."""
 
     def __call__(self, held: Held, /) -> Held: ...
 
 
 class Reference(types.Type):
-    """The type of a table by reference; its name is short, as the names of compiled functions are made of it."""
+    """The type of a table by reference; its name is short, because names of compiled functions contain it."""
 
     def __init__(self, table: Any) -> None:
         self.table = table
@@ -37,8 +37,10 @@ class Reference(types.Type):
 
     @property
     def key(self) -> Any:
-        """Tables with other arrays are other types. The number of the table's type stands for it, as numba hashes types
-        all the time while it compiles, and a table's own hash is that of all its arrays.
+        """Identity of the type: tables with other arrays are other types.
+
+        The number of the table's type is used, because numba hashes types all the time while it compiles, and hashing a
+        table hashes all its arrays.
         """
         return self.table._code
 
@@ -74,7 +76,7 @@ def _read(context: Any, builder: Any, kind: Reference, value: Any, name: str) ->
 
 
 def _array_at(context: Any, builder: Any, kind: Any, address: Any) -> Any:
-    """The words of an array but for its owner, each read by itself so that those not used are not read."""
+    """The words of an array except its owner, each read separately, so that unused words are not read."""
     array = _words.get_null_value(address.type.pointee)
     for place, name in enumerate(context.data_model_manager[kind]._fields):
         if name in ("meminfo", "parent"):
@@ -117,4 +119,4 @@ def _as_it_is(held: Held) -> Held:
 
 
 borrowed: Borrow = _as_it_is if getattr(config, "DISABLE_JIT", 0) else cast(Borrow, intrinsic(_borrow))
-"""For calls whose caller holds the arrays; what is borrowed already stays as it is."""
+"""For calls whose caller holds the arrays; anything borrowed already is returned unchanged."""

@@ -1,9 +1,9 @@
-"""The kernel that reads event objects from JSON lines: where each member stands, times as numbers, nothing copied.
+"""The kernel that reads event objects from JSON lines: the span of each member, times as numbers, nothing copied.
 
-It knows all of JSON's grammar and accepts only what needs no second look. A line that is unusual in any way (an escape
-in a name, a large number, a member that comes twice) is told as such and read by somebody else, who may well take it.
+It knows all of JSON's grammar and accepts only plain cases. A line that is unusual in any way (an escape in a name, a
+large number, a repeated member) is marked as such and parsed elsewhere, where it may be valid.
 
-What is met in every line is inlined where it is called: passing a dozen arrays took longer than looking at a member.
+Functions that run on every line are inlined: passing a dozen arrays took longer than examining a member.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from streams.kernels.compiling import inlined, kernel, routine
 
 Int: TypeAlias = int | np.int64
 
-# What a line is.
+# Kinds of lines.
 BLANK = 0
 EVENT = 1
 UNUSUAL = 2
@@ -26,11 +26,11 @@ UNUSUAL = 2
 # Members by number, and the columns of ``Lines.spans``; the time is a number in ``Lines.times``.
 ID, TYPE, KEY, DATA, TIME, OTHER = 0, 1, 2, 3, 4, 5
 N_SPANS = 4
-CODE_BYTES = 8  # names differ in them, but for that of the key
+CODE_BYTES = 8  # all names but the key's differ in their first 8 bytes
 CODE_BITS, BYTE_BITS = np.uint64(64), np.uint64(8)
 
-NOWHERE = -1  # in place of a place: what is looked for is not there, or unusual
-DEEPEST = 64  # containers inside one another
+NOWHERE = -1  # a place of something that is missing or unusual
+DEEPEST = 64  # levels of nested containers
 NO_NUMBER = -1 << 40
 _MOST_DIGITS = 18  # of an integer that certainly fits into 64 bits
 
@@ -40,18 +40,18 @@ SPACE, TAB, RETURN, NEWLINE = np.uint8(32), np.uint8(9), np.uint8(13), np.uint8(
 ZERO, NINE, MINUS, PLUS, POINT = np.uint8(48), np.uint8(57), np.uint8(45), np.uint8(43), np.uint8(46)
 LETTER_T, LETTER_Z = np.uint8(84), np.uint8(90)
 
-# Letters that stand for one character behind a backslash; u does not.
+# Letters that encode one character after a backslash; u does not.
 IS_ESCAPE = np.isin(np.arange(256), np.frombuffer(b'"\\/bfnrt', np.uint8))
 
 _DAY_US = 86_400_000_000
 
 
 class Wanted(NamedTuple):
-    """Which members are read."""
+    """The members to read."""
 
     codes: NDArray[np.uint64]  # (OTHER,) the first eight bytes of each member's name
     key: NDArray[np.uint8]  # name of the key
-    members: int  # a bit for each that must be there
+    members: int  # a bit for each required member
     is_key_inside: bool  # the key is a member of the data
     reads_time: bool
     knows_unit: bool  # numbers that are times are microseconds
@@ -59,17 +59,17 @@ class Wanted(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """What was read, by line."""
+    """The result, by line."""
 
     kinds: NDArray[np.uint8]
-    spans: NDArray[np.int64]  # (lines, N_SPANS, 2) first byte and the one behind the last
+    spans: NDArray[np.int64]  # (lines, N_SPANS, 2) first byte, and the byte after the last
     times: NDArray[np.int64]  # us
     starts: NDArray[np.int64]  # first byte of the line
 
 
 @inlined
 def skip_space(text: NDArray[np.uint8], at: Int) -> Int:
-    """The next byte that is no white space within a line."""
+    """The next byte that is not white space within a line."""
     while text[at] == SPACE or text[at] == TAB or text[at] == RETURN:
         at += 1
     return at
@@ -83,7 +83,7 @@ def is_digit(byte: np.uint8) -> bool:
 
 @inlined
 def plain_string(text: NDArray[np.uint8], at: Int) -> Int:
-    """The closing quote of a string whose opening one is before ``at``; -1 if it has an escape, or no end."""
+    """The closing quote of a string whose opening quote is just before ``at``; -1 if it has an escape, or no end."""
     while text[at] != QUOTE:
         if text[at] == BACKSLASH or text[at] < SPACE:
             return -1
@@ -93,7 +93,7 @@ def plain_string(text: NDArray[np.uint8], at: Int) -> Int:
 
 @routine
 def any_string(text: NDArray[np.uint8], at: Int) -> Int:
-    """As ``plain_string``, but escapes of one letter are fine."""
+    """Like ``plain_string``, but escapes of one letter are allowed."""
     while text[at] != QUOTE:
         if text[at] < SPACE:
             return -1
@@ -107,7 +107,7 @@ def any_string(text: NDArray[np.uint8], at: Int) -> Int:
 
 @routine
 def number(text: NDArray[np.uint8], at: Int) -> tuple[Int, bool]:
-    """Behind a number, and whether it is an integer; -1 for what is none, is large, or has an exponent."""
+    """The place after a number, and whether it is an integer; -1 for anything else, large numbers and exponents."""
     if text[at] == MINUS:
         at += 1
     first = at
@@ -130,7 +130,7 @@ def number(text: NDArray[np.uint8], at: Int) -> tuple[Int, bool]:
 
 @routine
 def literal(text: NDArray[np.uint8], at: Int) -> Int:
-    """Behind true, false or null; -1 for anything else."""
+    """The place after true, false or null; -1 for anything else."""
     if text[at] == 116 and text[at + 1] == 114 and text[at + 2] == 117 and text[at + 3] == 101:
         return at + 4
     if text[at] == 110 and text[at + 1] == 117 and text[at + 2] == 108 and text[at + 3] == 108:
@@ -142,7 +142,7 @@ def literal(text: NDArray[np.uint8], at: Int) -> Int:
 
 @routine
 def scalar(text: NDArray[np.uint8], at: Int) -> Int:
-    """Behind a value that is no container; -1 if it is none, or unusual."""
+    """The place after a value that is not a container; -1 if it is invalid or unusual."""
     byte = text[at]
     if byte == QUOTE:
         end = any_string(text, at + 1)
@@ -155,10 +155,10 @@ def scalar(text: NDArray[np.uint8], at: Int) -> Int:
 
 @inlined
 def member_name(text: NDArray[np.uint8], at: Int) -> tuple[Int, Int, np.uint64]:
-    """The value of a member whose name begins at ``at``.
+    """The place of the value of a member whose name begins at ``at``.
 
     Returns:
-        (place, end, code): where the value begins, -1 if there is no name or an unusual one; where the name ends; the
+        (place, end, code): where the value begins, -1 if the name is missing or unusual; where the name ends; the
         name's first eight bytes as a number.
     """
     if text[at] != QUOTE:
@@ -182,10 +182,10 @@ def member_name(text: NDArray[np.uint8], at: Int) -> tuple[Int, Int, np.uint64]:
 
 @routine
 def first_inside(text: NDArray[np.uint8], at: Int) -> tuple[Int, bool]:
-    """The first value in a container that begins at ``at``, and whether there is one.
+    """The first value in a container that begins at ``at``, and whether the container is empty.
 
     Returns:
-        (place, is_empty): the place behind the container where it is empty; -1 if it is unusual.
+        (place, is_empty): the place after the container if it is empty; -1 if it is unusual.
     """
     is_object = text[at] == OPEN
     at = skip_space(text, at + 1)
@@ -198,11 +198,11 @@ def first_inside(text: NDArray[np.uint8], at: Int) -> tuple[Int, bool]:
 
 @routine
 def close_containers(text: NDArray[np.uint8], at: Int, inside: NDArray[np.bool_], depth: Int) -> tuple[Int, Int]:
-    """Behind a value, leave the containers that end here.
+    """Leave the containers that end after a value.
 
     Returns:
-        (place, depth): the next value and how many containers it is in, or the place behind the last; place -1 if
-        something else stands there.
+        (place, depth): the next value and the number of containers around it, or the place after the last container;
+        place -1 for anything else.
     """
     while depth > 0:
         at = skip_space(text, at)
@@ -221,11 +221,11 @@ def close_containers(text: NDArray[np.uint8], at: Int, inside: NDArray[np.bool_]
 
 @inlined
 def value(text: NDArray[np.uint8], at: Int, inside: NDArray[np.bool_]) -> Int:
-    """Behind a value; -1 if it is none, or unusual.
+    """The place after a value; -1 if it is invalid or unusual.
 
     Args:
         text: Ends with a line feed.
-        at: Its first byte.
+        at: First byte of the value.
         inside: Room for ``DEEPEST``: whether each open container is an object.
     """
     depth: Int = np.int64(0)
@@ -249,7 +249,7 @@ def value(text: NDArray[np.uint8], at: Int, inside: NDArray[np.bool_]) -> Int:
 
 @inlined
 def is_same(text: NDArray[np.uint8], first: Int, end: Int, name: NDArray[np.uint8]) -> bool:
-    """Whether a piece of the text is a name."""
+    """Whether a piece of the text equals a name."""
     if end - first != name.shape[0]:
         return False
     equal = True
@@ -260,7 +260,7 @@ def is_same(text: NDArray[np.uint8], first: Int, end: Int, name: NDArray[np.uint
 
 @inlined
 def name_value(text: NDArray[np.uint8], at: Int) -> tuple[Int, Int, Int]:
-    """Behind a text that is not empty, or an integer; -1 for anything else. Then where its characters are."""
+    """The place after a non-empty text or an integer (-1 for anything else), and the span of its characters."""
     if text[at] == QUOTE:
         end = plain_string(text, at + 1)
         return (end + 1 if end > at + 1 else NOWHERE), at + 1, end
@@ -272,7 +272,7 @@ def name_value(text: NDArray[np.uint8], at: Int) -> tuple[Int, Int, Int]:
 
 @inlined
 def data_value(text: NDArray[np.uint8], at: Int, wanted: Wanted, inside: NDArray[np.bool_]) -> tuple[Int, Int, Int]:
-    """Behind the attributes; -1 if they are no object, or unusual. Then where their key is, if it is inside."""
+    """The place after the attributes (-1 if they are not an object, or unusual), and the span of a key inside them."""
     if text[at] != OPEN:
         return NOWHERE, 0, 0
     if not wanted.is_key_inside:
@@ -300,7 +300,7 @@ def data_value(text: NDArray[np.uint8], at: Int, wanted: Wanted, inside: NDArray
 
 @inlined
 def pair(text: NDArray[np.uint8], at: Int) -> Int:
-    """The number that two digits write; far below 0 if they are none."""
+    """The number that two digits write; far below 0 for other characters."""
     if not (is_digit(text[at]) and is_digit(text[at + 1])):
         return NO_NUMBER
     return 10 * np.int64(text[at] - ZERO) + np.int64(text[at + 1] - ZERO)
@@ -308,7 +308,7 @@ def pair(text: NDArray[np.uint8], at: Int) -> Int:
 
 @routine
 def digits(text: NDArray[np.uint8], at: Int, end: Int) -> Int:
-    """The number that the digits up to a place write."""
+    """The number that the digits from ``at`` to ``end`` write."""
     found = np.int64(0)
     for place in range(at, end):
         found = 10 * found + np.int64(text[place] - ZERO)
@@ -317,7 +317,7 @@ def digits(text: NDArray[np.uint8], at: Int, end: Int) -> Int:
 
 @routine
 def days_before(year: Int, month: Int, day: Int) -> Int:
-    """Days since 1970-01-01 of a day of the Gregorian calendar; -1 << 60 if there is no such day."""
+    """Days from 1970-01-01 to a day of the Gregorian calendar; -1 << 60 if the day does not exist."""
     is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     days = 31 - ((month == 4) + (month == 6) + (month == 9) + (month == 11))
     if month == 2:
@@ -333,7 +333,7 @@ def days_before(year: Int, month: Int, day: Int) -> Int:
 
 @routine
 def written_time(text: NDArray[np.uint8], at: Int, end: Int) -> tuple[bool, Int]:
-    """Microseconds of an RFC 3339 text between two places; False for what is none, and for what is rare in them."""
+    """Microseconds of an RFC 3339 text between two places; False if it is invalid or has a rare form."""
     if end - at < 20 or text[at + 4] != MINUS or text[at + 7] != MINUS or text[at + 10] != LETTER_T:
         return False, 0
     if text[at + 13] != COLON or text[at + 16] != COLON:
@@ -366,7 +366,7 @@ def written_time(text: NDArray[np.uint8], at: Int, end: Int) -> tuple[bool, Int]
 
 @inlined
 def microseconds(number: Int, wanted: Wanted) -> Int:
-    """Microseconds of a number whose unit follows from its magnitude, if the unit is not known."""
+    """Microseconds of a number whose unit, if unknown, follows from its magnitude."""
     size = abs(number)
     if wanted.knows_unit or size < wanted.least[0] or size >= wanted.least[2]:
         return number
@@ -375,7 +375,7 @@ def microseconds(number: Int, wanted: Wanted) -> Int:
 
 @inlined
 def time_value(text: NDArray[np.uint8], at: Int, wanted: Wanted) -> tuple[Int, Int]:
-    """Behind a time, and what it is in us; -1 if it is none, or unusual."""
+    """The place after a time (-1 if it is invalid or unusual), and the time in us."""
     if text[at] == QUOTE:
         end = plain_string(text, at + 1)
         if end < 0:
@@ -396,7 +396,7 @@ def time_value(text: NDArray[np.uint8], at: Int, wanted: Wanted) -> tuple[Int, I
 def member_value(
     text: NDArray[np.uint8], at: Int, wanted: Wanted, line: Lines, row: Int, member: Int, inside: NDArray[np.bool_]
 ) -> Int:
-    """Behind the value of a member, which is kept; -1 if it is not what the member must be, or unusual."""
+    """Read the value of a member into ``line``; the place after it, -1 if it is of the wrong kind or unusual."""
     spans = line.spans
     if member == TIME and wanted.reads_time:
         at, line.times[row] = time_value(text, at, wanted)
@@ -419,7 +419,7 @@ def member_value(
 def event_object(
     text: NDArray[np.uint8], at: Int, wanted: Wanted, line: Lines, row: Int, inside: NDArray[np.bool_]
 ) -> Int:
-    """Behind an event object whose first member is at ``at``; -1 if it is none, or unusual."""
+    """The place after an event object whose first member is at ``at``; -1 if it is invalid or unusual."""
     codes, key = wanted.codes, wanted.key
     seen = 0
     line.spans[row, DATA, 0] = line.spans[row, DATA, 1] = 0
@@ -457,8 +457,8 @@ def read_lines(text: NDArray[np.uint8], wanted: Wanted, line: Lines, inside: NDA
 
     Args:
         text: UTF-8, ends with a line feed.
-        wanted: Which members.
-        line: Filled; room for every line.
+        wanted: The members to read.
+        line: Output, with room for every line.
         inside: Room for ``DEEPEST``.
 
     Returns:
@@ -495,7 +495,7 @@ def read_lines(text: NDArray[np.uint8], wanted: Wanted, line: Lines, inside: NDA
 def copy_spans(
     text: NDArray[np.uint8], spans: NDArray[np.int64], offsets: NDArray[np.int32], room: NDArray[np.uint8]
 ) -> None:
-    """Put pieces of a text one after the other; ``offsets`` says where each begins."""
+    """Copy pieces of a text one after the other; ``offsets`` is where each begins."""
     for row in range(spans.shape[0]):
         first, target = spans[row, 0], offsets[row]
         for place in range(spans[row, 1] - first):

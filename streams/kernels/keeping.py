@@ -1,9 +1,9 @@
-"""Where compiled kernels are kept: in this user's folder, by the content of all kernels.
+"""The cache of compiled kernels: in this user's folder, by the content of all kernels.
 
 Numba itself keeps code beside its source, or by the folder of the source, and several processes that miss the same code
 all compile it. Here a kernel has one place whatever the checkout: ``kernels/<digest>/<module>.<name>``. The digest is
 over the sources of all kernels and everything else that machine code depends on, so an entry that exists fits. A
-process that misses an entry takes the lock beside it; others wait, and load what it has compiled.
+process that misses an entry takes the lock beside it; others wait, and load the code that it has compiled.
 """
 
 from __future__ import annotations
@@ -30,15 +30,14 @@ from streams.kept.kernel_digest import digest_for, kernel_digest
 
 _KIND = "kernels"
 _NEEDS = ".needs"
-_ENTRY = (".nbi", ".1.nbc")  # numba's names of an index and of the code for its first signature
-_PATIENCE_S = 180.0  # no kernel takes so long; a process that holds a lock longer was stopped
+_ENTRY = (".nbi", ".1.nbc")  # numba's files: index, code of its first signature
+_PATIENCE_S = 180.0  # longer than any compilation; a process that holds a lock longer was stopped
 
 
 class KeptKernel(FunctionCache):
-    """The compiled code of one kernel, as numba asks for it.
+    """The compiled code of one kernel, in the interface that numba expects of a cache.
 
-    Making one reads the source, which a later change could make another one; the folder is touched when code is first
-    wanted.
+    The source is read on construction, before it can change; the folder is touched when code is first requested.
 
     Args:
         function: The kernel.
@@ -55,14 +54,14 @@ class KeptKernel(FunctionCache):
 
     @property
     def cache_path(self) -> str | None:
-        """The folder; None before code was first wanted, or where none can be kept."""
+        """The folder; None before code was first requested, or where nothing can be kept."""
         return None if self._folder is None else str(self._folder)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The code for a signature; None: this process has to compile it, and holds the lock where there is one.
+        """The code for a signature; None: this process has to compile it, and holds the lock if there is one.
 
         Raises:
-            KeptFolderRefused: Other users may have put something into the folder.
+            KeptFolderRefused: Other users may have written to the folder.
         """
         if not self._enabled or not self._open():
             return None
@@ -76,7 +75,7 @@ class KeptKernel(FunctionCache):
         return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep what was compiled; what cannot be kept is compiled by each process."""
+        """Keep compiled code; if that fails, each process compiles its own."""
         if self._lock is None:
             return
         try:
@@ -87,7 +86,7 @@ class KeptKernel(FunctionCache):
             self._lock.release()
 
     def is_being_compiled(self) -> bool:
-        """Whether another process compiles the kernel just now."""
+        """Whether another process is compiling the kernel."""
         if not self._open() or self._lock is None:
             return False
         is_free = self._lock.take(0.0)
@@ -95,12 +94,12 @@ class KeptKernel(FunctionCache):
         return not is_free
 
     def flush(self) -> None:
-        """Forget the code that is kept."""
+        """Forget the kept code."""
         if self._open():
             self._cache_file.flush()  # type: ignore[no-untyped-call]
 
     def _open(self) -> bool:
-        """Whether there is a folder to keep code in; finds it the first time."""
+        """Whether there is a folder to keep code in; the folder is found at the first call."""
         if self._lock is None:
             try:
                 folder = _made_folder(self._sources)
@@ -115,13 +114,13 @@ class KeptKernel(FunctionCache):
     def _load(self, sig: Any, target_context: Any) -> Any:
         try:
             return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
-        except (EOFError, pickle.UnpicklingError):  # the machine lost power while it was written
+        except (EOFError, pickle.UnpicklingError):  # the machine lost power during a write
             self.flush()
             return None
 
 
 class _Code(CompileResultCacheImpl):
-    """How compiled code is written and read: as numba does; where is decided here."""
+    """How compiled code is written and read: numba's way, with the place decided here."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -140,16 +139,16 @@ def entry_name(function: Callable[..., Any]) -> str:
 
 
 def kernels_folder() -> Path:
-    """Where compiled kernels of these sources for this machine are kept, whether the folder exists or not.
+    """The folder of compiled kernels of these sources for this machine, whether it exists or not.
 
     Raises:
-        OSError: Nothing says where this user's folders are.
+        OSError: This user's home directory is not known.
     """
     return _folder(kernel_digest())
 
 
 def kept_of(names: Iterable[str]) -> frozenset[str]:
-    """The kernels that have been compiled and kept, of these."""
+    """The kernels among ``names`` that are compiled and kept."""
     try:
         folder = kernels_folder()
     except OSError:
@@ -158,7 +157,7 @@ def kept_of(names: Iterable[str]) -> frozenset[str]:
 
 
 def keep_needs(exercise: str, names: Iterable[str]) -> None:
-    """Remember which kernels an exercise needs."""
+    """Record which kernels an exercise needs."""
     try:
         place = _made_folder(kernel_digest()) / f"{exercise}{_NEEDS}"
         draft = place.with_name(f"{place.name}.{os.getpid()}")
@@ -169,10 +168,10 @@ def keep_needs(exercise: str, names: Iterable[str]) -> None:
 
 
 def kept_needs(exercise: str) -> frozenset[str] | None:
-    """The kernels that an exercise needs; None: nobody has recorded it.
+    """The kernels that an exercise needs; None: not recorded.
 
     Raises:
-        KeptFolderRefused: Other users may have put something into the folder.
+        KeptFolderRefused: Other users may have written to the folder.
     """
     try:
         folder = kernels_folder()
@@ -183,7 +182,7 @@ def kept_needs(exercise: str) -> frozenset[str] | None:
 
 
 def is_compiling_off() -> bool:
-    """Whether kernels run as plain Python, as ``NUMBA_DISABLE_JIT`` says."""
+    """Whether kernels run as plain Python, because of ``NUMBA_DISABLE_JIT``."""
     flags: Any = config
     return bool(flags.DISABLE_JIT)
 
@@ -193,11 +192,11 @@ def _folder(sources: str) -> Path:
 
 
 def _made_folder(sources: str) -> Path:
-    """The folder, made if need be, with those removed that nobody has used for long.
+    """The folder, created if missing; its siblings that were not used for long are removed.
 
     Raises:
-        OSError: It cannot be made.
-        KeptFolderRefused: Other users may have put something into it.
+        OSError: It cannot be created.
+        KeptFolderRefused: Other users may have written to it.
     """
     folder = _folder(sources)
     make_kept_folder(folder)
@@ -207,9 +206,10 @@ def _made_folder(sources: str) -> Path:
 
 @cache
 def _place_name(sources: str) -> str:
-    """Digest of all that machine code depends on.
+    """Digest of everything that machine code depends on.
 
-    The processor and its features are part of it; with ``NUMBA_CPU_NAME=generic`` all of an architecture share one.
+    The processor and its features are part of it; with ``NUMBA_CPU_NAME=generic``, all processors of an architecture
+    share it.
     """
     flags: Any = config
     parts = (
@@ -229,7 +229,7 @@ def _source_digest(file: str) -> str:
 
 @cache
 def _say_not_kept(reason: str) -> None:
-    """Say it once per process and reason."""
+    """Log a warning, once per process and reason."""
     logging.getLogger(__name__).warning(
         "compiled kernels cannot be kept, so each process compiles its own: %s; name a folder with NUMBA_CACHE_DIR",
         reason,

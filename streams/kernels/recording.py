@@ -1,7 +1,7 @@
-"""Which kernels a call reaches, and with which types, without compiling any.
+"""Records which kernels a call reaches, and with which types, without compiling any.
 
-While a call is recorded, the names of kernels and routines in this program's modules stand for the functions that
-Python runs. So what was recorded can be compiled in any order and by several processes, the largest kernel first.
+While a call is recorded, the names of kernels and routines in this program's modules are bound to functions that Python
+runs. The recorded kernels can then be compiled in any order and by several processes, the largest kernel first.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class NeededKernel:
     """A kernel that a call needs, for arguments of certain types.
 
     Attributes:
-        name: Under which it is kept.
-        kernel: What is compiled.
+        name: Its name in the cache.
+        kernel: The dispatcher to compile.
         signature: Types of the arguments.
     """
 
@@ -37,14 +37,14 @@ class NeededKernel:
 
     @property
     def size(self) -> int:
-        """Bytes of bytecode that it consists of, with everything it calls; compiling takes about in proportion."""
+        """Bytes of bytecode of the kernel and everything it calls; compile time is roughly proportional."""
         return _size(self.kernel, set())
 
     def compile(self, *, waits: bool) -> None:
-        """Compile and keep it, unless it is kept.
+        """Compile and keep the kernel, unless it is kept.
 
         Args:
-            waits: Whether to wait for another process that compiles it just now.
+            waits: Whether to wait for another process that is compiling it.
         """
         kept = self.kernel._cache
         if waits or not kept.is_being_compiled():
@@ -59,7 +59,7 @@ def recorded(call: Callable[[], object]) -> list[NeededKernel]:
     calls = _Calls()
     with ExitStack() as ends:
         ends.enter_context(warnings.catch_warnings())
-        warnings.simplefilter("ignore")  # integers wrap in kernels, and say so in Python
+        warnings.simplefilter("ignore")  # integers wrap silently in kernels, with warnings in Python
         ends.enter_context(np.errstate(all="ignore"))
         ends.enter_context(_replaced(calls))
         call()
@@ -75,7 +75,7 @@ class _Calls:
     _depth: int = 0
 
     def interpreted(self, kernel: Any) -> Callable[..., Any]:
-        """What stands for a kernel while calls are recorded."""
+        """The Python function that replaces a kernel while calls are recorded."""
 
         def run(*arguments: Any) -> Any:
             if not self._depth:
@@ -97,7 +97,7 @@ class _Calls:
 
 @contextmanager
 def _replaced(calls: _Calls) -> Iterator[None]:
-    """Let functions that Python runs stand for kernels and routines, wherever modules name them."""
+    """Replace kernels and routines by functions that Python runs, wherever modules name them."""
     spaces = [vars(module) for module in list(sys.modules.values()) if isinstance(module, ModuleType)]
     stands_for: dict[int, Any] = {id(borrowing.borrowed): _same}
     for value in (value for space in spaces for value in list(space.values())):
@@ -119,14 +119,14 @@ def _same(held: Any) -> Any:
 
 
 def _as_returned(result: Any) -> Any:
-    """A result as compiled code returns it: Python's numbers in place of numpy's."""
+    """A result in the types that compiled code returns: Python's numbers in place of numpy's."""
     if isinstance(result, tuple) and type(result) is tuple:
         return tuple(_as_returned(part) for part in result)
     return result.item() if isinstance(result, np.generic) else result
 
 
 def _size(kernel: Any, seen: set[int]) -> int:
-    """Bytes of bytecode of a kernel or routine and of those that it calls, each counted once."""
+    """Bytes of bytecode of a kernel or routine and of everything it calls, each function counted once."""
     if id(kernel) in seen:
         return 0
     seen.add(id(kernel))

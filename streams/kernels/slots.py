@@ -1,6 +1,6 @@
-"""A hash table of keys that are hashes already: open addressing with linear probing, (slots, 2) of key and value.
+"""A hash table whose keys are hashes already: open addressing with linear probing, (slots, 2) of key and value.
 
-The number of slots is a power of two; 0 as value is an empty slot.
+The number of slots is a power of two; a slot with the value 0 is empty.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ HOME_BITS = np.uint64(32)  # the low bits of a key's hash chose its shard, the h
 
 @inlined
 def find_slot(slots: NDArray[np.uint64], key: np.uint64) -> np.uint64:
-    """Slot of a key, or the empty slot where it belongs."""
+    """Slot of a key, or the empty slot where it would be inserted."""
     mask = np.uint64(slots.shape[0] - 1)
     slot = (key >> HOME_BITS) & mask
     while slots[slot, 1] != np.uint64(0) and slots[slot, 0] != key:
@@ -25,7 +25,7 @@ def find_slot(slots: NDArray[np.uint64], key: np.uint64) -> np.uint64:
 
 @apart
 def remove_slot(slots: NDArray[np.uint64], gap: np.uint64) -> None:
-    """Empty a slot and close the gap (backward shift), so that no tombstones gather."""
+    """Empty a slot and close the gap (backward shift), so that no tombstones accumulate."""
     size = np.uint64(slots.shape[0])
     mask = size - np.uint64(1)
     slot = gap
@@ -43,7 +43,7 @@ def remove_slot(slots: NDArray[np.uint64], gap: np.uint64) -> None:
 
 @kernel
 def fill_slots(slots: NDArray[np.uint64], keys: NDArray[np.uint64], values: NDArray[np.uint64]) -> bool:
-    """Enter keys into slots with room for them; False when a key comes twice or a value is 0."""
+    """Insert keys into slots with room for them; False if a key is repeated or a value is 0."""
     for number in range(keys.shape[0]):
         slot = find_slot(slots, keys[number])
         if slots[slot, 1] != np.uint64(0) or values[number] == np.uint64(0):

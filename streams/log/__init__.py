@@ -1,1 +1,1 @@
-"""What the event log holds: batches of events and control records; and the scripts that run at its server."""
+"""The contents of the event log: batches of events and control records; and the scripts that run on its server."""

@@ -1,7 +1,7 @@
-"""Control records: what the log says besides events. They take effect at their place in each shard.
+"""Control records: the entries of the log besides events. They take effect at their place in each shard.
 
 Bodies are JSON objects with a ``format`` number; ``docs/log-format.md`` shows them. Each record reads and writes its
-own body, so that those who append to the log and the shards that apply it agree.
+own body, so that writers of the log and the shards that apply it agree.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ TickCause: TypeAlias = Literal["events", "clock"]
 
 
 class ControlRecord(Protocol):
-    """What every control record is; ``CONTROL_RECORDS`` has them all."""
+    """The contract of every control record; ``CONTROL_RECORDS`` lists them all."""
 
     KIND: ClassVar[RecordKind]
 
     def to_json(self) -> dict[str, Any]:
-        """The members of its body."""
+        """The members of the record's body."""
         ...
 
     @classmethod
     def from_json(cls, members: Members) -> Self:
-        """The record that ``to_json`` has written.
+        """Read the members that ``to_json`` has written.
 
         Raises:
             ControlRecordError: A member is missing or malformed.
@@ -50,7 +50,7 @@ class ControlRecord(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StreamOn:
-    """A stream exists from here on, or has another declaration from here on."""
+    """A stream exists from here on, or gets a new declaration."""
 
     KIND: ClassVar[RecordKind] = RecordKind.STREAM_ON
 
@@ -68,7 +68,7 @@ class StreamOn:
 
 @dataclass(frozen=True, slots=True)
 class StreamOff:
-    """A stream ends here with all that is on it; a later ``StreamOn`` declares it anew, from nothing."""
+    """A stream ends here with everything on it; a later ``StreamOn`` declares it anew, with no state."""
 
     KIND: ClassVar[RecordKind] = RecordKind.STREAM_OFF
 
@@ -86,15 +86,15 @@ class StreamOff:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternOn:
-    """A pattern is matched from here on, by this version; another version of it stops, its partial matches included.
+    """This version of a pattern is matched from here on; another version stops, its partial matches included.
 
-    Where it ``start``s with ``migrate``, the other version continues for its present partial matches.
+    With ``start`` ``migrate``, the other version continues for its present partial matches.
 
     Attributes:
-        name: Also in the text.
+        name: As in the text.
         version: Counts from 1 for each name and never repeats.
         text: As posted.
-        is_guarded: Whether the stream's constraints end its partial matches early.
+        is_guarded: Whether the stream's constraints terminate its partial matches early.
         start: What to do with the partial matches of another version: drop or keep them.
         route: Name of the further key whose traces it sees; empty for those of the correlation key.
         budget: How much work it may cost.
@@ -111,7 +111,7 @@ class PatternOn:
     budget: WorkBudget = USUAL_BUDGET
 
     def to_json(self) -> dict[str, Any]:
-        """The members of its body; those with a usual value are there only where they have another."""
+        """The members of the record's body; several are left out at their defaults."""
         return {
             "name": self.name,
             "version": self.version,
@@ -166,7 +166,7 @@ class PatternOff:
 
 @dataclass(frozen=True, slots=True)
 class PatternPause:
-    """A pattern sees nothing from here on, and its partial matches go; ``PatternOn`` with its version resumes it."""
+    """A pattern sees nothing from here on and loses its partial matches; ``PatternOn`` with its version resumes it."""
 
     KIND: ClassVar[RecordKind] = RecordKind.PATTERN_PAUSE
 
@@ -184,14 +184,14 @@ class PatternPause:
 
 @dataclass(frozen=True, slots=True)
 class OperatorOn:
-    """An operator runs from here on, by this version; another version of it stops.
+    """This version of an operator runs from here on; another version stops.
 
-    ``PatternOn`` is the same for patterns, under the name that the log has always had for it.
+    ``PatternOn`` does the same for patterns, in the form that the log has always had for them.
 
     Attributes:
-        operator: What runs.
-        start: What happens to the work of another version: it is dropped, finished by that version, or (``keep``) goes
-            on in this one.
+        operator: The operator's definition.
+        start: What happens to the state of another version: it is dropped, finished by that version, or (``keep``)
+            continued in this one.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.OPERATOR_ON
@@ -229,7 +229,7 @@ class OperatorOn:
 
 @dataclass(frozen=True, slots=True)
 class OperatorOff:
-    """An operator stops here; its work is dropped."""
+    """An operator stops here; its state is dropped."""
 
     KIND: ClassVar[RecordKind] = RecordKind.OPERATOR_OFF
 
@@ -248,14 +248,14 @@ class OperatorOff:
 
 @dataclass(frozen=True, slots=True)
 class OperatorPause(OperatorOff):
-    """An operator sees nothing from here on, and its work is dropped; ``OperatorOn`` with its version resumes it."""
+    """An operator sees nothing from here on, and its state is dropped; ``OperatorOn`` with its version resumes it."""
 
     KIND: ClassVar[RecordKind] = RecordKind.OPERATOR_PAUSE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstraintsOn:
-    """Traces that begin after this place follow this version of the stream's constraints; open ones keep theirs.
+    """Traces that begin after this place follow this version of the stream's constraints; open traces keep theirs.
 
     Attributes:
         name: The stream's name.
@@ -281,11 +281,11 @@ class ConstraintsOn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
-    """The stream's event time has been seen to reach a time.
+    """The stream's event time has reached a time.
 
     Attributes:
         time_us: Before the stream's lateness is subtracted.
-        cause: What told: events of another shard, or the wall clock of a quiet stream.
+        cause: Events of another shard, or the wall clock of a quiet stream.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.TICK
@@ -312,7 +312,7 @@ class TraceEnd:
 
     Attributes:
         key: Its correlation key.
-        time_us: When it ended, in event time; at the newest time that the shard knows, if that is earlier or for None.
+        time_us: When it ended, in event time. If None or later than the newest time that the shard knows, that time.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.TRACE_END
@@ -332,15 +332,15 @@ class TraceEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Punctuation:
-    """A promise about the events that come after this place; at least one of the first four members is there.
+    """A promise about the events after this place; at least one of the first four members is set.
 
     Attributes:
-        before_us: None of them has an earlier time.
-        key: None of them is of this correlation key.
-        keys: None of them is of one of these.
-        range: None of them with a later time than ``time_us`` is of a key in this range. It finishes keys of inputs of
-            joins and ends no traces, as of the key of a trace only the hash is known.
-        by: Of which key the range is: name or path of a further key, or the path of another attribute; empty: the
+        before_us: No later event has an earlier time.
+        key: No later event has this correlation key.
+        keys: No later event has one of these correlation keys.
+        range: No later event with a time after ``time_us`` has a key in this range. The range finishes keys of inputs
+            of joins and ends no traces, because only the hash of a trace's key is known.
+        by: The key that the range is about: name or path of a further key, or the path of another attribute; empty: the
             correlation key.
         time_us: When the range is finished, in event time; None: at the newest time that the shard knows.
     """
@@ -397,7 +397,7 @@ class Ask:
         id: Of the question.
         operator: The kind of operators that answers.
         route: Name of the further key where they run; empty for the correlation key.
-        question: What the kind reads.
+        question: In the form that the kind reads.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.ASK
@@ -426,12 +426,12 @@ class Ask:
 class LatenessChange:
     """A stream with ``lateness: auto`` has another bound of out-of-orderness from here on.
 
-    Where the stream has a lateness of its own at this place, it changes nothing.
+    If the stream has a fixed lateness at this place, the record changes nothing.
 
     Attributes:
         number: Counts the changes of the stream from 1.
         bound_us: The bound in microseconds.
-        seen: What it was decided by, for people.
+        seen: The basis of the decision, for people.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.LATENESS
@@ -489,7 +489,7 @@ _BY_KIND: Mapping[RecordKind, type[ControlRecord]] = {record.KIND: record for re
 
 
 def encode_control(record: ControlRecord) -> bytes:
-    """The body that stands for a record in the log; its kind is ``record.KIND``."""
+    """The body of a record in the log; its kind is ``record.KIND``."""
     return orjson.dumps({"format": FORMAT_VERSION, **record.to_json()})
 
 
@@ -497,8 +497,8 @@ def decode_control(kind: RecordKind, body: bytes) -> ControlRecord:
     """Read the body of a control record.
 
     Raises:
-        ControlRecordError: It is not JSON, of an unknown format, or misses a part.
-        DeclarationError: A stream declaration misses a part or contradicts itself.
+        ControlRecordError: The body is not JSON, has an unknown format, or lacks a part.
+        DeclarationError: A stream declaration lacks a part or contradicts itself.
     """
     if kind not in _BY_KIND:
         raise ControlRecordError("events are not a control record")

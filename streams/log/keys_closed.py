@@ -1,4 +1,4 @@
-"""The control record by which the inputs of a join with ``wait: auto`` finish keys."""
+"""The control record by which inputs of a join with ``wait: auto`` finish keys."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from streams.log.records import RecordKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosedKeys:
-    """What one input finishes.
+    """The keys that an input finishes.
 
     Attributes:
         input: Its alias.
-        to: Its closing key: no event of a key up to this one, and of a later time than ``time_us``, is expected. None:
-            its keys have begun again, so all that was finished before may come again.
+        to: Its closing key: no event with a key up to this one and a time after ``time_us`` is expected. None: its keys
+            have begun again, so all keys finished before may come again.
         time_us: When, in event time.
-        seen: What it was decided by, for people.
+        seen: The basis of the decision, for people.
     """
 
     input: str
@@ -35,11 +35,13 @@ class ClosedKeys:
 
 @dataclass(frozen=True, slots=True)
 class KeysClosed:
-    """Inputs of the join whose merged events the stream has finish keys, by what all shards observed.
+    """Inputs of a join finish keys; decided from the observations of all shards.
+
+    The record belongs to the stream that has the join's merged events.
 
     Attributes:
-        closed: Of each input that finishes some.
-        refused: Why the join cannot go on, as it would hold more than it may; None: it can.
+        closed: One for each input that finishes some.
+        refused: Why the join cannot continue, because it would hold more than it may; None: it can.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.KEYS_CLOSED

@@ -1,4 +1,4 @@
-"""The members of the body of a control record, read one by one."""
+"""Access to the members of a control record's body."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streams.timestamps import EARLIEST_US, LATEST_US
 
 
 class Members:
-    """The members of a body, read one by one; what is wrong names the record and the member.
+    """The members of a body, read one by one; errors name the record and the member.
 
     Args:
         kind: Of the record.
@@ -26,11 +26,11 @@ class Members:
         return name in self._found
 
     def get(self, name: str) -> Any:
-        """A member as it is; None where it is missing."""
+        """The raw value of a member; None if it is missing."""
         return self._found.get(name)
 
     def text(self, name: str) -> str:
-        """A text that is not empty."""
+        """A non-empty text."""
         value = self.get(name)
         if not isinstance(value, str) or not value:
             raise self.error(name, f"{name} is {value!r}; it must be a non-empty string")
@@ -60,7 +60,7 @@ class Members:
         return value
 
     def choice(self, name: str, known: Sequence[str]) -> str:
-        """One of some words; the first of them where the member is missing."""
+        """One of the known words; the first if the member is missing."""
         value = self._found.get(name, known[0])
         if value not in known:
             raise self.error(name, f"{name} is {value!r}; it must be {' or '.join(map(repr, known))}")

@@ -1,6 +1,6 @@
-"""What an operator is to the log: a named, versioned definition of some kind that listens to inputs.
+"""Operators in the log: a named, versioned definition of some kind that listens to inputs.
 
-What runs it in a shard is ``shards.operators``; what kinds exist is said by ``shards.kinds``.
+``shards.operators`` runs them in a shard; ``shards.kinds`` lists the kinds.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One stream as an operator listens to it.
+    """A stream as input of an operator.
 
     Attributes:
         stream: Its name.
@@ -28,11 +28,11 @@ class Definition:
     """One version of an operator.
 
     Attributes:
-        kind: Which kind of operator: ``pattern``, ``join``, ….
+        kind: The kind of operator: ``pattern``, ``join``, ….
         name: Distinct among the operators of a kind.
         version: Counts from 1 for each name and never repeats.
-        inputs: What it listens to, at least one.
-        body: What the kind reads, as plain JSON.
+        inputs: The inputs that it listens to, at least one.
+        body: Plain JSON in the form that the kind reads.
     """
 
     kind: str

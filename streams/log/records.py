@@ -1,4 +1,4 @@
-"""What the event log holds: batches of events, and control records that take effect at their place."""
+"""Entries of the event log: batches of events, and control records that take effect at their place."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 LAYOUT_KEY = "forestall:layout"
-"""The Redis hash that says how many shards the log has, and where each begins."""
+"""The Redis hash with the number of shards of the log, and where each begins."""
 
 
 class RecordKind(StrEnum):
-    """Kind of one log entry; the value is what is stored."""
+    """Kind of a log entry; the value is stored."""
 
     EVENTS = "events"
     STREAM_ON = "stream-on"
@@ -36,7 +36,7 @@ class LogEntry:
 
     Attributes:
         position: Place in the shard, ``<ms>-<n>``; compare with ``position_order``.
-        kind: What the body is.
+        kind: Kind of the body.
         stream: Name of the stream that the entry belongs to.
         body: ``EVENTS``: an ``EventBatch`` in wire form. Otherwise a control record, see ``streams.log.control``.
         route: Of ``EVENTS``: name of the further key whose traces they are for; empty for the correlation key.
@@ -50,15 +50,15 @@ class LogEntry:
 
 
 def log_key(shard: int) -> str:
-    """The Redis key under which a shard's log is kept."""
+    """The Redis key of a shard's log."""
     return f"forestall:log:{shard}"
 
 
 def stops_key(shard: int) -> str:
-    """The Redis key under which the operators of a shard are that stop before their pause is reached.
+    """The Redis key of a shard's stops: operators that stop before their pause is reached.
 
-    A hash: the position of the last control record of the pause to a JSON list that has of each of its records the
-    stream, the kind and the body as text. The script that appends them writes it.
+    A hash: from the position of the last control record of the pause to a JSON list that has, for each of its records,
+    the stream, the kind and the body as text. The script that appends these records writes it.
     """
     return f"forestall:stops:{shard}"
 

@@ -6,9 +6,9 @@ A file begins with its header, the lines that start with ``--!``::
     --! keys: layout, shards*
     --! args: kind, body, shard_count
 
-``keys`` and ``args`` name what the script is given, in the order of KEYS and ARGV; the script has a local variable of
-each name. The last of either may be a list, marked by ``*``. ``uses`` names files of the folder ``parts``, whose
-functions the script calls. A line of a header may be repeated to go on with its names.
+``keys`` and ``args`` name the parameters of the script, in the order of KEYS and ARGV; the script has a local variable
+of each name. The last of either may be a list, marked by ``*``. ``uses`` names files of the folder ``parts``, whose
+functions the script calls. A header line may be repeated to add more names.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _ONE = (str, bytes, int)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """A script.
+    """A Lua script with named parameters.
 
     Attributes:
         name: For messages.
-        text: What the server runs.
-        keys: Names of its keys, in their order, as in the header.
+        text: The code that the server runs.
+        keys: Names of its keys, in order, as in the header.
         args: Names of its arguments likewise.
         names: Of both, without ``*``.
     """
@@ -50,7 +50,7 @@ class Script:
         """KEYS and ARGV from the values by name.
 
         Raises:
-            TypeError: A value is missing or unknown, or there is a list where the header has one value, or the reverse.
+            TypeError: A value is missing or unknown, or is a list where the header has a single value, or the reverse.
         """
         if self.names != given.keys():
             missing, unknown = sorted(self.names - given.keys()), sorted(given.keys() - self.names)
@@ -74,7 +74,7 @@ def read_script(package: str, name: str) -> Script:
     """The script in the file ``<name>.lua`` of a package; the parts that it uses are beside its folder.
 
     Args:
-        package: Whose folder the name starts from, dotted.
+        package: The package that contains the file, dotted.
         name: With its folders, separated by slashes.
 
     Raises:
@@ -96,7 +96,7 @@ def read_script(package: str, name: str) -> Script:
 
 
 def _bound(script: str, table: str, names: Sequence[str]) -> Iterator[str]:
-    """The Lua that gives the values of a table their names."""
+    """Lua code that binds the values of a table to local variables."""
     if any(name.endswith("*") for name in names[:-1]):
         raise ValueError(f"the script {script} has a list before its last name: {', '.join(names)}")
     for number, name in enumerate(names, start=1):

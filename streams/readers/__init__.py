@@ -1,8 +1,8 @@
 """Event files: JSON lines, CSV and XES, each also gzipped; row by row also Parquet.
 
-Purpose: turn a file into events in the order of time. Promises: events with equal times keep the order of the file,
-an id that comes again is dropped, a damaged file is refused with its name and the place, and nothing is read beyond a
-stated size.
+Purpose: turn a file into events in order of time. Promises: events with equal times keep the order of the file, an
+event with a repeated id is dropped, a damaged file is rejected with its name and the place, and nothing is read beyond
+a stated size.
 """
 
 from streams.readers.files import read_batch, read_events, reads_by_columns

@@ -1,7 +1,7 @@
-"""From what a file says to a checked list of events: shared by all formats.
+"""Builds the checked list of events of a file; shared by all formats.
 
-The assembly counts positions, drops events whose id came before, collects what is wrong with its place, and finally
-orders by time.
+The assembly counts positions, drops events with repeated ids, collects problems with their places, and finally sorts by
+time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from streams.event import Event
 from streams.readers.options import ReaderOptions
 
 Place: TypeAlias = int | str
-"""Where in a file: a line number, or words."""
+"""A place in a file: a line number, or words."""
 
 _SHOWN_PROBLEMS = 5
 _KEPT_PROBLEMS = 100
@@ -25,7 +25,7 @@ _KEPT_PROBLEMS = 100
 class Assembly:
     """Collects the events of one file.
 
-    Problems do not stop the reading: ``finish`` reports how many there are, and the first of them.
+    Problems do not stop the reading: ``finish`` reports their number and the first of them.
 
     Attributes:
         options: How the file is read.
@@ -47,17 +47,17 @@ class Assembly:
         self._missing: Counter[str] = Counter()
 
     def next_id(self, name: str) -> str:
-        """``name:1``, ``name:2``, ...: the id of an event that has none, by its place among those of ``name``."""
+        """The id of an event without one: ``name:1``, ``name:2``, ..., by its place among the events of ``name``."""
         self.has_numbered = True
         number = self._count_by_key.get(name, 0) + 1
         self._count_by_key[name] = number
         return f"{name}:{number}"
 
     def next_time_us(self, value: object, advice: str) -> int:
-        """The time of the next event: what the file says, or its position where lines are numbered.
+        """The time of the next event: from the file, or its position where lines are numbered.
 
         Raises:
-            EventRejected: No usable time; ``advice`` says where one belongs.
+            EventRejected: No usable time; ``advice`` names the place for one.
         """
         self._position += 1
         if self.options.times == "line":
@@ -67,7 +67,7 @@ class Assembly:
         return self.options.clock.read(value, self._notes)
 
     def take(self, event: Event) -> None:
-        """Accept an event whose id the file chose; one that was there before is dropped, if that is not to be kept."""
+        """Accept an event whose id comes from the file; a repeated id is dropped, unless duplicates are kept."""
         if self.options.duplicates == "drop":
             if event.id in self._ids:
                 self._dropped += 1
@@ -80,13 +80,13 @@ class Assembly:
         self._events.append(event)
 
     def refuse(self, place: Place, reason: EventRejected | str) -> None:
-        """Remember what is wrong at a place."""
+        """Record a problem at a place."""
         self._problem_count += 1
         if len(self._problems) < _KEPT_PROBLEMS:
             self._problems.append(f"{_describe(place)}: {reason}")
 
     def finish(self) -> list[Event]:
-        """The events by time, ties in file order; or all of them in file order, if that is asked for.
+        """The events by time, ties in file order; or all of them in file order, if the options require it.
 
         Raises:
             EventFileError: Something was refused.
@@ -112,18 +112,18 @@ class Assembly:
         )
 
     def note_missing(self, attribute: str) -> None:
-        """Count a value that cannot be read, and is missing therefore."""
+        """Count a value that cannot be read and is therefore missing."""
         self._missing[attribute] += 1
 
     def _note_missing(self) -> None:
-        """Say how many values of each attribute are missing, as they could not be read."""
+        """Report how many values of each attribute are missing because they could not be read."""
         for name, count in sorted(self._missing.items()):
             if self.options.on_notice is not None:
                 what = "value is" if count == 1 else "values are"
                 self.options.on_notice(f"{self._path}: {name}: {count:,} {what} not a number, and missing therefore")
 
     def _note_times(self) -> None:
-        """Say how many local times had to be read in one of two ways."""
+        """Report how many local times were ambiguous or nonexistent."""
         words = {"twice": "exist twice", "skipped": "do not exist"}
         for kind, count in sorted(self._notes.items()):
             if self.options.on_notice is not None:
@@ -139,5 +139,5 @@ def _describe(place: Place) -> str:
 
 
 def attribute_name(key: str, names: Mapping[str, Any]) -> str:
-    """The attribute that a key option means among ``names``: as it stands, or without a leading ``data.``."""
+    """The attribute that a key option means among ``names``: the option itself, or without a leading ``data.``."""
     return key if key in names else key.removeprefix("data.")

@@ -1,9 +1,9 @@
-"""CSV: a header, then one event per row.
+"""Reads CSV: a header, then one event per row.
 
 Columns ``type``, ``time`` and ``key``, or those that the options name instead, are required (``time`` not when lines
-are numbered); ``id`` may be absent: then an event is ``<key>:<n>``, the n-th of its key in the file. Every
-other column is an attribute: of numbers or booleans, where all its cells are written as such in one way
-(``csv_form``), otherwise of text; an empty cell is null. A column that the key option names is an attribute too.
+are numbered). Without a column ``id``, an event gets the id ``<key>:<n>``, the n-th of its key in the file. Every other
+column is an attribute: of numbers or booleans if all its cells are written as such in one way (``csv_form``), otherwise
+of text; an empty cell is null. A column that the key option names is an attribute too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def read_comma_separated(stream: io.BufferedReader, path: Path, options: ReaderO
     """The events of a CSV file by time, ties in file order.
 
     Raises:
-        EventFileError: A header without the columns that are needed, or rows that are no events.
+        EventFileError: The header lacks required columns, or rows are not valid events.
     """
     form = form_of(path, options)
     assembly = Assembly(path, form.options)
@@ -51,7 +51,7 @@ def read_comma_separated(stream: io.BufferedReader, path: Path, options: ReaderO
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellPlaces:
-    """Where a row holds what; indices into the row."""
+    """Column indices of the members of an event in a row."""
 
     width: int
     type: int
@@ -64,7 +64,7 @@ class CellPlaces:
 
 
 def form_of(path: Path, options: ReaderOptions) -> CsvForm:
-    """How a file of events is written.
+    """The CSV form of a file of events.
 
     Raises:
         EventFileError: The file cannot be opened, or several delimiters are possible.
@@ -75,7 +75,7 @@ def form_of(path: Path, options: ReaderOptions) -> CsvForm:
 
 
 def refuse_repeated(names: Sequence[str], path: Path) -> None:
-    """Refuse a header that names a column twice.
+    """Reject a header that names a column twice.
 
     Raises:
         EventFileError: It does.
@@ -90,10 +90,10 @@ def width_fault(row: Sequence[str], width: int) -> str | None:
 
 
 def read_header(names: list[str], path: Path, options: ReaderOptions, form: CsvForm) -> CellPlaces:
-    """Where the rows under a header have what.
+    """The column indices of the members of an event, from the header.
 
     Raises:
-        EventFileError: A column is missing, or there twice.
+        EventFileError: A column is missing or repeated.
     """
     refuse_repeated(names, path)
     index = {name: place for place, name in enumerate(names)}
@@ -131,7 +131,7 @@ def read_header(names: list[str], path: Path, options: ReaderOptions, form: CsvF
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Places:
-    """Names of columns."""
+    """Names of the columns of an event's members."""
 
     ids: tuple[str, ...]
     type: str
@@ -168,10 +168,10 @@ def _id(row: list[str], places: tuple[int, ...]) -> str:
 
 
 def read_row(row: list[str], columns: CellPlaces, assembly: Assembly) -> Event:
-    """The event of a row; ``assembly`` gives the time where file order counts, and an id where there is none.
+    """The event of a row; ``assembly`` gives the time where file order counts, and an id where the file has none.
 
     Raises:
-        EventRejected: It is none.
+        EventRejected: The row is not a valid event.
     """
     if fault := width_fault(row, columns.width):
         raise EventRejected(fault)

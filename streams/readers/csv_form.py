@@ -1,7 +1,7 @@
-"""How a CSV file is written: what is between its columns, the types of its columns, the order of its dates.
+"""The form of a CSV file: its delimiter, the types of its columns, the order of its dates.
 
-All cells are examined before the first event is read, since one cell decides for its whole column: a column holds
-numbers only where no two different texts would be equal numbers, so ``1.10`` beside ``1.1`` is text.
+All cells are examined before the first event is read, because one cell decides for its whole column: a column contains
+numbers only if no two different texts would be equal numbers, so ``1.10`` beside ``1.1`` is text.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ DELIMITERS: Mapping[str, str] = {",": "commas", ";": "semicolons", "\t": "tabs",
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _POINT = re.compile(r"-?(?:0|[1-9][0-9]*)\.([0-9]+)")
 _LOOSE = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]+)?(?:[eE][+-]?[0-9]+)?")
-_EXACT_DIGITS = 15  # a decimal of so many digits has a double of its own
+_EXACT_DIGITS = 15  # different decimals of up to 15 digits are different doubles
 _SPELLINGS = ({"true": True, "false": False}, {"TRUE": True, "FALSE": False}, {"True": True, "False": False})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CsvForm:
-    """How a CSV file is written.
+    """The form of a CSV file.
 
     Attributes:
-        delimiter: What is between columns.
+        delimiter: The separator of columns.
         has_mark: Whether the first line is ``sep=...``, which spreadsheets write.
-        types: Types of columns by name; columns without one are texts.
-        options: How the file is read, with the order of dates where it is recognised.
+        types: Types of columns by name; other columns are texts.
+        options: How the file is read, with the order of dates if it was detected.
     """
 
     delimiter: str
@@ -52,7 +52,7 @@ class CsvForm:
         """The value of a cell.
 
         Raises:
-            EventRejected: It is not of the type that the column is declared to have.
+            EventRejected: It does not have the type of its column.
         """
         if not text:
             return None
@@ -95,7 +95,7 @@ class CsvForm:
 
 
 def examine(path: Path, options: ReaderOptions, wanted: Collection[str], time: str | None) -> CsvForm:
-    """The form of a CSV file; what is recognised and not usual is a notice.
+    """Detect the form of a CSV file; notices report whatever was detected and is not the default.
 
     Args:
         path: The file.
@@ -132,15 +132,15 @@ def examine(path: Path, options: ReaderOptions, wanted: Collection[str], time: s
 
 @dataclass(slots=True)
 class _Column:
-    """What the cells of a column have in common.
+    """Statistics of the cells of a column.
 
     Attributes:
         name: The column.
-        filled: Cells that are not empty.
-        numeric: Cells that could be numbers or booleans.
-        forms: The forms in which all cells so far are written.
-        digits: How many digits are after the point in all cells, if that is a number.
-        odd: The first cell that left no form.
+        filled: Number of cells that are not empty.
+        numeric: Number of cells that could be numbers or booleans.
+        forms: The forms that all cells so far have.
+        digits: Number of digits after the point in the first cell with a point; None before it.
+        odd: The first cell after which no form remains.
         odd_line: Its line.
     """
 
@@ -153,7 +153,7 @@ class _Column:
     odd_line: int = 0
 
     def add(self, text: str, line: int) -> None:
-        """Take a cell into account."""
+        """Add a cell."""
         if not text:
             return
         self.filled += 1
@@ -181,7 +181,7 @@ class _Column:
 
 
 def _forms(text: str, digits: int | None) -> set[str]:
-    """The forms of cells in which a text is written; in each, different texts have different values."""
+    """The forms that a cell's text has; within each form, different texts have different values."""
     if _WHOLE.fullmatch(text):
         return {"whole", "shortest"} if -(2**63) <= int(text) < 2**63 else set()
     if point := _POINT.fullmatch(text):
@@ -201,7 +201,7 @@ def _boolean(text: str) -> bool | None:
 
 
 def _number(text: str, *, has_comma: bool) -> int | float | None:
-    """The value of a number; where columns are separated by semicolons, also with a decimal comma."""
+    """The value of a number, possibly with a decimal comma if semicolons separate columns."""
     if not _LOOSE.fullmatch(text) or ("," in text and not has_comma):
         return None
     written = text.replace(",", ".")
@@ -212,7 +212,7 @@ def _number(text: str, *, has_comma: bool) -> int | float | None:
 
 
 def _delimited(header: str, path: Path, options: ReaderOptions, wanted: Collection[str]) -> CsvForm:
-    """The delimiter of a header: named, in a mark, or the only one that separates columns that are needed."""
+    """The delimiter of a header: named, in a mark, or the one that yields most of the required columns."""
     mark = re.fullmatch(r'"?sep=(.)"?\s*', header)
     if mark is not None or options.delimiter is not None:
         delimiter = options.delimiter or (mark[1] if mark else ",")
@@ -251,7 +251,7 @@ def _columns(path: Path, form: CsvForm, time: str | None) -> tuple[Sequence[_Col
 
 
 def _dated(path: Path, options: ReaderOptions, orders: set[str]) -> ReaderOptions:
-    """The options with the order of dates, where the dates of the file show one."""
+    """The options with the order of dates, if the dates of the file show one."""
     if options.clock.format is not None or len(orders) != 1:
         return options
     (order,) = orders

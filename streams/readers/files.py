@@ -1,4 +1,4 @@
-"""The choice of a reader by the name of the file."""
+"""Reads event files, with a reader chosen by the file name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _READERS: Mapping[str, Callable[[io.BufferedReader, Path, ReaderOptions], list[E
     ".csv": read_comma_separated,
     ".xes": read_xes,
 }
-_LEAST_BYTES = 512 * 1024  # some thousand lines
+_LEAST_BYTES = 512 * 1024  # a few thousand lines
 _LEAST_COMPRESSED = _LEAST_BYTES // 8
 
 
@@ -33,12 +33,12 @@ def read_events(
 
     Args:
         path: Ends in ``.jsonl``, ``.ndjson``, ``.csv`` or ``.xes``, or one of these and ``.gz``.
-        options: How to read it; the defaults of ``ReaderOptions`` when absent.
-        progress: Told how much of the file has been read.
+        options: How to read it (default: ``ReaderOptions()``).
+        progress: Called with the share of the file that has been read.
 
     Raises:
-        EventFileError: The file cannot be opened or read, is too large, or holds anything but events that can be taken;
-            the message names the file and the places.
+        EventFileError: The file cannot be opened or read, is too large, or contains anything but acceptable events; the
+            message names the file and the places.
     """
     path, chosen = Path(path), options or ReaderOptions()
     reader = _READERS[_kind(path)]
@@ -47,7 +47,7 @@ def read_events(
 
 
 def read_batch(path: str | Path, options: ReaderOptions | None = None, progress: Progress | None = None) -> EventBatch:
-    """As ``read_events``, but as one batch; many JSON lines are read by columns, some thirteen times as fast.
+    """The events of ``read_events`` as one batch; many JSON lines are read by columns, some thirteen times as fast.
 
     Raises:
         EventFileError: As ``read_events``.
@@ -62,10 +62,10 @@ def read_batch(path: str | Path, options: ReaderOptions | None = None, progress:
 
 
 def reads_by_columns(path: str | Path) -> bool:
-    """Whether ``read_batch`` reads a file by columns: JSON lines, so many of them that it pays to load the kernel.
+    """Whether ``read_batch`` reads a file by columns: JSON lines, and enough of them to pay for loading the kernel.
 
     Raises:
-        EventFileError: It is no kind of event file.
+        EventFileError: The file is not of a known kind.
     """
     path = Path(path)
     if _READERS[_kind(path)] is not read_jsonl:
@@ -73,7 +73,7 @@ def reads_by_columns(path: str | Path) -> bool:
     try:
         return path.stat().st_size >= (_LEAST_COMPRESSED if path.suffix.lower() == ".gz" else _LEAST_BYTES)
     except OSError:
-        return False  # who opens it says what is wrong
+        return False  # opening it reports the error
 
 
 def _kind(path: Path) -> str:

@@ -1,8 +1,8 @@
-"""JSON lines: one event per line.
+"""Reads JSON lines: one event per line.
 
 ``{"id":"e1","type":"A","time":"2026-01-01T00:00:00Z" or a number,"key":"k","data":{...}}``: the plain form of
-``forms.plain`` under the default mapping. Further members of a line are ignored, except where the key option names
-one. Empty lines are skipped.
+``forms.plain`` under the default mapping. Further members of a line are ignored, except one that the key option names.
+Empty lines are skipped.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from streams.time_forms import TimeForm
 
 _FORM = '{"id":...,"type":...,"time":...,"key":...,"data":{...}}'
 IN_MICROSECONDS = TimeForm(unit="us")
-"""How times are written once they are read."""
+"""The form of times after they are read."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -36,7 +36,7 @@ def read_jsonl(stream: io.BufferedReader, path: Path, options: ReaderOptions) ->
     """The events of a JSON lines file by time, ties in file order.
 
     Raises:
-        EventFileError: Lines that are no events.
+        EventFileError: Lines are not valid events.
     """
     declaration = declaration_of(options)
     assembly = Assembly(path, options)
@@ -52,10 +52,10 @@ def read_jsonl(stream: io.BufferedReader, path: Path, options: ReaderOptions) ->
 
 
 def read_line(text: bytes, declaration: StreamDeclaration, assembly: Assembly) -> Event:
-    """The event of a line; ``assembly`` gives the time where lines are numbered, and an id where there is none.
+    """The event of a line; ``assembly`` gives the time where lines are numbered, and an id where the line has none.
 
     Raises:
-        EventRejected: It is none.
+        EventRejected: The line is not a valid event.
     """
     try:
         value = decode_json(text)
@@ -79,7 +79,7 @@ def read_object(value: object, declaration: StreamDeclaration, assembly: Assembl
     """The event of a decoded line; see ``read_line``.
 
     Raises:
-        EventRejected: It is none.
+        EventRejected: The object is not a valid event.
     """
     line = require_object(value)
     check_extent(line)
@@ -95,7 +95,7 @@ def read_object(value: object, declaration: StreamDeclaration, assembly: Assembl
 
 
 def identified(line: Mapping[str, Any], time_us: int, declaration: StreamDeclaration, assembly: Assembly) -> Event:
-    """The event of an object at a time; without an id, and where no column is named for it, the event is numbered."""
+    """The event of an object at a time; it is numbered if it has no id and the options name no column for ids."""
     mapping = declaration.mapping
     timed = with_value(line, mapping.time, time_us)
     if not isinstance(mapping.id, str):
@@ -107,7 +107,7 @@ def identified(line: Mapping[str, Any], time_us: int, declaration: StreamDeclara
 
 
 def declaration_of(options: ReaderOptions) -> StreamDeclaration:
-    """A stream that has its events as the options say. Where they map anything, what is not mapped is an attribute.
+    """A stream declaration for reading with these options. If they map anything, unmapped members are attributes.
 
     Raises:
         DeclarationError: A path has an empty part.
@@ -126,7 +126,7 @@ def declaration_of(options: ReaderOptions) -> StreamDeclaration:
 
 
 def _attributes(line: Mapping[str, Any], declaration: StreamDeclaration) -> dict[str, Any]:
-    """What of a line is not its id, type or time; members of ``data`` are attributes themselves."""
+    """The members of a line except id, type and time; members of ``data`` are attributes themselves."""
     mapping = declaration.mapping
     ids = {mapping.id} if isinstance(mapping.id, str) else set()
     own = ids | {mapping.type, mapping.time} | ({"key"} & set(places_of(declaration.key)))

@@ -1,7 +1,7 @@
-"""JSON lines read by columns: a kernel finds the members of every line, and nothing is made of each line by itself.
+"""Reads JSON lines by columns: a kernel finds the members of every line, without a Python object per line.
 
-The result is what ``jsonl`` makes of the same file. Lines that are unusual in any way go through it; if something is
-wrong with one of them, or an id comes twice, it reads the whole file again, as it knows what to say.
+The result equals that of ``jsonl`` for the same file. ``jsonl`` reads unusual lines; if one of them is invalid, or an
+id is repeated, it reads the whole file again, because it has the error messages.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from streams.readers.options import Columns, ReaderOptions
 from streams.time_forms import LEAST_MICROSECONDS, LEAST_MILLISECONDS, LEAST_SECONDS, TimeForm
 from streams.timestamps import EARLIEST_US, LATEST_US
 
-_CHUNK_BYTES = 4 * 1024**2  # small enough that the memory for one is used again for the next
-_MOST_UNUSUAL = 10_000  # lines of a chunk; reading more of them one by one would only take longer
+_CHUNK_BYTES = 4 * 1024**2  # small enough that its memory is reused for the next one
+_MOST_UNUSUAL = 10_000  # lines of a chunk; with more of them, this takes longer than reading line by line
 _USUAL_CLOCKS = (TimeForm(), TimeForm(unit="us"))
 _MEMBERS = {kernel.ID: b"id", kernel.TYPE: b"type", kernel.DATA: b"data", kernel.TIME: b"time"}
 
@@ -39,7 +39,7 @@ def read_line_columns(stream: io.BufferedReader, path: Path, options: ReaderOpti
     """The events of a JSON lines file by time, ties in file order.
 
     Returns:
-        None where the file is better read line by line: something is wrong with it, or too much of it is unusual.
+        None if the file should be read line by line: something in it is invalid, or too much of it is unusual.
 
     Raises:
         EventFileError: The bytes cannot be read.
@@ -60,17 +60,17 @@ def read_line_columns(stream: io.BufferedReader, path: Path, options: ReaderOpti
 def chunks_by_columns(
     stream: io.BufferedReader, path: Path, options: ReaderOptions, size: int, *, without: bytes = b""
 ) -> Iterator[EventBatch | None]:
-    """The events of a JSON lines file in its order, of some ``size`` bytes at a time; an id may come twice.
+    """The events of a JSON lines file in its order, of about ``size`` bytes at a time; ids may repeat.
 
     Args:
         stream: Its bytes.
         path: Its name.
         options: How it is read.
-        size: Bytes that are read at a time; a longer line is read as a whole.
-        without: Lines that contain these bytes are skipped.
+        size: Bytes to read at a time; a longer line is read as a whole.
+        without: A chunk that contains these bytes is not read by columns.
 
     Yields:
-        Events; None, and nothing after it, where lines are better read one by one.
+        Events; None, and nothing after it, if lines should be read one by one.
 
     Raises:
         EventFileError: The bytes cannot be read.
@@ -94,14 +94,14 @@ def chunks_by_columns(
 
 @dataclass(frozen=True, slots=True)
 class _ChunkReader:
-    """Reads some whole lines at a time."""
+    """Reads a chunk of whole lines at a time."""
 
     path: Path
     options: ReaderOptions
     wanted: Mapping[str, kernel.Wanted]  # by the path of the key
 
     def read(self, chunk: bytes, *, is_first: bool) -> EventBatch | None:
-        """The events of some lines in their order; None where they are better read one by one."""
+        """The events of a chunk in order; None if its lines should be read one by one."""
         try:
             chunk.decode()
         except UnicodeDecodeError:
@@ -123,7 +123,7 @@ class _ChunkReader:
         return EventBatch.joined([usual, EventBatch.from_events(list(odd.values()))]).take(np.argsort(order))
 
     def _lines(self, text: NDArray[np.uint8]) -> kernel.Lines:
-        """Where the members of every line are, its key at the path for its type."""
+        """The spans of the members of every line, its key at the path for its type."""
         count, inside = int(np.count_nonzero(text == kernel.NEWLINE)), np.empty(kernel.DEEPEST, np.bool_)
         found = {path: _room_for(count) for path in self.wanted}
         for path, lines in found.items():
@@ -134,7 +134,7 @@ class _ChunkReader:
     def _read_odd(
         self, chunk: bytes, lines: kernel.Lines, unusual: NDArray[np.intp], *, is_first: bool
     ) -> dict[int, Event] | None:
-        """Events of some lines by their rows; None where one is to be refused."""
+        """The events of the unusual lines by row; None if one is rejected or has no id."""
         found: dict[int, Event] = {}
         declaration = declaration_of(self.options)
         ends = [*lines.starts[1:].tolist(), len(chunk)] if len(unusual) else []
@@ -154,7 +154,7 @@ class _ChunkReader:
 
 
 def _by_type(text: NDArray[np.uint8], found: Mapping[str, kernel.Lines], key: Mapping[str, str]) -> kernel.Lines:
-    """Each line as it was read with the path of the key for its type, of several readings of the same lines by path."""
+    """Merge several readings of the same lines: each line from the reading with the path of its type's key."""
     first = next(iter(found.values()))
     merged = _room_for(len(first.kinds))
     merged.starts[:] = first.starts
@@ -171,7 +171,7 @@ def _by_type(text: NDArray[np.uint8], found: Mapping[str, kernel.Lines], key: Ma
 
 
 def _wanted(path: str, options: ReaderOptions) -> kernel.Wanted | None:
-    """What the kernel looks for, with the key at a path; None where something is at a place that it does not know."""
+    """The members that the kernel reads, with the key at a path; None if the kernel cannot read this form."""
     if options.columns != Columns() or options.clock not in _USUAL_CLOCKS or options.encoding is not None:
         return None
     first, *inside = path.split(".")
@@ -221,7 +221,7 @@ def _room_for(lines: int) -> kernel.Lines:
 
 
 def _batch(text: NDArray[np.uint8], lines: kernel.Lines, rows: NDArray[np.intp]) -> EventBatch:
-    """The columns of some lines."""
+    """The batch of some lines."""
     spans = lines.spans[rows] if len(rows) < len(lines.kinds) else lines.spans
     keys = _pieces(text, spans[:, kernel.KEY], pa.string())
     distinct = keys.dictionary_encode()

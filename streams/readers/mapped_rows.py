@@ -1,4 +1,4 @@
-"""The rows of files whose columns somebody has named: each becomes a CloudEvent, which every stream reads alike.
+"""Reads rows of files through a mapping of columns: each row becomes a CloudEvent, which all streams read alike.
 
 An event without an id gets ``<file>:<line>`` or ``<file>:<row>``.
 """
@@ -30,12 +30,12 @@ _SHOWN_BYTES = 4_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawRow:
-    """One row.
+    """A row of a file.
 
     Attributes:
         place: Number of its line (JSON lines, CSV) or row (Parquet), from 1, or words (XES).
-        body: A JSON object as it is written, not checked; of a row with a fault, its first bytes.
-        fault: Why there is no object; None where there is one.
+        body: A JSON object as written, not checked; of a faulty row, its first bytes.
+        fault: Why the row has no object; None if it has one.
     """
 
     place: int | str
@@ -44,16 +44,16 @@ class RawRow:
 
 
 class KeyPlace(Protocol):
-    """What of a ``RowLayout`` is asked about here."""
+    """The members of ``RowLayout`` that are used here."""
 
     @property
     def key(self) -> KeyForm:
-        """Where a CloudEvent has its correlation key."""
+        """Place of the correlation key in a CloudEvent."""
         ...
 
     @property
     def max_row_bytes(self) -> int:
-        """Larger rows have a fault."""
+        """Larger rows are faulty."""
         ...
 
 

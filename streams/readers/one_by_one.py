@@ -1,7 +1,7 @@
-"""The events of a file one after the other, for files that nobody wants to hold in memory.
+"""Iterates over the events of a file, for files that should not be kept in memory.
 
-JSON lines and Parquet are read row by row and given in the order of the file; CSV and XES are read as a whole, as by
-``read_events``. Other than there, an id may come twice.
+JSON lines and Parquet are read row by row, in the order of the file; CSV and XES are read as a whole, as by
+``read_events``. Unlike there, ids may repeat.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ def iterate_events(
 
     Args:
         path: Ends in ``.jsonl``, ``.ndjson``, ``.csv`` or ``.xes``, or one of these and ``.gz``, or in ``.parquet``.
-        options: How to read it; the defaults of ``ReaderOptions`` when absent.
+        options: How to read it (default: ``ReaderOptions()``).
         declaration: The stream that rows of JSON lines and Parquet belong to: CloudEvents, or plain objects under its
-            mapping. Absent: plain objects as ``read_events`` takes them, keyed as the options say.
+            mapping. None: plain objects as ``read_events`` takes them, with the key that the options name.
 
     Raises:
-        EventFileError: As ``read_events``; events before the place may have been given.
+        EventFileError: As ``read_events``; earlier events may have been yielded.
     """
     chosen = options if options is not None else ReaderOptions()
     kind = kind_of(path)
@@ -76,7 +76,7 @@ def iterate_events(
 def iterate_batches(
     path: Path, options: ReaderOptions | None = None, declaration: StreamDeclaration | None = None, *, rows: int
 ) -> Iterator[EventBatch]:
-    """The events that ``iterate_events`` gives, at most so many ``rows`` at a time; JSON lines are read by columns.
+    """The events of ``iterate_events``, at most ``rows`` at a time; JSON lines are read by columns.
 
     Raises:
         EventFileError: As ``iterate_events``.
@@ -97,7 +97,7 @@ def iterate_batches(
 
 
 def _layout(declaration: StreamDeclaration) -> RowLayout:
-    """Which columns are members of the object itself: those that the stream looks for there."""
+    """The layout whose top-level columns are those that the stream reads at the top level."""
     usual = RowLayout()
     mapping = declaration.mapping
     if mapping.data != "data":

@@ -1,7 +1,7 @@
 """Event files as bounded byte streams.
 
-Whatever goes wrong with the bytes (no such file, damaged gzip, too large) is raised as ``EventFileError`` from the read
-that meets it, so that a parser above needs to know of none of it.
+All failures of the bytes (missing file, damaged gzip, too large) are raised as ``EventFileError`` from the read that
+meets them, so that parsers need not handle them.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _CHUNK_BYTES = 256 * 1024
 
 @contextmanager
 def open_events(path: Path, options: ReaderOptions, progress: Progress | None = None) -> Iterator[io.BufferedReader]:
-    """The decompressed bytes of a file, at most ``max_bytes`` of them; those of the span, where the options have one.
+    """The decompressed bytes of a file, at most ``max_bytes``; only those of the span, if the options have one.
 
-    Text in another encoding, named or marked, is given in UTF-8.
+    Text in another encoding, named or marked, is converted to UTF-8.
 
     Raises:
         EventFileError: The file cannot be opened; reading raises it for damage and excess.
@@ -52,10 +52,10 @@ def open_events(path: Path, options: ReaderOptions, progress: Progress | None = 
 
 
 def encoding_of(name: str) -> str:
-    """The name of an encoding as Python knows it.
+    """Python's name of an encoding.
 
     Raises:
-        DeclarationError: It knows none.
+        DeclarationError: The encoding is unknown.
     """
     try:
         return codecs.lookup(name).name
@@ -67,13 +67,13 @@ def encoding_of(name: str) -> str:
 
 
 def _marked_encoding(content: io.BufferedReader, options: ReaderOptions) -> str | None:
-    """The encoding that the first bytes show, if it is not UTF-8."""
+    """The encoding of the byte order mark; None for UTF-8 and for no mark."""
     first = b"" if options.span is not None else content.peek(2)[:2]
     return "utf-16" if first in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else None
 
 
 class _ProgressReader(io.RawIOBase):
-    """Passes a file, or a span of it, through and reports how much of it was read."""
+    """Passes through a file, or a span of it, and reports the share that was read."""
 
     def __init__(self, raw: io.FileIO, span: tuple[int, int] | None, progress: Progress | None) -> None:
         begin, end = span or (0, os.fstat(raw.fileno()).st_size)
@@ -97,7 +97,7 @@ class _ProgressReader(io.RawIOBase):
 
 
 class _Transcoded(io.RawIOBase):
-    """The content of a file in UTF-8, whatever its encoding."""
+    """The content of a file, converted to UTF-8."""
 
     def __init__(self, source: io.BufferedReader, path: Path, encoding: str) -> None:
         self._source = source
@@ -129,7 +129,7 @@ class _Transcoded(io.RawIOBase):
 
 
 class _BoundedReader(io.RawIOBase):
-    """Refuses to read on beyond a number of bytes, and names the file in every error."""
+    """Raises an error beyond a number of bytes, and names the file in every error."""
 
     def __init__(self, source: io.BufferedIOBase, path: Path, max_bytes: int) -> None:
         self._source = source

@@ -1,4 +1,4 @@
-"""How an event file is to be read."""
+"""Options for reading an event file."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from streams.keys import KeyForm
 from streams.time_forms import TimeForm
 
 Progress: TypeAlias = Callable[[float], None]
-"""Told the share of the file that has been read, 0.0 to 1.0, never falling."""
+"""Called with the share of the file that has been read, 0.0 to 1.0, never falling."""
 
 _USUAL_KEYS = ("subject", "key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
-    """Where a file has what an event needs, if not at the usual places: columns of CSV, paths in JSON lines.
+    """Where a file has the members of an event, if not at the usual places: columns of CSV, paths in JSON lines.
 
     Attributes:
-        id: Of the event, or several that make one id, joined by colons; None: ``id``, and where there is none the
-            events are numbered.
+        id: Of the event, or several that make one id, joined by colons; None: ``id``, and events without it are
+            numbered.
         type: Of the event type; None: ``type``.
         time: Of the time; None: ``time``.
         attributes: The columns that are attributes; None: all that are not used for id, type, time or as ``key``.
-        data: JSON lines: the path of the object of attributes; None: the members of the line as ``attributes`` says.
+        data: JSON lines: the path of the object of attributes; None: the members of the line that ``attributes`` names.
     """
 
     id: str | tuple[str, ...] | None = None
@@ -37,33 +37,33 @@ class Columns:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The columns of the id that are named."""
+        """The named columns of the id."""
         return (self.id,) if isinstance(self.id, str) else self.id or ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderOptions:
-    """How an event file is to be read.
+    """Options for reading an event file.
 
     Attributes:
-        key: Where the correlation key stands instead of its usual place. JSONL: a path of the line, such as
-            ``data.customer``. CSV: a column; XES: an event attribute; both also with a leading ``data.``. Or one of
-            these by event type.
-        times: ``event``: every event says when it occurred, and is read in the order of times. ``file``: the same, but
-            events are read in the order of the file, in which they came. ``line``: times are ignored, and the n-th
-            event gets time n - 1 microseconds (1970-01-01T00:00:00Z, then .000001, ...).
+        key: Place of the correlation key, if not the usual one. JSONL: a path of the line, such as ``data.customer``.
+            CSV: a column; XES: an event attribute; both also with a leading ``data.``. Or one of these by event type.
+        times: ``event``: every event has its time, and events are sorted by time. ``file``: the same, but events stay
+            in
+            the order of the file. ``line``: times are ignored, and the n-th event gets time n - 1 microseconds
+            (1970-01-01T00:00:00Z, then .000001, ...).
         columns: Where id, type, time and attributes are.
         clock: How times are written.
-        delimiter: CSV: what is between columns; None: recognised by the header.
-        encoding: Of the file; None: UTF-8, or UTF-16 with its mark.
-        types: CSV: types of columns that are named; others follow from their values.
-        on_notice: Called with what should be known of the file, in words.
+        delimiter: CSV: the separator of columns; None: detected from the header.
+        encoding: Of the file; None: UTF-8, or UTF-16 with a byte order mark.
+        types: CSV: types of the columns named here; those of others follow from their values.
+        on_notice: Called with notices about the file, in words.
         duplicates: What to do with an event whose id came before in the file: drop it, or read it like any other.
         on_dropped: Called with the number of dropped events, if any.
-        keeps_order: The events are read in the order of the file, in which they came, and not in that of their times.
+        keeps_order: Events stay in the order of the file instead of being sorted by time.
         classifier: XES: the name of the log's classifier that makes event types; None: ``concept:name``.
-        lifecycle: XES: the event type is ``name+transition`` where the event has a ``lifecycle:transition``.
-        max_bytes: Most bytes that the file may hold, after decompression.
+        lifecycle: XES: the event type is ``name+transition`` if the event has a ``lifecycle:transition``.
+        max_bytes: Largest size of the file, after decompression.
         span: JSON lines: only the lines between two places of the file, as ``line_spans`` gives them.
     """
 
@@ -85,12 +85,12 @@ class ReaderOptions:
 
     @property
     def is_by_time(self) -> bool:
-        """Whether events are put into the order of their times."""
+        """Whether events are sorted by time."""
         return not self.keeps_order and self.times != "file"
 
 
 def reading_of(declared: StreamDeclaration) -> ReaderOptions:
-    """How files of a stream's events are read: as its mapping says, in the order of the file where some may be late."""
+    """Options for files of a stream's events: its mapping, and the order of the file if events may be late."""
     mapping, usual = declared.mapping, FieldMapping()
     names = {
         name: getattr(mapping, name)
@@ -111,9 +111,9 @@ def reading_of(declared: StreamDeclaration) -> ReaderOptions:
 
 
 def key_in_files(key: KeyForm) -> KeyForm | None:
-    """Where files of events have the key that a stream declares; None: at the usual place.
+    """The place of a stream's declared key in files of events; None: the usual place.
 
-    Events in files have no subject. What the stream reads there is ``key`` in its files.
+    Events in files have no subject; a key that the stream reads there is ``key`` in its files.
     """
     if not isinstance(key, Mapping):
         return None if key in _USUAL_KEYS else key

@@ -1,12 +1,12 @@
-"""The rows of an event file as JSON objects, one by one, for somebody else to judge.
+"""Reads the rows of an event file as JSON objects, one by one, without judging them.
 
-Where ``read_events`` refuses a file for one bad event, this gives every row on its own: either a JSON object, or the
-reason why there is none, each with its place in the file. What each kind of file becomes:
+``read_events`` rejects a file for one bad event; this gives every row on its own: a JSON object, or the reason why the
+row has none, each with its place in the file. Each kind of file becomes:
 
-- JSON lines: the line as it stands; empty lines are skipped.
+- JSON lines: the line as written; empty lines are skipped.
 - CSV and Parquet: an object of the row's columns, see ``RowLayout``. Cells of CSV are read as by ``read_events``; times
-  of Parquet are RFC 3339 in UTC; one without a zone is UTC, or of the zone of ``ReaderOptions.clock``. Without a column
-  for it, the id is ``<file>:<row>``.
+  of Parquet are RFC 3339 in UTC; a time without a zone is UTC, or in the zone of ``ReaderOptions.clock``. Without an id
+  column, the id is ``<file>:<row>``.
 - XES: a CloudEvent per event, in the order of their times, ids ``<file>:<case>:<n>``.
 """
 
@@ -48,15 +48,16 @@ class RowLayout:
 
     Attributes:
         top: Columns that are members of the object itself, the others being members of its ``data``; None: every column
-            is a member of the object itself, and dots in its name make objects within it.
-        texts: Columns of CSV that are texts whatever they look like; also those of ``top`` but the time.
-        id: Column of the event's id, which is made up where there is none; or several, of which the stream makes it.
+            is a member of the object itself, and dots in its name make nested objects.
+        texts: Columns of CSV that are texts whatever they look like; also those of ``top`` except the time.
+        id: Column of the event's id, which is generated if missing; or several, from which the stream makes it.
         time: Column of its time: whole microseconds stay numbers.
-        max_row_bytes: Larger rows have a fault.
-        data: Path of the attributes, where there is a ``top``.
-        mapping: How the files of strangers are read: every row becomes a CloudEvent. None: as the columns say.
+        max_row_bytes: Larger rows are faulty.
+        data: Path of the attributes, if ``top`` is set.
+        mapping: For files in foreign forms: every row becomes a CloudEvent through these options. None: columns by
+            name.
         written: Without a mapping: how files are written.
-        key: With a mapping: where the CloudEvent has its correlation key, perhaps by event type.
+        key: With a mapping: place of the correlation key in the CloudEvent, possibly by event type.
     """
 
     top: frozenset[str] | None = frozenset({"id", "type", "time", "key", "subject"})
@@ -74,7 +75,7 @@ _Rows: TypeAlias = Callable[[io.BufferedReader, Path, RowLayout, ReaderOptions],
 
 
 def kind_of(path: Path) -> str | None:
-    """The kind of file that a name stands for, such as ``csv`` for ``orders.csv.gz``; None when it says none."""
+    """The kind of a file by its name, such as ``csv`` for ``orders.csv.gz``; None for unknown names."""
     name = Path(path.stem) if path.suffix.lower() == ".gz" else path
     return _KIND_BY_SUFFIX.get(name.suffix.lower())
 
@@ -83,13 +84,13 @@ def raw_rows(path: Path, kind: str, layout: RowLayout, options: ReaderOptions | 
     """The rows of a file in their order.
 
     Args:
-        path: The file; ``.gz`` at the end means that it is compressed.
+        path: The file; a name that ends in ``.gz`` means that it is compressed.
         kind: One of ``FILE_KINDS``.
         layout: Of CSV and Parquet.
-        options: Bound of the file's size, and how it is written; absent: as the layout says.
+        options: Bound of the file's size, and how it is written (default: from the layout).
 
     Raises:
-        EventFileError: The file cannot be opened, or read any further; the rows before that place have been given.
+        EventFileError: The file cannot be opened, or not be read further; earlier rows have been yielded.
     """
     chosen = options or layout.mapping or layout.written
     if kind == "parquet":
@@ -155,7 +156,7 @@ def _cell(name: str, text: str, layout: RowLayout, form: CsvForm) -> str | int |
 
 
 def _arranged(cells: Mapping[str, Any], made_up_id: str, layout: RowLayout) -> dict[str, Any]:
-    """The object that a row stands for."""
+    """The object of a row."""
     if isinstance(layout.id, str) and layout.id not in cells:
         cells = {layout.id: made_up_id, **cells}
     if layout.top is None:
@@ -168,7 +169,7 @@ def _arranged(cells: Mapping[str, Any], made_up_id: str, layout: RowLayout) -> d
 
 
 def _nested(cells: Mapping[str, Any]) -> dict[str, Any]:
-    """Dots in names make objects; a name that is both a value and an object keeps the value under its whole name."""
+    """Nest objects by dots in names; a name that is both a value and an object keeps the value under its whole name."""
     whole: dict[str, Any] = {}
     for name, value in cells.items():
         *parents, last = name.split(".")
@@ -183,7 +184,7 @@ def _nested(cells: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parquet_rows(path: Path, layout: RowLayout, zone: str | None) -> Iterator[RawRow]:
-    import pyarrow.parquet as pq  # noqa: PLC0415 - other files need not wait for it
+    import pyarrow.parquet as pq  # noqa: PLC0415 - only Parquet files wait for the import
 
     number, clock = 0, layout.time
     if layout.mapping is not None:
@@ -202,7 +203,7 @@ def _parquet_rows(path: Path, layout: RowLayout, zone: str | None) -> Iterator[R
 
 
 def _say_without_zone(row: dict[str, Any], column: str) -> None:
-    """Leave a time that has no zone as the text that its clock showed, for who knows the zone; it is UTC else."""
+    """Replace a time without a zone by its text, so that the zone is applied later; otherwise it would become UTC."""
     value = row.get(column)
     if isinstance(value, datetime) and value.tzinfo is None:
         row[column] = value.isoformat()
@@ -221,7 +222,7 @@ _PARQUET_OPTION = orjson.OPT_NAIVE_UTC | orjson.OPT_UTC_Z | orjson.OPT_NON_STR_K
 
 
 def _plain_value(value: object) -> object:
-    """Values of Parquet that JSON lacks: exact decimals, bytes, times of nanoseconds."""
+    """A JSON form of Parquet values that JSON lacks: exact decimals, bytes, times of nanoseconds."""
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     if isinstance(value, datetime):
@@ -231,7 +232,7 @@ def _plain_value(value: object) -> object:
 
 
 def _xes_rows(stream: io.BufferedReader, path: Path, layout: RowLayout, _options: ReaderOptions) -> Iterator[RawRow]:
-    """All events of the log by time, also of a damaged one; the faults come first."""
+    """All events of the log by time, also of a damaged one; faulty rows come first."""
     refuse_columns(path, layout.mapping or ReaderOptions())
     assembly = Assembly(path, layout.mapping or ReaderOptions())
     events: list[tuple[str, Event]] = []
@@ -254,7 +255,7 @@ def _xes_rows(stream: io.BufferedReader, path: Path, layout: RowLayout, _options
 
 
 def _xes_faults(traces: Iterator[Trace], assembly: Assembly, events: list[tuple[str, Event]]) -> Iterator[RawRow]:
-    """What cannot be taken; what can is added to ``events``."""
+    """Yield the faulty rows; valid events are added to ``events``."""
     for trace in traces:
         case = trace.attributes.get(CASE_NAME, ("", ""))[1]
         if not case:

@@ -1,4 +1,4 @@
-"""A file of JSON lines in parts, which several readers can take at once."""
+"""Splits a JSON lines file into parts for parallel readers."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ LEAST_BYTES = 4 * 1024**2
 
 
 def line_spans(path: Path, options: ReaderOptions, parts: int) -> list[tuple[int, int]]:
-    """Where about equal parts of a file begin and end, in bytes; every part has whole lines.
+    """Begin and end, in bytes, of about equal parts of a file; every part has whole lines.
 
     Args:
         path: The file.
         options: How it is read.
-        parts: At most so many; fewer where they would have less than ``LEAST_BYTES``.
+        parts: Largest number of parts; fewer if they would have less than ``LEAST_BYTES``.
 
     Returns:
-        One after the other, all of the file; nothing where it has to be read as a whole: it is no file of JSON lines,
-        it is compressed, its events get their ids or times from their order, or it is larger than it may be.
+        Consecutive spans of the whole file; empty if it has to be read as a whole: it is not a JSON lines file, it is
+        compressed, its events get their ids or times from their order, or it is larger than allowed.
     """
     if kind_of(path) != "jsonl" or path.suffix.lower() == ".gz" or options.times == "line" or options.encoding:
         return []
@@ -40,7 +40,7 @@ def line_spans(path: Path, options: ReaderOptions, parts: int) -> list[tuple[int
                 return []
             inside = {_next_line(stream, size * number // count) for number in range(1, count)}
     except OSError:
-        return []  # who reads it finds the words
+        return []  # reading it reports the error
     return list(pairwise(sorted({0, size} | inside)))
 
 
@@ -56,11 +56,11 @@ def _has_id(stream: io.BufferedReader, options: ReaderOptions) -> bool:
 
 
 def _next_line(stream: io.BufferedReader, place: int) -> int:
-    """The beginning of the first line behind a place; at the end of the file, its size."""
+    """The beginning of the first line after a place; at the end of the file, its size."""
     stream.seek(place)
     stream.readline()
     while True:
         begin = stream.tell()
-        if stream.read(len(BYTE_ORDER_MARK)) != BYTE_ORDER_MARK:  # it is no such mark within a file
+        if stream.read(len(BYTE_ORDER_MARK)) != BYTE_ORDER_MARK:  # within a file these bytes are not a mark
             return begin
         stream.readline()

@@ -1,14 +1,14 @@
-"""XES (IEEE 1849): traces of events in XML.
+"""Reads XES (IEEE 1849): traces of events in XML.
 
-The correlation key is the trace's ``concept:name``; traces of the same name are one. The event type is the event's
-``concept:name``, its time ``time:timestamp``, its id ``<case>:<n>``, the n-th event of its case in the file, from 1.
-Attributes are the event's own, scalar ones, under their XES keys: strings and ids as text, numbers, booleans, dates as
-RFC 3339 in UTC (as written, where they are not RFC 3339); NaN and infinities, which JSON lacks, are null. Numbers that
-are empty or written in another way are null, too, and are counted. With a classifier of the log, the event type is made
-of the values of its attributes, joined by ``+``. Trace attributes, nested attributes, lists and containers are left
-out.
+The correlation key is the trace's ``concept:name``; traces with the same name are one trace. The event type is the
+event's ``concept:name``, its time ``time:timestamp``, its id ``<case>:<n>``, the n-th event of its case in the file,
+from 1. Attributes are the event's own, scalar ones, under their XES keys: strings and ids as text, numbers, booleans,
+dates as RFC 3339 in UTC (as written, if they are not RFC 3339); NaN and infinities, which JSON lacks, are null. Numbers
+that are empty or written in another way are null too, and are counted. With a classifier of the log, the event type is
+made of the values of its attributes, joined by ``+``. Trace attributes, nested attributes, lists and containers are
+ignored.
 
-Entities, document types and external references are refused; memory is bounded by the largest trace, apart from the
+Entities, document types and external references are rejected; memory is bounded by the largest trace, apart from the
 result.
 """
 
@@ -47,7 +47,7 @@ Attributes: TypeAlias = Mapping[str, tuple[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """One trace as written; ``number`` counts from 1, ``classifiers`` are those of the log before it, by name."""
+    """A trace as written; ``number`` counts from 1, ``classifiers`` are those that precede it in the log, by name."""
 
     number: int
     attributes: Attributes
@@ -59,7 +59,7 @@ def read_xes(stream: io.BufferedReader, path: Path, options: ReaderOptions) -> l
     """The events of an XES log by time, ties in file order.
 
     Raises:
-        EventFileError: Not XES, or traces and events without what is needed.
+        EventFileError: The file is not XES, or traces or events lack required attributes.
     """
     refuse_columns(path, options)
     assembly = Assembly(path, options)
@@ -78,7 +78,7 @@ def read_xes(stream: io.BufferedReader, path: Path, options: ReaderOptions) -> l
 
 
 def refuse_columns(path: Path, options: ReaderOptions) -> None:
-    """Refuse options that name columns, which an XES file does not have.
+    """Reject options that name columns, which an XES file does not have.
 
     Raises:
         EventFileError: Some are named.
@@ -96,7 +96,7 @@ def type_keys(trace: Trace, options: ReaderOptions) -> tuple[str, ...]:
     """The attributes that make up the types of a trace's events.
 
     Raises:
-        EventFileError: The log has no classifier of that name.
+        EventFileError: The log has no classifier with the name in the options.
     """
     if options.classifier is None:
         return (CASE_NAME,)
@@ -112,7 +112,7 @@ def read_event(
     """The event of an XES element; its type is made of the attributes ``keys``.
 
     Raises:
-        EventRejected: It lacks what an event needs.
+        EventRejected: The element lacks a required attribute.
     """
     event_id = assembly.next_id(case)
     time_us = assembly.next_time_us(
@@ -142,7 +142,7 @@ def iterate_traces(stream: io.BufferedReader, path: Path) -> Iterator[Trace]:
     """The traces of a log as written.
 
     Raises:
-        EventFileError: It is no XES, from some place on.
+        EventFileError: The file is not XES, possibly only from some place on.
     """
     try:
         yield from _parse_traces(stream, path)
@@ -190,7 +190,7 @@ def _parse_traces(stream: io.BufferedReader, path: Path) -> Iterator[Trace]:
 
 
 def _classifier_keys(written: str) -> tuple[str, ...]:
-    """The attributes of a classifier: divided by blanks, in quotes where a name has one."""
+    """The attributes of a classifier: separated by blanks, in quotes if a name contains blanks."""
     return tuple(quoted or plain for quoted, plain in re.findall(r"'([^']*)'|(\S+)", written))
 
 
@@ -250,7 +250,7 @@ def _read_date(value: str) -> str:
 
 
 _NUMBERS = frozenset({"int", "float"})
-_WHOLE = re.compile(r"[-+]?[0-9]+")  # beyond 64 bits: refused, as elsewhere
+_WHOLE = re.compile(r"[-+]?[0-9]+")  # beyond 64 bits: rejected, as elsewhere
 _SCALARS: Mapping[str, Callable[[str], _Scalar]] = {
     "string": str,
     "id": str,

@@ -1,1 +1,1 @@
-"""How far an input's keys come out of order, measured by all shards, and the keys that are finished by that."""
+"""Measures how far an input's keys are out of order over all shards, and finishes keys accordingly."""

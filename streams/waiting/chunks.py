@@ -1,9 +1,9 @@
-"""Keys that rise roughly, summed up in chunks of events, from which follows how far they come out of order.
+"""Summarises events with roughly rising keys in chunks, from which follows how far the keys are out of order.
 
-The *distance* of an event is how far its key is below the highest key of an event before it; 0 where none is higher.
-Keys are whole numbers. Events are in the order of time; one that is older than an event of the same shard before it
-counts as of that time, as it comes no earlier. Shards know their own events only. Their chunks have times, and so an
-event of one shard can be compared with those of another that came before it.
+The *distance* of an event is how far its key is below the highest key of an event before it; 0 if no earlier key is
+higher. Keys are whole numbers. Events are in the order of time; an event that is older than an earlier event of its
+shard counts as of that event's time, because it arrives no earlier. Shards know their own events only. Their chunks
+have times, so an event of one shard can be compared with earlier events of another.
 
 Source: data-driven memory management for stream joins, section 3.1 of the specification, where disorder is counted in
 arrivals. A shard that has a part of the keys knows no positions in the whole stream; keys mean the same everywhere.
@@ -20,23 +20,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 MOST_CHUNKS = 64
-"""Of what a shard says at a time."""
+"""Largest number of chunks in one report of a shard."""
 
 _CHUNK_EVENTS = 16
-_MOST_WAITING = 8_192  # events that are not in chunks yet
+_MOST_WAITING = 8_192  # events that are not in chunks yet, at most
 
 
 @dataclass(frozen=True, slots=True)
 class KeyChunk:
-    """Some events of one input, one after the other in the order of their time.
+    """Summary of consecutive events of one input in the order of their time.
 
     Attributes:
-        first_us: Time of the first.
-        last_us: Time of the last.
-        events: How many.
+        first_us: Time of the first event.
+        last_us: Time of the last event.
+        events: Number of events.
         least: The lowest key.
         greatest: The highest key.
-        distance: The largest distance of one of them from another one of them.
+        distance: The largest distance within the chunk.
     """
 
     first_us: int
@@ -47,17 +47,17 @@ class KeyChunk:
     distance: int
 
     def to_json(self) -> list[int]:
-        """As plain JSON."""
+        """The chunk as plain JSON."""
         return list(astuple(self))
 
 
 def chunks_of(times_us: NDArray[np.int64], keys: NDArray[np.int64], most: int = MOST_CHUNKS) -> list[KeyChunk]:
-    """Chunks of events in their order: of 16 events, or more where there would be too many.
+    """Chunks of events in their order: of 16 events, or more if there would be too many chunks.
 
     Args:
         times_us: Ascending.
         keys: Of the same events.
-        most: At most so many chunks.
+        most: Largest number of chunks.
     """
     size = _CHUNK_EVENTS
     while len(keys) > size * most:
@@ -66,12 +66,12 @@ def chunks_of(times_us: NDArray[np.int64], keys: NDArray[np.int64], most: int = 
 
 
 def _chunk(times_us: NDArray[np.int64], keys: NDArray[np.int64]) -> KeyChunk:
-    behind = np.maximum.accumulate(keys).astype(np.uint64) - keys.astype(np.uint64)  # no more than 64 bits hold
+    behind = np.maximum.accumulate(keys).astype(np.uint64) - keys.astype(np.uint64)  # the difference fits into 64 bits
     return KeyChunk(int(times_us[0]), int(times_us[-1]), len(keys), int(keys.min()), int(keys.max()), int(behind.max()))
 
 
 def joined(first: KeyChunk, second: KeyChunk) -> KeyChunk:
-    """Two chunks as one; events that may be before others of the other chunk count as such."""
+    """Two chunks as one; events that may precede events of the other chunk count as preceding them."""
     apart = (
         one.greatest - other.least for one, other in ((first, second), (second, first)) if one.first_us < other.last_us
     )
@@ -86,7 +86,7 @@ def joined(first: KeyChunk, second: KeyChunk) -> KeyChunk:
 
 
 def fewer(chunks: Sequence[KeyChunk], most: int) -> list[KeyChunk]:
-    """At most so many chunks: neighbours in time are joined."""
+    """At most ``most`` chunks: neighbours in time are merged."""
     found = sorted(chunks, key=attrgetter("first_us", "last_us"))
     while len(found) > most:
         pairs = [joined(one, other) for one, other in zip(found[::2], found[1::2], strict=False)]
@@ -95,18 +95,18 @@ def fewer(chunks: Sequence[KeyChunk], most: int) -> list[KeyChunk]:
 
 
 def farthest(before: Iterable[KeyChunk], after: Iterable[KeyChunk]) -> int:
-    """The largest distance that events of some chunks may have from earlier events of other ones.
+    """An upper bound of the distance of events of some chunks from earlier events of other chunks.
 
-    An event may be before another one if its chunk begins before the other one's ends. So what is found is at least
-    what the events have, and no more where the chunks do not overlap.
+    An event may precede another if its chunk begins before the other's chunk ends. So the result is at least the true
+    distance, and equal to it if the chunks do not overlap.
 
     Args:
-        before: With the earlier events.
-        after: With the later ones; a chunk that is in both is not compared with itself.
+        before: Chunks with the earlier events.
+        after: Chunks with the later events; a chunk in both is not compared with itself.
     """
     ordered = sorted(before, key=attrgetter("first_us"))
     firsts = [one.first_us for one in ordered]
-    highest: list[tuple[KeyChunk, KeyChunk | None]] = []  # of each beginning the two chunks with the highest keys
+    highest: list[tuple[KeyChunk, KeyChunk | None]] = []  # for each prefix, the two chunks with the highest keys
     for one in ordered:
         if not highest:
             highest.append((one, None))
@@ -128,7 +128,7 @@ def farthest(before: Iterable[KeyChunk], after: Iterable[KeyChunk]) -> int:
 
 
 class KeyMonitor:
-    """What one shard says of the events of an input; small, however many they are, and no part of the saved state."""
+    """Summarises the events of an input in one shard; of bounded size, and not part of the saved state."""
 
     def __init__(self) -> None:
         self._newest_us: int | None = None
@@ -137,7 +137,7 @@ class KeyMonitor:
         self._chunks: list[KeyChunk] = []
 
     def add(self, times_us: NDArray[np.int64], keys: NDArray[np.int64]) -> None:
-        """Note events in their order.
+        """Add events in their order.
 
         Args:
             times_us: Their times.
@@ -161,7 +161,7 @@ class KeyMonitor:
         return found
 
     def _put_into_chunks(self, *, is_all: bool = False) -> None:
-        """Where the cuts are depends on the number of events only."""
+        """Move waiting events into chunks; the cuts depend on the number of events only."""
         if not self._events:
             return
         times_us, keys = (np.concatenate(some) for some in zip(*self._waiting, strict=True))
@@ -174,7 +174,7 @@ class KeyMonitor:
 
 
 def _in_order(chunks: list[KeyChunk]) -> list[KeyChunk]:
-    """At most ``MOST_CHUNKS`` of chunks that follow each other."""
+    """At most ``MOST_CHUNKS`` chunks, from chunks that follow each other."""
     while len(chunks) > MOST_CHUNKS:
         pairs = [_followed(one, other) for one, other in zip(chunks[::2], chunks[1::2], strict=False)]
         chunks = pairs + chunks[2 * len(pairs) :]
@@ -182,7 +182,7 @@ def _in_order(chunks: list[KeyChunk]) -> list[KeyChunk]:
 
 
 def _followed(first: KeyChunk, second: KeyChunk) -> KeyChunk:
-    """Two chunks as one, the second of which comes behind the first."""
+    """Two chunks as one, the second of which follows the first."""
     distance = max(first.distance, second.distance, first.greatest - second.least)
     least, greatest = min(first.least, second.least), max(first.greatest, second.greatest)
     return KeyChunk(first.first_us, second.last_us, first.events + second.events, least, greatest, distance)

@@ -19,22 +19,22 @@ from streams.waiting.prediction import KeyFigures, predicted_rows
 BLOCK_EVENTS = 256
 BLOCKS = 8
 ENOUGH_EVENTS = 1_024
-"""So many events come before the first decision, and so many of finished keys one after the other begin again."""
+"""Least number of events before the first decision, and of consecutive events of finished keys that reopen keys."""
 
-_HEADROOM = (5, 4)  # what is measured is taken that much larger
-_WORTH = 4  # a closing key rises by at least this part of the distance
+_HEADROOM = (5, 4)  # factor from the measured distance to the assumed one
+_WORTH = 4  # a closing key rises by at least the distance divided by this
 _CHUNKS_OF_BLOCK = 32
 _CHUNKS_OF_STEP = 512
 
 
 @dataclass(slots=True)
 class KeyBlock:
-    """Some events of an input, of all shards.
+    """A block of events of an input, over all shards.
 
     Attributes:
-        events: How many.
-        distance: The largest distance that was found while it was the newest.
-        chunks: What is known of them.
+        events: Number of events.
+        distance: The largest distance that was found while it was the newest block.
+        chunks: Summaries of its events.
     """
 
     events: int = 0
@@ -42,38 +42,38 @@ class KeyBlock:
     chunks: list[KeyChunk] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON."""
+        """The block as plain JSON."""
         return {"events": self.events, "distance": self.distance, "chunks": [one.to_json() for one in self.chunks]}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """What ``to_json`` gave."""
+        """Read the result of ``to_json``."""
         return cls(value["events"], value["distance"], [KeyChunk(*one) for one in value["chunks"]])
 
 
 class InputKeys:
-    """What all shards said of one input."""
+    """The observations of all shards about one input."""
 
     def __init__(self) -> None:
         self._blocks: list[KeyBlock] = []
         self._open = KeyBlock()
         self._said: int | None = None  # the closing key
-        self._said_us = 0  # from when on
-        self._below = 0  # events of finished keys since the last one of another key
+        self._said_us = 0  # the time from which on it holds
+        self._below = 0  # events of finished keys since the last event of another key
         self._reached_us: int | None = None
 
     def measured_anew(self) -> InputKeys:
-        """One that has seen nothing; what was said may still be in force."""
+        """A new instance without observations; the last closing key may still be in force."""
         found = InputKeys()
         found._said, found._said_us = self._said, self._said_us
         return found
 
     def observe(self, chunks: Sequence[KeyChunk], reached_us: int | None) -> None:
-        """Take events of one step.
+        """Add the events of one step.
 
         Args:
             chunks: Of all shards, in any order.
-            reached_us: How far time has come where it has come farthest.
+            reached_us: The highest event time that a shard has reached.
         """
         if reached_us is not None:
             self._reached_us = reached_us if self._reached_us is None else max(self._reached_us, reached_us)
@@ -81,7 +81,7 @@ class InputKeys:
             return
         new, old = fewer(chunks, _CHUNKS_OF_STEP), self._chunks()
         for one in sorted(new, key=attrgetter("last_us")):
-            if self._said is not None and one.first_us > self._said_us:  # before that they were expected
+            if self._said is not None and one.first_us > self._said_us:  # earlier events were expected
                 self._below = self._below + one.events if one.greatest <= self._said else 0
         found = max(farthest([*old, *new], new), farthest(new, old), *(one.distance for one in new))
         self._open.distance = min(max(self._open.distance, found), GREATEST_NUMBER)
@@ -93,10 +93,10 @@ class InputKeys:
             self._open = KeyBlock()
 
     def decide(self, name: str) -> ClosedKeys | None:
-        """What is finished, where that is news.
+        """The newly finished keys, if any.
 
-        The highest key is that of events behind which a block of others has come. So one odd key closes nothing: it
-        makes the distance large before it could.
+        The highest key considered is that of events which a whole block of other events has followed. So a single odd
+        key closes nothing: it makes the distance large before it could.
 
         Args:
             name: Of the input.
@@ -118,7 +118,7 @@ class InputKeys:
         return ClosedKeys(input=name, to=closing, time_us=self._reached_us, seen=self.seen())
 
     def figures(self) -> KeyFigures:
-        """What is known now."""
+        """The current measurements."""
         blocks, chunks = [*self._blocks, self._open], self._chunks()
         distance = max(one.distance for one in blocks)
         highest = max((one.greatest for one in chunks), default=None)
@@ -142,7 +142,7 @@ class InputKeys:
         return [one for block in (*self._blocks, self._open) for one in block.chunks]
 
     def _settled(self) -> int | None:
-        """The highest key of events behind which a block of others has come; None: there are none."""
+        """The highest key of events that a block of others has followed; None if there are none."""
         behind, found = 0, None
         for one in sorted(self._chunks(), key=attrgetter("last_us"), reverse=True):
             if behind >= BLOCK_EVENTS:
@@ -151,7 +151,7 @@ class InputKeys:
         return found
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON."""
+        """The state as plain JSON."""
         return {
             "blocks": [one.to_json() for one in self._blocks],
             "open": self._open.to_json(),
@@ -163,7 +163,7 @@ class InputKeys:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """What ``to_json`` gave."""
+        """Read the result of ``to_json``."""
         found = cls()
         found._blocks = [KeyBlock.from_json(one) for one in value["blocks"]]
         found._open = KeyBlock.from_json(value["open"])
@@ -173,13 +173,13 @@ class InputKeys:
 
 
 class WaitDecider:
-    """Decides for all inputs of a join; each for itself, so it does not matter which one is observed first.
+    """Decides for all inputs of a join, each independently, so the order of observations does not matter.
 
-    The newest ``BLOCKS`` blocks of at least ``BLOCK_EVENTS`` events are considered, and the events after them. Another
+    It considers the newest ``BLOCKS`` blocks of at least ``BLOCK_EVENTS`` events, and the events after them. Another
     version of the join is measured anew.
 
-    A join that may hold so many events and no more is refused when all its inputs were measured for the first time, if
-    more are expected, and at any time if a shard holds more.
+    A join with a limit of held events is refused when all its inputs were measured for the first time, if more events
+    are expected, and at any time if a shard holds more.
     """
 
     def __init__(self) -> None:
@@ -194,7 +194,7 @@ class WaitDecider:
         self._is_admitted = False
 
     def observe(self, summaries: Sequence[Mapping[str, Any]]) -> None:
-        """Take what shards observed in one step, in any order, as ``keys_summary`` gives it."""
+        """Add the observations of shards in one step, in any order, in the form of ``keys_summary``."""
         latest = max((one["version"] for one in summaries), default=0)
         if latest > self._version:
             before = self._inputs
@@ -212,16 +212,16 @@ class WaitDecider:
             self._inputs.setdefault(name, InputKeys()).observe(chunks, max(reached, default=None))
 
     def decide(self) -> KeysClosed | None:
-        """The keys that are finished from here on; None: no others than before."""
+        """The keys that are finished from here on; None: no new ones."""
         found = (self._inputs[name].decide(name) for name in sorted(self._inputs))
         closed = tuple(one for one in found if one is not None)
         refused = self._excess()
-        if refused is not None:  # when it is resumed, its shards say anew what they hold
+        if refused is not None:  # when it is resumed, its shards report again what they hold
             self._held, self._is_admitted = {}, False
         return KeysClosed(closed, refused) if closed or refused is not None else None
 
     def _excess(self) -> str | None:
-        """Why the join may not go on; None: it may."""
+        """Why the join may not continue; None: it may."""
         if self._allowed is None or not self._held:
             return None
         inputs = {name: self._inputs[name].figures() for name in self._names if name in self._inputs}
@@ -238,7 +238,7 @@ class WaitDecider:
 
     @property
     def inputs(self) -> Mapping[str, InputKeys]:
-        """What is known of each input, by alias."""
+        """The observations of each input, by alias."""
         return self._inputs
 
     def to_json(self) -> dict[str, Any]:
@@ -254,7 +254,7 @@ class WaitDecider:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """What ``to_json`` gave."""
+        """Read the result of ``to_json``."""
         found = cls()
         found._version = value["version"]
         found._inputs = {name: InputKeys.from_json(one) for name, one in value["inputs"].items()}
@@ -264,7 +264,7 @@ class WaitDecider:
 
 
 def _measured(inputs: Mapping[str, KeyFigures], predicted: Mapping[str, int] | None, shards: int) -> str:
-    """What is known of the inputs of a join, and what follows, as text."""
+    """The measurements of a join's inputs, and the prediction from them, as text."""
     said = [
         f"keys of {name} come up to {one.distance:,} below the highest one before them"
         + ("" if predicted is None else f", so about {predicted[name]:,} of its events are held")
@@ -278,25 +278,25 @@ def _measured(inputs: Mapping[str, KeyFigures], predicted: Mapping[str, int] | N
 
 
 def held_summary(version: int, held: int, allowed: int, inputs: Sequence[str]) -> dict[str, Any]:
-    """What a shard says of a join that may hold so many events and no more; the number of the shard is added to it.
+    """A shard's report about a join with a limit of held events; the number of the shard is added to it.
 
     Args:
         version: Of the join.
-        held: The events that it holds.
-        allowed: The events that it may hold.
+        held: Number of events that it holds.
+        allowed: Number of events that it may hold.
         inputs: The aliases of its inputs.
     """
     return {"version": version, "held": held, "allowed": allowed, "inputs": list(inputs)}
 
 
 def keys_summary(version: int, name: str, chunks: Iterable[KeyChunk], reached_us: int | None) -> dict[str, Any]:
-    """What a shard says to the decider.
+    """A shard's report to the decider.
 
     Args:
         version: Of the join.
         name: Of the input.
-        chunks: Of the events since it said so last.
-        reached_us: How far time has come.
+        chunks: Of the events since the last report.
+        reached_us: The event time that the shard has reached.
     """
     return {
         "version": version,

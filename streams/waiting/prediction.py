@@ -1,7 +1,8 @@
-"""What is measured of the inputs of a join with ``wait: auto``, and how many events it is expected to hold by that.
+"""Measurements of the inputs of a join with ``wait: auto``, and the number of events that it is expected to hold.
 
 Source: data-driven memory management for stream joins, section 3.3 of the specification: an input keeps the events
-whose keys are above the closing key of another one. Here keys are counted, and events follow from how close keys are.
+whose keys are above the closing key of another input. Here keys are counted, and the number of events follows from
+their density.
 """
 
 from __future__ import annotations
@@ -12,16 +13,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyFigures:
-    """What is known of an input.
+    """The measurements of an input.
 
     Attributes:
-        events: Of the newest blocks.
+        events: Number of events in the newest blocks.
         distance: The largest distance among them.
-        room: How far below the highest key the closing key is: the distance with headroom.
+        room: How far the closing key is below the highest key: the distance with headroom.
         highest: The highest key among them; None: there were none.
-        rise: By how much the highest key rose in them.
+        rise: How much the highest key rose in them.
         span_us: The time between the first and the last of them.
-        reached_us: How far time has come.
+        reached_us: The event time that has been reached.
         closing: The closing key; None: nothing is finished.
     """
 
@@ -36,13 +37,10 @@ class KeyFigures:
 
 
 def heads(inputs: Mapping[str, KeyFigures]) -> dict[str, int] | None:
-    """The highest key of each input at one time: the latest that all of them have reached.
-
-    Args:
-        inputs: Of all inputs what is known.
+    """The highest key of each input at a common time: the latest that all of them have reached.
 
     Returns:
-        None: too little is known.
+        None if too little is known.
     """
     reached = [one.reached_us for one in inputs.values() if one.reached_us is not None]
     found = {}
@@ -55,13 +53,10 @@ def heads(inputs: Mapping[str, KeyFigures]) -> dict[str, int] | None:
 
 
 def predicted_rows(inputs: Mapping[str, KeyFigures]) -> dict[str, int] | None:
-    """The events of each input that are held in all shards: those above the lowest closing key of the others.
-
-    Args:
-        inputs: Of all inputs what is known.
+    """The number of held events of each input in all shards: those above the lowest closing key of the other inputs.
 
     Returns:
-        None: too little is known.
+        None if too little is known.
     """
     highest = heads(inputs)
     closings = {name: one.closing for name, one in inputs.items() if one.closing is not None}
