@@ -1,9 +1,9 @@
-"""What the traces of a stream keep to, and what follows: what can no longer happen.
+"""Constraints on the traces of a stream, and what they imply: what can no longer happen.
 
 Purpose: the vocabulary of order and occurrence constraints, their upload form, the decision whether a pattern state can
-still complete, the monitor that answers it for the matcher, and the reasons in words. Promises: a state is called dead
-only if no conforming continuation completes it, every reason is minimal, and nothing here knows where constraints come
-from or how a matcher runs.
+still complete, the monitor that makes this decision for the matcher, and the reasons in words. Promises: a state is
+called dead only if no conforming continuation completes it, every reason is minimal, and nothing here knows where
+constraints come from or how a matcher runs.
 """
 
 from constraints.analysing.analysis import Analysis, PatternAnalysis, analyse

@@ -8,16 +8,16 @@ from streams import ForestallError
 
 
 class ConstraintError(ForestallError, code="constraint", fault="caller"):
-    """Something is wrong with a constraint set, or with a pattern under it."""
+    """A constraint set is invalid, or a pattern under it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One thing that is wrong with an uploaded document.
+    """A problem of an uploaded document.
 
     Attributes:
-        where: Place in the document, such as ``entry 3`` or ``prior, entry 1``; empty for the whole of it.
-        line: Line of the text, from 1; None where the document came decoded.
+        where: Place in the document, such as ``entry 3`` or ``prior, entry 1``; empty for the whole document.
+        line: Line of the text, from 1; None if the document was passed decoded.
         message: What is wrong, and what would be right.
     """
 
@@ -34,7 +34,7 @@ class InvalidConstraints(ConstraintError, code="invalid-constraints"):
     """An uploaded list of constraints cannot be read.
 
     Attributes:
-        problems: All that is wrong, in the order of the document.
+        problems: All problems, in the order of the document.
     """
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
@@ -52,4 +52,4 @@ class ContradictoryConstraints(ConstraintError, code="contradictory-constraints"
 
 
 class UnsatisfiablePattern(ConstraintError, code="unsatisfiable-pattern"):
-    """The pattern cannot match in any conforming trace; the message names atoms and constraints that clash."""
+    """The pattern cannot match in any conforming trace; the message names the clashing atoms and constraints."""

@@ -1,4 +1,4 @@
-"""What names require by clauses with a head; sets of names are masks, so that many requirements cost little."""
+"""Requirements by clauses with a head; sets of names are masks, so that many requirements cost little."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ class Heads:
     """The clauses with a head of one set.
 
     Attributes:
-        certain: What every trace has, by clauses with an empty body.
+        certain: The names that every trace has, by clauses with an empty body.
     """
 
     __slots__ = ("_bits", "_direct", "_long", "certain")
 
     def __init__(self, clauses: Iterable[tuple[frozenset[str], str]]) -> None:
-        """Reads the bodies and heads of the clauses."""
+        """Read the bodies and heads of the clauses."""
         self._bits: dict[str, int] = {}
         self._direct: dict[int, int] = {}
         self._long: list[tuple[int, int]] = []
@@ -31,7 +31,7 @@ class Heads:
         self.certain = frozenset(certain)
 
     def closure(self, names: frozenset[str]) -> frozenset[str]:
-        """The least superset of some names that has what its members require, what every trace has aside."""
+        """The least superset of some names with all required names; names that every trace has are left aside."""
         closed = waiting = sum(self._bits[name] for name in names if name in self._bits)
         before = closed
         while waiting:

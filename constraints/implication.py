@@ -1,9 +1,9 @@
-"""Whether one condition on an event implies another, where that is certain.
+"""Decides whether one condition on an event implies another, where that is certain.
 
-Conditions that compare an attribute with constants only tell apart finitely many *cells* of its values: null, true,
+Conditions that compare an attribute with constants distinguish only finitely many *cells* of its values: null, true,
 false, each constant, and the gaps between neighbouring constants (numbers and texts each have their own). Every
-combination of cells is tried. Whatever else a condition holds counts as a free truth value, the same wherever it is
-written the same. So the answer yes is always right, and no means no or unknown.
+combination of cells is tried. All other subexpressions count as free truth values, equal if they are written equally.
+So the answer yes is always right, and no means no or unknown.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from nfa import (
 )
 
 MAX_CASES = 4_096
-MAX_CONSTANTS = 256  # of one conjunct; the work grows with their cube
+MAX_CONSTANTS = 256  # per conjunct; the work grows with the cube of their number
 
-_EXACT = 2**53  # below it whole numbers are float64 values, and rounding keeps the order to constants
+_EXACT = 2**53  # below this, whole numbers are exact float64 values, and rounding keeps their order to constants
 _OWN_CALLS = frozenset({"coalesce", "time", "type", "id"})
 _MIRRORED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
@@ -52,7 +52,7 @@ _LOGIC = (_TRUE, _FALSE, _NULL)
 
 @dataclass(frozen=True, slots=True)
 class _Test:
-    """``attribute operator one of values``; true if it is so for one, false if for none, else null."""
+    """``attribute operator one of values``: true if true for one value, false if false for all, otherwise null."""
 
     attribute: Attribute
     operator: str
@@ -60,21 +60,21 @@ class _Test:
 
     @property
     def ordered(self) -> tuple[_Ordered, ...]:
-        """Those that make cells; null, true and false are cells anyhow."""
+        """The values that make cells; null, true and false are cells anyway."""
         return tuple(value for value in self.values if value is not None and not isinstance(value, bool))
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A conjunct.
+    """A conjunct of a condition.
 
     Attributes:
         expression: The conjunct.
-        constants: The attributes that it compares with constants, and what counts as free.
-        variables: Both without the constants.
-        true_at: If it reads a single attribute, the cells of that where it is true; else None.
+        constants: The attributes that it compares with constants, with these constants, and its free subexpressions.
+        variables: The keys of ``constants``.
+        true_at: If it reads a single attribute, the cells of the attribute where it is true; otherwise None.
         scale: The constants of that attribute.
-        is_large: Whether there are too many constants to look into it; it follows from itself only.
+        is_large: Whether it has too many constants to be examined; then only an equal conjunct implies it.
     """
 
     expression: Expression
@@ -99,12 +99,12 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """The condition of a step, taken apart.
+    """The condition of a step, split into conjuncts.
 
     Attributes:
         atom: The step.
         parts: Its conjuncts.
-        is_own: Whether it reads nothing but the current event.
+        is_own: Whether it reads only the current event.
     """
 
     atom: Atom
@@ -120,7 +120,7 @@ class Condition:
 
 
 def implies(premise: Condition, conclusion: Condition) -> bool:
-    """Whether every event that the first step takes, the second takes too; False if that is not certain."""
+    """Whether every event that the first step takes is also taken by the second; False if that is not certain."""
     types = premise.atom.types
     if not conclusion.atom.is_any_type and (premise.atom.is_any_type or not set(types) <= set(conclusion.atom.types)):
         return False
@@ -128,7 +128,7 @@ def implies(premise: Condition, conclusion: Condition) -> bool:
 
 
 def _follows(part: _Part, known: Iterable[_Part]) -> bool:
-    """Whether a conjunct is true wherever those of ``known`` are that share a variable with it."""
+    """Whether a conjunct follows from the known conjuncts, of which only those with a common variable are used."""
     relevant = [other for other in known if other.variables & part.variables]
     if any(one.is_large for one in (part, *relevant)):
         return any(other.expression == part.expression for other in relevant)
@@ -152,7 +152,7 @@ def _follows(part: _Part, known: Iterable[_Part]) -> bool:
 
 
 def _follows_on_one(part: _Part, known: Sequence[_Part]) -> bool:
-    """The same where all read one attribute: on the cells that the constants of all of them make."""
+    """``_follows`` if all conjuncts read one attribute: on the cells made by the constants of all of them."""
     every = (*known, part)
     for kind in ("null", "boolean", "number", "text"):
         values = sorted({value for one in every for value in one.scale.of_kind(kind)})
@@ -163,7 +163,7 @@ def _follows_on_one(part: _Part, known: Sequence[_Part]) -> bool:
 
 
 def _on_line(kind: str, values: Sequence[_Ordered], part: _Part) -> Iterator[bool]:
-    """Whether a conjunct is true below, at and above the values of one kind; they include its own constants."""
+    """Whether a conjunct is true below, at and above the values of one kind, which include its own constants."""
     assert part.true_at is not None
     if kind in ("null", "boolean"):
         yield from ((kind, rank) in part.true_at for rank in ((0,) if kind == "null" else (0, 1)))
@@ -179,7 +179,7 @@ def _on_line(kind: str, values: Sequence[_Ordered], part: _Part) -> Iterator[boo
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """The constants that one attribute is compared with, in order."""
+    """The sorted constants that an attribute is compared with."""
 
     numbers: tuple[float, ...]
     texts: tuple[str, ...]
@@ -191,17 +191,17 @@ class _Scale:
         return cls(tuple(sorted(numbers)), tuple(sorted({value for value in listed if isinstance(value, str)})))
 
     def of_kind(self, kind: str) -> Sequence[_Ordered]:
-        """Those of the numbers or texts."""
+        """The constants that are numbers, or texts."""
         return self.numbers if kind == "number" else self.texts if kind == "text" else ()
 
     def cells(self) -> tuple[_Cell, ...]:
-        """All of them: a constant has an odd rank, a gap an even one."""
+        """All cells: a constant has an odd rank, a gap an even one."""
         numbers = [("number", rank) for rank in range(2 * len(self.numbers) + 1)]
         texts = [("text", rank) for rank in range(2 * len(self.texts) + 1)]
         return (*_LOGIC, *numbers, *texts)
 
     def cell(self, value: _Constant) -> _Cell:
-        """The cell of one of the constants."""
+        """The cell of a constant."""
         match value:
             case None:
                 return _NULL
@@ -290,7 +290,7 @@ def _constants(expression: Expression) -> dict[Expression, frozenset[_Ordered]]:
 
 
 def _test(expression: Expression) -> _Test | None:
-    """A comparison of an attribute with constants, if it is one."""
+    """The expression as a comparison of an attribute with constants; None if it has another form."""
     match expression:
         case Comparison(operator=operator, left=Attribute() as attribute, right=constant):
             return _with_constants(attribute, operator, [constant])
@@ -308,7 +308,7 @@ def _with_constants(attribute: Attribute, operator: str, expressions: Sequence[E
 
 
 def _constant(expression: Expression) -> tuple[_Constant, ...]:
-    """The value of a constant; nothing if it is none, or too large for all numbers to compare with it in one order."""
+    """The value of a constant; empty for other expressions, and for numbers too large to be compared exactly."""
     match expression:
         case Literal():
             is_large = isinstance(expression.value, int | float) and abs(expression.value) >= _EXACT
@@ -345,7 +345,7 @@ def _below(expression: Expression) -> Iterator[Expression]:
 
 
 def _at_hand(expression: Expression, alias: str) -> Expression:
-    """The same with the step's own alias left out."""
+    """The expression without the step's own alias."""
     match expression:
         case Literal():
             return expression

@@ -1,11 +1,11 @@
-"""The vocabulary of constraints, as frozen values, and what follows from a set of them.
+"""The vocabulary of constraints, as frozen values, and the consequences of a set of them.
 
-Two families (constraint-aware CEP, section 2): *order* constraints say what may follow what, *occurrence* constraints
-are Horn clauses over the names of the entire trace. After an end event nothing comes: every type is ordered before it,
-also types that no constraint names. *Rules* say more than both; each is a small automaton.
+Two families (constraint-aware CEP, section 2): *order* constraints restrict what may follow what, *occurrence*
+constraints are Horn clauses over the names of the entire trace. After an end event nothing comes: every type is ordered
+before it, including types that no constraint names. *Rules* are stronger than both; each is a small automaton.
 
-A constraint names event types, or *symbols*: events of a type that meet a condition (section 4.5). An event shows its
-type and every symbol whose condition it meets.
+A constraint names event types, or *symbols*: events of a type that satisfy a condition (section 4.5). An event shows
+its type and every symbol whose condition it satisfies.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SYMBOL_NAME = re.compile(r"([A-Za-z_]\w*(\.[A-Za-z_]\w*)*|`[^`]+`) \[.+\]", re.
 
 
 def quoted(name: str) -> str:
-    """A name as it is printed: in backticks, doubled inside, unless it is a plain or dotted name, or a symbol."""
+    """A name in its printed form: in backticks, doubled inside, unless it is a plain or dotted name, or a symbol."""
     return name if _PLAIN_NAME.fullmatch(name) or _SYMBOL_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 
@@ -35,7 +35,7 @@ def _printed(kind: str, names: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """No ``later`` is followed by an ``earlier``; ``prior(A, A)`` allows at most one A. Neither need occur."""
+    """No ``later`` is followed by an ``earlier``; ``prior(A, A)`` allows at most one A. Neither has to occur."""
 
     earlier: str
     later: str
@@ -52,7 +52,7 @@ class Prior:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A Horn clause over the types of the entire trace: all of ``body`` imply ``head``; None stands for false.
+    """A Horn clause over the types of the entire trace: all of ``body`` imply ``head``; the head None means false.
 
     Clauses of one or two types print under their everyday names, longer ones as ``implication(A, B, K)`` (A and B
     imply K) and ``not_together(A, B, C)``.
@@ -81,7 +81,7 @@ class Clause:
 
     @property
     def is_long(self) -> bool:
-        """Whether it says more than a pair of types can."""
+        """Whether it cannot be expressed by a pair of types."""
         return len(self.body) > (2 if self.head is None else 1)
 
     def __str__(self) -> str:
@@ -90,7 +90,7 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Exclusive:
-    """Not both in one trace. Symmetric: the names are kept in alphabetical order."""
+    """Two names do not both occur in one trace. Symmetric: the names are kept in alphabetical order."""
 
     first: str
     second: str
@@ -111,7 +111,7 @@ class Exclusive:
 
     @property
     def clause(self) -> Clause:
-        """The Horn clause that it stands for."""
+        """The equivalent Horn clause."""
         return Clause(frozenset(self.names), None)
 
     def __str__(self) -> str:
@@ -120,7 +120,7 @@ class Exclusive:
 
 @dataclass(frozen=True, slots=True)
 class Require:
-    """A trace with ``trigger`` has ``required`` too, before or after it."""
+    """A trace with ``trigger`` also has ``required``, before or after it."""
 
     trigger: str
     required: str
@@ -137,7 +137,7 @@ class Require:
 
     @property
     def clause(self) -> Clause:
-        """The Horn clause that it stands for."""
+        """The equivalent Horn clause."""
         return Clause(frozenset({self.trigger}), self.required)
 
     def __str__(self) -> str:
@@ -146,7 +146,7 @@ class Require:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """``type`` closes the monitor of its trace: nothing follows it, and what does all the same deviates."""
+    """``type`` closes the monitor of its trace: nothing follows it; an event that does follow deviates."""
 
     type: str
     kind: ClassVar[str] = "end"
@@ -162,7 +162,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What neither an order nor a Horn clause says, read over the finished trace.
+    """A constraint on the finished trace that neither an order nor a Horn clause expresses.
 
     Attributes:
         kind: Its name in ``constraints.documents.vocabulary``, such as ``response`` or ``existence``.
@@ -185,19 +185,19 @@ Part: TypeAlias = Constraint | End | Rule
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How a constraint set is to be used.
+    """How a constraint set is used.
 
     Attributes:
-        prune: What is done with partial matches that can no longer complete.
-        on_violation: What is done with a trace that breaks a constraint.
-        unknown_types: Whether an event of a type outside ``types`` and the constraints breaks one too.
-        completion: Whether a trace is taken to go on until it has all that it requires; ``not_assumed`` is for streams
-            whose traces just stop, and leaves every clause with a head out of account.
+        prune: What happens to partial matches that can no longer complete.
+        on_violation: What happens to a trace that breaks a constraint.
+        unknown_types: Whether an event of a type outside ``types`` and the constraints is a deviation too.
+        completion: Whether a trace is assumed to continue until it has everything that it requires; ``not_assumed`` is
+            for streams whose traces just stop, and ignores every clause with a head.
         types: Event types of the process besides those that constraints name.
-        frequencies: For names, the part of the traces that show them.
-        max_monitor_states: Most monitor states that are told apart.
-        beyond_cap: What is done where more would be needed: traces go on under bit tables, or constraints are left out
-            from the start until the rest fits, those first that save least.
+        frequencies: For names, the share of the traces that show them.
+        max_monitor_states: Largest number of monitor states that are distinguished.
+        beyond_cap: What happens if more states would be needed: traces continue with bit tables, or constraints are
+            left out from the start until the rest fits, those that save least first.
         reopen: What an end event does besides closing the monitor of its trace. ``never``: nothing, and later events of
             the key deviate; ``new_transaction``: it ends the trace as an end event of the stream does, so that a later
             event of the key opens a new one.
@@ -215,7 +215,7 @@ class Settings:
 
 
 def clause_of(constraint: Constraint, *, assumes_completion: bool = True) -> Clause | None:
-    """The Horn clause that a constraint stands for; None for an order, and for what unfinished traces need not keep."""
+    """The Horn clause of a constraint; None for an order, and for a clause that unfinished traces need not keep."""
     if isinstance(constraint, Prior):
         return None
     clause = constraint if isinstance(constraint, Clause) else constraint.clause
@@ -236,15 +236,15 @@ def _everyday(constraint: Constraint) -> Constraint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """What a workflow says of the traces of a stream, beside what was written by hand.
+    """The workflow of a stream's traces, beside the hand-written constraints.
 
     Attributes:
         workflow: Name of the workflow, for messages.
         version: Its version.
         derived: The constraints of the set that follow from the workflow and were not written by hand; reasoning may
-            use them, and an automaton says all that they say.
+            use them, and the automaton implies them all.
         derived_ends: The end events of the set that follow from the workflow.
-        automaton: Its language, for exact mode; None where the derived constraints are all that is used.
+        automaton: Its language, for exact mode; None if only the derived constraints are used.
     """
 
     workflow: str
@@ -258,12 +258,12 @@ class Process:
 
     @property
     def types(self) -> frozenset[str]:
-        """The event types that it knows."""
+        """The event types of the workflow."""
         letters = () if self.automaton is None else self.automaton.letters
         return self.derived_ends.union(letters, *(part.names for part in self.derived))
 
     def about(self, constraints: Iterable[Constraint], end_events: frozenset[str]) -> Process:
-        """The same for a set that has only some of the constraints and end events."""
+        """The workflow, reduced to some of the constraints and end events."""
         return replace(
             self, derived=self.derived.intersection(constraints), derived_ends=self.derived_ends & end_events
         )
@@ -271,24 +271,24 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class ConstraintSet:
-    """What the traces of one stream keep to.
+    """The constraints on the traces of one stream.
 
     Attributes:
-        constraints: In the order of the upload, without repetitions; a clause that says no more than ``Exclusive`` or
-            ``Require`` is one.
-        end_events: Types that nothing follows: they close the monitor of a trace. After those of the workflow, types
-            that it does not know may come.
+        constraints: In the order of the upload, without repetitions; a clause that is equivalent to an ``Exclusive`` or
+            ``Require`` is replaced by it.
+        end_events: Types that nothing follows: they close the monitor of a trace. After end events of the workflow,
+            types unknown to it may come.
         rules: In the order of the upload, without repetitions.
         symbols: By name, those that some part names.
-        settings: How it is to be used.
-        process: The workflow that some of it comes from, if there is one.
-        clauses: The occurrence constraints as Horn clauses; those with a head only if traces are taken to complete.
+        settings: How the set is used.
+        process: The workflow that some of the parts come from, if any.
+        clauses: The occurrence constraints as Horn clauses; those with a head only if traces are assumed to complete.
         heads: What names require, by the clauses with a head.
-        earlier: ``earlier[F]`` holds every E with ``prior(E, F)``; end events, which come after everything, are not
+        earlier: ``earlier[F]`` contains every E with ``prior(E, F)``; end events, which come after everything, are not
             in it.
-        implied: For each symbol what an event that shows it shows too: its type, and other symbols as far as that
+        implied: For each symbol, the other names of an event that shows it: its type, and other symbols as far as this
             is certain.
-        conditions: For each type its symbols, by name, with their conditions taken apart.
+        conditions: For each type its symbols, by name, with their conditions split into conjuncts.
     """
 
     constraints: tuple[Constraint, ...] = ()
@@ -348,12 +348,12 @@ class ConstraintSet:
         )
 
     def of_parts(self, parts: Iterable[Part]) -> ConstraintSet:
-        """Some of its parts, with the same symbols and settings, of the same process."""
+        """The set of some of its parts, with the same symbols, settings and process."""
         return ConstraintSet.of(parts, symbols=self.symbols, settings=self.settings, process=self.process)
 
     @property
     def own(self) -> ConstraintSet:
-        """What was written by hand: without what follows from the workflow, and without the workflow."""
+        """The hand-written constraints: without the workflow and the constraints that follow from it."""
         if self.process is None:
             return self
         return replace(
@@ -365,39 +365,42 @@ class ConstraintSet:
 
     @property
     def in_tables(self) -> ConstraintSet:
-        """The same by its constraints alone, without the automaton of the workflow."""
+        """The set without the automaton of the workflow, so that only constraints are used."""
         if self.process is None or self.process.automaton is None:
             return self
         return replace(self, process=replace(self.process, automaton=None))
 
     @property
     def is_exact(self) -> bool:
-        """Whether the automaton of a workflow decides what its traces can be."""
+        """Whether the automaton of a workflow decides which traces conform."""
         return self.process is not None and self.process.automaton is not None
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """End events, sorted, then the constraints, then the rules: all that an explanation can cite."""
+        """End events, sorted, then the constraints, then the rules: everything that an explanation can cite."""
         return (*(End(name) for name in sorted(self.end_events)), *self.constraints, *self.rules)
 
     @property
     def trace_ends(self) -> frozenset[str]:
-        """Types that end a trace for the sake of this set; mostly none, as that is said by the stream."""
+        """Types that end a trace because of this set; mostly none, because end events of the stream do that."""
         return self.end_events if self.settings.reopen == "new_transaction" else frozenset()
 
     @property
     def closing_ends(self) -> frozenset[str]:
-        """End events written by hand: no event of any type follows. Those of a workflow end what it knows, no more."""
+        """Hand-written end events, which no event of any type follows.
+
+        End events of a workflow are left out: they concern only the types that the workflow knows.
+        """
         return self.end_events if self.process is None else self.end_events - self.process.derived_ends
 
     def decides_absences(self, ties: Ties, types: Collection[str]) -> bool:
-        """Whether an end event decides a NOT at the end of a pattern: nothing that it forbids comes after it then.
+        """Whether an end event decides a NOT at the end of a pattern: no forbidden event comes after it.
 
-        Not where nothing is pruned, nor where events of one time as the end event may come before it.
+        Not if nothing is pruned, nor if events with the end event's timestamp may come before it.
 
         Args:
-            ties: What events of one time are.
-            types: Those that such NOTs forbid.
+            ties: How events with equal timestamps are ordered.
+            types: The types that such NOTs forbid.
         """
         process = self.process
         is_known = process is not None and bool(process.derived_ends) and process.types.issuperset(types)
@@ -419,7 +422,7 @@ class ConstraintSet:
         return name if symbol is None else symbol.type
 
     def shown_by(self, atom: Atom) -> frozenset[str]:
-        """What every event that a step takes shows: its type, and the symbols that the step's condition implies."""
+        """The names of every event that a step takes: its type, and the symbols implied by the step's condition."""
         if atom.is_any_type or len(atom.types) > 1:
             return frozenset()
         of_type = self.conditions.get(atom.type, {})
@@ -440,18 +443,18 @@ class ConstraintSet:
         return any(self.comes_before(name, other) for other in seen)
 
     def shown_with(self, names: Iterable[str]) -> frozenset[str]:
-        """``names``, and what the events that show them show too."""
+        """``names``, and the other names that events with them show."""
         return frozenset(names).union(*(self.implied.get(name, ()) for name in names))
 
     def horn_closure(self, names: Iterable[str]) -> frozenset[str]:
-        """The least superset of ``names`` that satisfies every clause with a head, and holds what its symbols imply."""
+        """The least superset of ``names`` that satisfies every clause with a head and is closed under ``implied``."""
         closed = self.shown_with(frozenset(names) | self.heads.certain)
         while (after := self.shown_with(self.heads.closure(closed))) != closed:
             closed = after
         return closed
 
     def is_ruled_out(self, names: frozenset[str]) -> bool:
-        """Whether some clause says that no trace holds all of ``names``."""
+        """Whether some clause excludes that a trace has all of ``names``."""
         return any(clause.head is None and clause.body <= names for clause in self.clauses)
 
 

@@ -1,4 +1,4 @@
-"""What a pattern state still needs, and what must not come meanwhile."""
+"""The remainder of a pattern state: the atoms still needed, and the events that must not come meanwhile."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Remainder:
-    """Atoms that are still to come, their order, and what must not come between them.
+    """Atoms that are still to come, their order, and the gaps between them.
 
     Attributes:
-        atoms: In the order of the text; an atom is named by its index here.
-        before: ``before[i]`` holds the atoms that must come before atom ``i`` (transitively closed).
-        gaps: What must not come.
+        atoms: In the order of the text; an atom is identified by its index here.
+        before: ``before[i]`` contains the atoms that must come before atom ``i`` (transitively closed).
+        gaps: Events that must not come.
     """
 
     atoms: tuple[Atom, ...] = ()
@@ -50,11 +50,11 @@ class Remainder:
 
     @property
     def positives(self) -> Remainder:
-        """The same with nothing forbidden."""
+        """The remainder without gaps."""
         return replace(self, gaps=())
 
     def only(self, indices: frozenset[int]) -> Remainder:
-        """The part made of some atoms, which are renumbered, and of the gaps that no other atom opens or closes.
+        """The part with some atoms, renumbered, and with the gaps that no other atom opens or closes.
 
         Whatever completes the whole completes the part.
         """
@@ -67,7 +67,7 @@ class Remainder:
         )
 
     def left(self, bound: frozenset[int]) -> Remainder:
-        """What is still to come once the atoms ``bound`` have come, with the gaps that are open or can still open."""
+        """The remainder once the atoms ``bound`` have come, with the gaps that are open or can still open."""
         gaps = [
             gap if gap.since is None else replace(gap, since=gap.since - bound)
             for gap in self.gaps
@@ -77,7 +77,7 @@ class Remainder:
         return replace(rest, gaps=tuple(dict.fromkeys(rest.gaps)))
 
     def restricted_to(self, atoms: tuple[Atom, ...]) -> Remainder:
-        """The part made of those of its atoms that are in ``atoms``."""
+        """The part with those of its atoms that are in ``atoms``."""
         return self.only(frozenset(index for index, atom in enumerate(self.atoms) if atom in atoms))
 
 
@@ -85,19 +85,19 @@ NOTHING = Remainder()
 
 
 def remainder_of(query: Query, state: PatternState) -> Remainder:
-    """What ``state`` has not bound, with the gaps that are open or can still open."""
+    """The remainder of ``state``: its unbound atoms, with the gaps that are open or can still open."""
     return whole_of(query, state.term).left(state.bound)
 
 
 def whole_of(query: Query, term: int) -> Remainder:
-    """What an alternative needs before anything is bound; its atoms keep their indices."""
+    """The remainder of an alternative before anything is bound; its atoms keep their indices."""
     known = query.terms[term]
     gaps = tuple(dict.fromkeys(map(_gap, known.absences)))
     return Remainder(known.atoms, known.before, gaps)
 
 
 def single(name: str, symbols: Mapping[str, Symbol] | None = None) -> Remainder:
-    """Some event that shows a name: a symbol if it is among ``symbols``, else an event type."""
+    """A single event that shows a name: a symbol if it is among ``symbols``, otherwise an event type."""
     symbol = None if symbols is None else symbols.get(name)
     return Remainder((Atom((name,), name) if symbol is None else symbol.step,), (frozenset(),))
 

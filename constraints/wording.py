@@ -31,13 +31,13 @@ def listed_types(names: Sequence[str]) -> str:
 
 
 def with_workflow(workflow: str, parts: Sequence[Part]) -> str:
-    """A workflow, and constraints beside it, as the subject of what they allow."""
+    """A workflow, with constraints beside it, as the subject of a sentence about what they allow."""
     beside = f" with {listed_parts(parts)}" if parts else ""
     return f"the workflow {workflow}{beside} allows"
 
 
 def next_to_come(allowed: Sequence[str]) -> str:
-    """What a workflow lets come next, cut short."""
+    """The types that a workflow allows next, in words, truncated."""
     if not allowed:
         return "nothing more comes in it"
     names = [quoted(name) for name in allowed[:MOST_LISTED]]

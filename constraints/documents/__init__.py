@@ -1,1 +1,1 @@
-"""Constraint sets as documents: read with every problem named, and written in one form."""
+"""Constraint sets as documents: read with all problems reported, and written in one canonical form."""

@@ -1,11 +1,11 @@
-"""An uploaded list of constraints: read with all its problems named, and written in one form.
+"""Reads and writes an uploaded list of constraints: all problems are reported, and there is one canonical form.
 
-Two shapes are read. A list holds entries, each ``{prior: [A, B]}`` or ``"prior(A, B)"``. A mapping goes from kinds to
-lists of pairs, ``{"prior": [["A", "B"]], "end": ["X"]}``, and may hold such a list under ``constraints``. A number
-stands before the names: ``{existence: [3, A]}``, ``"existence(3, A)"``. Names are event types as they are, or types
-with a condition, ``Quote [price > 1000]``; in the text form odd types stand in backticks. A mapping may say with
-``stream`` which stream it is for, and with ``settings`` how the set is to be used. With ``workflow`` it says what a
-workflow adds to that; the service writes it. ``mined`` says which past log the set was found in; it changes nothing.
+Two shapes are read. A list has entries, each ``{prior: [A, B]}`` or ``"prior(A, B)"``. A mapping from kinds has lists
+of pairs, ``{"prior": [["A", "B"]], "end": ["X"]}``, and may have such a list under ``constraints``. A number precedes
+the names: ``{existence: [3, A]}``, ``"existence(3, A)"``. Names are event types, or types with a condition, ``Quote
+[price > 1000]``; in the text form unusual types are in backticks. Other members of a mapping: ``stream`` names the
+stream it is for, ``settings`` how the set is used, ``workflow`` the constraints that a workflow adds (the service
+writes it), ``mined`` the past log in which the set was found, which has no effect.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_CONSTRAINTS = 10_000
 MAX_DERIVED = 250_000
 
 _NAME = re.compile(
-    r"\s*+(?:`((?:[^`]|``)++)`|(\[[^`,()]*+|[^`,()\[\s][^`,()\[]*+))?+"  # a type, in backticks or as it is
+    r"\s*+(?:`((?:[^`]|``)++)`|(\[[^`,()]*+|[^`,()\[\s][^`,()\[]*+))?+"  # a type, in backticks or bare
     r"\s*+(\[(?:'[^']*+'|`[^`]*+`|[^\]'`])*+\])?+\s*+(?:,|$)"  # a condition
 )
 _NUMBER = re.compile(r"\d{1,9}")
@@ -42,13 +42,13 @@ _WORKFLOW_KEY = "workflow"
 
 @dataclass(frozen=True, slots=True)
 class ParsedConstraints:
-    """A document that was understood.
+    """The contents of a document.
 
     Attributes:
-        constraint_set: What it says.
-        notices: What one should know of it, in words: settings that may lose matches, words that have two meanings.
-        stream: The stream that it says it is for.
-        mined: What it says of the log that it was mined from, plain JSON values.
+        constraint_set: The constraints.
+        notices: Notices for people: settings that may lose matches, words with two meanings.
+        stream: The stream that it names.
+        mined: Its description of the log that it was mined from, plain JSON values.
     """
 
     constraint_set: ConstraintSet
@@ -75,8 +75,8 @@ def parse_constraints(
 
     Args:
         document: JSON or YAML text, as ``str`` or UTF-8 ``bytes``, or the value that such a text decodes to.
-        max_bytes: Longest text that is read.
-        max_constraints: Most entries that are read.
+        max_bytes: Largest length of a text.
+        max_constraints: Largest number of entries.
 
     Raises:
         InvalidConstraints: With every problem, its entry, and its line if the document is a text.
@@ -109,9 +109,9 @@ def parse_constraints(
 
 
 def to_document(constraint_set: ConstraintSet) -> dict[str, object]:
-    """The canonical form, plain JSON values; ``parse_constraints`` gives back an equal set.
+    """The canonical form, plain JSON values; ``parse_constraints`` reads it as an equal set.
 
-    Of a set that was made by hand, what follows from its rules is there too then.
+    If the set was built by hand, the set that is read also has the constraints that follow from its rules.
     """
     own, process = constraint_set.own, constraint_set.process
     document: dict[str, object] = {
@@ -141,7 +141,7 @@ def _written(part: Constraint | Rule, constraint_set: ConstraintSet) -> dict[str
 
 
 def _end_notices(entries: Sequence[_Entry]) -> Iterator[str]:
-    """That ``end`` is not what DECLARE means by it, where the document seems to speak DECLARE."""
+    """A notice that ``end`` differs from DECLARE's End, if the document seems to use DECLARE's words."""
     ends = [entry for entry in entries if entry.template.name == End.kind]
     if ends and any(entry.template.name == "init" for entry in entries):
         name = quoted(ends[0].names[0])
@@ -181,7 +181,7 @@ def _located(problems: Sequence[tuple[Path, str]], text: str | None) -> tuple[Pr
 
 
 def _stream(value: object) -> tuple[str | None, list[tuple[Path, str]]]:
-    """The stream that a document names, if it does, and what is wrong with the name."""
+    """The stream that a document names, if any, and problems with the name."""
     if not isinstance(value, Mapping) or _STREAM_KEY not in value:
         return None, []
     named = value[_STREAM_KEY]
@@ -191,7 +191,7 @@ def _stream(value: object) -> tuple[str | None, list[tuple[Path, str]]]:
 
 
 def _settings(value: object, names: NameReader, problems: list[tuple[Path, str]]) -> Settings:
-    """The settings that a document gives; what is wrong with them goes to ``problems``."""
+    """The settings of a document; problems are added to ``problems``."""
     if not isinstance(value, Mapping) or _SETTINGS_KEY not in value:
         return Settings()
     settings, found = read_settings(value[_SETTINGS_KEY], names)
@@ -200,7 +200,7 @@ def _settings(value: object, names: NameReader, problems: list[tuple[Path, str]]
 
 
 def _workflow(value: object, names: NameReader, problems: list[tuple[Path, str]]) -> tuple[Process | None, list[Part]]:
-    """The workflow that a document names, if it does, and what follows from it; problems go to ``problems``."""
+    """A document's workflow, if any, and the constraints that follow from it; problems go to ``problems``."""
     if not isinstance(value, Mapping) or _WORKFLOW_KEY not in value:
         return None, []
     found: list[tuple[Path, str]] = []
@@ -220,7 +220,7 @@ def _workflow(value: object, names: NameReader, problems: list[tuple[Path, str]]
 
 
 def _derived(key: str, entry: object, names: NameReader) -> tuple[Part, ...]:
-    """What one entry of a workflow says: orders and clauses in one list, end events in the other."""
+    """The parts of one entry of a workflow: orders and clauses in one list, end events in the other."""
     parts = _read_entry(entry, names).parts
     if key == _LIST_KEY and any(isinstance(part, Rule | End) for part in parts):
         raise Misread(
@@ -263,7 +263,7 @@ def _entries(value: object) -> Iterator[tuple[Path, object]]:
 
 
 def _is_group(kind: object, items: object) -> bool:
-    """Whether ``items`` lists several constraints of a kind, and not the event types of one."""
+    """Whether ``items`` lists several constraints of a kind, and not the event types of a single one."""
     if not isinstance(kind, str) or not isinstance(items, list) or (known := template_of(kind)) is None:
         return False
     template, _ = known
@@ -297,7 +297,7 @@ def _read_entry(entry: object, names: NameReader) -> _Entry:
 
 
 def _count(value: object) -> int | None:
-    """A number as JSON, YAML or the text form have it; a text that was quoted is none."""
+    """A number in JSON, YAML or the text form; None for anything else, quoted texts included."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value if abs(value) < 10**9 else None
     written = value.written if isinstance(value, Bare) else ""
@@ -305,7 +305,7 @@ def _count(value: object) -> int | None:
 
 
 def _split(text: str) -> tuple[str, list[object]]:
-    """Kind and names of the text form."""
+    """Kind and names in the text form."""
     kind, bracket, rest = text.strip().partition("(")
     if not bracket or not rest.endswith(")"):
         raise Misread(f'write a constraint as "prior(A, B)", got {shown(text)}')

@@ -1,4 +1,4 @@
-"""What was written by hand, joined with what a workflow says."""
+"""Joins hand-written constraints with those of a workflow."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def following(
     end_events: Iterable[str],
     automaton: ProcessAutomaton | None,
 ) -> ConstraintSet:
-    """A set whose traces follow a workflow and keep what was written by hand.
+    """A set whose traces follow a workflow and keep the hand-written constraints.
 
     Args:
-        own: What was written by hand, and how it is to be used; another workflow that it follows is forgotten.
+        own: The hand-written constraints and settings; another workflow that it follows is dropped.
         workflow: Name of the workflow.
         version: Its version, from 1.
-        constraints: What every complete trace of the workflow keeps.
+        constraints: Constraints that every complete trace of the workflow keeps.
         end_events: Types that nothing follows in the workflow.
-        automaton: The language of the workflow, for exact mode; None: the constraints are all that is used.
+        automaton: The language of the workflow, for exact mode; None: only the constraints are used.
     """
     hand_written, derived = own.own, tuple(constraints)
     process = Process(

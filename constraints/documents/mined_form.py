@@ -1,4 +1,4 @@
-"""What a document says of the log that its constraints were mined from: kept as it is, for people and reports."""
+"""A document's description of the log from which its constraints were mined; kept unchanged, for people and reports."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def read_mined(value: object, problems: list[tuple[Path, str]]) -> Mapping[str, 
 
 
 def _plain(value: object) -> object:
-    """A value of a text as JSON has it: YAML's bare numbers and words are read."""
+    """A value of a text in JSON's types: YAML's bare numbers and words are converted."""
     if isinstance(value, Bare):
         return _scalar(value.written)
     if isinstance(value, Mapping):

@@ -1,8 +1,8 @@
-"""How a document names events: types as they are, and types with a condition.
+"""Names of events in documents: plain types, and types with a condition.
 
-``Quote [price > 1000]`` is a *symbol*: events of type Quote whose price is more. Whatever has a bracket after the type
-is read like this, so a type that only looks so is written ``{type: "Order [old]"}``, or in backticks where the
-constraint is a text. Names that mean the same symbol become one: the condition in its normal form.
+``Quote [price > 1000]`` is a *symbol*: events of type Quote with a higher price. Any name with a bracket after the type
+is read as a symbol, so a type that only looks like one is written ``{type: "Order [old]"}``, or in backticks if the
+constraint is a text. Names of the same symbol become one name, with the condition in its normal form.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ _TYPE_KEY = "type"
 
 @dataclass(frozen=True, slots=True)
 class Verbatim:
-    """An event type that was quoted: nothing in it is a condition."""
+    """A quoted event type: nothing in it is a condition."""
 
     name: str
 
 
 class Misread(Exception):
-    """One problem, before its place in the document is known."""
+    """A problem, before its place in the document is known."""
 
 
 class NameReader:
     """Reads the names of one document and remembers its symbols.
 
     Attributes:
-        symbols: Those read so far, by name.
+        symbols: The symbols read so far, by name.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class NameReader:
         """The event type or symbol that a value names.
 
         Raises:
-            Misread: It names none.
+            Misread: It names neither.
         """
         if isinstance(value, str) and looks_like_symbol(value):
             if value not in self._read:
@@ -56,7 +56,7 @@ class NameReader:
         return self.type(value)
 
     def plain_type(self, value: object) -> str:
-        """The event type that a value names, where a condition has no meaning.
+        """The event type that a value names, in a place where a condition has no meaning.
 
         Raises:
             Misread: It names none, or has a condition.
@@ -69,7 +69,7 @@ class NameReader:
         return self.type(value)
 
     def type(self, value: object) -> str:
-        """The event type that a value names, whatever it looks like.
+        """The event type that a value names, even if it looks like a symbol.
 
         Raises:
             Misread: It names none.
@@ -102,21 +102,21 @@ class NameReader:
 
 
 def looks_like_symbol(name: str) -> bool:
-    """Whether a name is read as a type with a condition: something stands before its first bracket."""
+    """Whether a name is read as a type with a condition: its first bracket follows some text."""
     event_type, bracket, _ = name.partition("[")
     return bool(bracket and event_type.strip())
 
 
 def written_name(name: str, symbols: Mapping[str, Symbol]) -> object:
-    """A name of a set as ``NameReader.name`` reads it from a document."""
+    """A name of a set in the form that ``NameReader.name`` reads."""
     return {_TYPE_KEY: name} if name not in symbols and looks_like_symbol(name) else name
 
 
 def checked_type(value: object) -> str:
-    """An event type as it is.
+    """Check an event type, and return it unchanged.
 
     Raises:
-        Misread: It is no text, or not one that can be an event type.
+        Misread: The value is not a text, or not a valid event type.
     """
     if not isinstance(value, str):
         raise Misread(f"an event type is a text, got {shown(value)}; put it in quotes")
@@ -126,18 +126,18 @@ def checked_type(value: object) -> str:
 
 
 def shown(value: object) -> str:
-    """A value of a document as JSON, or as it was written in YAML, cut short."""
+    """A value of a document as JSON, or as written in YAML, truncated."""
     if isinstance(value, Verbatim):
         value = value.name
     try:
         text = value.written if isinstance(value, Bare) else json.dumps(value, default=str)
-    except (ValueError, RecursionError):  # a number of thousands of digits, or lists without end
+    except (ValueError, RecursionError):  # a number of thousands of digits, or recursive lists
         text = f"a value of type {type(value).__name__}"
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _step_text(text: str) -> str:
-    """The step as pattern text: the type in back quotes, whatever it is."""
+    """The step as pattern text, with the type in back quotes."""
     if len(text) > MAX_SYMBOL or _is_broken(text):
         raise Misread(
             f"an event type with its condition has at most {MAX_SYMBOL} characters of valid Unicode, got {shown(text)}"

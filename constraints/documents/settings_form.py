@@ -1,4 +1,4 @@
-"""The settings of a constraint set in a document: read with all problems named, and written where they differ."""
+"""Reads and writes the settings of a constraint set in a document; all problems are reported, defaults left out."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NAMES = tuple(field.name for field in fields(Settings))
 
 
 def read_settings(value: object, names: NameReader) -> tuple[Settings, list[tuple[Path, str]]]:
-    """Settings, and what is wrong with them by place; a setting that is wrong keeps its default."""
+    """The settings, and problems with their places; if there are problems, the settings are the defaults."""
     if not isinstance(value, Mapping):
         return _DEFAULT, [((), f"settings are a mapping, such as {{prune: state}}; got {shown(value)}")]
     problems: list[tuple[Path, str]] = []
@@ -49,7 +49,7 @@ def read_settings(value: object, names: NameReader) -> tuple[Settings, list[tupl
 
 
 def notices_of(settings: Settings) -> tuple[str, ...]:
-    """What settings give up, in words."""
+    """Notices for people about what settings give up."""
     notices = []
     if settings.on_violation is OnViolation.IGNORE:
         notices.append(
@@ -67,7 +67,7 @@ def notices_of(settings: Settings) -> tuple[str, ...]:
 
 
 def written_settings(settings: Settings, symbols: Mapping[str, Symbol]) -> dict[str, object]:
-    """The settings that are not the default, as plain JSON values that ``read_settings`` reads."""
+    """The settings that differ from the defaults, as plain JSON values that ``read_settings`` reads."""
     written: dict[str, object] = {
         name: str(getattr(settings, name)) for name in _CHOICES if getattr(settings, name) != getattr(_DEFAULT, name)
     }
@@ -91,7 +91,7 @@ def _choice(key: str, given: object) -> object:
 
 
 def _word(given: object) -> str:
-    """A word as it was written: YAML takes a bare ``off`` for a truth value."""
+    """A word as written: YAML reads a bare ``off`` as a truth value."""
     if given is False:
         return "off"
     return given.written if isinstance(given, Bare) else str(given)
@@ -160,7 +160,7 @@ def _unquoted(key: str) -> str:
 
 
 def _written_key(name: str, symbols: Mapping[str, Symbol]) -> str:
-    """A name as a key: in backticks where it could be taken for something else."""
+    """A name as a key, in backticks if it could be read differently."""
     if name in symbols or not (looks_like_symbol(name) or name.startswith("`")):
         return name
     return "`" + name.replace("`", "``") + "`"

@@ -1,7 +1,7 @@
-"""The text of an uploaded document: JSON or YAML to plain values, and back to line numbers.
+"""Reads the text of an uploaded document, JSON or YAML, into plain values, and maps these back to line numbers.
 
-Nothing is constructed from YAML but lists, mappings and texts. Anchors, aliases, tags and repeated keys are refused:
-the first can make a short text huge, the last would lose constraints silently.
+YAML yields only lists, mappings and texts. Anchors, aliases, tags and repeated keys are rejected: aliases can make a
+short text huge, repeated keys would lose constraints silently.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SURROGATES = re.compile(rf"{_PAIR}|(\\(?:u|U0000)[dD][89a-fA-F]..)")
 
 @dataclass(frozen=True, slots=True)
 class Bare:
-    """A YAML scalar that is no text, as it was written: ``No`` is a truth value there, ``1.0`` a number."""
+    """A YAML scalar other than a text, as written: ``No`` is a truth value in YAML, ``1.0`` a number."""
 
     written: str
 
@@ -48,7 +48,7 @@ def read_text(text: str) -> object:
     """The plain value of a JSON or YAML text.
 
     Raises:
-        InvalidConstraints: It is neither, or it repeats a key, or uses an alias, or a text in it is none.
+        InvalidConstraints: The text is neither, repeats a key, uses an alias, or contains a lone surrogate.
     """
     value = _read(text)
     escapes = list(_SURROGATES.finditer(text))
@@ -70,14 +70,14 @@ def _read(text: str) -> object:
             except InvalidConstraints as error:
                 raise InvalidConstraints(_lined(error.problems, text)) from None
             except ValueError:
-                pass  # YAML may begin with a bracket too
+                pass  # YAML may start with a bracket too
         return _read_yaml(text)
     except (RecursionError, _NestedTooDeeply):
         raise InvalidConstraints((Problem(where="", message="the document is nested too deeply"),)) from None
 
 
 def lines_of(text: str, paths: Iterable[Path]) -> list[int | None]:
-    """The line, from 1, on which the value at each path begins; None where that is unknown."""
+    """The line, from 1, on which the value at each path begins; None if unknown."""
     root = _composed(text)
     nodes = [reduce(_child, path, root) for path in paths]
     return [None if node is None else node.start_mark.line + 1 for node in nodes]
@@ -97,7 +97,7 @@ def _has_half_character(value: object) -> bool:
 
 
 def _composed(text: str) -> yaml.Node | None:
-    """The nodes of a text that was read as JSON, as far as YAML can follow it: tabs, for instance, it does not like."""
+    """The YAML nodes of a text that was read as JSON; None where YAML cannot read it, for instance because of tabs."""
     try:
         return _compose(text)
     except (yaml.YAMLError, RecursionError, _NestedTooDeeply):
@@ -105,12 +105,12 @@ def _composed(text: str) -> yaml.Node | None:
 
 
 def _compose(text: str) -> yaml.Node | None:
-    """The nodes of a text, by the fast loader; what that refuses goes to the one whose messages say more."""
+    """The nodes of a text, by the fast loader; rejected texts go to the slow one, whose messages are better."""
     try:
         depth = 0
         for event in yaml.parse(text, Loader=_FAST_LOADER):
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > MAX_DEPTH:  # the fast loader would go on until its stack is used up
+            if depth > MAX_DEPTH:  # the fast loader would recurse until its stack overflows
                 raise _NestedTooDeeply
         return yaml.compose(text, Loader=_FAST_LOADER)
     except (yaml.YAMLError, UnicodeEncodeError):
@@ -118,7 +118,7 @@ def _compose(text: str) -> yaml.Node | None:
 
 
 def _lined(repetitions: tuple[Problem, ...], text: str) -> tuple[Problem, ...]:
-    """The keys that a JSON text repeats, with their lines where these are known."""
+    """The keys that a JSON text repeats, with their lines if known."""
     return tuple(_refusals(_composed(text), set())) or repetitions
 
 
@@ -173,7 +173,7 @@ def _syntax_problem(error: yaml.YAMLError) -> Problem:
 
 
 def _refusals(node: yaml.Node | None, met: set[int]) -> Iterator[Problem]:
-    """Aliases, which show as nodes met twice, tags, and keys that are lists or repeated."""
+    """Problems of a node: aliases, which are nodes met twice, tags, and keys that are lists or repeated."""
     if node is None:
         return
     line = node.start_mark.line + 1

@@ -1,8 +1,9 @@
-"""The names under which constraints are uploaded, and what each stands for.
+"""The names under which constraints are uploaded, and their meanings.
 
-A template is order and Horn constraints, or a *rule* together with the order and Horn constraints that follow from it:
-those let a monitor conclude more than the rule alone does. Each is defined by examples, which run as tests and are the
-table of ``docs/constraints.md``; ``constraints.rules.reference`` says the same as formulas.
+A template consists of order and Horn constraints, or of a *rule* together with the order and Horn constraints that
+follow from it, from which a monitor can conclude more than from the rule alone. Each template is defined by examples,
+which run as tests and are the table of ``docs/constraints.md``; ``constraints.rules.reference`` gives the same meanings
+as formulas.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ class Template:
     """A kind of constraint that can be uploaded.
 
     Attributes:
-        name: As advice shows it.
-        translate: Event types or symbols, and the number, to parts of a constraint set.
+        name: In the form that advice uses.
+        translate: Function from event types or symbols, and the number, to parts of a constraint set.
         meaning: In words, of A, B and C.
         kept: Short traces that keep ``form``.
         broken: Short traces that break it.
         fewest: Least number of event types.
-        most: Largest number of event types; None if any.
-        allows_same: Whether an event type may stand twice.
-        count: Whether a number stands before the event types; it is 1 where it is left out.
-        allows_symbols: Whether conditions may stand with the event types.
+        most: Largest number of event types; None: any.
+        allows_same: Whether an event type may be repeated.
+        count: Whether a number precedes the event types; 1 if omitted.
+        allows_symbols: Whether event types may have conditions.
     """
 
     name: str
@@ -50,7 +51,7 @@ class Template:
 
     @property
     def form(self) -> str:
-        """How it is written."""
+        """An example of its written form."""
         letters = "ABC"[: max(self.fewest, 3 if self.most is None and self.name != "end" else 0)]
         return f"{self.name}({', '.join([*(['2'] if self.count else []), *letters])})"
 
@@ -100,7 +101,7 @@ def _exactly(names: Names, count: int) -> tuple[Part, ...]:
 
 
 def _rule(kind: str, *entailed: Translation) -> Translation:
-    """The rule of that name, after the order and Horn constraints that follow from it."""
+    """A translation to the rule of a kind, after the order and Horn constraints that follow from it."""
     return lambda names, count: (*(part for one in entailed for part in one(names, count)), Rule(kind, tuple(names)))
 
 
@@ -346,9 +347,9 @@ _BY_OTHER_KEY = {_key(other): (_BY_KEY[_key(name)], count) for other, (name, cou
 
 
 def template_of(name: str) -> tuple[Template, int | None] | None:
-    """The template of that name, with its number if the name says it: ``at most one``, ``existence3``.
+    """The template of a name, with its number if the name contains one: ``at most one``, ``existence3``.
 
-    Case, spaces, hyphens and underscores do not count.
+    Case, spaces, hyphens and underscores are ignored.
     """
     key = _key(name)
     if key in _BY_KEY:

@@ -1,8 +1,8 @@
-"""The workflow of a constraint set in a document: whose it is, and its automaton as compressed arrays.
+"""The workflow of a constraint set in a document: its name and version, and its automaton as compressed arrays.
 
 ``{"name": "order", "version": 3, "constraints": [..], "end": [..], "automaton": {"letters": [..], "states": n, "table":
 .., "accepting": ..}}``. The arrays are base64 of zlib: the table as int32, little endian, one row for each state, and
-one byte for each state in ``accepting``. Nothing longer than what ``states`` and ``letters`` announce is unpacked.
+one byte for each state in ``accepting``. Nothing longer than ``states`` and ``letters`` announce is unpacked.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _AUTOMATON_MEMBERS = ("letters", "states", "table", "accepting")
 
 @dataclass(frozen=True, slots=True)
 class WorkflowForm:
-    """A workflow as it stands in a document.
+    """The workflow in a document.
 
     Attributes:
-        process: The workflow without what follows from it.
-        constraints: Entries of what follows from it, not read yet.
-        end: Its end events, not read yet.
+        process: The workflow without the constraints that follow from it.
+        constraints: Entries of these constraints, not parsed yet.
+        end: Its end events, not parsed yet.
     """
 
     process: Process
@@ -48,7 +48,7 @@ class WorkflowForm:
 
 
 def read_workflow(value: object, problems: list[tuple[Path, str]]) -> WorkflowForm | None:
-    """A workflow; None if something is wrong with it, which goes to ``problems`` with its place."""
+    """Read a workflow; None if there are problems, which are added to ``problems`` with their places."""
     if not isinstance(value, Mapping):
         form = '{"name": "order", "version": 1, "constraints": [], "end": []}'
         problems.append(((), f"a workflow is a mapping such as {form}; got {shown(value)}"))
@@ -103,7 +103,7 @@ def _number(given: object) -> int | None:
 
 
 def _read_automaton(value: object) -> ProcessAutomaton:
-    """An automaton whose numbers fit each other, and from each of whose states some trace is completed."""
+    """Read an automaton with consistent numbers, from each of whose states some trace can be completed."""
     if not isinstance(value, Mapping) or set(value) != set(_AUTOMATON_MEMBERS):
         raise Misread(f"an automaton is a mapping of {', '.join(_AUTOMATON_MEMBERS)}; got {shown(value)}")
     letters, states = _letters(value["letters"]), _number(value["states"])
@@ -146,7 +146,7 @@ def _packed(content: bytes) -> str:
 
 
 def _unpacked(key: str, given: object, size: int) -> bytes:
-    """The bytes of a packed array, of exactly that number."""
+    """The bytes of a packed array, which must be exactly ``size``."""
     if not isinstance(given, str):
         raise Misread(f"{key} is a text in base64; got {shown(given)}")
     try:
