@@ -1,1 +1,1 @@
-"""What is known before the first event: what cannot match, what says nothing, what is worth watching."""
+"""Static analysis before the first event: patterns that cannot match, redundant atoms, names worth distinguishing."""

@@ -1,6 +1,6 @@
-"""What is known of patterns and constraints before the first event.
+"""Static analysis of patterns and constraints, before the first event.
 
-Which patterns and alternatives can never match, which atoms say nothing, which constraints no pattern profits from, and
+It finds patterns and alternatives that can never match, redundant atoms, constraints that no pattern profits from, and
 when partial matches are likely to end.
 """
 
@@ -18,19 +18,19 @@ from constraints.model import ConstraintSet
 from constraints.wording import listed_parts
 from nfa import Query
 
-PAIR_LIMIT = 0  # conditions that take two events cost more than all the rest
+PAIR_LIMIT = 0  # conditions on two events cost more than everything else
 WALK_LIMIT = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternAnalysis:
-    """What is known of one pattern.
+    """The analysis of one pattern.
 
     Attributes:
         pattern: Its name.
         check: Which alternatives can never match, and why.
         redundant: Atoms whose presence is implied.
-        states: What ends partial matches at each state, and how likely; empty if the pattern can never match.
+        states: The likely ends of partial matches at each state; empty if the pattern can never match.
     """
 
     pattern: str
@@ -50,7 +50,7 @@ class PatternAnalysis:
 
     @property
     def text(self) -> str:
-        """A line for each finding."""
+        """One line per result."""
         reasons = dict.fromkeys(term.text for term in self.dead)
         if not self.can_match:
             return "\n".join(f"{self.pattern} can never match: {reason}" for reason in reasons)
@@ -62,10 +62,10 @@ class PatternAnalysis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """What is known of all patterns of a stream under a constraint set.
+    """The analysis of all patterns of a stream under a constraint set.
 
     Attributes:
-        patterns: In the order in which they were given.
+        patterns: In the given order.
         idle: Constraints that no pattern profits from.
     """
 
@@ -74,7 +74,7 @@ class Analysis:
 
     @property
     def text(self) -> str:
-        """A line for each finding."""
+        """One line per result."""
         lines = [pattern.text for pattern in self.patterns if pattern.text]
         if self.idle.parts:
             scope = "" if self.idle.is_complete else f", as far as {self.idle.visited} monitor states show"
@@ -83,12 +83,12 @@ class Analysis:
 
 
 def analyse(constraint_set: ConstraintSet, queries: Sequence[Query], *, state_limit: int = STATE_LIMIT) -> Analysis:
-    """Look into all patterns that run under a constraint set.
+    """Analyse all patterns that run under a constraint set.
 
     Args:
-        constraint_set: A set that some trace keeps.
+        constraint_set: A satisfiable set.
         queries: Of patterns whose traces are those of the stream.
-        state_limit: Most monitor states that are visited to find constraints that nobody profits from.
+        state_limit: Largest number of monitor states that are visited to find constraints that no pattern profits from.
     """
     return Analysis(
         patterns=tuple(_of_pattern(constraint_set, query) for query in queries),

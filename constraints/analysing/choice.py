@@ -1,8 +1,8 @@
-"""Which names a monitor tells apart when telling all of them apart would take too many states.
+"""Chooses the names that a monitor distinguishes when distinguishing all of them would take too many states.
 
 Leaving a constraint out is always sound: whatever is impossible under fewer constraints is impossible under all. So
-names are chosen greedily, by what the explanations that they make possible save, against the states that they add; a
-constraint stays if all of its names are told apart. The same benefits say which longer clauses bit tables watch
+names are chosen greedily, by the savings of the explanations that they make possible, against the states that they add;
+a constraint stays if all of its names are distinguished. The same benefits decide which longer clauses bit tables watch
 (constraint-aware CEP, section 6.1).
 """
 
@@ -21,19 +21,19 @@ from constraints.wording import listed_types
 from nfa import Query
 
 MOST_WATCHED = 256
-PAIR_LIMIT = 2_000  # of pairs of events that are looked at for explanations, per pattern
-MOST_COUNTS = 16  # how often states are counted one by one; beyond that each new name counts as doubling them
+PAIR_LIMIT = 2_000  # pairs of events that are examined for explanations, per pattern
+MOST_COUNTS = 16  # exact counts of states; after them, each new name is assumed to double the states
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """Names that are worth telling apart together.
+    """Names that are worth distinguishing together.
 
     Attributes:
-        names: What some explanation speaks of, or some constraint.
-        benefit: Estimated work and state that it saves per trace.
-        states_added: Estimated monitor states that it costs, given what was chosen before it.
-        is_chosen: Whether the monitor tells all of them apart.
+        names: The names in an explanation, or in a constraint.
+        benefit: Estimated work and state saved per trace.
+        states_added: Estimated number of additional monitor states, given the earlier choices.
+        is_chosen: Whether the monitor distinguishes all of the names.
     """
 
     names: frozenset[str]
@@ -43,7 +43,7 @@ class Candidate:
 
     @property
     def text(self) -> str:
-        """A line for people."""
+        """One line for people."""
         verdict = "told apart" if self.is_chosen else "left out"
         return (
             f"{listed_types(sorted(self.names))}: {verdict}; saves {self.benefit:.3g} per trace "
@@ -53,16 +53,16 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What a monitor tells apart.
+    """The names that a monitor distinguishes.
 
     Attributes:
         distinguished: The names.
-        left_out: Constraints that it does without, in the order of ``ConstraintSet.parts``.
-        estimated_states: States that it has at most; more than ``budget`` only if not even a choice was possible.
-        budget: Most that it may have.
-        watched: Longer clauses that bit tables watch, the most useful per trouble first.
-        candidates: What was weighed, in the order of the decisions; empty if everything fits. What is left out
-            without having been weighed would have come later.
+        left_out: Constraints that the monitor ignores, in the order of ``ConstraintSet.parts``.
+        estimated_states: Upper bound of its states; more than ``budget`` only if no choice was possible at all.
+        budget: Largest number of states that it may have.
+        watched: Longer clauses that bit tables watch, by benefit per effort, descending.
+        candidates: The candidates in the order of the decisions; empty if everything fits. Constraints left out without
+            being candidates would have come later.
         workflow: In exact mode, the workflow whose automaton gives the states; then nothing is ever left out.
     """
 
@@ -81,7 +81,7 @@ class Choice:
 
     @property
     def text(self) -> str:
-        """One line for the whole, and one for each thing that was weighed."""
+        """A summary line, and one line per candidate."""
         states = f"at most {self.estimated_states} of {self.budget} monitor states"
         if self.workflow is not None:
             return f"the monitor's states are those of the workflow {self.workflow}: {states}"
@@ -92,13 +92,13 @@ class Choice:
         return "\n".join((opening, *(candidate.text for candidate in self.candidates)))
 
     def reduced(self, constraint_set: ConstraintSet) -> ConstraintSet:
-        """The set without what is left out."""
+        """The set without the constraints that are left out."""
         gone = frozenset(self.left_out)
         return constraint_set.of_parts(part for part in constraint_set.parts if part not in gone)
 
 
 def choose(constraint_set: ConstraintSet, queries: Sequence[Query], *, most_watched: int = MOST_WATCHED) -> Choice:
-    """Choose what the monitor of a set tells apart, for some patterns, within ``settings.max_monitor_states``."""
+    """Choose the names that a set's monitor distinguishes for some patterns, within ``settings.max_monitor_states``."""
     budget = constraint_set.settings.max_monitor_states
     if constraint_set.is_exact:
         return _of_workflow(constraint_set, budget)
@@ -138,7 +138,7 @@ def choose(constraint_set: ConstraintSet, queries: Sequence[Query], *, most_watc
 
 
 def _of_workflow(constraint_set: ConstraintSet, budget: int) -> Choice:
-    """In exact mode: the states of the automaton, each with those of what was written by hand beside it."""
+    """The choice in exact mode: the states of the automaton times those of the hand-written constraints."""
     process, own = constraint_set.process, constraint_set.own
     assert process is not None
     assert process.automaton is not None
@@ -154,7 +154,7 @@ def _of_workflow(constraint_set: ConstraintSet, budget: int) -> Choice:
 
 
 def within_cap(constraint_set: ConstraintSet, queries: Sequence[Query]) -> tuple[ConstraintSet, tuple[Part, ...]]:
-    """The set as it is used, and what is left out of it: nothing, unless the settings ask for it."""
+    """The set in use, and the constraints left out of it: none, unless the settings allow it."""
     if constraint_set.settings.beyond_cap != "leave_out":
         return constraint_set, ()
     choice = choose(constraint_set, queries)
@@ -163,7 +163,7 @@ def within_cap(constraint_set: ConstraintSet, queries: Sequence[Query]) -> tuple
 
 @dataclass(frozen=True, slots=True)
 class _Saving:
-    """What one explanation saves per trace: its names, its longer clauses, and how much."""
+    """The savings of one explanation per trace: its names, its longer clauses, and the benefit."""
 
     names: frozenset[str]
     clauses: tuple[Clause, ...]
@@ -175,7 +175,7 @@ def _savings(constraint_set: ConstraintSet, query: Query) -> list[_Saving]:
     found = []
     for condition in failing_conditions(query, constraint_set, pair_limit=PAIR_LIMIT):
         parts = condition.explanation.constraints
-        if not all(isinstance(part, End) for part in parts):  # the end of a trace frees everything anyway
+        if not all(isinstance(part, End) for part in parts):  # the end of a trace frees all state anyway
             names = frozenset(name for part in parts for name in part.names)
             clauses = tuple(part for part in parts if isinstance(part, Clause) and part.is_long)
             found.append(_Saving(names, clauses, _benefit(query, condition, frequencies)))
@@ -183,10 +183,10 @@ def _savings(constraint_set: ConstraintSet, query: Query) -> list[_Saving]:
 
 
 def _benefit(query: Query, condition: FailingCondition, frequencies: Frequencies) -> float:
-    """P(the explanation becomes true while the state is occupied), times what the state holds and still has to do.
+    """P(the explanation becomes true while the state is occupied), times the state held and the share of work left.
 
-    That is an instance for each bound atom and the pattern's own place in the trace, for the share of the atoms that
-    are still to come.
+    The state held is an instance for each bound atom and the pattern's own place in the trace; the work left is the
+    share of the atoms that are still to come.
     """
     bound = frozenset(atom.type for atom in condition.bound)
     events = frozenset({condition.event_type, *condition.explanation.shown, *condition.explanation.earlier})
@@ -206,7 +206,7 @@ def _watched(long: Sequence[Clause], savings: Iterable[_Saving], most: int) -> t
 
 
 class _Search:
-    """One greedy choice; ``names`` and ``states`` are what was chosen so far."""
+    """A greedy choice; ``names`` and ``states`` are those chosen so far."""
 
     def __init__(self, constraint_set: ConstraintSet, budget: int) -> None:
         self._set = constraint_set
@@ -216,9 +216,9 @@ class _Search:
         self.states = 1
 
     def run(self, savings: Iterable[_Saving]) -> tuple[Candidate, ...]:
-        """Take explanations, then what is left of the constraints, until something does not fit.
+        """Take explanations, then the remaining constraints, until a candidate does not fit.
 
-        To stop there, and not to look for something smaller, means that a greater budget never leaves out more.
+        Stopping there, instead of trying smaller candidates, guarantees that a greater budget never leaves out more.
         """
         waiting: dict[frozenset[str], float] = {}
         for saving in savings:
@@ -247,7 +247,7 @@ class _Search:
         return Candidate(names=names, benefit=benefit, states_added=max(0, states - before), is_chosen=is_chosen)
 
     def _states_with(self, names: frozenset[str]) -> int:
-        """Each new name can at most double the states; where that is too much they are counted."""
+        """Upper bound of the states with more names: each name at most doubles them, and large bounds are recounted."""
         together = self.names | names
         if together == self.names:
             return self.states

@@ -1,4 +1,4 @@
-"""When partial matches are likely to end: by which events, and how often."""
+"""Forecasts when partial matches end: by which events, and how often."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from nfa import Atom, PatternState, Query
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LikelyEnding:
-    """One way in which partial matches at a state end.
+    """A way in which partial matches at a state end.
 
     Attributes:
         condition: The event, and why it ends them.
-        probability: The estimated part of the traces with the state's atoms in which it comes.
-        first: The estimated part in which it comes before every other event that ends them.
+        probability: The estimated share of the traces with the state's atoms in which the event occurs.
+        first: The estimated share in which it comes before all other events that end them.
     """
 
     condition: FailingCondition
@@ -30,13 +30,13 @@ class LikelyEnding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateForecast:
-    """What is to be expected of the partial matches at a pattern state.
+    """The forecast for partial matches at a pattern state.
 
     Attributes:
         state: The pattern state.
         bound: Its atoms, in the order of the text.
-        endings: What ends them, those that are most often first by their own estimate; ties by name.
-        probability: The estimated part of the traces with the state's atoms in which something ends them early.
+        endings: Ways to end, in descending order of their own ``first``; ties by name.
+        probability: The estimated share of the traces with the state's atoms in which partial matches end early.
     """
 
     state: PatternState
@@ -46,12 +46,12 @@ class StateForecast:
 
     @property
     def earliest(self) -> LikelyEnding | None:
-        """What most often ends them first."""
+        """The most frequent first ending."""
         return self.endings[0] if self.endings else None
 
     @property
     def text(self) -> str:
-        """A sentence without full stop."""
+        """A sentence without a full stop."""
         opening = f"with {listed_atoms(self.bound)} bound" if self.bound else "with nothing bound"
         if not self.endings:
             return f"{opening}, nothing ends the partial match before the trace ends"
@@ -68,7 +68,7 @@ def forecast(
 ) -> tuple[StateForecast, ...]:
     """A forecast for each pattern state, from the failing conditions of the query.
 
-    Events are taken as independent but for what constraints tie together; two whose order nothing fixes come in either
+    Events are assumed to be independent unless constraints relate them; two events without a fixed order come in either
     order equally often.
     """
     frequencies = Frequencies(constraint_set)
@@ -111,7 +111,7 @@ def _events(condition: FailingCondition) -> frozenset[str]:
 
 
 def _share_before(constraint_set: ConstraintSet, one: FailingCondition, other: FailingCondition) -> float:
-    """How often the last event of one condition comes before that of another, where both come."""
+    """How often the last event of one condition comes before that of another, if both occur."""
     if constraint_set.comes_before(one.event_type, other.event_type):
         return 1.0
     return 0.0 if constraint_set.comes_before(other.event_type, one.event_type) else 0.5

@@ -1,4 +1,4 @@
-"""How often the traces of a stream show a name: what was observed, or an estimate."""
+"""Frequencies of names in the traces of a stream: observed, or estimated."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ UNKNOWN = 0.5
 
 
 class Frequencies:
-    """The part of the traces that show a name, taken as independent of other names where constraints do not tie them.
+    """The share of the traces that show a name; names are assumed to be independent unless constraints relate them.
 
-    Observed frequencies stand. Of the rest, what every trace must show has 1 and what none can show 0; elsewhere it is
-    at least that of whatever requires the name, and leaves room for what excludes it; and else ``UNKNOWN``.
+    Observed frequencies are taken as given. Of the other names, those that every trace must show have 1 and those that
+    none can show 0. Otherwise the estimate is ``UNKNOWN``, but at most what names excluding it leave, and at least the
+    frequency of any name that requires it.
     """
 
     def __init__(self, constraint_set: ConstraintSet) -> None:
@@ -50,18 +51,18 @@ class Frequencies:
         ]
 
     def of(self, name: str) -> float:
-        """The part of the traces that show ``name``."""
+        """The share of the traces that show ``name``."""
         return self._known.get(name, UNKNOWN)
 
     def of_all(self, names: Iterable[str], given: frozenset[str] = frozenset()) -> float:
-        """The part of the traces that show all of ``names``, of those that show ``given``."""
+        """The share of the traces with all of ``names`` among those with ``given``."""
         held = self._set.horn_closure(given)
         wanted = sorted(frozenset(names) - held)
         if self._set.is_ruled_out(self._set.horn_closure(held.union(wanted))):
             return 0.0
         share = 1.0
         for name in sorted(wanted, key=lambda one: (-len(self._set.horn_closure((one,))), one)):
-            if name not in held:  # what others require comes with them
+            if name not in held:  # required names occur together with those that require them
                 share *= self.of(name)
                 held = self._set.horn_closure(held | {name})
         return share

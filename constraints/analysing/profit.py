@@ -1,7 +1,7 @@
-"""Constraints that no pattern profits from.
+"""Finds constraints that no pattern profits from.
 
-Without such a constraint every pattern state can complete just where it can with it, in all monitor states that are
-visited. It may still find deviations.
+Without such a constraint, the same pattern states can complete in all visited monitor states. The constraint may still
+find deviations.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from constraints.remainder import Remainder, remainder_of
 from nfa import OTHER, EventClass, MonitorState, Query
 
 STATE_LIMIT = 200
-REPLAY_LIMIT = 20_000  # how often rules are asked again without some part
+REPLAY_LIMIT = 20_000  # evaluations of rules without some part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdleParts:
-    """What no pattern profits from.
+    """The constraints that no pattern profits from.
 
     Attributes:
         parts: In the order of ``ConstraintSet.parts``.
-        visited: Monitor states that were examined.
-        is_complete: Whether these are all, and every part was decided.
+        visited: Number of monitor states that were examined.
+        is_complete: Whether these are all states, and every part was decided.
     """
 
     parts: tuple[Part, ...]
@@ -39,9 +39,9 @@ class IdleParts:
 
 @dataclass(frozen=True, slots=True)
 class _Death:
-    """A pattern state that cannot complete in some monitor state; ``by`` are the names of the event that made it so.
+    """A pattern state that cannot complete in some monitor state; ``by`` are the names of the event that caused this.
 
-    They are None where no single event need have done so.
+    They are None if the cause need not be a single event.
     """
 
     visit: int
@@ -51,15 +51,15 @@ class _Death:
 
 
 def idle_parts(constraint_set: ConstraintSet, queries: Sequence[Query], *, state_limit: int = STATE_LIMIT) -> IdleParts:
-    """Leave out each constraint by itself, and see whether anything lives that did not.
+    """Leave out each constraint by itself, and check whether more pattern states are alive.
 
-    What follows from a workflow is left in: nobody wrote it, so nobody asks. The automaton of a workflow is not looked
-    at.
+    Constraints that follow from a workflow are not checked, because no person wrote them. The automaton of a workflow
+    is ignored.
 
     Args:
         constraint_set: The set.
         queries: All patterns of its stream.
-        state_limit: Most monitor states that are visited, those after few events first.
+        state_limit: Largest number of monitor states that are visited, those after few events first.
     """
     asked = constraint_set.own.parts
     if not asked:
@@ -117,9 +117,9 @@ class _Walk:
 
 
 class _Search:
-    """Every death with parts that suffice for it: what is in none of them is idle, the others are left out one by one.
+    """Finds, for every death, parts that suffice for it; parts in none of them are idle.
 
-    Deaths that take rules are asked about again, part by part.
+    The other parts are left out one by one. Deaths caused by rules are evaluated again, part by part.
     """
 
     def __init__(self, constraint_set: ConstraintSet, queries: Sequence[Query], walk: _Walk) -> None:
@@ -153,12 +153,12 @@ class _Search:
             self._by_name.setdefault(name, []).append(clash.constraints)
 
     def _citing(self, names: frozenset[str]) -> Iterator[tuple[Part, ...]]:
-        """The cores that speak of some names; an event brings about a death only by those that speak of it."""
+        """The cores that contain some names; an event can cause a death only by cores that contain its names."""
         for name in sorted(names):
             yield from self._by_name.get(name, ())
 
     def is_idle(self, part: Part) -> bool:
-        """Whether nothing lives without the part that does not with it; False if that took too long to tell."""
+        """Whether no more pattern states are alive without the part; False if deciding it took too long."""
         if not isinstance(part, Rule):
             citing = [death for core, deaths in self._deaths.items() if part in core for death in deaths]
             if citing:
@@ -204,7 +204,7 @@ def _replayed(monitor: Monitor, word: Sequence[EventClass]) -> MonitorState:
 
 
 def _about(constraint_set: ConstraintSet, seen: frozenset[str], remainder: Remainder) -> ConstraintSet:
-    """The parts that can speak of names that were seen, or are needed, or follow; the others never matter here."""
+    """The parts with names that were seen, are needed, or follow; other parts are irrelevant here."""
     needed = frozenset[str]().union(*(constraint_set.shown_by(atom) for atom in remainder.atoms))
     names = constraint_set.horn_closure(seen | needed)
     return constraint_set.of_parts(
@@ -215,7 +215,7 @@ def _about(constraint_set: ConstraintSet, seen: frozenset[str], remainder: Remai
 
 
 def _events(constraint_set: ConstraintSet, queries: Sequence[Query]) -> list[EventClass]:
-    """For each type one event that shows no more, one with each symbol, and one with all; and one of another type."""
+    """Event classes to try: for each type one without symbols, one per symbol, one with all; and another type."""
     types = constraint_set.types.union(*(query.types for query in queries))
     found = [EventClass(type=name) for name in sorted(types)]
     by_type: dict[str, frozenset[str]] = {}

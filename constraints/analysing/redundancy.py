@@ -1,8 +1,8 @@
-"""Atoms that say nothing: whatever conforms and has the rest of the pattern has them too, in their place.
+"""Finds redundant atoms: every conforming trace with the rest of the pattern has them too, in their place.
 
-An atom is called redundant only where that is certain. Its type follows from the rest by occurrence constraints, and no
-conforming trace that has the rest shows it before an atom that has to come first, or after one that has to come later.
-Events of one time are taken to be ordered.
+An atom is called redundant only if that is certain. Its type follows from the rest by occurrence constraints, and no
+conforming trace with the rest shows it before an atom that has to come first, or after an atom that has to come later.
+Events with equal timestamps are assumed to be ordered.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ class RedundantAtom:
 
     @property
     def text(self) -> str:
-        """A sentence without full stop."""
+        """A sentence without a full stop."""
         return f"every conforming trace that has the rest has {describe_atom(self.atom)} too, in its place"
 
 
 def redundant_atoms(query: Query, constraint_set: ConstraintSet) -> tuple[RedundantAtom, ...]:
-    """The redundant atoms of each term, each one with all others in place.
+    """The redundant atoms of each term, each given all the others.
 
     Patterns with NOTs, repetitions, spans, gap conditions, a SELECT other than ALL MATCHES, or partitions are not
-    looked into; nor are atoms that other conditions speak of.
+    examined; nor are atoms that other conditions refer to.
     """
     if query.partitions or query.pattern.select != "all" or not _is_plain(query.pattern.event):
         return ()
@@ -87,7 +87,7 @@ def _is_implied(pattern: Pattern, term: Term, index: int, outlook: Outlook) -> b
 
 
 def _with_order(term: Term, index: int, after: dict[int, frozenset[int]]) -> Remainder:
-    """The term's atoms with the one at ``index`` free of its place, but for some atoms after which others come."""
+    """The term's atoms with the atom at ``index`` unordered, except for the order in ``after``."""
     before = [
         (frozenset[int]() if other == index else needed - {index}) | after.get(other, frozenset())
         for other, needed in enumerate(term.before)
@@ -106,7 +106,7 @@ def _closed(before: list[frozenset[int]], start: int) -> frozenset[int]:
 
 
 def _is_plain(node: Node) -> bool:
-    """Whether a part is made of SEQ, AND, OR and steps without conditions on gaps and spans."""
+    """Whether a part consists of SEQ, AND, OR and steps, without conditions on gaps and spans."""
     match node:
         case Atom():
             return not node.is_any_type
@@ -120,7 +120,7 @@ def _is_plain(node: Node) -> bool:
 
 
 def _mentioned(pattern: Pattern) -> Iterator[str]:
-    """Aliases that a condition speaks of."""
+    """Aliases that conditions refer to."""
     conditions = [atom.condition for atom in atoms_of(pattern.event)]
     for condition in (*conditions, pattern.where):
         if condition is not None:

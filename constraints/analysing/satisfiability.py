@@ -1,4 +1,4 @@
-"""What is impossible before the first event: patterns, alternatives, event types, whole constraint sets.
+"""Finds what is impossible before the first event: patterns, alternatives, event types, whole constraint sets.
 
 A pattern is satisfiable if one of its terms is alive in the empty trace (constraint-aware CEP, section 3.3).
 """
@@ -31,8 +31,8 @@ class DeadTerm:
         term: Its index in ``Query.terms``.
         atoms: A minimal set of its atoms in conflict.
         constraints: A minimal set of constraints that they clash with.
-        forbidden: Types that must not come, if the atoms alone would be possible; else empty.
-        text: The reason as a sentence without full stop.
+        forbidden: Types that must not come, if the atoms alone would be possible; otherwise empty.
+        text: The reason as a sentence without a full stop.
     """
 
     term: int
@@ -44,13 +44,13 @@ class DeadTerm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryCheck:
-    """Which alternatives of a pattern can never match.
+    """The alternatives of a pattern that can never match.
 
     Attributes:
         dead: In the order of the terms.
-        is_satisfiable: Whether some term is left.
-        asks_for_violation: Whether none is left, and some would be if the pattern did not say what must not come: it
-            looks for traces that break the constraints.
+        is_satisfiable: Whether some term can match.
+        asks_for_violation: Whether no term can match, but some could without the pattern's NOTs: the pattern looks for
+            traces that break the constraints.
     """
 
     dead: tuple[DeadTerm, ...]
@@ -58,10 +58,10 @@ class QueryCheck:
     asks_for_violation: bool = False
 
     def require_satisfiable(self) -> None:
-        """Refuse a pattern that cannot match.
+        """Reject a pattern that cannot match.
 
         Raises:
-            UnsatisfiablePattern: No term is left; ``details`` has the atoms and constraints of each, and whether the
+            UnsatisfiablePattern: No term can match; ``details`` has the atoms and constraints of each, and whether the
                 pattern looks for a violation.
         """
         if self.is_satisfiable:
@@ -114,7 +114,7 @@ def check_query(query: Query, constraint_set: ConstraintSet) -> QueryCheck:
 
 @dataclass(frozen=True, slots=True)
 class _Reason:
-    """Why no trace completes a remainder: a minimal part of it and minimal constraints, or a workflow beside them."""
+    """Why no trace completes a remainder: a minimal part of it, minimal constraints, and possibly a workflow."""
 
     remainder: Remainder
     constraints: tuple[Part, ...]
@@ -127,11 +127,11 @@ class _Reason:
 
 
 class _Search:
-    """Reasons before the first event; a clash found once explains every remainder that has its part.
+    """Searches for reasons before the first event; a clash explains every remainder that contains its part.
 
     Args:
         outlook: Of all constraints.
-        exact: The automaton of a workflow, asked about what these leave possible.
+        exact: The automaton of a workflow, for what the constraints leave possible.
     """
 
     def __init__(self, outlook: Outlook, exact: ExactOutlook | None = None) -> None:
@@ -141,12 +141,12 @@ class _Search:
 
     @property
     def reasoner(self) -> Reasoner:
-        """Of all constraints."""
+        """The reasoner of all constraints."""
         return self._outlook.reasoner
 
     @property
     def is_certain(self) -> bool:
-        """Whether what has no reason against it was shown to be possible, and not merely given up."""
+        """Whether a remainder without a reason was proved to be possible; otherwise searches may have been given up."""
         return not self._outlook.constraint_set.rules and (self._exact is None or not self._exact.given_up)
 
     def reason(self, remainder: Remainder) -> _Reason | None:
@@ -209,13 +209,13 @@ def _by_workflow(reason: _Reason) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetWarning:
-    """Something in a constraint set that is legal, and probably not meant.
+    """A legal but probably unintended property of a constraint set.
 
     Attributes:
         kind: ``impossible-type``: it can never occur; ``prior-cycle``: the types cannot all occur in one trace.
         types: The type, or the types in the order of the cycle.
         constraints: The minimal reason.
-        text: A sentence without full stop.
+        text: A sentence without a full stop.
     """
 
     kind: Literal["impossible-type", "prior-cycle"]
@@ -225,7 +225,7 @@ class SetWarning:
 
 
 def check_set(constraint_set: ConstraintSet) -> tuple[SetWarning, ...]:
-    """Look for contradictions in a constraint set, whatever the patterns.
+    """Look for contradictions in a constraint set, independently of patterns.
 
     Returns:
         Types that can never occur, sorted, then cycles of order constraints through types that nothing else keeps
@@ -259,7 +259,7 @@ def _impossible_types(constraint_set: ConstraintSet, search: _Search) -> list[Se
         reason = search.reason(single(name, constraint_set.symbols))
         if reason is not None:
             found.append(_impossible_type(name, reason))
-        elif search.is_certain:  # a trace that has the type has all that it requires
+        elif search.is_certain:  # a trace with the type also has all required names
             possible |= closures[name]
     return sorted(found, key=lambda warning: warning.types)
 
@@ -276,7 +276,7 @@ def _impossible_type(name: str, reason: _Reason) -> SetWarning:
 
 
 def _cycles(constraint_set: ConstraintSet) -> list[SetWarning]:
-    """Those that something written by hand takes part in."""
+    """The cycles that contain a hand-written constraint."""
     own = constraint_set.own.constraints
     if not any(isinstance(part, Prior) for part in own):
         return []

@@ -1,8 +1,8 @@
-"""How many states a monitor may come to have, counted from above.
+"""Computes an upper bound of the number of states of a monitor.
 
-The sets of names that a consistent prefix can have shown, as the bit tables judge them (constraint-aware CEP, section
-4.3): longer clauses and circles of orders are left out of account, so there may be fewer. Names that no constraint
-connects are counted apart, and multiplied. Events of one time are taken to be ordered.
+It counts the sets of names that a consistent prefix can have shown, as the bit tables judge them (constraint-aware CEP,
+section 4.3); longer clauses and cycles of orders are ignored, so the true number may be smaller. Names that no
+constraint connects are counted separately, and multiplied. Events with equal timestamps are assumed to be ordered.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from constraints.rules.automaton import RuleAutomaton
 
 
 class _Effect(NamedTuple):
-    """What the first event that shows a name does; sets of names as masks."""
+    """The effect of the first event that shows a name; sets of names as masks."""
 
     shown: int
     certain: int
     excluded: int
     blocked: int
-    is_single: bool  # no other name can come with it in one event
+    is_single: bool  # no event can show another name with it
 
 
 def count_states(constraint_set: ConstraintSet, limit: int) -> int:
-    """At least as many as the monitor of the set has; more than ``limit`` stands for any number above it.
+    """An upper bound of the number of states of the set's monitor, cut off at ``limit + 1``.
 
     Args:
         constraint_set: The set.
@@ -37,7 +37,7 @@ def count_states(constraint_set: ConstraintSet, limit: int) -> int:
     count = prod(len(RuleAutomaton.of(rule).places) for rule in constraint_set.rules)
     names = frozenset(name for part in constraint_set.parts if not isinstance(part, Rule) for name in part.names)
     groups = _groups(constraint_set, names)
-    if len(groups) > 1 and constraint_set.end_events:  # an end event ties all groups together
+    if len(groups) > 1 and constraint_set.end_events:  # an end event connects all groups
         names -= constraint_set.end_events
         groups = _groups(constraint_set, names)
         count *= 1 + len(constraint_set.end_events)
@@ -49,7 +49,7 @@ def count_states(constraint_set: ConstraintSet, limit: int) -> int:
 
 
 def _groups(constraint_set: ConstraintSet, names: frozenset[str]) -> list[frozenset[str]]:
-    """Names that constraints, or one event type, connect; in the order of their least names."""
+    """Names connected by constraints or a common event type; in the order of their least names."""
     leader = {name: name for name in names}
 
     def find(name: str) -> str:
@@ -73,7 +73,7 @@ def _groups(constraint_set: ConstraintSet, names: frozenset[str]) -> list[frozen
 
 
 def _count(constraint_set: ConstraintSet, group: frozenset[str], limit: int) -> int:
-    """The sets of a group's names that can have been shown; stops soon after ``limit`` of them."""
+    """The number of sets of a group's names that can have been shown; stops soon after ``limit``."""
     bits = {name: 1 << place for place, name in enumerate(sorted(group))}
     effects = [_effect(constraint_set, name, bits) for name in bits]
     certain = _mask(constraint_set.horn_closure(()), bits)
@@ -106,7 +106,7 @@ def _effect(constraint_set: ConstraintSet, name: str, bits: dict[str, int]) -> _
 
 
 def _excluded(constraint_set: ConstraintSet, certain: int, bits: dict[str, int]) -> int:
-    """Names that short clauses rule out once others are certain."""
+    """Names that short clauses exclude once other names are certain."""
     excluded = 0
     for clause in constraint_set.clauses:
         if clause.head is None and len(clause.body) == 1:

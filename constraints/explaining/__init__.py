@@ -1,1 +1,1 @@
-"""Why a partial match ended or a trace deviates, as a reason and as a sentence."""
+"""Explanations why a partial match ended or a trace deviates, as a reason and as a sentence."""

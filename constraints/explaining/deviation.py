@@ -1,4 +1,4 @@
-"""Why a trace deviates at an event: kind, constraints and a sentence (constraint-aware CEP, section 4.6)."""
+"""Explains why a trace deviates at an event: kind, constraints and a sentence (constraint-aware CEP, section 4.6)."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ DeviationKind: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviationReason:
-    """What an event breaks.
+    """Why a trace deviates at an event.
 
     Attributes:
-        kind: ``order`` the event came too late, ``occurrence`` what was shown and what it requires cannot be together,
-            ``obligation`` something required can no longer come, ``cycle`` what is required cannot be put in a row,
+        kind: ``order`` the event came too late, ``occurrence`` the names seen and those that they require exclude each
+            other, ``obligation`` a required name can no longer come, ``cycle`` the required names cannot be ordered,
             ``rule`` a rule can no longer be kept, ``workflow`` the workflow has no such trace, ``unknown-type`` the
             process has no such event, ``after-end`` the trace was over, by an end event or by the workflow.
-        constraints: A minimal set that is broken, in reading order; none for an unknown type, and of the workflow only
-            what was written by hand and takes part.
-        allowed: Where the workflow decides, its event types that could have come instead, sorted; none if none could.
-        text: The reason as a sentence without full stop.
+        constraints: A minimal set that is broken, in reading order; empty for an unknown type, and for the workflow
+            only the hand-written ones that take part.
+        allowed: If the workflow decides, its event types that could have come instead, sorted; empty if none could.
+        text: The reason as a sentence without a full stop.
     """
 
     kind: DeviationKind
@@ -44,23 +44,23 @@ class DeviationReason:
 
     @property
     def key(self) -> str:
-        """The same for deviations of one kind from the same constraints, so that they can be counted."""
+        """A key for counting: equal for deviations of one kind from the same constraints."""
         return " ".join([self.kind, "; ".join(map(str, self.constraints))]).strip()
 
 
 def explain_deviation(
     constraint_set: ConstraintSet, before: MonitorState, event: EventClass, ties: Ties = "log"
 ) -> DeviationReason:
-    """Why a trace deviates at an event.
+    """Explain why a trace deviates at an event.
 
     Args:
-        constraint_set: What the trace should keep to.
+        constraint_set: The constraints of the trace.
         before: Its monitor state before the event.
         event: The event, under its own type.
-        ties: What events of one time are.
+        ties: How events with equal timestamps are ordered.
 
     Raises:
-        ValueError: It does not deviate.
+        ValueError: The trace does not deviate.
     """
     exact = ExactOutlook.of(constraint_set, ties)
     if exact is None:
@@ -104,7 +104,7 @@ def _of_workflow(outlook: ExactOutlook, before: MonitorState, event: EventClass)
 
 
 def _possible(outlook: ExactOutlook, before: MonitorState) -> tuple[str, ...]:
-    """The types of the workflow that can come next, by what was written by hand beside it too."""
+    """The types of the workflow that can come next under the hand-written constraints too."""
     following = ((name, outlook.moved(before, EventClass(type=name))) for name in outlook.allowed(before))
     return tuple(name for name, moved in following if moved is not None and outlook.is_consistent(moved))
 
@@ -125,7 +125,7 @@ def _too_late(outlook: Outlook, before: MonitorState, event: EventClass) -> Devi
 
 
 def _clash(known: ConstraintSet, after: MonitorState) -> Clash | None:
-    """A minimal clash of the kind that ``alive`` names; of several last chances that passed the plainest."""
+    """A minimal clash of the kind that ``alive`` names; of several passed last chances, the shortest clash."""
     occurrence = [part for part in known.constraints if not isinstance(part, Prior)]
     match alive(known, after.seen, NOTHING, after.settled).reason:
         case None:
@@ -155,7 +155,7 @@ def _inconsistent(clash: Clash, came: str) -> DeviationReason:
 
 
 def _missed(parts: Sequence[Part]) -> str:
-    """What is required and can no longer come."""
+    """The required event that can no longer come, in words."""
     ends = [part for part in parts if isinstance(part, End)]
     ordered = [*(part for part in parts if part not in ends), *ends]
     chain, last = ordered[:-1], ordered[-1]
@@ -180,7 +180,7 @@ def _ask(parts: Sequence[Part]) -> str:
 
 
 def _subject(outlook: Outlook, event: EventClass, events: frozenset[str] = frozenset()) -> str:
-    """The event by what it shows that matters, and what had to come before: ``U came, after L``."""
+    """The event by its relevant names, and the events that had to precede it: ``U came, after L``."""
     shown = outlook.shown(event)
     symbols = sorted(name for name in shown & events if name in outlook.constraint_set.symbols)
     name = listed_types(symbols or [event.type])

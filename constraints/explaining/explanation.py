@@ -1,7 +1,7 @@
-"""Why an event ended a partial match: form, constraint chain, the atoms it made impossible, and a sentence.
+"""Explains why an event ended a partial match: form, constraint chain, the atoms it made impossible, and a sentence.
 
 The forms are those of constraint-aware CEP, section 4.1, one for rules, and one for the automaton of a workflow.
-Explanations are computed when somebody asks.
+Explanations are computed on request.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ class Explanation:
 
     Attributes:
         form: ``p1`` blocked by an order constraint, ``p2`` excluded, ``p3`` something it needs can no longer come,
-            ``p4`` what must still come cannot be put in a row, or not without what must not come, ``p5`` a clause over
+            ``p4`` the remaining events cannot be ordered, or not without a forbidden event, ``p5`` a clause over
             several types, ``end`` the trace is over, ``rule`` a rule leaves no place, ``workflow`` the workflow
-            leaves none, by its automaton.
+            leaves no place, by its automaton.
         event_type: Type of the event that ended it.
-        shown: The symbols by which the event did it, sorted; none if its type is enough.
+        shown: The symbols of the event that caused it, sorted; empty if its type is enough.
         earlier: Other names that had to be seen before, sorted.
-        constraints: The minimal chain that leads from the event to the atoms; by the workflow only what was written by
-            hand and takes part, mostly nothing.
-        atoms: The atoms that it made impossible: one, or several that are impossible together only; none if an event
-            that must not come became certain when all atoms were bound.
+        constraints: The minimal chain that leads from the event to the atoms; for the workflow only the hand-written
+            ones that take part, mostly none.
+        atoms: The atoms that became impossible: one, or several that are impossible only together; none if a forbidden
+            event became certain when all atoms were bound.
         forbidden: Types that must not come in the match, and now have to.
-        allowed: By the workflow, the event types that may come next, sorted.
-        because: The reason as a sentence without full stop.
+        allowed: For the workflow, the event types that may come next, sorted.
+        because: The reason as a sentence without a full stop.
     """
 
     form: Form
@@ -56,28 +56,28 @@ class Explanation:
 
     @property
     def atom(self) -> Atom:
-        """The first of ``atoms``; if there is none, a step that takes what must not come."""
+        """The first of ``atoms``; if there is none, a step for a forbidden event."""
         return self.atoms[0] if self.atoms else Atom(self.forbidden[:1], self.forbidden[0])
 
     @property
     def event_name(self) -> str:
-        """The event in words: its symbols if these matter, else its type."""
+        """The event in words: its symbols if these matter, otherwise its type."""
         return "any other event" if self.event_type == OTHER else listed_types(self.shown or (self.event_type,))
 
     @property
     def key(self) -> str:
-        """The same for endings of one form by the same constraints for the same atoms, so that they can be counted."""
+        """A key for counting: equal for endings of one form by the same constraints for the same atoms."""
         needed = ", ".join([*map(describe_atom, self.atoms), *(f"NOT {quoted(name)}" for name in self.forbidden)])
         return f"{self.form} {'; '.join(map(str, self.constraints))} -> {needed}"
 
     @property
     def text(self) -> str:
-        """Event and reason as a sentence without full stop."""
+        """Event and reason as a sentence without a full stop."""
         return f"{self.event_name} ends it{self.circumstances}: {self.because}"
 
     @property
     def circumstances(self) -> str:
-        """What had to come earlier, in words; mostly nothing."""
+        """The earlier events that were needed, in words; mostly empty."""
         return f", after {listed_types(self.earlier)}" if self.earlier else ""
 
 
@@ -89,10 +89,10 @@ def explain_ending(
     after: MonitorState,
     event: EventClass,
 ) -> Explanation:
-    """Why ``event``, which took the monitor from ``before`` to ``after``, ended the partial matches at ``state``.
+    """Explain why ``event``, which led from ``before`` to ``after``, ended the partial matches at ``state``.
 
-    Beyond the cap of monitor states partial matches may end later than they were doomed; then the reason is that of
-    ``after`` all the same.
+    Beyond the cap of monitor states, partial matches may end later than they became impossible; the reason is still
+    that of ``after``.
 
     Raises:
         ValueError: ``state`` can still complete after the event.
@@ -104,7 +104,7 @@ def explain_ending(
 
 
 class _Explainer:
-    """Explains what cannot come after an event, by what was written by hand if that suffices."""
+    """Explains what cannot come after an event, by the hand-written constraints if these suffice."""
 
     def __init__(self, constraint_set: ConstraintSet, after: MonitorState, event: EventClass) -> None:
         ties: Ties = "log" if after.settled is None else "simultaneous"
@@ -138,7 +138,7 @@ def explain_impossible(
 def explain_clash(
     outlook: Outlook, remainder: Remainder, seen: Seen, event: EventClass, settled: Seen | None = None
 ) -> Explanation | None:
-    """``explain_impossible`` by order and occurrence alone, after the names ``seen``, those of the event included."""
+    """``explain_impossible`` by order and occurrence alone, after the names ``seen``, including those of the event."""
     clash = find_clash(outlook.constraint_set, seen, remainder, settled, reasoner=outlook.reasoner)
     if clash is None:
         return None
@@ -244,7 +244,7 @@ def _out_of_order(clash: Clash) -> str:
 
 
 def _forbidden_comes(clash: Clash) -> str:
-    """An event must still come where a NOT forbids it, or has come."""
+    """The sentence for an event that must still come where a NOT forbids it, or has come there."""
     atoms, parts = clash.remainder.atoms, clash.constraints
     forbidden = listed_types(_forbidden(clash.remainder))
     if not parts:

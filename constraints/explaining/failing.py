@@ -1,8 +1,8 @@
 """Failing conditions: for each state of a pattern, the events that end its partial matches.
 
-Constraint-aware CEP, section 4.1. A condition counts where it can come true: the event is allowed after a prefix that
-holds what the state has bound, and the state was alive until then. Order and occurrence are asked about least prefixes;
-what rules end is found by walking through the monitor's states.
+Constraint-aware CEP, section 4.1. A condition counts if it can become true: the event is allowed after a prefix that
+contains the state's bound events, and the state was alive until then. Order and occurrence are decided on minimal
+prefixes; endings by rules are found by walking through the monitor's states.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from nfa import Atom, EventClass, PatternState, Query, Seen
 
 PAIR_LIMIT = 20_000
 
-_Candidate: TypeAlias = tuple[int, int]  # names seen, and those that the event that may come next shows
+_Candidate: TypeAlias = tuple[int, int]  # names seen, and names that a possible next event shows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,12 +44,12 @@ class FailingCondition:
 
     @property
     def event_type(self) -> str:
-        """The event that ends the partial matches."""
+        """Type of the event that ends the partial matches."""
         return self.explanation.event_type
 
     @property
     def text(self) -> str:
-        """A sentence without full stop."""
+        """A sentence without a full stop."""
         event = self.explanation.event_name
         event += ", where it is not taken," if self.is_takable else ""
         bound = listed_atoms(self.bound)
@@ -73,17 +73,17 @@ def failing_conditions(
 
     Args:
         query: The pattern.
-        constraint_set: What its stream keeps to.
-        steps: What the process is known to do, as pairs of the types seen and the type that may come next. It can
-            know more than the constraints say, such as that one of two types always comes, and then fewer events
-            are listed.
-        pair_limit: Without ``steps``, conditions that need two events are looked for only as long as there are at
-            most so many pairs of event and state to try.
-        walk_limit: Of what rules end, only that is found which so many monitor states show.
+        constraint_set: The constraints of its stream.
+        steps: Known steps of the process, as pairs of the types seen and the type that may come next. They can contain
+            more knowledge than the constraints, such as that one of two types always comes, and then fewer events are
+            listed.
+        pair_limit: Without ``steps``, the largest number of pairs of event and state; with more, conditions on two
+            events are not searched for.
+        walk_limit: Largest number of monitor states that are visited to find endings by rules.
 
     Returns:
-        Per state: events that no partial match takes, then those that it could have taken, each by name. Of an event
-        that rules end partial matches at, the shortest way there counts.
+        Per state: events that no partial match takes, then those that it could have taken, each by name. Of an event at
+        which rules end partial matches, the shortest way to it counts.
     """
     search = _Search(query, constraint_set)
     known = None if steps is None else tuple(steps)
@@ -111,7 +111,7 @@ def _listing_order(condition: FailingCondition) -> tuple[bool, str, tuple[str, .
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """An explanation found before; the same clash explains every state that needs ``part`` and has shown ``shown``."""
+    """An earlier explanation; its clash explains every state that needs ``part`` and has shown ``shown``."""
 
     explanation: Explanation
     part: Remainder
@@ -135,7 +135,7 @@ class _Search:
         self._known: dict[int, list[_Known]] = {}
 
     def conditions(self, state: PatternState, candidates: Iterable[_Candidate]) -> list[FailingCondition]:
-        """What ends partial matches at ``state``, among events that may come; no event does so twice."""
+        """The conditions that end partial matches at ``state``, among possible events; each event occurs once."""
         remainder = remainder_of(self._query, state)
         goal = self.reasoner.goal(remainder)
         found: dict[int, FailingCondition] = {}
@@ -149,7 +149,7 @@ class _Search:
         return list(found.values())
 
     def condition(self, state: PatternState, explanation: Explanation) -> FailingCondition:
-        """The condition that an explanation stands for."""
+        """The failing condition of an explanation."""
         term = self._query.terms[state.term]
         return FailingCondition(
             state=state,
@@ -174,14 +174,14 @@ class _Search:
         return explanation
 
     def _event(self, name: str) -> int:
-        """What an event shows that shows a name."""
+        """The names shown by an event that shows a name."""
         shown = self._set.shown_with({name})
         event = self.reasoner.mask(shown)
         self._events[event] = EventClass(type=self._set.type_of(name), symbols=shown & self._set.symbols.keys())
         return event
 
     def observed(self, state: PatternState, steps: Iterable[tuple[Seen, str]]) -> list[_Candidate]:
-        """Those of the known steps that can find ``state`` occupied, with the least seen first."""
+        """The known steps at which ``state`` can be occupied, those with the fewest names seen first."""
         bound = self._held(state).types
         return [
             (self.reasoner.mask(seen), self._event(event))
@@ -190,7 +190,10 @@ class _Search:
         ]
 
     def conceivable(self, state: PatternState, groups: Iterable[tuple[str, ...]]) -> Iterator[_Candidate]:
-        """For each group of events, one of them last: the least consistent prefix with the others and what is bound."""
+        """For each group and each of its events as the last: the least consistent prefix with the others.
+
+        The prefix also contains the bound events.
+        """
         held, remainder = self._held(state), remainder_of(self._query, state)
         holding, needed = self.reasoner.goal(held), self.reasoner.goal(remainder).needed
         for names in groups:
@@ -207,10 +210,10 @@ class _Search:
         return Remainder(term.atoms, term.before).only(state.bound)
 
     def _least_prefix(self, seen: int, event: int, needed: int) -> int:
-        """The names seen, with all that must have come by now.
+        """The names seen, plus all names that must have come by now.
 
-        That is whatever they, or the event, require and block, and whatever the needed names require and the seen
-        ones block.
+        These are the names that the seen ones, or the event, require and block, and the names that the needed ones
+        require and the seen ones block.
         """
         closure, blocked = self.reasoner.closure, self.reasoner.blocked
         while True:
@@ -221,7 +224,7 @@ class _Search:
             seen |= self.reasoner.shown_with(missed)
 
     def _may_come(self, seen: int, event: int, held: Goal) -> bool:
-        """Whether some consistent prefix shows exactly ``seen``, holds what is bound and goes on with ``event``."""
+        """Whether a consistent prefix shows exactly ``seen``, has the bound events and continues with ``event``."""
         reasoner = self.reasoner
         return (
             not event & reasoner.blocked(seen)
@@ -232,7 +235,7 @@ class _Search:
 
 
 def _groups(constraint_set: ConstraintSet, reasoner: Reasoner, most_pairs: int) -> list[tuple[str, ...]]:
-    """Single events, then pairs that may do together what neither does alone, unless there are too many.
+    """Single events, then pairs with a possible joint effect that neither has alone, unless there are too many pairs.
 
     In such a pair one event leads into the body of a long clause, or both have obligations. Those that show least come
     first.

@@ -1,4 +1,4 @@
-"""What rules end: found by walking through the states of a monitor together with those of a pattern."""
+"""Finds endings by rules, by walking through the states of a monitor together with those of a pattern."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from nfa import OTHER, EventClass, MonitorState, PatternState, Query
 
 WALK_LIMIT = 500
 
-_Place: TypeAlias = tuple[MonitorState, int]  # and the index of a pattern state
+_Place: TypeAlias = tuple[MonitorState, int]  # monitor state, index of a pattern state
 
 
 def rule_endings(
     query: Query, constraint_set: ConstraintSet, limit: int = WALK_LIMIT
 ) -> Iterator[tuple[PatternState, Explanation]]:
-    """For each pattern state the events by which rules end partial matches there, each once, after the fewest events.
+    """For each pattern state, the events at which rules end partial matches, each once, after the fewest events.
 
     Args:
         query: The pattern.
-        constraint_set: What its stream keeps to.
-        limit: Most monitor states that are visited.
+        constraint_set: The constraints of its stream.
+        limit: Largest number of monitor states that are visited.
     """
     if not constraint_set.rules or not query.states:
         return
@@ -41,7 +41,7 @@ def rule_endings(
 
 
 class _Walk:
-    """Breadth first over monitor states and the states that one partial match can be in."""
+    """A breadth-first walk over monitor states and the states that one partial match can be in."""
 
     def __init__(self, query: Query, constraint_set: ConstraintSet, limit: int) -> None:
         self._query = query
@@ -78,7 +78,7 @@ class _Walk:
             waiting = following
 
     def _step(self, before: MonitorState, event: EventClass) -> MonitorState | None:
-        """The state after the event; None if the trace deviates by it, or there is no room for more states."""
+        """The state after the event; None if the trace deviates at the event, or the limit of states is reached."""
         if (before, event) not in self._steps:
             after = self._monitor.step(before, event)
             if after is not None and after not in self._visited:
@@ -89,7 +89,7 @@ class _Walk:
         return self._steps[before, event]
 
     def _reached(self, index: int, event: EventClass) -> Iterator[int]:
-        """The pattern state itself, and those that bind the event."""
+        """The pattern state itself, and the pattern states that bind the event."""
         yield index
         state = self._query.states[index]
         term = self._query.terms[state.term]
@@ -101,7 +101,7 @@ class _Walk:
 
 
 def _events(query: Query, constraint_set: ConstraintSet) -> list[EventClass]:
-    """One that shows only its type for each type, one for each symbol, and one of another type."""
+    """Event classes to try: for each type one with no symbol, one for each symbol, and one of another type."""
     plain = [EventClass(type=name) for name in sorted(constraint_set.types | query.types)]
     showing = [
         EventClass(type=symbol.type, symbols=constraint_set.shown_with({name}) - {symbol.type})
