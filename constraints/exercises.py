@@ -1,4 +1,4 @@
-"""A small piece of a guarded matcher's work, which stands for the kernels that it calls (``streams.compiling``)."""
+"""The exercise of a guarded matcher: a small piece of work that calls its kernels (``streams.compiling``)."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from constraints.monitoring.monitor import Monitor
 from nfa import MATCHER_FEATURES, Ties, play
 
 GUARD, BITS = GUARD_FEATURES = ("guard", "bits")
-"""A guard within its cap of monitor states, and beyond it."""
+"""Features of a guard: within its cap of monitor states, and beyond it."""
 
 _CONSTRAINTS = (Exclusive("B", "L"), Prior("A", "X"))
-_SETTINGS = {GUARD: Settings(), BITS: Settings(max_monitor_states=1)}  # the latter leaves nearly all to bit tables
+_SETTINGS = {GUARD: Settings(), BITS: Settings(max_monitor_states=1)}  # BITS leaves nearly everything to bit tables
 
 
 def guard_features(constraint_set: ConstraintSet, *, ties: Ties = "log") -> frozenset[str]:
     """The features of the guard of a constraint set.
 
     Args:
-        constraint_set: What it knows.
+        constraint_set: The guard's constraints.
         ties: How events with equal timestamps are ordered.
     """
     most = constraint_set.settings.max_monitor_states
@@ -29,13 +29,13 @@ def guard_features(constraint_set: ConstraintSet, *, ties: Ties = "log") -> froz
 
 
 def guarded_exercise(features: Collection[str] = (*MATCHER_FEATURES, *GUARD_FEATURES)) -> str:
-    """The name of the exercise that calls what a matcher with these features calls, with and without its guard."""
+    """The name of the exercise with the kernels of a matcher with these features, with and without its guard."""
     chosen = [feature for feature in (*MATCHER_FEATURES, *GUARD_FEATURES) if feature in features]
     return f"{__name__}:guarded:{','.join(chosen)}"
 
 
 def guarded(features: str) -> int:
-    """Run a few patterns without a guard and with each that is named.
+    """Run a few patterns without a guard and with each named guard.
 
     Returns:
         The number of matches.

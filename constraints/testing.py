@@ -1,7 +1,8 @@
-"""For tests: patterns from nested values, an exhaustive oracle, and random constraint sets, queries and words.
+"""Helpers for tests: patterns from nested values, an exhaustive oracle, and random constraint sets, queries and words.
 
-The oracle knows neither closure nor graph (constraint-aware CEP, section 9.1): it searches over what a trace has shown
-and what a partial match has bound. ``conforms`` and ``occurs_in`` go further back, to the definitions of section 2.
+The oracle uses neither closure nor graph (constraint-aware CEP, section 9.1): it searches over the names shown by a
+trace and the atoms bound by a partial match. ``conforms`` and ``occurs_in`` follow the definitions of section 2
+directly.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def query_of(tree: Tree, name: str = "p") -> Query:
     """A query from nested tuples, such as ``("SEQ", "X", ("AND", "A q", "B"))``.
 
     A step is ``"Type alias"``; without an alias it is named by its type, and numbered if that name is taken. In a SEQ,
-    ``"NOT Type"`` is one that must not come.
+    ``"NOT Type"`` is a type that must not come.
     """
     return build_query(Pattern(name=name, event=_node(tree, set())))
 
@@ -90,14 +91,14 @@ def _atom(text: str, taken: set[str]) -> Atom:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A kind of event in a test: the names that it shows, its type among them, and the value of its attribute ``v``."""
+    """A kind of event in a test: the names that it shows, including its type, and the value of its attribute ``v``."""
 
     type: str
     shows: frozenset[str]
     value: int | None = None
 
     def serves(self, atom: Atom) -> bool:
-        """Whether a step takes it; the step has no condition, or one comparison of ``v`` with a whole number."""
+        """Whether a step takes the event; the step has no condition, or one comparison of ``v`` with a whole number."""
         if atom.type != self.type or not isinstance(atom.condition, Comparison):
             return atom.type == self.type
         assert isinstance(atom.condition.right, Literal)
@@ -117,7 +118,7 @@ def compared(event_type: str, sign: Sign, constant: int, alias: str = "s") -> At
 def shapes_of(
     types: Iterable[str], constraint_set: ConstraintSet, values: Iterable[int | None] = (None,)
 ) -> list[Shape]:
-    """Every kind of event of some types that constraints or steps can tell apart, for some values of ``v``."""
+    """All kinds of events of some types that constraints or steps can distinguish, for some values of ``v``."""
     listed = list(values)
     found = []
     for name in sorted(types):
@@ -129,11 +130,12 @@ def shapes_of(
 
 
 class _Moment(NamedTuple):
-    """Where a continuation stands.
+    """The state of a continuation.
 
     Attributes:
         shown: Names so far.
-        past: Names that block: those so far, or where events of one time are not ordered those before the newest time.
+        past: Names that block: those so far, or if events with equal timestamps are unordered, those before the newest
+            time.
         bound: Atoms so far.
         fresh: Atoms bound at the newest time; always empty in the order of the log.
         now: Event types at the newest time; always empty in the order of the log.
@@ -156,9 +158,9 @@ def oracle_alive(
     settled: frozenset[str] | None = None,
     shapes: Sequence[Shape] | None = None,
 ) -> bool:
-    """``alive`` by exhaustive search over continuations of every length, and at one time of every number of events.
+    """``alive`` by exhaustive search over continuations of any length, with any number of events at one time.
 
-    Of the prefix no more is known than what it shows, so whatever may have been bound at its newest time counts so.
+    Only the names of the prefix are known, so anything that may have been bound at its newest time counts as bound.
     """
     events = shapes or shapes_of(constraint_set.types | remainder.types, constraint_set)
     start = _Moment(seen, seen if settled is None else settled)
@@ -201,7 +203,7 @@ def _after(remainder: Remainder, moment: _Moment, event: Shape, is_log: bool) ->
 
 
 def _is_clear(remainder: Remainder, moment: _Moment) -> bool:
-    """Whether no event of the newest time lies in a gap that was open before it and stays open."""
+    """Whether no event of the newest time lies in a gap that was open before this time and stays open."""
     return not any(
         gap.type in moment.now
         and (gap.since or frozenset()) <= moment.bound - moment.fresh
@@ -253,19 +255,19 @@ def occurs_in(remainder: Remainder, word: Sequence[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One event of a trace in a test; ``is_taken`` says whether it passes the predicates of the atoms it meets."""
+    """An event of a trace in a test; ``is_taken`` is whether it satisfies the conditions of the atoms it meets."""
 
     type: str
     is_taken: bool = True
 
 
 def steps_of(text: str) -> tuple[Step, ...]:
-    """``"A B! C"``; the mark says that the event fails every predicate."""
+    """Steps from a text such as ``"A B! C"``; the mark means that the event fails every condition."""
     return tuple(Step(word.rstrip("!"), not word.endswith("!")) for word in text.split())
 
 
 def occupied_states(query: Query, steps: Sequence[Step]) -> frozenset[PatternState]:
-    """The incomplete states that partial matches reach, every combination counted, by definition."""
+    """The incomplete states that partial matches reach, in all combinations, by definition."""
     occupied = {PatternState(term, frozenset()) for term in range(len(query.terms))}
     for step in steps:
         for state in tuple(occupied):
@@ -279,7 +281,7 @@ def occupied_states(query: Query, steps: Sequence[Step]) -> frozenset[PatternSta
 
 
 def words(types: Sequence[str], longest: int) -> Iterator[tuple[str, ...]]:
-    """Every word over some types, short ones first."""
+    """All words over some types, short ones first."""
     for length in range(longest + 1):
         yield from product(types, repeat=length)
 
@@ -287,7 +289,7 @@ def words(types: Sequence[str], longest: int) -> Iterator[tuple[str, ...]]:
 def constraint_sets(
     types: Sequence[str], *, max_size: int = 7, is_long: bool = True
 ) -> st.SearchStrategy[ConstraintSet]:
-    """Random sets over ``types``, with clauses of up to three types if ``is_long``, at times with an end event."""
+    """Random sets over ``types``, with clauses of up to three types if ``is_long``, sometimes with an end event."""
     name = st.sampled_from(types)
     apart = st.builds(
         lambda place, distance: (types[place], types[(place + distance) % len(types)]),
@@ -322,7 +324,7 @@ def queries(draw: st.DrawFn, types: Sequence[str], *, max_atoms: int = 4) -> Que
 
 
 def random_set(random: Random, names: Sequence[str], size: int) -> ConstraintSet:
-    """Like ``constraint_sets``, without symbols; for seeded loops over many."""
+    """A random set like those of ``constraint_sets``, without symbols; for seeded loops over many."""
     found: list[Constraint] = []
     for _ in range(size):
         kind = random.random()
@@ -366,7 +368,7 @@ def random_symbols(random: Random, types: Sequence[str], count: int) -> dict[str
 
 
 def with_conditions(random: Random, remainder: Remainder) -> Remainder:
-    """The same with random comparisons of ``v`` at some of its atoms."""
+    """The remainder with random comparisons of ``v`` at some of its atoms."""
     atoms = tuple(
         atom if random.random() < 0.5 else compared(atom.type, random.choice(SIGNS), random.randrange(3), atom.alias)
         for atom in remainder.atoms
@@ -375,7 +377,7 @@ def with_conditions(random: Random, remainder: Remainder) -> Remainder:
 
 
 def random_query(random: Random, types: Sequence[str], atoms: int, *, has_absence: bool = False) -> Query:
-    """A pattern of that many steps; perhaps with steps that must not come."""
+    """A pattern with a number of steps, possibly with NOTs."""
     trees: list[Tree] = [random.choice(types) for _ in range(atoms)]
     while len(trees) > 1:
         place = random.randrange(len(trees) - 1)
@@ -389,7 +391,7 @@ def random_query(random: Random, types: Sequence[str], atoms: int, *, has_absenc
 
 
 def keeping(constraint_set: ConstraintSet, events: list[Event]) -> list[Event]:
-    """The events without those by which their trace would deviate."""
+    """The events except those at which their trace would deviate."""
     monitor = Monitor(constraint_set)
     states: dict[str, MonitorState] = {}
     kept = []

@@ -1,1 +1,1 @@
-"""Exact mode: the automaton of a workflow and what was written by hand beside it, decided together."""
+"""Exact mode: decides the automaton of a workflow together with hand-written constraints."""

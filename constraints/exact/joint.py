@@ -1,4 +1,4 @@
-"""Whether a process and what was written by hand beside it leave a word together."""
+"""Searches for words that a process and the hand-written constraints beside it both allow."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _Place: TypeAlias = tuple[int, int]  # state of the process, names that orders a
 
 
 class JointSearch:
-    """Words that lead the process, the rules, and orders and clauses to their ends together.
+    """Searches for words that lead the process, the rules, and orders and clauses to their ends together.
 
-    Where events of one time are not ordered, orders and ends are left out: they do not go by the word. A search of more
-    than ``max_steps`` steps is given up, and what it would have found is taken to be possible.
+    If events with equal timestamps are unordered, orders and ends are ignored, because they do not follow the word. A
+    search of more than ``max_steps`` steps is given up, and its remainder is assumed to be possible.
 
     Args:
         language: The process.
-        constraint_set: What was written by hand.
-        ties: What events of one time are.
-        max_steps: Most steps of a search.
+        constraint_set: The hand-written constraints.
+        ties: How events with equal timestamps are ordered.
+        max_steps: Largest number of steps of a search.
 
     Attributes:
-        given_up: How many searches were given up so far.
+        given_up: Number of searches given up so far.
     """
 
     def __init__(
@@ -53,13 +53,13 @@ class JointSearch:
         self._answers: dict[tuple[int, MonitorState, Remainder, int], bool] = {}
 
     def is_possible(self, place: int, beside: MonitorState, remainder: Remainder, bound: int = 0) -> bool:
-        """Whether some word does it.
+        """Whether some word completes a remainder.
 
         Args:
             place: The state of the process.
-            beside: The state of what was written by hand.
+            beside: The state of the hand-written constraints.
             remainder: What must come.
-            bound: Atoms of it that have come already, as bits.
+            bound: Its atoms that have come already, as bits.
         """
         if not self.is_needed:
             return True
@@ -72,7 +72,7 @@ class JointSearch:
         return self._answers[question]
 
     def may_end(self, place: int, beside: MonitorState, remainder: Remainder, bound: int) -> bool:
-        """Whether a trace may be over now."""
+        """Whether a trace may end now."""
         kept = all(map(frozenset.__contains__, self._wanted, beside.places))
         return (
             kept and self._language.can_end(place, remainder, bound) and self._orders.are_met(self._orders.seen(beside))
@@ -90,7 +90,7 @@ class JointSearch:
         return found is not False
 
     def _task(self, remainder: Remainder) -> Task | None:
-        """What is looked for; None if some type has too many symbols."""
+        """The search task of a remainder; None if some type has too many symbols."""
         letters = frozenset(self._language.automaton.letters)
         strangers = frozenset(
             name
@@ -105,7 +105,7 @@ class JointSearch:
 
 
 class _Orders:
-    """Order and occurrence constraints: what they have seen, as a mask of their reasoner."""
+    """Order and occurrence constraints; their state is the names seen, as a mask of their reasoner."""
 
     def __init__(self, constraint_set: ConstraintSet) -> None:
         self.reasoner = Reasoner(constraint_set)
@@ -118,11 +118,11 @@ class _Orders:
         self._shown: dict[EventKind, tuple[int, int]] = {}
 
     def seen(self, state: MonitorState) -> int:
-        """What they have seen in a state."""
+        """The names seen in a state."""
         return self.reasoner.mask(state.seen & self._remembered)
 
     def after(self, seen: int, kind: EventKind) -> int | None:
-        """What they have seen after an event; None if it comes too late."""
+        """The names seen after an event; None if the event comes too late."""
         shown, remembered = self._of(kind)
         return None if shown & self.reasoner.blocked(seen) else seen | remembered
 
@@ -134,12 +134,12 @@ class _Orders:
         return self._shown[kind]
 
     def are_met(self, seen: int) -> bool:
-        """Whether a trace that shows just this keeps all clauses."""
+        """Whether a trace with exactly these names keeps all clauses."""
         return all(body & ~seen or (head is not None and head & seen) for body, head in self._clauses)
 
 
 class _Walkers:
-    """The process and the orders, beside the rules; see ``rules.search.Company``."""
+    """The process and the orders, walked together with the rules; see ``rules.search.Company``."""
 
     def __init__(self, language: Language, orders: _Orders, remainder: Remainder) -> None:
         self._language, self._orders, self._remainder = language, orders, remainder
@@ -148,23 +148,23 @@ class _Walkers:
         self._hopes: dict[tuple[int, int], bool] = {}
 
     def after(self, place: _Place, kind: EventKind) -> _Place | None:
-        """The place after an event; None if it cannot come."""
+        """The place after an event; None if the event is impossible."""
         state, seen = place
         after, following = self._language.step(state, kind.type), self._orders.after(seen, kind)
         return None if after is None or following is None else (after, following)
 
     def is_wanted(self, place: _Place) -> bool:
-        """Whether the trace may end there."""
+        """Whether the trace may end at a place."""
         state, seen = place
         return bool(self._language.accepting[state]) and self._orders.are_met(seen)
 
     def is_hopeful(self, place: _Place, bound: int) -> bool:
-        """Whether each for itself lets come what is not bound."""
+        """Whether the process and the orders, each by itself, allow the unbound atoms."""
         state, seen = place
         return self._completions.has(state, bound) and self._is_hopeful(seen, bound)
 
     def distance(self, place: _Place, bound: int) -> int:
-        """Events until the process binds the next atom, or may end."""
+        """Number of events until the process binds the next atom, or may end."""
         return self._completions.distance(place[0], bound)
 
     def _is_hopeful(self, seen: int, bound: int) -> bool:

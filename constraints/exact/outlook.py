@@ -1,7 +1,7 @@
-"""What a monitor state leaves possible in exact mode: the workflow's automaton and what was written by hand beside it.
+"""What a monitor state leaves possible in exact mode: under the workflow's automaton and the hand-written constraints.
 
-A state is that of an ``Outlook`` on the constraints and end events written by hand, with the state of the automaton in
-front of its places (constraint-aware CEP, section 6.2). The end of the process is the automaton's.
+A state is that of an ``Outlook`` of the hand-written constraints and end events, with the automaton's state prepended
+to its places (constraint-aware CEP, section 6.2). The end of the process is the automaton's.
 """
 
 from __future__ import annotations
@@ -19,25 +19,26 @@ from constraints.reasoning.outlook import Outlook
 from constraints.remainder import NOTHING, Remainder, whole_of
 from nfa import EventClass, MonitorState, Query, Ties
 
-MEMORY_LIMIT = 1 << 27  # cells, one byte each, of the tables that are remembered for queries
+MEMORY_LIMIT = 1 << 27  # cells, one byte each, of the cached tables of queries
 
 
 class ExactOutlook:
-    """Moves monitor states and says what can still come after them.
+    """Moves monitor states and decides what can still follow them.
 
     Attributes:
-        constraint_set: Everything, with what follows from the workflow.
+        constraint_set: All constraints, including those that follow from the workflow.
         process: The workflow.
         automaton: Its language.
-        own: What was written by hand.
+        own: The outlook of the hand-written constraints.
         start: The state of an empty trace.
 
     Args:
-        constraint_set: Everything, with what follows from the workflow.
+        constraint_set: All constraints, including those that follow from the workflow.
         process: The workflow.
         automaton: Its language.
-        ties: What events of one time are.
-        max_steps: Most steps of a search for a word that the automaton and what was written by hand have in common.
+        ties: How events with equal timestamps are ordered.
+        max_steps: Largest number of steps of a search for a word that the automaton and the hand-written constraints
+            both allow.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class ExactOutlook:
 
     @classmethod
     def of(cls, constraint_set: ConstraintSet, ties: Ties = "log") -> ExactOutlook | None:
-        """That of a set in exact mode; None for others."""
+        """The outlook of a set in exact mode; None for other sets."""
         process = constraint_set.process
         if process is None or process.automaton is None:
             return None
@@ -71,12 +72,12 @@ class ExactOutlook:
 
     @property
     def ties(self) -> Ties:
-        """What events of one time are."""
+        """How events with equal timestamps are ordered."""
         return self.own.ties
 
     @property
     def given_up(self) -> int:
-        """How many questions were too much work, so that what they are about counts as possible."""
+        """Number of decisions that took too much work and were answered with "possible"."""
         return self._joint.given_up + self.own.rules.given_up
 
     @property
@@ -85,15 +86,15 @@ class ExactOutlook:
         return self.own.constraint_set.types | frozenset(self.automaton.letters)
 
     def own_state(self, state: MonitorState) -> MonitorState:
-        """The state of what was written by hand."""
+        """The part of a state for the hand-written constraints."""
         return replace(state, places=state.places[1:])
 
     def allowed(self, state: MonitorState) -> tuple[str, ...]:
-        """The types that the process emits next, sorted; none if the trace is over."""
+        """The types that the process allows next, sorted; none if the trace is over."""
         return () if self.own.is_over(state) else self.automaton.allowed(state.places[0])
 
     def moved(self, state: MonitorState, event: EventClass) -> MonitorState | None:
-        """The state after one more event; None if the event itself cannot come there."""
+        """The state after one more event; None if the event itself is impossible there."""
         own = self.own_state(state)
         if self.own.is_too_late(own, event) or self.own.is_unknown(event):
             return None
@@ -104,7 +105,7 @@ class ExactOutlook:
         return replace(after, places=(place, *after.places))
 
     def is_consistent(self, state: MonitorState) -> bool:
-        """Whether some conforming trace begins like this, if each event of it could come."""
+        """Whether some conforming trace begins like this, provided that each event of it was possible."""
         return self.can_complete(state, NOTHING)
 
     def can_complete(self, state: MonitorState, remainder: Remainder) -> bool:
@@ -124,12 +125,12 @@ class ExactOutlook:
     def is_jointly_possible(
         self, state: MonitorState, remainder: Remainder, bound: frozenset[int] = frozenset()
     ) -> bool:
-        """``can_complete``, where the process and what was written by hand let it happen each for itself.
+        """``can_complete``, provided that the process and the hand-written constraints each allow it by itself.
 
         Args:
-            state: What the trace has shown.
+            state: The monitor state.
             remainder: What must come.
-            bound: Atoms of it that have come already.
+            bound: Its atoms that have come already.
         """
         if not self._joint.is_needed:
             return True
@@ -139,12 +140,12 @@ class ExactOutlook:
         return self._joint.is_possible(place, own, self._by_word(remainder), mask)
 
     def is_jointly_live(self, state: MonitorState, query: Query, index: int) -> bool:
-        """``live`` for one of ``query.states``, where the process and what was written by hand let it complete."""
+        """``live`` for one of ``query.states``, if the process and the hand-written constraints each allow it alone."""
         one = query.states[index]
         return self.is_jointly_possible(state, whole_of(query, one.term), one.bound)
 
     def live(self, state: MonitorState, query: Query) -> NDArray[np.bool_]:
-        """Which of ``query.states`` the process alone lets complete; shared, so read-only."""
+        """Which of ``query.states`` the process alone allows to complete; shared, so read-only."""
         place = state.places[0]
         if self.own.is_over(state):
             is_accepted = bool(self._language.accepting[place])
@@ -173,12 +174,12 @@ class ExactOutlook:
         return self._language.completions(self._by_word(whole_of(query, term)))
 
     def _by_word(self, remainder: Remainder) -> Remainder:
-        """What the word must have; NOTs are left out where events of one time are not ordered."""
+        """The remainder for the word; without NOTs if events with equal timestamps are unordered."""
         return remainder if self.ties == "log" else remainder.positives
 
 
 def _beside(constraint_set: ConstraintSet, automaton: ProcessAutomaton) -> ConstraintSet:
-    """What was written by hand; types of the process and of all constraints are known to it."""
+    """The hand-written constraints; their settings know the types of the process and of all constraints."""
     settings = constraint_set.settings
     types = settings.types | constraint_set.types | frozenset(automaton.letters)
     return replace(constraint_set.own, settings=replace(settings, types=types))

@@ -1,4 +1,4 @@
-"""Why a workflow, with what was written by hand beside it, leaves no place for something."""
+"""Why a workflow, together with hand-written constraints, leaves no place for a remainder."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from nfa import MonitorState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowClash:
-    """Leave out any one constraint, atom or gap, and the rest is possible in the workflow.
+    """A minimal clash: without any one constraint, atom or gap, the rest is possible in the workflow.
 
     Attributes:
-        constraints: Those written by hand that take part; mostly none.
-        remainder: The atoms for which there is no place, and the gaps that matter; neither if no trace can go on.
+        constraints: The hand-written ones that take part; mostly none.
+        remainder: The atoms that have no place, and the gaps that matter; neither if no trace can continue.
     """
 
     constraints: tuple[Part, ...]
@@ -28,7 +28,7 @@ class WorkflowClash:
 def find_workflow_clash(
     outlook: ExactOutlook, state: MonitorState, remainder: Remainder = NOTHING
 ) -> WorkflowClash | None:
-    """Why ``remainder`` cannot complete after ``state``; None if it can."""
+    """A minimal reason why ``remainder`` cannot complete after ``state``; None if it can."""
     if outlook.can_complete(state, remainder):
         return None
     known, own_parts = outlook.constraint_set, outlook.constraint_set.own.parts

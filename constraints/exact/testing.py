@@ -1,4 +1,4 @@
-"""For tests: small automata, what holds in them, and constraint sets that follow them."""
+"""Helpers for tests: small automata, constraints that hold in them, and constraint sets that follow them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def followed(
 
 
 def of_words(text: str) -> ProcessAutomaton:
-    """The automaton of just some words of one-letter types, such as ``AB AC``."""
+    """The automaton of a finite list of words of one-letter types, such as ``AB AC``."""
     moves: list[dict[str, int]] = [{}]
     accepting = set()
     for word in text.split():
@@ -45,7 +45,7 @@ def of_words(text: str) -> ProcessAutomaton:
 def random_automaton(
     random: Random, letters: Sequence[str], states: int, *, is_acyclic: bool = False
 ) -> ProcessAutomaton:
-    """A minimal one of at most so many states, with some trace of at least one event."""
+    """A random minimal automaton of at most ``states`` states, with some trace of at least one event."""
     while True:
         moves: list[dict[str, int]] = []
         for place in range(states):
@@ -59,7 +59,7 @@ def random_automaton(
 
 
 def language_of(constraint_set: ConstraintSet, types: Iterable[str]) -> ProcessAutomaton:
-    """Every complete trace over some types that keeps orders, clauses and end events, by definition."""
+    """All complete traces over some types that keep orders, clauses and end events, by definition."""
     letters = sorted(types)
     shown, moves = [frozenset[str]()], list[dict[str, int]]()
     for seen in shown:
@@ -108,7 +108,7 @@ def minimised(
 
 
 def ends_of(automaton: ProcessAutomaton) -> frozenset[str]:
-    """The types that nothing follows in any trace of a trimmed automaton, and that some trace has."""
+    """The types that occur in some trace of a trimmed automaton and that nothing ever follows."""
     ends = set()
     for code, name in enumerate(automaton.letters):
         places = set(automaton.table[:, code].tolist()) - {NOWHERE}

@@ -1,7 +1,7 @@
-"""Order on bit masks: which names, once they are certain, leave no row for what must still come.
+"""Order on bit masks: which names, once they are certain, leave no possible order for the remaining events.
 
-A name is a bit of a Python integer. Names on a circle of order constraints with the nodes of a goal rule the goal out,
-whether they were seen or are still to come (constraint-aware CEP, section 4.3).
+A name is a bit of a Python integer. Names on a cycle of order constraints with the nodes of a goal make the goal
+impossible, whether they were seen or are still to come (constraint-aware CEP, section 4.3).
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from typing import NamedTuple
 
 
 class Node(NamedTuple):
-    """Something that must still come.
+    """An event that must still come.
 
     Attributes:
         later: Names that it cannot come after.
         earlier: Names that cannot come after it.
-        shown: What its event shows.
+        shown: Names that it shows.
         alike: Names of its own event type.
-        is_atom: Whether it is one of a match, and not merely required; two of a match are never one event.
-        after: Nodes that come before it because the pattern says so, as bits of their places.
+        is_atom: Whether it belongs to a match, and is not merely required; two events of a match are always distinct.
+        after: Nodes that precede it in the pattern, as bits of their places.
     """
 
     later: int
@@ -30,18 +30,18 @@ class Node(NamedTuple):
     after: int = 0
 
     def precedes(self, other: Node) -> bool:
-        """Whether a constraint says so; of two that may be one event none does."""
+        """Whether a constraint orders this node before the other. Nodes that may be the same event are unordered."""
         is_apart = (self.is_atom and other.is_atom) or not self.shown & other.alike
         return is_apart and self.shown & other.earlier != 0
 
 
 def conflicts(nodes: Sequence[Node], candidates: Mapping[int, Node], most: int | None) -> list[int]:
-    """The least sets of candidates that close a circle; the empty set alone if the nodes have one of their own.
+    """The least sets of candidates that close a cycle; only the empty set if the nodes have a cycle by themselves.
 
     Args:
-        nodes: What must come in any case.
+        nodes: Events that must come in any case.
         candidates: Names that may become certain, by their places.
-        most: Largest set that is looked for; None: any.
+        most: Largest size of a set; None: any.
     """
     reach = _reach(nodes)
     if reach is None:
@@ -65,7 +65,7 @@ def conflicts(nodes: Sequence[Node], candidates: Mapping[int, Node], most: int |
 
 
 def _circles(following: Mapping[int, int], candidates: int, most: int | None) -> Iterator[int]:
-    """Circles of two names and more, each from its lowest name on."""
+    """Cycles of at least two names, each from its lowest name."""
     for start in positions(candidates):
         higher = candidates & ~((2 << start) - 1)
         waiting = [(start, 1 << start)]
@@ -86,7 +86,7 @@ def positions(mask: int) -> Iterator[int]:
 
 
 def least(masks: Iterable[int]) -> list[int]:
-    """Those that hold no other one, small ones first."""
+    """The masks that contain no other mask, small ones first."""
     found: list[int] = []
     for mask in sorted(set(masks), key=lambda one: (one.bit_count(), one)):
         if not any(other & ~mask == 0 for other in found):
@@ -95,7 +95,7 @@ def least(masks: Iterable[int]) -> list[int]:
 
 
 def _reach(nodes: Sequence[Node]) -> list[int] | None:
-    """For each node itself and all that come after it, as bits of places; None if some node comes after itself."""
+    """For each node itself and all nodes after it, as bits of places; None if the nodes are cyclic."""
     following = [0] * len(nodes)
     for later, node in enumerate(nodes):
         for earlier, other in enumerate(nodes):

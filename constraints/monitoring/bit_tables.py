@@ -1,12 +1,12 @@
-"""Bit tables: what has been seen and what follows from it as four sets of names, updated at first occurrences.
+"""Bit tables: the names seen and their consequences as four sets of names, updated at first occurrences.
 
-The fallback for traces beyond the cap of the monitor automaton (constraint-aware CEP, section 4.3). What it calls dead
-is dead. Without longer clauses and symbols it misses nothing, but for circles of more than ``most_in_circle`` names
-outside the goal. Out of account, which leaves more alive: rules, the absences of patterns, and what several longer
-clauses say only together.
+The fallback for traces beyond the cap of the monitor automaton (constraint-aware CEP, section 4.3). States that it
+calls dead are dead. Without longer clauses and symbols it misses no dead state, except for cycles of more than
+``most_in_circle`` names outside the goal. It ignores, which leaves more states alive: rules, NOTs of patterns, and
+joint consequences of several longer clauses.
 
-Under ``ties: simultaneous`` there are no bit tables: an order constraint holds there only from the next time on, and
-blocking at once would lose matches.
+There are no bit tables under ``ties: simultaneous``: there an order constraint takes effect only from the next
+timestamp on, and blocking at once would lose matches.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from constraints.monitoring.bit_conflicts import Node, conflicts, least, positio
 from constraints.remainder import NOTHING, Remainder, remainder_of
 from nfa import Atom, BitGoal, BitRules, EventClass, Query, Seen
 
-ANY = 1 << 0  # what every event shows; blocked once an end event came
-STRANGER = 1 << 1  # what an event of a type outside the process shows where such a one deviates; blocked from the start
+ANY = 1 << 0  # every event shows it; blocked after an end event
+STRANGER = 1 << 1  # shown by events of unknown types if these deviate; blocked from the start
 _FIRST = 2  # place of the first name
 
 
 class BitState(NamedTuple):
-    """What is known of a trace, as sets of names.
+    """The state of a trace, as sets of names.
 
     Attributes:
         seen: Shown so far.
         certain: In every conforming continuation: seen, or required.
         excluded: In none, by occurrence constraints.
-        blocked: Never again.
+        blocked: Can never come again.
     """
 
     seen: int
@@ -47,13 +47,13 @@ class BitState(NamedTuple):
 
 
 class BitTables:
-    """What one constraint set says, name by name; see ``nfa.BitGuard``.
+    """The consequences of a constraint set, name by name; see ``nfa.BitGuard``.
 
     Args:
         constraint_set: Its orders and clauses are used.
-        watched: Those of its longer clauses that are followed as events come; None: all. To leave one out is sound.
-        most_in_circle: Most names outside a goal that are examined together for a circle of order constraints; None:
-            any number.
+        watched: The longer clauses that are evaluated at each event; None: all. Leaving one out is sound.
+        most_in_circle: Largest number of names outside a goal that are examined together for a cycle of order
+            constraints; None: any number.
     """
 
     def __init__(
@@ -123,12 +123,12 @@ class BitTables:
         }
 
     def _of_process(self, constraint_set: ConstraintSet) -> int:
-        """The names that a workflow knows, which are all that its end concerns."""
+        """The names that a workflow knows; its end concerns only these."""
         known = frozenset[str]() if constraint_set.process is None else constraint_set.process.types
         return self.mask(known.intersection(self._names))
 
     def _node(self, shown: int, event_type: str) -> Node:
-        """Something of a type that shows at least this."""
+        """The node of an event of a type that shows at least some names."""
         return Node(
             later=union(self._later[name] for name in positions(shown)),
             earlier=union(self._blocks[name] for name in positions(shown)),
@@ -137,7 +137,7 @@ class BitTables:
         )
 
     def _placed(self, clause: Clause) -> tuple[int, int | None]:
-        """Body and place of the head."""
+        """Body, and place of the head."""
         return self.mask(clause.body), None if clause.head is None else self._bits[clause.head].bit_length() - 1
 
     def _reached(self, start: int, direct: dict[str, int]) -> int:
@@ -148,7 +148,7 @@ class BitTables:
         return reached
 
     def mask(self, names: Iterable[str]) -> int:
-        """The bits of some names; those that no order and no clause names have none."""
+        """The bits of some names; names in no order and no clause have none."""
         return union(self._bits.get(name, 0) for name in names)
 
     def names(self, mask: int) -> Seen:
@@ -156,7 +156,7 @@ class BitTables:
         return frozenset(name for name, bit in self._bits.items() if bit & mask)
 
     def shown(self, event: EventClass) -> int:
-        """What an event shows."""
+        """The names that an event shows."""
         known = self._set.types | self._set.settings.types
         is_strange = self._set.settings.unknown_types == "deviate" and event.type not in known
         shown = self.mask(self._set.shown_with({event.type, *event.symbols}))
@@ -164,7 +164,7 @@ class BitTables:
 
     @property
     def rules(self) -> BitRules:
-        """All but the goals, as masks."""
+        """Everything except the goals, as masks."""
         return BitRules(
             start=self._start,
             requires=tuple(self._requires),
@@ -175,7 +175,7 @@ class BitTables:
         )
 
     def goals(self, question: Query | Atom) -> tuple[BitGoal, ...]:
-        """What each state of a query needs, in the order of its states; or what a step needs, for each of its types."""
+        """The goals of a query's states, in their order; or of a step, one for each of its types."""
         if isinstance(question, Query):
             return tuple(self.goal(remainder_of(question, state)) for state in question.states)
         if question.is_any_type:
@@ -184,7 +184,7 @@ class BitTables:
         return tuple(self.goal(Remainder((step,), (frozenset(),))) for step in steps)
 
     def goal(self, remainder: Remainder) -> BitGoal:
-        """What a remainder needs."""
+        """The goal of a remainder."""
         shown = tuple(ANY | self.mask(self._set.shown_by(atom)) for atom in remainder.atoms)
         key = (tuple(shown), tuple(remainder.before))
         if key not in self._goals:
@@ -196,7 +196,7 @@ class BitTables:
         return self._goals[key]
 
     def _conflicts(self, shown: tuple[int, ...], remainder: Remainder, implies: int) -> list[int]:
-        """The least sets of names that rule a goal out once they are certain; the empty one: it is dead at once."""
+        """The least sets of names that make a goal impossible once they are certain; the empty set: in any case."""
         if self._is_contradictory(implies):
             return [0]
         atoms = [
@@ -223,7 +223,7 @@ class BitTables:
         )
 
     def _closure(self, mask: int) -> int:
-        """What is in every conforming trace that has these names."""
+        """The names in every conforming trace that has these names."""
         closed, grown = -1, mask
         while closed != grown:
             closed = grown
@@ -241,7 +241,7 @@ class BitTables:
         return self._with(self._start, self.mask(seen))
 
     def update(self, state: BitState, shown: int) -> BitState | None:
-        """The state after one more event, or None if the trace deviates by it."""
+        """The state after one more event, or None if the trace deviates at it."""
         if shown & state.blocked:
             return None
         if shown & ~state.seen == 0:
@@ -251,7 +251,7 @@ class BitTables:
         return None if is_broken else after
 
     def is_dead(self, state: BitState, goal: BitGoal) -> bool:
-        """Whether it is certain that nothing completes a goal any more."""
+        """Whether it is certain that nothing can complete a goal any more."""
         if goal.needs & state.blocked or goal.implies & state.gone:
             return True
         return any(mask & ~state.certain == 0 for mask in goal.conflicts)
@@ -262,7 +262,7 @@ class BitTables:
         return self._settled(state._replace(seen=state.seen | shown, blocked=blocked), certain)
 
     def _settled(self, state: BitState, certain: int) -> BitState:
-        """The state when more names are certain, with all that the clauses say then."""
+        """The state when more names are certain, with all consequences of the clauses."""
         state, before = self._grown(state, certain), None
         while before != state:
             before = state
@@ -284,6 +284,6 @@ class BitTables:
 
 
 def _names(constraint_set: ConstraintSet) -> list[str]:
-    """Names that orders and clauses speak of, and what their events show besides, sorted."""
+    """Names in orders and clauses, and other names that their events show, sorted."""
     named = set(constraint_set.end_events).union(*(constraint.names for constraint in constraint_set.constraints))
     return sorted(constraint_set.shown_with(named))

@@ -20,13 +20,13 @@ from nfa import Atom, EventClass, MonitorState, Policy, Query, Symbol, Ties
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The states of one query, ready to be asked about.
+    """The prepared states of one query.
 
     Attributes:
-        remainders: What each state needs.
+        remainders: The remainder of each state.
         goals: The same for the reasoner.
-        extensions: For each state those that bind one atom more, where they are alive whenever it is.
-        is_monotone: For each state whether it stays dead once it is.
+        extensions: For each state, the states that bind one atom more, if they are alive whenever it is.
+        is_monotone: For each state, whether it stays dead once it is dead.
     """
 
     remainders: tuple[Remainder, ...]
@@ -38,21 +38,21 @@ class _Plan:
 class Monitor:
     """Guard of one constraint set (constraint-aware CEP, section 4.2); see ``nfa.Guard``.
 
-    A trace deviates at the first event after which no conforming trace begins like it. Where there are symbols, rules
-    beside other constraints, or unordered events of one time, that may be noticed later, never too early; and a state
-    may be called live that is not. A type that nobody knows makes a trace deviate where the settings say so; that it
-    cannot come is not used to call states dead. Answers are remembered; the memory is emptied when it holds
+    A trace deviates at the first event after which no conforming trace begins like it. With symbols, rules beside other
+    constraints, or unordered events of equal timestamps, this may be noticed later, never too early; and a state may be
+    called live that is not. An event of an unknown type makes a trace deviate if the settings require it; that such
+    events cannot come is not used to call states dead. Answers are cached; the cache is emptied when it has
     ``memory_limit`` rows.
 
-    In exact mode the workflow's automaton stands in for what follows from the workflow (section 6.2): its state comes
-    first among a monitor state's places, and together with what was written by hand everything dead is found, as long
-    as the search for a common word is not too much work (``JointSearch``).
+    In exact mode the workflow's automaton replaces the constraints that follow from the workflow (section 6.2): its
+    state is the first of a monitor state's places, and together with the hand-written constraints all dead states are
+    found, as long as the search for a common word is not too much work (``JointSearch``).
 
     Args:
-        constraint_set: What traces keep to.
-        ties: What events of one time are.
+        constraint_set: The constraints on traces.
+        ties: How events with equal timestamps are ordered.
         watched: Longer clauses that traces beyond the cap of monitor states follow; None: all.
-        memory_limit: Most rows that are remembered.
+        memory_limit: Largest number of cached rows.
     """
 
     def __init__(
@@ -82,17 +82,17 @@ class Monitor:
 
     @property
     def types(self) -> frozenset[str]:
-        """Event types that can move the monitor: those of all names, and those that the settings make known."""
+        """Event types that can move the monitor: those of all names, and those that the settings list."""
         return self._types
 
     @property
     def symbols(self) -> tuple[Symbol, ...]:
-        """Conditions on events that it distinguishes, by name."""
+        """Conditions on events that the monitor distinguishes, by name."""
         return self._symbols
 
     @property
     def policy(self) -> Policy:
-        """How it wants to be used."""
+        """The guard's policy."""
         return self._policy
 
     @property
@@ -104,8 +104,8 @@ class Monitor:
     def bits(self) -> BitTables | None:
         """Bit tables, for traces beyond the cap of monitor states.
 
-        None where events of one time are not ordered, and in exact mode: they need all types that were seen, and the
-        state of an automaton does not say which.
+        None if events with equal timestamps are unordered, and in exact mode: bit tables need all types that were seen,
+        and the state of an automaton does not contain them.
         """
         outlook = self._outlook
         if self._exact is not None or outlook.ties != "log":
@@ -113,7 +113,7 @@ class Monitor:
         return BitTables(outlook.constraint_set, watched=self._watched)
 
     def step(self, state: MonitorState, event: EventClass) -> MonitorState | None:
-        """The state after one more event, or None if the trace deviates by it."""
+        """The state after one more event, or None if the trace deviates at it."""
         after = self._moved(state, event)
         if after is None or after == state:
             return None if after is None else state
@@ -125,7 +125,7 @@ class Monitor:
         return after
 
     def _moved(self, state: MonitorState, event: EventClass) -> MonitorState | None:
-        """The state after an event, whatever it leaves possible; None if it cannot come itself."""
+        """The state after an event, whether or not it is consistent; None if the event itself is impossible."""
         if self._exact is not None:
             return self._exact.moved(state, event)
         outlook = self._outlook
@@ -150,11 +150,11 @@ class Monitor:
         return self._exact is None or self._exact.can_complete(state, _just(atom))
 
     def _own(self, state: MonitorState) -> MonitorState:
-        """The state without that of the workflow."""
+        """The state without the workflow's state."""
         return state if self._exact is None else self._exact.own_state(state)
 
     def live(self, state: MonitorState, query: Query) -> NDArray[np.bool_]:
-        """Which of ``query.states`` some conforming continuation completes; read-only, as it is shared."""
+        """Which of ``query.states`` some conforming continuation completes; read-only, because it is shared."""
         row = self._rows.get((query, state))
         if row is None:
             if len(self._rows) >= self._memory_limit:
@@ -164,7 +164,10 @@ class Monitor:
         return row
 
     def _live(self, state: MonitorState, query: Query) -> NDArray[np.bool_]:
-        """Dead states stay dead, so only those that were live before are asked about, where that row is known."""
+        """The row of ``live``, computed from the previous state's row if cached.
+
+        Dead states stay dead, so only the states that were live before are decided.
+        """
         plan, outlook, own = self._plan(query), self._outlook, self._own(state)
         row = np.ones(len(plan.goals), np.bool_)
         previous = self._rows.get((query, self._came_from.get(state, state)))
@@ -196,9 +199,9 @@ class Monitor:
         return self._plans[query]
 
     def _is_monotone(self, query: Query, term: int) -> bool:
-        """Whether a state stays dead as the trace goes on, and those that bind less are dead too.
+        """Whether a state stays dead as the trace continues, and states that bind less are then dead too.
 
-        Not where something must not come: it may be over, or begin. Not where dead states are missed.
+        Not if the term has NOTs, whose gaps may close or open later, nor if dead states may be missed.
         """
         return self._outlook.is_exact and not query.terms[term].absences
 

@@ -1,1 +1,1 @@
-"""What a whole process allows: the language of a workflow as one automaton, beside constraints (exact mode)."""
+"""The language of a whole process: a workflow as one automaton, beside constraints (exact mode)."""

@@ -16,11 +16,11 @@ NOWHERE = -1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProcessAutomaton:
-    """The complete traces that a process allows, and so the beginnings of them.
+    """The complete traces that a process allows, and thereby their prefixes.
 
-    From every state some accepting one can be reached, so an event that leads nowhere is the first that no complete
-    trace has there. Built by ``workflows``, it is minimal, and its states are numbered as a breadth-first walk over
-    the sorted letters meets them: then automata of one language over one alphabet are equal.
+    From every state some accepting state can be reached, so an event without a transition is the first that no complete
+    trace has there. ``workflows`` builds it minimal, with states numbered in the order of a breadth-first walk over the
+    sorted letters: automata of one language over one alphabet are equal.
 
     Attributes:
         letters: Event types, sorted; the process emits no others.
@@ -56,7 +56,7 @@ class ProcessAutomaton:
     def of(
         cls, letters: Iterable[str], moves: Sequence[Mapping[str, int]], accepting: Iterable[int]
     ) -> ProcessAutomaton:
-        """From one mapping per state: event type to the state after it."""
+        """Build an automaton from one mapping per state: event type to the state after it."""
         alphabet = tuple(sorted(set(letters)))
         codes = {name: code for code, name in enumerate(alphabet)}
         table = np.full((len(moves), len(alphabet)), NOWHERE, np.int32)
@@ -84,7 +84,7 @@ class ProcessAutomaton:
 
     @property
     def predecessors(self) -> Predecessors:
-        """Its moves backwards; made when first asked for."""
+        """The transitions backwards; computed on first use."""
         if not self._predecessors:
             self._predecessors.append(Predecessors(self.table))
         return self._predecessors[0]

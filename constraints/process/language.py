@@ -1,7 +1,7 @@
-"""What can still come in the traces of a process: backward reachability in the product with what must come.
+"""Decides what can still come in the traces of a process: backward reachability in the product with a remainder.
 
-Source: constraint-aware CEP, section 6.2. The automaton knows nothing but types: a condition of an atom is taken to be
-met by some event of its type.
+Source: constraint-aware CEP, section 6.2. The automaton knows only types: the condition of an atom is assumed to be
+satisfied by some event of its type.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from constraints.process.automaton import NOWHERE, START, ProcessAutomaton
 from constraints.remainder import NOTHING, Gap, Remainder
 from nfa import OTHER, Atom
 
-MEMORY_LIMIT = 1 << 26  # cells, four bytes each, that are remembered for remainders
-TABLE_LIMIT = 1 << 24  # cells for one remainder; beyond, its atoms are judged one by one
+MEMORY_LIMIT = 1 << 26  # cells, four bytes each, that are cached for remainders
+TABLE_LIMIT = 1 << 24  # cells for one remainder; beyond, its atoms are decided one by one
 ROW_LIMIT = 65_536
 
 Vector = NDArray[np.bool_]  # one value for each state of the automaton
-Distances = NDArray[np.int32]  # the same, in events; -1: none lead there
+Distances = NDArray[np.int32]  # one number of events for each state; -1: unreachable
 
 
 class Language:
     """A process, and how its traces are read.
 
-    Events of types that the process does not emit come at any time, as long as the trace is not over.
+    Events of types that the process does not emit may come at any time until the trace is over.
 
     Attributes:
         automaton: The complete traces.
@@ -35,8 +35,8 @@ class Language:
 
     Args:
         automaton: The complete traces.
-        assumes_completion: Whether a trace ends only where the automaton accepts; else anywhere.
-        ends: Types that nothing follows, whatever the automaton says.
+        assumes_completion: Whether a trace ends only where the automaton accepts; otherwise anywhere.
+        ends: Types that nothing follows, regardless of the automaton.
         known: The types that events have; None: any.
     """
 
@@ -73,7 +73,7 @@ class Language:
         return self._rows[state]
 
     def completions(self, remainder: Remainder) -> Completions:
-        """From where a remainder can still complete; remembered."""
+        """The states from which a remainder can still complete; cached."""
         found = self._completions.get(remainder)
         if found is None:
             if self._cells > MEMORY_LIMIT:
@@ -88,13 +88,13 @@ class Language:
         return bool(self.accepting[state]) and bound == (1 << len(remainder.atoms)) - 1
 
     def has_free(self, event_type: str) -> bool:
-        """Whether events of a type come whenever they like."""
+        """Whether events of a type may come at any time."""
         return self.automaton.code(event_type) is None and (self._known is None or event_type in self._known)
 
     def free_types(self, atom: Atom, stopping: frozenset[str]) -> list[str]:
-        """Types of events that an atom takes and the process does not emit, but for some.
+        """Types of events that an atom takes and the process does not emit, except those in ``stopping``.
 
-        A nameless one stands for all that nobody names.
+        ``OTHER`` represents all unnamed types.
         """
         if not atom.is_any_type:
             return [name for name in atom.types if name not in stopping and self.has_free(name)]
@@ -109,7 +109,7 @@ class Language:
         return self._all if atom.is_any_type else self._codes(frozenset(atom.types))
 
     def back(self, wanted: Vector, codes: frozenset[int]) -> Vector:
-        """The states from which one event of some columns leads to a state that is wanted and the trace goes on."""
+        """The states from which one event of some columns leads to a wanted state and the trace continues."""
         return self._back(wanted, codes - self._end_codes)
 
     def back_from_end(self, codes: frozenset[int]) -> Vector:
@@ -120,17 +120,20 @@ class Language:
         if not codes:
             return np.zeros(len(self.automaton), np.bool_)
         after = self.automaton.table[:, sorted(codes)]
-        found: Vector = np.any(np.append(wanted, False)[after], axis=1)  # NOWHERE is the last
+        found: Vector = np.any(np.append(wanted, False)[after], axis=1)  # NOWHERE reads the last
         return found
 
     def distances(self, wanted: Vector, without: frozenset[str]) -> Distances:
-        """How far off a state that is wanted is, by events of other types than some after which the trace goes on."""
+        """The number of events to a wanted state.
+
+        Only events count that do not end the trace and whose types are not in ``without``.
+        """
         letters = np.zeros(len(self._all), np.bool_)
         letters[sorted(self._all - self._codes(without) - self._end_codes)] = True
         return self.automaton.predecessors.distances(wanted, letters)
 
     def codes_but(self, types: frozenset[str]) -> frozenset[int]:
-        """Columns of all types but some."""
+        """Columns of all types except some."""
         return self._all - self._codes(types)
 
     def only_after(self, event_type: str) -> Vector:
@@ -151,10 +154,10 @@ class Language:
 
 
 class Completions:
-    """From which states of the automaton what is left of a remainder can complete, for each set of atoms bound.
+    """The states of the automaton from which a remainder can complete, for each set of bound atoms.
 
-    Sets are masks: bit ``i`` is atom ``i``. Where there would be too many of them to hold, each atom is judged apart,
-    and more may be called possible than is.
+    Sets are masks: bit ``i`` is atom ``i``. If there would be too many sets to store, each atom is decided separately,
+    and impossible remainders may be called possible.
     """
 
     def __init__(self, language: Language, remainder: Remainder) -> None:
@@ -178,11 +181,11 @@ class Completions:
 
     @property
     def cells(self) -> int:
-        """How much is held."""
+        """Number of stored cells."""
         return max(1, len(self._found)) * len(self._language.automaton)
 
     def of(self, bound: int) -> Vector:
-        """(states,) bool; ``bound`` is closed under what must come before."""
+        """(states,) bool; ``bound`` is closed under predecessors in the pattern."""
         return self._found[bound] >= 0 if self._is_whole else self._apart(bound)
 
     def has(self, state: int, bound: int) -> bool:
@@ -194,11 +197,11 @@ class Completions:
         )
 
     def distance(self, state: int, bound: int) -> int:
-        """At least how many events until the next atom is bound, or until the trace may end."""
+        """A lower bound of the number of events until the next atom is bound, or until the trace may end."""
         return int(self._found[bound][state]) if self._is_whole else 0
 
     def _reachable(self, limit: int) -> set[int] | None:
-        """All sets of atoms that can be bound at a time; None if there are more than ``limit``."""
+        """All sets of atoms that can be bound at some time; None if there are more than ``limit``."""
         found, waiting = {0}, [0]
         while waiting:
             mask = waiting.pop()
@@ -216,7 +219,7 @@ class Completions:
                 yield atom
 
     def _solved(self, mask: int) -> Distances:
-        """Events that bind nothing, none of them forbidden; then one that binds, or the end."""
+        """Distances over events that bind nothing and are not forbidden, up to a binding event or the end."""
         language = self._language
         gaps = [gap for gap in self._remainder.gaps if _is_open(gap, mask)]
         forbidden = frozenset(gap.type for gap in gaps)
@@ -233,9 +236,9 @@ class Completions:
         return found
 
     def _after_binding(self, mask: int, atom: int, gaps: list[Gap]) -> Vector:
-        """The states from which the next event binds an atom and all goes well after it."""
+        """The states from which the next event can bind an atom and the rest can complete after it."""
         language, step, after = self._language, self._remainder.atoms[atom], mask | 1 << atom
-        stopping = frozenset(gap.type for gap in gaps if atom not in gap.until)  # what cannot bind
+        stopping = frozenset(gap.type for gap in gaps if atom not in gap.until)  # types that cannot bind
         codes = language.codes_of(step) & language.codes_but(stopping)
         good = language.back(self.of(after), codes)
         if after == self._all_bound:
@@ -248,7 +251,7 @@ class Completions:
         return good
 
     def _apart(self, bound: int) -> Vector:
-        """Where each atom that is not bound can come, for itself."""
+        """The states from which each unbound atom, by itself, can come."""
         good = self._language.completable.copy()
         for index, one in enumerate(self._single):
             if not bound >> index & 1:
@@ -257,7 +260,7 @@ class Completions:
 
 
 def _is_open(gap: Gap, bound: int) -> bool:
-    """Whether a gap is open once some atoms are bound."""
+    """Whether a gap is open when some atoms are bound."""
     return not _mask(gap.since or ()) & ~bound and not _mask(gap.until) & bound
 
 

@@ -1,4 +1,4 @@
-"""From where some states of an automaton can be reached, by numpy alone."""
+"""Backward reachability of states of an automaton, with numpy only."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 
 class Predecessors:
-    """The moves of an automaton by the state that they lead to.
+    """The transitions of an automaton by their target state.
 
     Args:
         table: (states, letters) int32, the state after each letter; below 0 if there is none.
@@ -22,11 +22,11 @@ class Predecessors:
         self._first = np.concatenate([[0], np.cumsum(np.bincount(target, minlength=len(table)))]).astype(np.int64)
 
     def reaching(self, wanted: NDArray[np.bool_], letters: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """The states from which some word leads to one that is wanted, the empty word too.
+        """The states from which some word, possibly empty, leads to a wanted state.
 
         Args:
             wanted: (states,) bool.
-            letters: (letters,) bool, which the word may have.
+            letters: (letters,) bool, the letters that the word may have.
         """
         return self.distances(wanted, letters) >= 0
 
@@ -42,7 +42,7 @@ class Predecessors:
         return found
 
     def _into(self, states: NDArray[np.intp], letters: NDArray[np.bool_]) -> NDArray[np.int32]:
-        """Where moves into some states come from; a state as often as it has such moves."""
+        """The sources of transitions into some states; a source is repeated for each of its transitions."""
         first, count = self._first[states], self._first[states + 1] - self._first[states]
         skipped = np.cumsum(count) - count
         moves = np.arange(count.sum()) + np.repeat(first - skipped, count)

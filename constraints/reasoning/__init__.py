@@ -1,1 +1,1 @@
-"""Whether a pattern state can still complete, by the definition and on bit masks, and a minimal reason where not."""
+"""Decides whether a pattern state can still complete, by definition and on bit masks, with a minimal reason if not."""

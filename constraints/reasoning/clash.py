@@ -1,4 +1,4 @@
-"""Why something is impossible: a minimal set of constraints, atoms and gaps that cannot go together."""
+"""Finds why something is impossible: a minimal set of constraints, atoms and gaps in conflict."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clash:
-    """Leave out any one constraint, atom or gap, and the rest is possible.
+    """A minimal clash: without any one constraint, atom or gap, the rest is possible.
 
     Attributes:
-        verdict: What ``alive`` says of these constraints, atoms and gaps.
-        constraints: What is required first, the constraint that cannot be kept last.
+        verdict: The result of ``alive`` for these constraints, atoms and gaps.
+        constraints: The requirements first, the constraint that cannot be kept last.
         remainder: The atoms in conflict, and the gaps that matter.
         events: Names already seen that take part.
     """
@@ -42,10 +42,10 @@ def find_clash(
 ) -> Clash | None:
     """A minimal reason why ``remainder`` cannot complete after ``seen``; None if it can.
 
-    Arguments are those of ``alive``, and the set's reasoner where one is available.
+    Arguments are those of ``alive``, and the set's reasoner if available.
 
     Among minimal reasons it prefers those without gaps, then those that follow from seen and needed names in few steps,
-    then those that concern early atoms.
+    then those about early atoms.
     """
     question = _Question(reasoner or Reasoner(constraint_set), constraint_set, seen, settled)
     if question.is_alive(None, remainder):
@@ -71,7 +71,7 @@ def find_clash(
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """What is asked about some parts of a set again and again."""
+    """Repeated decisions about some parts of a set."""
 
     reasoner: Reasoner
     constraint_set: ConstraintSet
@@ -89,17 +89,17 @@ class _Question:
         return self.reasoner.names(self.reasoner.goal(remainder).needed)
 
     def matters(self, name: str, core: ConstraintSet, remainder: Remainder) -> bool:
-        """Whether the clash is gone if a name was not seen."""
+        """Whether the clash would disappear if a name had not been seen."""
         gone = {name, *(other for other, implied in self.constraint_set.implied.items() if name in implied)}
         settled = None if self.settled is None else self.settled - gone
         return alive(core, self.seen - gone, remainder, settled).is_alive
 
 
 def _minimal(items: Sequence[_Item], clashes: Callable[[list[_Item]], bool]) -> list[_Item]:
-    """A smallest-by-inclusion part of ``items`` that still clashes, in their order; early items are preferred.
+    """A minimal part (by inclusion) of ``items`` that still clashes, in their order; early items are preferred.
 
-    ``clashes`` is monotone and holds for all items. Each round finds the shortest beginning that clashes with what is
-    kept, first doubling its length; its last item is needed whatever else is left out.
+    ``clashes`` is monotone and true for all items. Each round finds the shortest prefix that clashes together with the
+    kept items, first by doubling its length; its last item is always needed.
     """
     kept: list[_Item] = []
     candidates = list(items)
@@ -119,10 +119,10 @@ def _minimal(items: Sequence[_Item], clashes: Callable[[list[_Item]], bool]) -> 
 
 
 def _nearest_first(constraint_set: ConstraintSet, known: frozenset[str]) -> list[Part]:
-    """Constraints that say all there is to say if the names ``known`` occur, by the number of requirements in between.
+    """Constraints with all consequences of the names ``known``, by the number of requirements in between.
 
-    Each required name is derived once, in as few steps as can be. At the same distance the plainer reason comes first:
-    the trace is over, never, no longer.
+    Each required name is derived once, in the fewest steps. At equal distance the simpler reason comes first: the trace
+    is over, never, no longer.
     """
     distances, derivation = _derivation(constraint_set, known)
     others = [
@@ -136,13 +136,13 @@ def _nearest_first(constraint_set: ConstraintSet, known: frozenset[str]) -> list
 
 
 def _chained(core: ConstraintSet, known: frozenset[str]) -> tuple[Part, ...]:
-    """The parts in reading order: requirements as they follow one from another, then the rest."""
+    """The parts in reading order: requirements in the order of derivation, then the rest."""
     _, derivation = _derivation(core, known)
     return (*derivation, *(part for part in core.parts if part not in derivation))
 
 
 def _derivation(constraint_set: ConstraintSet, known: frozenset[str]) -> tuple[dict[str, int], list[Part]]:
-    """The Horn closure of ``known``: in how many steps each name follows, and one constraint for each that does."""
+    """The Horn closure of ``known``: the number of steps to each name, and one constraint for each derived name."""
     distances = dict.fromkeys(constraint_set.shown_with(known), 0)
     derivation: list[Part] = []
     assumes_completion = constraint_set.settings.completion == "assumed"

@@ -11,7 +11,7 @@ from constraints.model import ConstraintSet, End, Part, Prior
 
 @dataclass(frozen=True, slots=True)
 class PriorCycle:
-    """Types in a ring, each before the next.
+    """A cycle of types, each ordered before the next.
 
     Attributes:
         types: Event types, or symbols, beginning with the alphabetically first.
@@ -23,10 +23,10 @@ class PriorCycle:
 
 
 def prior_cycles(constraint_set: ConstraintSet) -> tuple[PriorCycle, ...]:
-    """For each type the shortest cycle through it, without repetitions, sorted.
+    """The shortest cycle through each type, without repetitions, sorted.
 
-    Left out are cycles in which a constraint keeps two types apart anyhow: an exclusion, or that a trace has one end;
-    and those through symbols of one type, as one event can be all of them.
+    Cycles are left out if another constraint keeps two of their types apart anyway: an exclusion, or that a trace has
+    one end; also cycles through symbols of a single type, because one event can show all of them.
     """
     types = sorted(constraint_set.end_events.union(*(part.names for part in constraint_set.constraints)))
     successors = {
@@ -50,7 +50,7 @@ def _order(constraint_set: ConstraintSet, first: str, second: str) -> Part:
 
 
 def _shortest_cycle(start: str, successors: Mapping[str, list[str]]) -> tuple[str, ...] | None:
-    """Breadth-first; rotated so that the alphabetically first type leads."""
+    """The shortest cycle by breadth-first search, rotated so that the alphabetically first type comes first."""
     came_from: dict[str, str] = {}
     waiting = deque([start])
     while waiting:

@@ -12,25 +12,25 @@ from constraints.rules.product import RuleProduct
 from nfa import Atom, EventClass, MonitorState, Ties
 
 MEMORY_LIMIT = 65_536
-MAX_JOINT = 6  # atoms and required types that rules are asked about together
+MAX_JOINT = 6  # atoms and required types that are decided together with rules
 
 
 class Outlook:
-    """Moves monitor states and says what can still come after them.
+    """Moves monitor states and decides what can still follow them.
 
-    ``MonitorState.seen`` holds the names of order and occurrence constraints that were shown, with the types of the
-    symbols among them; ``places`` says where the rules are. Where events of one time are not ordered, order counts from
-    the moment on when time moves.
+    ``MonitorState.seen`` has the names of order and occurrence constraints that were shown, with the types of the
+    symbols among them; ``places`` are the states of the rules. If events with equal timestamps are unordered, order
+    takes effect when time advances.
 
     Attributes:
-        constraint_set: What traces keep to.
-        ties: What events of one time are.
+        constraint_set: The constraints on traces.
+        ties: How events with equal timestamps are ordered.
         reasoner: Decides for order and occurrence.
         rules: Decides for the rules.
         start: The state of an empty trace.
         alphabet: The types that events of a conforming trace have; None: any.
-        assumes_completion: Whether a trace is taken to go on until it has all that it requires.
-        is_exact: Whether everything dead is found, as far as order and occurrence go.
+        assumes_completion: Whether a trace is assumed to continue until it has everything that it requires.
+        is_exact: Whether all dead states are found, as far as order and occurrence are concerned.
     """
 
     def __init__(self, constraint_set: ConstraintSet, ties: Ties = "log") -> None:
@@ -50,11 +50,11 @@ class Outlook:
         self._impossible: dict[tuple[frozenset[str], frozenset[str] | None], frozenset[str]] = {}
 
     def shown(self, event: EventClass) -> frozenset[str]:
-        """The names that an event shows, with what they imply."""
+        """The names that an event shows, including implied ones."""
         return self.constraint_set.shown_with(({event.type} | event.symbols) & self._names)
 
     def advance(self, state: MonitorState, event: EventClass) -> MonitorState:
-        """The state after one more event, whatever it breaks."""
+        """The state after one more event, whichever constraints it breaks."""
         shown = self.shown(event)
         return MonitorState(
             seen=state.seen | self.constraint_set.shown_with(shown & self._remembered),
@@ -63,11 +63,11 @@ class Outlook:
         )
 
     def past(self, state: MonitorState, event: EventClass) -> frozenset[str]:
-        """The names shown so far that count as earlier than an event to come."""
+        """The names shown so far that count as earlier than a coming event."""
         return state.seen if state.settled is None or event.is_later else state.settled
 
     def is_too_late(self, state: MonitorState, event: EventClass) -> bool:
-        """Whether order alone, or the end of the trace, rules an event out."""
+        """Whether order alone, or the end of the trace, excludes an event."""
         past = self.past(state, event)
         if past & self.constraint_set.closing_ends:
             return True
@@ -79,20 +79,20 @@ class Outlook:
         return self.alphabet is not None and event.type not in self.alphabet
 
     def is_over(self, state: MonitorState) -> bool:
-        """Whether nothing comes any more."""
+        """Whether no more events can come."""
         return bool((state.seen if state.settled is None else state.settled) & self.constraint_set.closing_ends)
 
     def is_consistent(self, state: MonitorState) -> bool:
-        """Whether some conforming trace begins like this, if no event of it was too late."""
+        """Whether some conforming trace begins like this, provided that no event of it was too late."""
         return self.can_complete(state, NOTHING, self._nothing)
 
     def can_complete(self, state: MonitorState, remainder: Remainder, goal: Goal | None = None) -> bool:
         """Whether some conforming continuation completes a remainder.
 
         Args:
-            state: What the trace has shown.
+            state: The monitor state.
             remainder: What is still to come.
-            goal: The same as the reasoner has it, if that is known.
+            goal: The remainder in the reasoner's form, if already known.
         """
         return self.keeps_constraints(state, self.reasoner.goal(remainder) if goal is None else goal) and (
             self.keeps_rules(state, remainder)
@@ -104,12 +104,12 @@ class Outlook:
         return self.reasoner.is_alive(seen, goal, settled)
 
     def masks(self, state: MonitorState) -> tuple[int, int | None]:
-        """``seen`` and ``settled`` as the reasoner has them."""
+        """``seen`` and ``settled`` in the reasoner's form."""
         reasoner = self.reasoner
         return reasoner.mask(state.seen), None if state.settled is None else reasoner.mask(state.settled)
 
     def keeps_rules(self, state: MonitorState, remainder: Remainder) -> bool:
-        """``can_complete``, by the rules, with what order and occurrence leave them and ask for."""
+        """``can_complete`` by the rules, given what order and occurrence allow and require."""
         return not self.rules.rules or (
             self._keeps_rules(state, remainder)
             and all(self._keeps_rules(state, more) for more in self._with_required(state, remainder))
@@ -119,11 +119,11 @@ class Outlook:
         impossible = self.impossible(state)
         if impossible is not None:
             impossible |= self._incompatible(state, remainder)
-        in_order = remainder if state.settled is None else remainder.positives  # rules go by the log
+        in_order = remainder if state.settled is None else remainder.positives  # rules follow the order of the log
         return self.rules.can_complete(state.places, in_order, impossible, assumes_completion=self.assumes_completion)
 
     def _incompatible(self, state: MonitorState, remainder: Remainder) -> frozenset[str]:
-        """The names of rules that no event to come shows if the remainder is to complete."""
+        """The names of rules that no coming event shows if the remainder is to complete."""
         needed = (
             self.constraint_set.names
             if not remainder.atoms
@@ -138,7 +138,7 @@ class Outlook:
         return frozenset(found)
 
     def _with_required(self, state: MonitorState, remainder: Remainder) -> Iterator[Remainder]:
-        """The remainder with what it and the trace still require, as far as these are few and types that come alone."""
+        """The remainder with its and the trace's open requirements, if these are few and are types that come alone."""
         known, needed = self.constraint_set, remainder.types
         required = sorted(known.horn_closure(state.seen | needed) - state.seen - needed)
         size = len(remainder.atoms)
@@ -148,7 +148,7 @@ class Outlook:
             yield _ordered(known, joint)
 
     def impossible(self, state: MonitorState) -> frozenset[str] | None:
-        """The names that no event to come shows, by order and occurrence; None if no event comes any more."""
+        """The names that no coming event shows, by order and occurrence; None if no more events can come."""
         if self.is_over(state):
             return None
         key = state.seen, state.settled
@@ -160,7 +160,7 @@ class Outlook:
 
 
 def _ordered(known: ConstraintSet, remainder: Remainder) -> Remainder:
-    """The remainder with the order that constraints give its atoms."""
+    """The remainder with its atoms additionally ordered by constraints."""
     before = [set(earlier) for earlier in remainder.before]
     for late, later in enumerate(remainder.atoms):
         for early, earlier in enumerate(remainder.atoms):

@@ -21,16 +21,16 @@ _Masks: TypeAlias = tuple[str, int, int]
 class _Node(NamedTuple):
     shows: int  # names that the event shows
     type: int  # one bit
-    atom: int  # one bit, or none for an event that is merely required
-    before: int  # atoms that come first
+    atom: int  # one bit, or 0 for an event that is merely required
+    before: int  # atoms that must come before it
 
 
 class _Gap(NamedTuple):
     type: int  # one bit
-    since: int  # atoms, of which one after the forbidden event is enough
-    until: int  # atoms, of which one before it is enough
+    since: int  # atoms; it is enough that one of them comes after the forbidden event
+    until: int  # atoms; it is enough that one of them comes before it
     edges: int  # atoms that open or close it
-    is_leading: bool  # open since the trace began
+    is_leading: bool  # open since the start of the trace
 
 
 class Goal(NamedTuple):
@@ -42,14 +42,14 @@ class Goal(NamedTuple):
 
 
 class Reasoner:
-    """Answers for one constraint set; what depends on the set alone is computed once."""
+    """Decides for one constraint set; whatever depends on the set alone is computed once."""
 
     def __init__(self, constraint_set: ConstraintSet) -> None:
         self._set = constraint_set
         self._bits: dict[str, int] = {}
         self._atoms: dict[Atom, int] = {}
         self._masks: dict[Part, _Masks] = {}
-        self._shows: dict[int, int] = {}  # what an event that shows a symbol shows, itself included
+        self._shows: dict[int, int] = {}  # all names of an event that shows a symbol, the symbol included
         self._type: dict[int, int] = {}  # event types of the symbols
         self._impossible: dict[int, Goal] = {}
         for name, implied in constraint_set.implied.items():
@@ -59,7 +59,7 @@ class Reasoner:
         self._read(constraint_set.parts)
 
     def with_only(self, parts: Iterable[Part]) -> Reasoner:
-        """One that answers as if the set had only some of its parts; masks and goals mean the same to both."""
+        """A reasoner for some of the set's parts; masks and goals have the same meaning in both."""
         other = copy(self)
         other._impossible = {}
         other._read(parts)
@@ -70,7 +70,7 @@ class Reasoner:
         self._excluded: dict[int, int] = {}
         self._forbidden: list[int] = []  # bodies of three names and more
         self._direct = dict(self._shows)
-        self._implied: dict[int, int] = {}  # all that names require, as far as it was asked for
+        self._implied: dict[int, int] = {}  # all requirements of names, computed on demand
         self._ends = 0
         definite: list[tuple[int, int]] = []
         for part in parts:
@@ -93,7 +93,7 @@ class Reasoner:
         self._long = [(body, self._implied_by(head)) for body, head in definite]  # body, head with all it implies
 
     def _masks_of(self, part: Part) -> _Masks:
-        """What a part says: for orders earlier and later, for clauses body and head; nothing if it does not count."""
+        """The masks of a part: for orders earlier and later, for clauses body and head; zeros if ignored."""
         if part not in self._masks:
             self._masks[part] = self._new_masks(part)
         return self._masks[part]
@@ -127,7 +127,7 @@ class Reasoner:
         return self._bits.setdefault(name, 1 << len(self._bits))
 
     def mask(self, names: Iterable[str]) -> int:
-        """The bits of some names; names not met before get new ones."""
+        """The bits of some names; new names get new bits."""
         mask = 0
         for name in names:
             mask |= self._bit(name)
@@ -160,7 +160,7 @@ class Reasoner:
         return _Gap(self._bit(gap.type), _indices(last), _indices(first), _indices(gap.edges), gap.since is None)
 
     def blocked(self, seen: int) -> int:
-        """The names that can no longer occur, by order alone; all bits after an end event written by hand."""
+        """The names that can no longer occur, by order alone; all bits after a hand-written end event."""
         if seen & self._ends:
             return ALL_NAMES
         blocked = 0
@@ -182,7 +182,7 @@ class Reasoner:
         return self.can_be_ordered(goal, required & ~goal.needed, is_log=settled is None)
 
     def impossible(self, seen: int, settled: int | None = None) -> int:
-        """The names of the set that no event still to come shows."""
+        """The names of the set that no coming event shows."""
         impossible = 0
         for name in self._set.names:
             one = self._bit(name)
@@ -219,7 +219,7 @@ class Reasoner:
         return pairs or any(body & ~occurring == 0 for body in self._forbidden)
 
     def can_be_ordered(self, goal: Goal, required: int, *, is_log: bool = True) -> bool:
-        """Whether the goal's atoms and one event for each required name fit into one row that keeps the gaps free."""
+        """Whether the goal's atoms and one event for each required name can be ordered so that the gaps stay free."""
         nodes = [
             *goal.nodes,
             *(_Node(self._shows.get(one, one), self._type.get(one, one), 0, 0) for one in _bits(required)),
@@ -227,7 +227,7 @@ class Reasoner:
         return self._fit(nodes, goal.gaps, is_log)
 
     def _fit(self, nodes: Sequence[_Node], gaps: Iterable[_Gap], is_log: bool) -> bool:
-        """The same for nodes. From here on masks are of nodes; the atoms come first, so that theirs are the same."""
+        """``can_be_ordered`` for nodes; from here on masks are of nodes, with the same bits for atoms."""
         strict = [node.before for node in nodes]
         ordered = self._orders(nodes)
         choices = list(_choices(nodes, gaps, is_log))
@@ -242,7 +242,7 @@ class Reasoner:
         return False
 
     def _orders(self, nodes: Sequence[_Node]) -> list[int]:
-        """For each node those that constraints put before it; not between nodes that may be one event."""
+        """For each node, the nodes that constraints order before it; nodes that may be one event are unordered."""
         showing: dict[int, int] = {}
         of_type: dict[int, int] = {}
         present = served = 0
@@ -253,7 +253,7 @@ class Reasoner:
             for name in _bits(node.shows):
                 showing[name] = showing.get(name, 0) | 1 << place
         found = []
-        named = before = 0  # names, and the nodes that show them; often, the next node has the same ones and some more
+        named = before = 0  # names, and the nodes that show them; often, the next node has these names and some more
         for place, node in enumerate(nodes):
             earlier = 0
             for name in _bits(node.shows):
@@ -270,7 +270,7 @@ class Reasoner:
 
 
 def _choices(nodes: Sequence[_Node], gaps: Iterable[_Gap], is_log: bool) -> Iterator[list[tuple[int, int]]]:
-    """The ways to keep clear of each gap, as pairs of a node and what comes before it; see ``reference``."""
+    """The ways to avoid each gap, as pairs of a node and the nodes before it; see ``reference``."""
     served = 0
     for node in nodes:
         served |= node.type if node.atom else 0
@@ -284,7 +284,7 @@ def _choices(nodes: Sequence[_Node], gaps: Iterable[_Gap], is_log: bool) -> Iter
 
 
 def _is_row(before: Sequence[int], strict: Sequence[int], is_log: bool) -> bool:
-    """Whether no strict edge lies on a cycle; under order by the log all are strict."""
+    """Whether no strict edge lies on a cycle; in the order of the log all edges are strict."""
     if not is_log:
         behind = _transitive(before)
         return not any(

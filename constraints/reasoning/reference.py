@@ -1,7 +1,7 @@
-"""The decision, slow and obvious: can a trace that has shown these names still complete this?
+"""The decision, slow and obvious: can a trace that has shown some names still complete a remainder?
 
 This is the executable meaning of everything in this package (constraint-aware CEP, section 3.1, theorem 1; with symbols
-4.5, with NOT 6.3, with events of one time 7). ``constraints.reasoning.reasoner`` answers the same, fast.
+4.5, with NOT 6.3, with events of equal timestamps 7). ``constraints.reasoning.reasoner`` gives the same answers, fast.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from constraints.remainder import NOTHING, Gap, Remainder
 
 Reason = Literal["occurrence", "blocked", "order", "absence"]
 
-MAX_CHOICES = 256  # ways of placing the events that gaps forbid; where there are more, all are taken to fit
+MAX_CHOICES = 256  # ways to place the events that gaps forbid; if there are more, all are assumed to fit
 
 _Edge: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Truthy if alive.
+    """The result of ``alive``; truthy if alive.
 
     Attributes:
-        reason: None, or why nothing can complete: ``occurrence`` (a clause rules the needed types out), ``blocked``
-            (the last chance of one has passed), ``order`` (they cannot be put in a row), ``absence`` (they can, but not
-            without an event that must not come there).
+        reason: None, or why nothing can complete: ``occurrence`` (a clause excludes the needed types), ``blocked`` (the
+            last chance of a needed type has passed), ``order`` (they cannot be ordered), ``absence`` (they can, but not
+            without a forbidden event).
     """
 
     reason: Reason | None = None
@@ -46,12 +46,12 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One that must come.
+    """An event that must come.
 
     Attributes:
         type: Its event type.
         shows: The names that it certainly shows.
-        atom: The atom that it serves, if it is one of the match.
+        atom: The atom that it serves, if it belongs to the match.
     """
 
     type: str
@@ -59,7 +59,7 @@ class Event:
     atom: int | None = None
 
     def may_be(self, other: Event) -> bool:
-        """Whether one event may be both; two events of the match are always distinct."""
+        """Whether both may be the same event; two events of the match are always distinct."""
         return self.type == other.type and (self.atom is None or other.atom is None)
 
 
@@ -71,15 +71,15 @@ def alive(
 ) -> Verdict:
     """Whether some conforming trace begins with a prefix of the names ``seen`` and then completes ``remainder``.
 
-    The prefix must not have broken an order constraint itself. With nothing remaining it says whether the prefix is
-    consistent. Dead is always right. Alive is exact for constraints on types in the order of the log; where there are
-    symbols, or ``settled`` is given, it may also mean that this is not known.
+    The prefix must not have broken an order constraint itself. With an empty remainder, the result is whether the
+    prefix is consistent. Dead is always right. Alive is exact for constraints on types in the order of the log; with
+    symbols, or with ``settled``, it may also mean unknown.
 
     Args:
-        constraint_set: What the trace keeps to; rules are not considered.
-        seen: Names that the prefix shows, with those they imply.
+        constraint_set: The constraints on the trace; rules are ignored.
+        seen: Names that the prefix shows, with the names they imply.
         remainder: What is still to come.
-        settled: Where events of one time are not ordered, the names shown before the newest time; None elsewhere.
+        settled: If events with equal timestamps are unordered, the names shown before the newest time; otherwise None.
     """
     shown = [constraint_set.shown_by(atom) for atom in remainder.atoms]
     needed = frozenset[str]().union(*shown)
@@ -103,10 +103,10 @@ def alive(
 def _ordered(
     constraint_set: ConstraintSet, remainder: Remainder, events: list[Event], settled: frozenset[str] | None
 ) -> Verdict:
-    """Whether the events fit into one row, and into one that keeps the gaps free.
+    """Whether the events can be ordered, and ordered so that the gaps stay free.
 
-    Under order by the log every edge is strict. Where events of one time are not ordered, those of constraints and gaps
-    say "not after", and only a cycle with an edge of the term is impossible.
+    In the order of the log every edge is strict. If events with equal timestamps are unordered, edges of constraints
+    and gaps mean "not after", and only a cycle with an edge of the term is impossible.
     """
     term = {(other, index) for index, before in enumerate(remainder.before) for other in before}
     ordered = {
@@ -128,9 +128,9 @@ def _ordered(
 
 
 def _choices(remainder: Remainder, events: list[Event], is_log: bool) -> Iterator[list[_Edge]]:
-    """For each gap and event that it forbids the ways to keep clear of it; none if there is no way.
+    """For each gap and event that it forbids, the ways to avoid the gap; an empty list if there is none.
 
-    An event of a type of which the match still needs some may be one of those, and these have their own edges.
+    An event whose type the match still needs may be one of the match's events, which have their own edges.
     """
     served = {event.type for event in events if event.atom is not None}
     for gap in remainder.gaps:
@@ -142,7 +142,7 @@ def _choices(remainder: Remainder, events: list[Event], is_log: bool) -> Iterato
 
 
 def _ways(remainder: Remainder, gap: Gap, place: int) -> list[_Edge]:
-    """Before some atom that opens the gap, or after some atom that closes it."""
+    """The ways to avoid a gap: before some atom that opens it, or after some atom that closes it."""
     since, until = gap.since or frozenset(), gap.until
     last = sorted(one for one in since if not any(one in remainder.before[other] for other in since))
     first = sorted(one for one in until if not remainder.before[one] & until)

@@ -1,4 +1,4 @@
-"""Why rules are broken, or leave no place for what a pattern needs."""
+"""Finds why rules are broken, or leave no place for a remainder."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleClash:
-    """Leave out any one constraint, atom or gap, and the rest is possible.
+    """A minimal clash: without any one constraint, atom or gap, the rest is possible.
 
     Attributes:
-        constraints: Rules, and before them what keeps away that which they could do with.
-        remainder: The atoms for which they leave no place, and the gaps that matter; neither if they are broken
-            whatever comes.
+        constraints: Rules, after the constraints that exclude events which the rules would need.
+        remainder: The atoms that have no place, and the gaps that matter; neither if the rules are broken in any case.
     """
 
     constraints: tuple[Part, ...]
@@ -29,9 +28,9 @@ class RuleClash:
 
 
 def find_rule_clash(outlook: Outlook, state: MonitorState, remainder: Remainder = NOTHING) -> RuleClash | None:
-    """Why rules do not let ``remainder`` complete after ``state``; None if they do.
+    """A minimal reason why rules do not let ``remainder`` complete after ``state``; None if they do.
 
-    Order and occurrence alone must let it.
+    Order and occurrence alone must allow it.
     """
     if outlook.keeps_rules(state, remainder):
         return None
@@ -52,9 +51,9 @@ def find_rule_clash(outlook: Outlook, state: MonitorState, remainder: Remainder 
 
 
 def least_part(items: Iterable[_Item], clashes: Callable[[Sequence[_Item]], bool]) -> list[_Item]:
-    """A smallest-by-inclusion part of ``items`` that still clashes, in their order.
+    """A minimal part (by inclusion) of ``items`` that still clashes, in their order.
 
-    As many as can be are dropped together, then ever fewer.
+    Large groups of items are dropped first, then ever smaller ones.
     """
     kept = list(items)
     size = len(kept)

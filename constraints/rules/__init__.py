@@ -1,1 +1,1 @@
-"""DECLARE templates that are neither order nor Horn constraints: small automata, and what all of them still allow."""
+"""DECLARE templates that are neither order nor Horn constraints: small automata, and their joint decision."""

@@ -1,4 +1,4 @@
-"""The events that may still come in a trace, as far as some rules and some atoms tell them apart."""
+"""The kinds of events that may still come in a trace, as far as some rules and atoms distinguish them."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from constraints.model import ConstraintSet
 from constraints.remainder import Remainder
 from nfa import OTHER
 
-MAX_SYMBOLS = 6  # of one type, where every combination counts as an event
+MAX_SYMBOLS = 6  # per type; every combination of them is an event kind
 
 
 @dataclass(frozen=True, slots=True)
 class EventKind:
-    """Events that look the same.
+    """A class of indistinguishable events.
 
     Attributes:
-        type: Their event type; ``OTHER`` for all types that nobody asks about.
-        shown: Names that they show, of those that are asked about.
-        binds: Indices of the atoms that may take one.
-        is_last: Whether nothing follows.
+        type: Their event type; ``OTHER`` for all types that are not named.
+        shown: Their names, of those that are distinguished.
+        binds: Indices of the atoms that may take such an event.
+        is_last: Whether nothing follows such an event.
     """
 
     type: str
@@ -33,14 +33,14 @@ class EventKind:
 def event_kinds(
     constraint_set: ConstraintSet, names: frozenset[str], remainder: Remainder, impossible: frozenset[str]
 ) -> frozenset[EventKind] | None:
-    """Everything that may come: at least what a conforming trace can hold, at times more.
+    """All kinds of events that may come: at least those of conforming traces, sometimes more.
 
-    An event shows its type and any symbols of the type together that do not imply another one that is left out.
+    An event shows its type and any combination of the type's symbols that is closed under implication.
 
     Args:
-        constraint_set: Which symbols and end events there are.
-        names: Types and symbols that are told apart.
-        remainder: Atoms that are to be bound.
+        constraint_set: Has the symbols and end events.
+        names: Types and symbols that are distinguished.
+        remainder: Atoms to be bound.
         impossible: Names that no event shows any more.
 
     Returns:

@@ -1,4 +1,4 @@
-"""One rule as a complete, deterministic and minimal automaton."""
+"""A rule as a complete, deterministic and minimal automaton."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ START = 0
 
 @dataclass(frozen=True, slots=True)
 class RuleAutomaton:
-    """What a rule remembers of a trace, and what it says of its end.
+    """The automaton of a rule over finished traces.
 
-    Places are numbered from the start, 0, in the order in which they are reached, so the numbers of a rule are the
-    same wherever it is built. The *letter* of an event has bit ``i`` set if the event shows ``rule.names[i]``.
+    Places are numbered from the start, 0, in the order in which they are reached, so the numbers of a rule are the same
+    wherever it is built. The *letter* of an event has bit ``i`` set if the event shows ``rule.names[i]``.
 
     Attributes:
         rule: The rule.
         table: ``table[place][letter]`` is the place after an event.
         accepting: Places in which a finished trace keeps the rule.
-        traps: Places from which none of those can be reached.
-        settled: Places from which only accepting ones can be reached: the rule is kept whatever comes.
+        traps: Places from which no accepting place can be reached.
+        settled: Places from which only accepting places can be reached: the rule is kept in any case.
     """
 
     rule: Rule
@@ -46,7 +46,7 @@ class RuleAutomaton:
         """The automaton of a rule.
 
         Raises:
-            ValueError: There is no such rule.
+            ValueError: The rule is unknown.
         """
         return cls(rule, *_minimal(rule.kind, rule.count, len(rule.names)))
 
@@ -57,12 +57,12 @@ class RuleAutomaton:
 
     @property
     def places(self) -> frozenset[int]:
-        """All of them."""
+        """All places."""
         return frozenset(range(len(self.table)))
 
     @property
     def names(self) -> frozenset[str]:
-        """Event types and symbols that it looks for."""
+        """The event types and symbols of the rule."""
         return frozenset(self.rule.names)
 
     @property
@@ -71,7 +71,7 @@ class RuleAutomaton:
         return any(row[0] != place for place, row in enumerate(self.table))
 
     def letter(self, shown: frozenset[str]) -> int:
-        """What an event that shows some names is to it."""
+        """The letter of an event that shows some names."""
         return sum(1 << index for index, name in enumerate(self.rule.names) if name in shown)
 
     def step(self, place: int, shown: frozenset[str]) -> int:
@@ -79,7 +79,7 @@ class RuleAutomaton:
         return self.table[place][self.letter(shown)]
 
     def leading_to(self, wanted: frozenset[int], letters: Iterable[int]) -> frozenset[int]:
-        """Places from which some word of ``letters``, the empty one too, leads to one that is wanted."""
+        """Places from which some word of ``letters``, possibly empty, leads to a wanted place."""
         usable, reached = tuple(letters), set(wanted)
         is_growing = True
         while is_growing:
@@ -123,7 +123,7 @@ def _stops(machines: Sequence[Machine], place: tuple[int, ...]) -> bool:
 
 
 def _merged(rows: Sequence[Sequence[int]], accepting: set[int]) -> tuple[Table, frozenset[int]]:
-    """The automaton with equivalent places made one (Moore's refinement), renumbered from the start."""
+    """The automaton with equivalent places merged (Moore's refinement), renumbered from the start."""
     group: Sequence[int] = [place in accepting for place in range(len(rows))]
     while True:
         finer = _numbered([(group[place], *(group[after] for after in row)) for place, row in enumerate(rows)])

@@ -1,10 +1,10 @@
 """How each rule reads a trace: one place, one step per event, and where it may stop.
 
 An event shows the first name of the rule, the second, both or none: bit 0 and bit 1 of a *letter*. A template that is
-the conjunction of others goes through all of them at once. Source of the templates: M. Pesic, H. Schonenberg, W. M. P.
-van der Aalst, DECLARE: full support for loosely-structured processes (2007); read over finite traces as in G. De
-Giacomo, R. De Masellis, M. Montali, Reasoning on LTL on finite traces (2014). ``constraints.rules.reference`` says the
-same as formulas.
+the conjunction of others runs all of them in parallel. Source of the templates: M. Pesic, H. Schonenberg, W. M. P. van
+der Aalst, DECLARE: full support for loosely-structured processes (2007); read over finite traces as in G. De Giacomo,
+R. De Masellis, M. Montali, Reasoning on LTL on finite traces (2014). ``constraints.rules.reference`` has the same
+meanings as formulas.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from typing import TypeAlias
 FIRST, SECOND = 1, 2
 BROKEN = -1
 
-Step: TypeAlias = Callable[[int, int], int]  # place and letter to the place after it
+Step: TypeAlias = Callable[[int, int], int]  # from place and letter to the next place
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A template as a function; places are whole numbers, ``BROKEN`` is one that is never left.
+    """A template as a function; places are whole numbers, and ``BROKEN`` is never left.
 
     Attributes:
         start: The place of an empty trace.
-        step: One event on; not asked in ``BROKEN``.
-        stops: Places in which a finished trace keeps the rule.
+        step: From place and letter to the next place; never called with ``BROKEN``.
+        stops: Whether a finished trace in a place keeps the rule.
     """
 
     start: int
@@ -110,14 +110,14 @@ RULE_KINDS = frozenset([*_MACHINES, *_CONJUNCTIONS, *_COUNTS])
 
 
 def machines_of(kind: str, count: int | None) -> tuple[Machine, ...]:
-    """The machines that together are a template.
+    """The machines whose conjunction is a template.
 
     Args:
         kind: One of ``RULE_KINDS``.
         count: The number of ``existence``, ``absence`` and ``exactly``.
 
     Raises:
-        ValueError: There is no such rule, or its number is missing or too much.
+        ValueError: The rule is unknown, or its number is missing or superfluous.
     """
     if kind not in RULE_KINDS or (kind in _COUNTS) != (count is not None):
         raise ValueError(f"{kind!r} with the number {count} is not a rule")

@@ -1,4 +1,4 @@
-"""All rules of a constraint set at once: where they are, whether they can still be kept, and with what else."""
+"""All rules of a constraint set together: their places, and whether they can still be kept, with a remainder."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _Question: TypeAlias = tuple[tuple[int, ...], Places, Remainder, frozenset[str] 
 
 
 class RuleProduct:
-    """The rules of a set as one automaton, of which only what is asked about is ever built.
+    """The rules of a set as one automaton, of which only the needed part is ever built.
 
-    A place of the product is the tuple of the places of the rules, so it means the same wherever the set is loaded.
-    Rules can forbid together what each allows, so they are judged one by one, then in groups that share a type or count
-    every event (``init``, ``last``, ``chain ...``), then all together. A search that takes ``max_steps`` steps of rules
-    is given up, and what it would have found is taken to be possible: the answer "it can" may then be wrong, "it
-    cannot" never is.
+    A place of the product is the tuple of the places of the rules, so it has the same meaning wherever the set is
+    loaded. Rules can forbid together what each of them allows, so they are decided one by one, then in groups that
+    share a type or count every event (``init``, ``last``, ``chain ...``), then all together. A search that takes
+    ``max_steps`` steps of rules is given up, and its remainder is assumed to be possible: "possible" may then be wrong,
+    "impossible" never is.
 
     Attributes:
         rules: In the order of the set.
         automata: One for each rule.
-        given_up: How many searches were given up so far.
+        given_up: Number of searches given up so far.
     """
 
     def __init__(
@@ -68,9 +68,9 @@ class RuleProduct:
         """Rules that no continuation keeps: one, or a minimal number that cannot be kept together; () if none.
 
         Args:
-            places: Where the rules are.
-            impossible: Names that no later event shows; None if nothing comes any more.
-            assumes_completion: Whether a trace ends only where its rules accept; else anywhere but in a trap.
+            places: The places of the rules.
+            impossible: Names that no later event shows; None if no more events can come.
+            assumes_completion: Whether a trace ends only where its rules accept; otherwise anywhere but in a trap.
         """
         for index, rule in enumerate(self.rules):
             if not self._ask((index,), places, NOTHING, impossible, assumes_completion):
@@ -88,14 +88,14 @@ class RuleProduct:
     def can_complete(
         self, places: Places, remainder: Remainder, impossible: frozenset[str] | None, *, assumes_completion: bool
     ) -> bool:
-        """Whether some continuation binds the remainder and keeps all rules; True where that is too much to find out.
+        """Whether some continuation binds the remainder and keeps all rules; True if the search is given up.
 
         Args:
-            places: Where the rules are.
-            remainder: What must still come, and what must not. Gaps are in the order of the log: leave them out where
-                events of one time are not ordered.
-            impossible: Names that no later event shows; None if nothing comes any more.
-            assumes_completion: Whether a trace ends only where its rules accept; else anywhere but in a trap.
+            places: The places of the rules.
+            remainder: What must still come, and what must not. Gaps are in the order of the log: leave them out if
+                events with equal timestamps are unordered.
+            impossible: Names that no later event shows; None if no more events can come.
+            assumes_completion: Whether a trace ends only where its rules accept; otherwise anywhere but in a trap.
         """
         return self._judge(self._active(places, assumes_completion), places, remainder, impossible, assumes_completion)
 
@@ -107,7 +107,7 @@ class RuleProduct:
         impossible: frozenset[str] | None,
         assumes_completion: bool,
     ) -> bool:
-        """Whether the rules ``indices`` allow it: each, then those with common types, then all together."""
+        """Whether the rules ``indices`` allow a remainder: each alone, then those with common types, then all."""
         for grouping in ([(index,) for index in indices], self._groups(indices), [indices]):
             if not all(self._ask(group, places, remainder, impossible, assumes_completion) for group in grouping):
                 return False
@@ -153,7 +153,7 @@ class RuleProduct:
         return found is not False
 
     def _active(self, places: Places, assumes_completion: bool) -> tuple[int, ...]:
-        """The rules that can still be broken, or are."""
+        """The rules that can still be broken, or are broken."""
         return tuple(
             index
             for index, automaton in enumerate(self.automata)
@@ -161,7 +161,7 @@ class RuleProduct:
         )
 
     def _groups(self, indices: tuple[int, ...]) -> list[tuple[int, ...]]:
-        """Rules that share a type, directly or through others, or that both count every event."""
+        """Groups of rules that share a type, directly or through others, or that all count every event."""
         groups: list[tuple[set[str], set[int]]] = []
         for index in indices:
             types = {self._constraint_set.type_of(name) for name in self.rules[index].names}

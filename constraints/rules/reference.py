@@ -1,7 +1,8 @@
-"""The templates as formulas of linear temporal logic on finite traces: what the automata are to mean.
+"""The templates as formulas of linear temporal logic on finite traces: the specification of the automata.
 
-A proposition is true of an event that shows the name. ``X`` is the strong next (there is a next event, and it does),
-``N`` the weak one (if there is a next event, it does). Nothing here is fast; it is what tests and documents go by.
+A proposition is true of an event that shows the name. ``X`` is the strong next (there is a next event, and it satisfies
+the operand), ``N`` the weak one (if there is a next event, it satisfies the operand). Nothing here is fast; tests and
+documents use it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from functools import partial, reduce
 from typing import TypeAlias
 
 Word: TypeAlias = Sequence[frozenset[str]]
-Operand: TypeAlias = Callable[[int], bool]  # whether it holds from a place on
+Operand: TypeAlias = Callable[[int], bool]  # whether an operand holds from a place on
 
 _SIGNS: Mapping[str, str] = {
     "false": "\N{UP TACK}",
@@ -58,7 +59,7 @@ def holds(formula: Expression, word: Word, place: int = 0) -> bool:
     """Whether the events of ``word`` from ``place`` on satisfy a formula; by definition, without any automaton.
 
     Raises:
-        ValueError: There is no such operator.
+        ValueError: An operator is unknown.
     """
     if isinstance(formula, Shows):
         return place < len(word) and formula.name in word[place]

@@ -1,4 +1,4 @@
-"""Whether some word leads rules from where they are to where they are kept, and binds what must still come."""
+"""Searches for a word that leads rules from their places to accepting places and binds a remainder."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ from constraints.rules.automaton import RuleAutomaton
 
 Places: TypeAlias = tuple[int, ...]
 
-_State: TypeAlias = tuple[Places, Hashable, int]  # where each rule is, and the company, and the bound atoms as bits
+_State: TypeAlias = tuple[Places, Hashable, int]  # places of the rules, place of the company, bound atoms as bits
 
 
 class Company(Protocol):
-    """Whatever else goes along with the events and has a say; its places are its own matter."""
+    """An additional automaton that follows the same events and can exclude some; its places are opaque here."""
 
     def after(self, place: Any, kind: EventKind) -> Hashable | None:
-        """The place after an event; None if it cannot come."""
+        """The place after an event; None if the event is impossible."""
         ...
 
     def is_wanted(self, place: Any) -> bool:
-        """Whether the trace may end there."""
+        """Whether the trace may end at a place."""
         ...
 
     def is_hopeful(self, place: Any, bound: int) -> bool:
-        """Whether it does not know that what is not bound cannot come any more."""
+        """Whether the unbound atoms may still be possible, as far as the company knows."""
         ...
 
     def distance(self, place: Any, bound: int) -> int:
-        """Roughly how many events something takes that has to happen; asked only where there is hope."""
+        """Roughly the number of events until something required happens; called only for hopeful places."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What is looked for.
+    """The parameters of a search.
 
     Attributes:
         automata: The rules.
         wanted: For each rule, the places in which the trace may end.
         remainder: What must be bound.
         kinds: Events that may come.
-        company: What goes along with the rules, if anything does.
+        company: An additional automaton beside the rules, if any.
     """
 
     automata: Sequence[RuleAutomaton]
@@ -56,15 +56,15 @@ class Task:
 
 
 def is_reachable(task: Task, places: Places, max_steps: int, *, beside: Hashable = None, bound: int = 0) -> bool | None:
-    """Whether there is such a word; None if more than about ``max_steps`` steps of rules would have to be taken.
+    """Whether such a word exists; None if the search would take more than about ``max_steps`` steps of rules.
 
-    What is nearest to the end is examined first, so that a word is mostly found soon.
+    States nearest to the end are examined first, so a word is mostly found soon.
 
     Args:
-        task: What is looked for.
-        places: Where the rules are.
-        max_steps: After how many steps to give up.
-        beside: Where the company is, if there is one.
+        task: The parameters of the search.
+        places: The places of the rules.
+        max_steps: Number of steps after which to give up.
+        beside: The place of the company, if there is one.
         bound: Atoms that are bound already, as bits.
     """
     search = _Search(task)
@@ -119,21 +119,21 @@ class _Search:
         )
 
     def is_hopeful(self, state: _State) -> bool:
-        """Whether each rule for itself can still be kept, and the company has hope."""
+        """Whether each rule by itself can still be kept, and the company is hopeful."""
         places, beside, bound = state
         return all(map(frozenset.__contains__, self._hopeful, places)) and (
             self._company is None or self._company.is_hopeful(beside, bound)
         )
 
     def distance(self, state: _State) -> tuple[int, int]:
-        """Atoms and rules that still miss something, then how far off the company is."""
+        """The number of unbound atoms and unfinished rules, then the company's distance."""
         places, beside, bound = state
         missing = sum(place not in wanted for place, wanted in zip(places, self._wanted, strict=True))
         missing += (self._all_bound ^ bound).bit_count()
         return missing, 0 if self._company is None else self._company.distance(beside, bound)
 
     def successors(self, state: _State) -> Iterator[tuple[_State, bool]]:
-        """States after one more event that leave hope, each with whether the trace ends there."""
+        """Hopeful states after one more event, each with whether the trace ends there."""
         places, beside, bound = state
         self.steps += len(self._moves) * (len(places) + 1)
         for letters, kind in self._moves:
@@ -149,7 +149,7 @@ class _Search:
                     yield reached, kind.is_last
 
     def _bindings(self, kind: EventKind, bound: int) -> Iterator[int]:
-        """What can be bound once an event came: as before it, or one atom more."""
+        """The sets of bound atoms after an event: unchanged, or with one atom more."""
         closing = self._closing(kind.type, bound)
         if closing is None:
             yield bound
@@ -159,7 +159,7 @@ class _Search:
                 yield bound | 1 << atom
 
     def _closing(self, event_type: str, bound: int) -> int | None:
-        """Atoms, as bits, of which an event must bind one because it comes in a gap that forbids it; None: in none."""
+        """Atoms, as bits, one of which a forbidden event must bind to close its gap; None: not forbidden."""
         closing = None
         for forbidden, since, until in self._gaps:
             if forbidden == event_type and since & ~bound == 0 and until & bound == 0:
