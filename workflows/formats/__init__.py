@@ -1,7 +1,7 @@
-"""The forms in which models come, one reader for each: BPMN, PNML, process trees.
+"""The forms in which models are read, with one reader each: BPMN, PNML, process trees.
 
-Promises: files come from strangers, so reading is bounded in time and memory and opens nothing else; a model is read
-as it is meant or refused, with all problems and the elements that they are about.
+Promises: files are untrusted, so reading is bounded in time and memory and opens nothing else; a model is read with its
+meaning or rejected, with all problems and the elements that they are about.
 """
 
 from workflows.formats.bpmn import read_bpmn

@@ -1,7 +1,7 @@
-"""JSON or YAML from strangers as plain entries, each with its line.
+"""Reads untrusted JSON or YAML as plain entries, each with its line.
 
-Nothing is constructed but texts, lists and mappings. Anchors, aliases, tags and repeated keys are refused: the first
-can make a short text huge, the last would lose parts silently. Time and memory are bounded by the limits.
+Only texts, lists and mappings are constructed. Anchors, aliases, tags and repeated keys are rejected: aliases can make
+a short text huge, repeated keys would lose parts silently. Time and memory are bounded by the limits.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _NULL = "tag:yaml.org,2002:null"
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """One value as it was written.
+    """A value as written.
 
     Attributes:
         text: Without quotes.
-        line: Line, from 1; 0 where it is not known.
-        is_quoted: Whether it cannot be anything but a text.
+        line: Line, from 1; 0 if unknown.
+        is_quoted: Whether it can only be a text.
         is_text: Whether it is a text, quoted or not; ``No`` and ``1.0`` are none.
-        is_null: Whether it says that there is nothing, or says nothing.
+        is_null: Whether the scalar is null or empty.
     """
 
     text: str
@@ -46,7 +46,7 @@ class Scalar:
 
     @property
     def number(self) -> float | None:
-        """The finite number that is written, if one is."""
+        """The finite number that is written; None for anything else."""
         if self.is_quoted:
             return None
         try:
@@ -66,18 +66,18 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Mapped:
-    """A mapping; no key comes twice."""
+    """A mapping; keys are distinct."""
 
     pairs: tuple[tuple[Scalar, Entry], ...]
     line: int
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """In the order of the text."""
+        """The keys in the order of the text."""
         return tuple(key.text for key, _ in self.pairs)
 
     def get(self, name: str) -> Entry | None:
-        """The value of a key; None if there is no such key."""
+        """The value of a key; None if the key is missing."""
         return next((value for key, value in self.pairs if key.text == name), None)
 
 
@@ -88,7 +88,7 @@ def read_entries(content: bytes) -> Entry:
     """The entries of a JSON or YAML text in UTF-8.
 
     Raises:
-        ModelRefused: It is neither, it is beyond a limit, or uses what is refused; all places by their lines.
+        ModelRefused: The text is neither, exceeds a limit, or uses rejected features; all places by their lines.
     """
     text = _decoded(content)
     found = _from_json(text) if text.lstrip()[:1] in ("{", "[") else None
@@ -100,7 +100,7 @@ def read_entries(content: bytes) -> Entry:
 
 
 def at_line(line: int) -> str:
-    """A line as a place in words; empty where it is not known."""
+    """A line as a place in words; empty if unknown."""
     return f"line {line}" if line else ""
 
 
@@ -127,7 +127,7 @@ def _too_many(line: int) -> NoReturn:
 
 
 class _Composer:
-    """Builds entries from the parser's events, one by one, so that limits bite before memory is used."""
+    """Builds entries from single events of the parser, so that limits apply before memory is used."""
 
     def __init__(self, text: str) -> None:
         self._events = yaml.parse(text, Loader=_FAST_LOADER)
@@ -136,7 +136,7 @@ class _Composer:
         self._problems: list[tuple[str, str]] = []
 
     def compose(self) -> Entry:
-        """The only document of the text."""
+        """The single document of the text."""
         try:
             documents = [self._entry(self._next(), 0) for event in self._events if _begins_document(event)]
         except yaml.YAMLError as error:
@@ -213,18 +213,18 @@ def _syntax_problem(error: yaml.YAMLError) -> tuple[str, str]:
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """A JSON object with all its keys, repeated ones too."""
+    """A JSON object with all its keys, including repeated ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Number:
-    """A JSON number as it was written."""
+    """A JSON number as written."""
 
     written: str
 
 
 def _from_json(text: str) -> Entry | None:
-    """The entries of a text that is JSON, with the lines that YAML finds; None if it is not."""
+    """The entries of a JSON text, with lines from the YAML parser; None if it is not JSON."""
     try:
         value = json.loads(
             text, object_pairs_hook=_Pairs, parse_int=_Number, parse_float=_Number, parse_constant=_Number
@@ -241,13 +241,13 @@ def _from_json(text: str) -> Entry | None:
 
 
 class _JsonReader:
-    """Entries of JSON values; each ``twin`` is the same as YAML reads it, where it can."""
+    """Converts JSON values to entries; each ``twin`` is the same value as read by YAML, if possible."""
 
     def __init__(self) -> None:
         self._count = 0
 
     def entry(self, value: object, twin: Entry | None, depth: int) -> Entry:
-        """One value with all in it."""
+        """A value with everything in it."""
         line = 0 if twin is None else twin.line
         self._count += 1
         if depth > MAX_DEPTH:
@@ -279,7 +279,7 @@ class _JsonReader:
 
 
 def _repetitions(entry: Entry) -> Iterator[tuple[str, str]]:
-    """Keys that come twice in one mapping."""
+    """Keys that are repeated in one mapping."""
     if isinstance(entry, Listing):
         for item in entry.items:
             yield from _repetitions(item)

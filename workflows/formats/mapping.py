@@ -1,7 +1,7 @@
-"""Mapping files: which event types the tasks of a model stand for.
+"""Mapping files: from the tasks of a model to event types.
 
-A file is a mapping, in YAML or JSON, from names or ids of tasks to event types, or to null for tasks without event. The
-key ``:instances`` says whether multi-instance activities of BPMN happen ``zero-or-more`` times or ``one-or-more``.
+A file is a mapping, in YAML or JSON, from names or ids of tasks to event types, or to null for tasks without an event.
+The key ``:instances`` sets whether multi-instance activities of BPMN happen ``zero-or-more`` times or ``one-or-more``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from workflows.model import ModelNotice
 from workflows.naming import normalised
 
 INSTANCES = ":instances"
-"""A key that is no task: how often multi-instance activities happen where the model does not say."""
+"""A key that is not a task: how often multi-instance activities happen if the model does not specify it."""
 ONE_OR_MORE, ZERO_OR_MORE = "one-or-more", "zero-or-more"
 
 
@@ -22,7 +22,7 @@ def read_mapping(text: str) -> dict[str, str | None]:
     """Names or ids of tasks to event types; None makes a task silent. White space in names is normalised.
 
     Raises:
-        ModelRefused: It is no such mapping; every problem with its line.
+        ModelRefused: The text is not such a mapping; every problem with its line.
     """
     entry = read_entries(text.encode("utf-8", "replace"))
     if not isinstance(entry, Mapped):
@@ -48,7 +48,7 @@ def read_mapping(text: str) -> dict[str, str | None]:
 
 
 def event_type(mapping: Mapping[str, str | None], identity: str, name: str, default: str | None) -> str | None:
-    """The event type of a task, None for a silent one: by its id, else by its name, else ``default``."""
+    """The event type of a task, None for a silent one: by its id, or by its name, or ``default``."""
     return mapping.get(identity, mapping.get(name, default)) if name else mapping.get(identity, default)
 
 
@@ -61,7 +61,7 @@ def unused_keys(mapping: Mapping[str, str | None], names: Iterable[str]) -> tupl
 
 
 def instances_problem(mapping: Mapping[str, str | None]) -> str | None:
-    """What is wrong with what a mapping says of instances."""
+    """The problem with the instances setting of a mapping; None if it is valid."""
     said = mapping.get(INSTANCES, ZERO_OR_MORE)
     if said in (ZERO_OR_MORE, ONE_OR_MORE):
         return None
@@ -69,7 +69,7 @@ def instances_problem(mapping: Mapping[str, str | None]) -> str | None:
 
 
 def _problem_of(value: Entry) -> str | None:
-    """What is wrong with an event type."""
+    """The problem with an event type; None if it is valid."""
     if not isinstance(value, Scalar):
         return "an event type is a text, or null for a task without event"
     if value.is_null:
@@ -80,7 +80,7 @@ def _problem_of(value: Entry) -> str | None:
 
 
 def label_problem(text: str) -> str | None:
-    """What is wrong with the name of an activity or an event type."""
+    """The problem with the name of an activity or an event type; None if it is valid."""
     if not normalised(text):
         return "the name is empty"
     try:

@@ -1,4 +1,4 @@
-"""Models in whichever form they come."""
+"""Reads models in any known form."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ _FORMS = "BPMN 2.0 (XML), PNML (XML), and process trees (YAML or JSON) are read"
 
 
 def read_model(content: bytes, options: ReadOptions | None = None, format: ModelFormat | None = None) -> WorkflowModel:
-    """A model from the bytes of its file.
+    """Read a model from the bytes of its file.
 
     Args:
         content: The file.
-        options: How it is to be read.
-        format: The form in which it is; None: what it looks like.
+        options: How to read it.
+        format: Its form; None: detected.
 
     Raises:
-        ModelRefused: In no form that is read; or not as it should be, with all problems.
+        ModelRefused: The form is unknown, or the model is invalid, with all problems.
     """
     chosen = format_of(content) if format is None else format
     return _READERS[chosen](content, options if options is not None else ReadOptions())
 
 
 def format_of(content: bytes) -> ModelFormat:
-    """The form that a file looks like: XML by its root, all other text is a process tree.
+    """The detected form of a file: XML by its root; all other text is a process tree.
 
     Raises:
-        ModelRefused: Not well-formed XML, XML of another kind, or no text at all.
+        ModelRefused: The file is not well-formed XML, XML of another kind, or not text at all.
     """
     if looks_like_xml(content):
         local = root_name(content).rpartition("}")[2]

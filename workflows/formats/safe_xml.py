@@ -1,7 +1,7 @@
-"""XML from strangers as a tree of elements, within bounds.
+"""Reads untrusted XML as a tree of elements, within limits.
 
-Document types, and with them entities and external files, are refused; nothing is fetched. Time and memory are bounded
-by the limits: sizes are checked while the document is read, before a tree of it exists.
+Document types, and with them entities and external files, are rejected; nothing is fetched. Time and memory are bounded
+by the limits: sizes are checked while the document is read, before a tree exists.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from workflows.errors import ModelRefused
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class XmlLimits:
-    """How large a document may be.
+    """Limits of a document's size.
 
     Attributes:
-        size_bytes: Of all of it.
-        elements: How many in all.
-        depth: How deeply nested.
+        size_bytes: Total size.
+        elements: Number of elements.
+        depth: Depth of nesting.
         tag_bytes: From ``<`` to ``>``, attributes included; also of a comment.
-        namespace_chars: Of the address of a namespace, as it is written out for each name.
+        namespace_chars: Of the address of a namespace, because it is repeated in each name.
     """
 
     size_bytes: int = 10_000_000
@@ -37,27 +37,27 @@ class XmlLimits:
 
 
 LINE = "{forestall}line"
-"""An attribute that is added to every element: the line of the document that it begins in."""
+"""An attribute that is added to every element: the line of the document on which it begins."""
 
 _CHUNK = 1 << 16
 
 
 class _BoundExceeded(Exception):
-    """A limit was reached; the message says which."""
+    """A limit was exceeded; the message names it."""
 
 
 class _Finished(Exception):
-    """What was asked for has been read."""
+    """The requested part has been read."""
 
 
 def parse_xml(content: bytes, limits: XmlLimits | None = None) -> Element:
-    """The root of an XML document; names are ``{namespace}local``, ``LINE`` is the line of each.
+    """The root of an XML document; names are ``{namespace}local``, ``LINE`` is the line of each element.
 
     The encoding is the declared one, or that of the byte order mark, or UTF-8.
 
     Raises:
         ModelRefused: Not well-formed, in an unknown encoding, with a document type, or beyond a limit; with line and
-            column where they are known.
+            column if known.
     """
     builder = _BoundedBuilder(limits or XmlLimits())
     _feed(content, builder, limits or XmlLimits())
@@ -65,7 +65,7 @@ def parse_xml(content: bytes, limits: XmlLimits | None = None) -> Element:
 
 
 def root_name(content: bytes, limits: XmlLimits | None = None) -> str:
-    """``{namespace}local`` of the root; what comes after its tag is not read.
+    """``{namespace}local`` of the root; the rest of the document is not read.
 
     Raises:
         ModelRefused: As for ``parse_xml``.
@@ -77,7 +77,7 @@ def root_name(content: bytes, limits: XmlLimits | None = None) -> str:
 
 
 def looks_like_xml(content: bytes) -> bool:
-    """Whether the first character that is no white space is ``<``, in UTF-8, UTF-16 or an encoding like ASCII."""
+    """Whether the first character except white space is ``<``, in UTF-8, UTF-16 or an encoding like ASCII."""
     head = content[:_CHUNK]
     for mark in (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff"):
         head = head.removeprefix(mark)
@@ -121,7 +121,7 @@ class _BoundedBuilder:
 
 
 class _RootFinder(_BoundedBuilder):
-    """Stops at the first element."""
+    """A builder that stops at the first element."""
 
     name = ""
 
@@ -154,7 +154,7 @@ def _feed(content: bytes, target: _BoundedBuilder, limits: XmlLimits) -> None:
 
 
 def _feed_in_chunks(content: bytes, parser: XMLParser, limits: XmlLimits) -> None:
-    """A tag that is not finished is scanned again with every chunk, so it must not be long."""
+    """Feed the parser in chunks. An unfinished tag is scanned again with every chunk, so tags must not be long."""
     for start in range(0, len(content), _CHUNK):
         parser.feed(content[start : start + _CHUNK])
         if start + _CHUNK - parser.parser.CurrentByteIndex > limits.tag_bytes + _CHUNK:

@@ -1,4 +1,4 @@
-"""Activities: the event that one emits, and how often it happens."""
+"""Activities: the events that they emit, and how often they happen."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_REPETITIONS = 1_000
 class Labels:
     """The event types of activities and intermediate events.
 
-    An activity emits what the mapping says for its id, else for its name; else its name, else its id.
+    An activity emits the type that the mapping gives for its id, or for its name; otherwise its name, or its id.
 
     Attributes:
         mapping: From ids and names to event types; None is silent.
@@ -28,20 +28,20 @@ class Labels:
 
     @property
     def least_instances(self) -> int:
-        """Fewest instances where the model does not say how many: BPMN allows none, a mapping can say one."""
+        """Least number of instances if the model has none: BPMN allows zero, a mapping can require one."""
         return int(self.mapping.get(INSTANCES) == ONE_OR_MORE)
 
     def is_mapped(self, element: Element) -> bool:
-        """Whether the mapping knows the element."""
+        """Whether the mapping contains the element."""
         return id_of(element) in self.mapping or (name_of(element) or None) in self.mapping
 
     def label_of(self, element: Element) -> str | None:
-        """The event type; None: it emits none."""
+        """The event type of an element; None: it emits none."""
         name = name_of(element)
         return event_type(self.mapping, id_of(element), name, name or id_of(element))
 
     def mapped_label(self, element: Element) -> str | None:
-        """The event type that the mapping says; None: none."""
+        """The event type that the mapping gives; None: none."""
         return event_type(self.mapping, id_of(element), name_of(element), None)
 
 
@@ -50,9 +50,9 @@ def repeat_of(element: Element, is_single: bool, least: int, findings: Findings)
 
     Args:
         element: An activity.
-        is_single: Whether it is at most one event, of which several at once are like several in a row.
-        least: Fewest instances of a multi-instance activity whose number the model does not say, 0 or 1.
-        findings: Told of what cannot be read.
+        is_single: Whether it is at most one event; then concurrent instances are equivalent to sequential ones.
+        least: Least number of instances of a multi-instance activity whose number the model does not give, 0 or 1.
+        findings: Collects problems.
     """
     for loop in children(element, "standardLoopCharacteristics"):
         most = _read_maximum(loop.get("loopMaximum", ""), element, findings)
@@ -64,7 +64,7 @@ def repeat_of(element: Element, is_single: bool, least: int, findings: Findings)
 
 
 def check_quantities(element: Element, findings: Findings) -> None:
-    """Refuses activities that take or give several tokens."""
+    """Reject activities that consume or produce several tokens."""
     for attribute, what in (("startQuantity", "waits for"), ("completionQuantity", "gives")):
         written = element.get(attribute, "").strip()
         if written not in ("", "1"):

@@ -1,4 +1,4 @@
-"""The drawing of a process: BPMN diagram interchange, where the file has it."""
+"""The drawing of a process: BPMN diagram interchange, if the file has it."""
 
 from __future__ import annotations
 
@@ -50,13 +50,15 @@ _OTHER = 3
 
 
 def read_diagram(document: Document, process: Element, events: Mapping[str, str], findings: Findings) -> Diagram | None:
-    """The drawing of a process with its pool and lanes; of several pages the one with most of it. None without one.
+    """The drawing of a process with its pool and lanes; None without one.
+
+    Of several pages, it is the one that shows most of the process.
 
     Args:
         document: The file.
-        process: What is drawn.
+        process: The process.
         events: Id of an element -> the event type that it emits.
-        findings: Told of shapes that cannot be read.
+        findings: Collects unreadable shapes.
     """
     drawn = {id_of(element): element for element in descendants(process) if id_of(element)}
     participant = document.participant_of(process)
@@ -72,7 +74,7 @@ def read_diagram(document: Document, process: Element, events: Mapping[str, str]
 
 
 class _Page:
-    """What one plane shows of a process."""
+    """The shapes and lines of a process on one plane."""
 
     def __init__(self, plane: Element, drawn: Mapping[str, Element], events: Mapping[str, str]) -> None:
         self.unreadable = 0
@@ -97,7 +99,7 @@ class _Page:
         return self._drawn[known] if known is not None else None
 
     def _hidden(self, plane: Element) -> set[str]:
-        """What is in collapsed sub-processes."""
+        """The ids of elements in collapsed sub-processes."""
         hidden: set[str] = set()
         for item in plane:
             element = self._meant(item)
@@ -136,7 +138,7 @@ class _Page:
 
 
 def _depth(shape: Shape) -> float:
-    """Of those with others in them, larger ones stand behind smaller ones."""
+    """Sort key of shapes that contain others: larger ones are drawn first."""
     return -shape.width * shape.height if shape.kind in _BEHIND else 0.0
 
 
@@ -149,7 +151,7 @@ def _is(element: Element, name: str) -> bool:
 
 
 def _kind(element: Element, events: Mapping[str, str]) -> str | None:
-    """What to draw; None for what is not drawn, such as groups."""
+    """The kind of shape to draw; None for elements that are not drawn, such as groups."""
     kind = kind_of(element)
     if kind in SUB_PROCESSES or (kind == CALL and id_of(element) not in events):
         return "task" if id_of(element) in events else "subprocess"
@@ -163,7 +165,7 @@ def _text(element: Element) -> str:
 
 
 def _numbers(element: Element | None, names: tuple[str, ...]) -> tuple[float, ...] | None:
-    """Attributes as numbers; None if one is missing or makes no sense in a drawing."""
+    """Attributes as numbers; None if one is missing or out of range for a drawing."""
     if element is None:
         return None
     try:

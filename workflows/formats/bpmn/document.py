@@ -23,17 +23,17 @@ EVENT_DEFINITION = "EventDefinition"
 
 
 class Document:
-    """What the parts of a file refer to.
+    """A BPMN file with an index of its elements.
 
     Args:
         root: The ``definitions``; BPMN elements lose their namespaces.
-        findings: Told when it is none.
+        findings: Collects the problem of a wrong root.
 
     Attributes:
         namespace: That of the root, as written; empty for none.
 
     Raises:
-        ModelRefused: Another root.
+        ModelRefused: The root is another element.
     """
 
     def __init__(self, root: Element, findings: Findings) -> None:
@@ -65,7 +65,7 @@ class Document:
                 self._repeated.add(id_of(element))
 
     def find(self, reference: str) -> Element | None:
-        """The element that a reference means, which may have a prefix."""
+        """The element of a reference, which may have a prefix."""
         known = resolve(reference, self._by_id)
         return self._by_id[known] if known is not None else None
 
@@ -82,12 +82,12 @@ class Document:
         return self._flows_from.get(node, [])
 
     def title_of(self, process: Element) -> str:
-        """The name of a process, else of its pool; may be empty."""
+        """The name of a process, or of its pool; may be empty."""
         participant = self.participant_of(process)
         return name_of(process) or (name_of(participant) if participant is not None else "")
 
     def definitions_of(self, event: Element) -> tuple[Element, ...]:
-        """The definitions of an event, its own and those that it refers to."""
+        """The definitions of an event, its own and referenced ones."""
         own = [child for child in event if kind_of(child).endswith(EVENT_DEFINITION)]
         for reference in children(event, "eventDefinitionRef"):
             definition = self.find((reference.text or "").strip())
@@ -97,16 +97,16 @@ class Document:
 
 
 def has_content(process: Element) -> bool:
-    """Whether there is anything to do in a process or sub-process."""
+    """Whether a process or sub-process has any flow node."""
     return any(is_flow_node(kind_of(child)) for child in process)
 
 
 def resolve(reference: str, known: Container[str]) -> str | None:
-    """The id among the known ones that a reference means: as written, else without its prefix."""
+    """The id of a reference among the known ids: as written, or without its prefix."""
     return next((form for form in forms_of(reference) if form in known), None)
 
 
 def forms_of(reference: str) -> tuple[str, ...]:
-    """As written, and without a prefix; none if it is empty."""
+    """A reference as written, and without a prefix; empty if it is empty."""
     written = reference.strip()
     return tuple(dict.fromkeys(form for form in (written, written.rpartition(":")[2]) if form))

@@ -1,4 +1,4 @@
-"""A flow graph in the making."""
+"""A flow graph under construction."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ MOST_STEPS = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Port:
-    """Where flows leave: a node, or one of its exits."""
+    """The source of flows: a node, or one of its exits."""
 
     node: Node
     exit: str = ""
 
 
 class Draft:
-    """Nodes and flows of one graph.
+    """The nodes and flows of a graph under construction.
 
-    Made ids extend those of elements by ``#``, which no id in a file contains.
+    Generated ids extend those of elements by ``#``, which no id in a file contains.
 
     Args:
         identity: Of the graph.
@@ -39,22 +39,22 @@ class Draft:
         self._flows: list[Flow] = []
 
     def add(self, node: Node) -> Node:
-        """One more node."""
+        """Add a node."""
         self.budget.spend(node.id)
         self._nodes[node.id] = node
         return node
 
     def connect(self, port: Port, target: str, flow: str = "") -> None:
-        """One more flow; made ones have no id yet."""
+        """Add a flow; generated flows have no id yet."""
         source = port.node.id
         self.budget.work(source)
         made = f"{port.exit or source}#flow{len(self._flows)}"
         self._flows.append(Flow(id=flow or made, source=source, target=target, exit=port.exit))
 
     def finish(self, findings: Findings) -> FlowGraph:
-        """The graph without the nodes that no token can reach; of drawn ones there is a notice.
+        """The graph without unreachable nodes, with a notice for each drawn one.
 
-        Flows to what is no node are left out: it was refused.
+        Flows to missing nodes are left out, because those nodes were rejected.
         """
         self._flows = [flow for flow in self._flows if flow.target in self._nodes]
         reached = self._reach()
@@ -91,10 +91,10 @@ class Draft:
 
 
 class Budget:
-    """Bounds a model and the work that it is, as calls can multiply them.
+    """Limits the size of a model and the work for it, because calls can multiply them.
 
     Args:
-        findings: Told when there are too many.
+        findings: Collects the problem of an exceeded limit.
     """
 
     def __init__(self, findings: Findings) -> None:
@@ -103,7 +103,7 @@ class Budget:
         self._steps = 0
 
     def work(self, element: str) -> None:
-        """One step more.
+        """Count one step.
 
         Raises:
             ModelRefused: There were too many.
@@ -113,7 +113,7 @@ class Budget:
             raise self._findings.refusal(element, "processes that call each other that many times cannot be read")
 
     def spend(self, element: str) -> None:
-        """One node more.
+        """Count one node.
 
         Raises:
             ModelRefused: There are too many.

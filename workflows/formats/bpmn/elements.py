@@ -1,4 +1,4 @@
-"""The names of BPMN: which XML elements are which, and their kinds in words."""
+"""The names of BPMN: the kinds of its XML elements, and their names in words."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ def split_tag(tag: str) -> tuple[str, str]:
 
 
 def is_model_namespace(namespace: str) -> bool:
-    """Whether it is that of BPMN elements, of any version; tools also leave it out."""
+    """Whether a namespace is that of BPMN elements, of any version; tools also omit it."""
     return not namespace or _BPMN.fullmatch(namespace) is not None
 
 
 def without_namespaces(root: Element) -> None:
-    """Changes the names of all BPMN elements of a tree to their local ones."""
+    """Replace the names of all BPMN elements of a tree by their local names."""
     names: dict[str, str] = {}
     for element in root.iter():
         if element.tag not in names:
@@ -82,17 +82,17 @@ def without_namespaces(root: Element) -> None:
 
 
 def kind_of(element: Element) -> str:
-    """The local name of a BPMN element; empty for elements of others. The tree is one without its namespaces."""
+    """The local name of a BPMN element; empty for other elements. The tree must be without namespaces."""
     return "" if element.tag.startswith("{") else element.tag
 
 
 def children(element: Element, *kinds: str) -> Iterator[Element]:
-    """The direct children of these kinds."""
+    """The direct children of some kinds."""
     return (child for child in element if kind_of(child) in kinds)
 
 
 def descendants(element: Element) -> Iterator[Element]:
-    """The BPMN elements below one, in the order of the file; those of extensions are left out."""
+    """The BPMN elements below an element, in the order of the file, without the contents of extensions."""
     waiting = [child for child in reversed(element) if kind_of(child)]
     while waiting:
         current = waiting.pop()
@@ -102,12 +102,12 @@ def descendants(element: Element) -> Iterator[Element]:
 
 
 def name_of(element: Element) -> str:
-    """Its name with white space normalised; may be empty."""
+    """The name of an element with white space normalised; may be empty."""
     return normalised(element.get("name", ""))
 
 
 def id_of(element: Element) -> str:
-    """Its id; may be empty."""
+    """The id of an element; may be empty."""
     return element.get("id", "").strip()
 
 
@@ -118,37 +118,37 @@ def flag(element: Element, attribute: str, *, default: bool) -> bool:
 
 
 def text_of(element: Element | None) -> str:
-    """What stands in it, without the white space around."""
+    """The text of an element, without surrounding white space."""
     return (element.text or "").strip() if element is not None else ""
 
 
 def is_task(kind: str) -> bool:
-    """Whether it is a task; tools have kinds of their own."""
+    """Whether a kind is a task; tools have additional kinds."""
     return kind in TASKS or (_TASK.fullmatch(kind) is not None and kind != "choreographyTask")
 
 
 def is_sub_process(kind: str) -> bool:
-    """Whether it has a level of its own."""
+    """Whether a kind has a level of its own."""
     return kind in SUB_PROCESSES
 
 
 def is_activity(kind: str) -> bool:
-    """Whether boundary events and loop markers can be on it."""
+    """Whether a kind may have boundary events and loop markers."""
     return is_task(kind) or kind == CALL or kind in SUB_PROCESSES
 
 
 def is_flow_node(kind: str) -> bool:
-    """Whether flows can lead to it."""
+    """Whether flows can lead to elements of a kind."""
     return is_activity(kind) or kind in GATEWAYS or kind in EVENTS
 
 
 def is_without_meaning(kind: str) -> bool:
-    """Whether it says nothing about the order of activities."""
+    """Whether a kind is irrelevant for the order of activities."""
     return kind in _WITHOUT_MEANING
 
 
 def kind_in_words(element: Element) -> str:
-    """Such as ``exclusive gateway``; the kind as written, where it is none of BPMN."""
+    """The kind in words, such as ``exclusive gateway``; unknown kinds as written."""
     kind = kind_of(element)
     if kind == "subProcess" and flag(element, "triggeredByEvent", default=False):
         return "event sub-process"
@@ -165,5 +165,5 @@ def describe(element: Element) -> str:
 
 
 def line_of(element: Element) -> str:
-    """The line of the file that it begins in; a question mark where that is not known."""
+    """The line of the file on which an element begins; a question mark if unknown."""
     return element.get(LINE, "?")

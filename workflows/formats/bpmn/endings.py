@@ -1,14 +1,14 @@
-"""Ends that come at once, so that nothing can happen between the last activity and them.
+"""Makes ends immediate, so that nothing can happen between the last activity and the end.
 
-In a flow graph an activity and the end after it are two steps. In between, other branches could go on, or a block that
-has nothing more to do could be left by an exit. In a process the end follows at once:
+In a flow graph, an activity and the end after it are two steps. Between them, other branches could continue, or a block
+with no work left could be left by an exit. In a process the end follows at once:
 
-- Where a block can be left at any time, ends in it are left out: an activity without outgoing flow ends by itself.
-- Where there are other branches, an activity before a terminate or an end that throws is put behind it: first all else
-  is taken away, then the activity happens. The traces are those where nothing comes between.
+- If a block can be left at any time, ends in it are left out: an activity without outgoing flow ends by itself.
+- If there are other branches, an activity before a terminate end or a throwing end is moved after the block: first the
+  block's other tokens are removed, then the activity happens. The traces are those where nothing comes between.
 
-Exclusive gateways between activities and ends are decided before the activity. One to which other things than
-activities lead as well keeps its ways, if some of them go on.
+Exclusive gateways between activities and ends are decided before the activity. A gateway that is also reached from
+other nodes than activities keeps its flows, if some of them continue.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from workflows.nets.graph import Block, Exit, Flow, FlowGraph, Node, NodeKind
 from workflows.nets.translation import is_single
 
 MOST_PAIRS = 2_000
-"""Of activities and ends in one graph; where there are more, ends come in a step of their own."""
+"""Largest number of pairs of activity and end in one graph; with more, ends remain separate steps."""
 
 _TERMINATE = ""
 _PLAIN = "#"
@@ -32,9 +32,9 @@ class _Last:
     """An activity that comes last in a block.
 
     Attributes:
-        exit: By which the block is left for it.
-        instead: The exit that the end behind it takes; empty for terminate.
-        activity: The activity, behind the block.
+        exit: The exit by which the block is left for it.
+        instead: The exit that the end after it takes; empty for terminate.
+        activity: The activity, placed after the block.
     """
 
     exit: str
@@ -44,11 +44,11 @@ class _Last:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """A graph that is being examined.
+    """A graph under examination.
 
     Attributes:
-        cutting: The exits that interrupt, of the block that it is in.
-        is_single: Whether it has no branches beside each other.
+        cutting: The interrupting exits of the block that contains it.
+        is_single: Whether it has no concurrent branches.
         is_left: Whether the block can be left at any time.
     """
 
@@ -58,13 +58,13 @@ class _Frame:
 
 
 def end_at_once(graph: FlowGraph) -> FlowGraph:
-    """The graph with the last activities before ends that take other branches away put behind them."""
+    """The graph with last activities moved after blocks, if the ends after them remove other branches."""
     ended, _ = _end_graph(graph, (_Frame(frozenset(), is_single(graph)),))
     return ended
 
 
 def _end_graph(graph: FlowGraph, frames: tuple[_Frame, ...]) -> tuple[FlowGraph, list[_Last]]:
-    """A graph, and what has to come behind the blocks around it."""
+    """A graph, and the activities to be placed after the blocks around it."""
     outwards: list[_Last] = []
     parts = []
     for node in graph.nodes:
@@ -87,7 +87,7 @@ def _end_graph(graph: FlowGraph, frames: tuple[_Frame, ...]) -> tuple[FlowGraph,
 def _end_block(
     node: Node, block: Block, frames: tuple[_Frame, ...], around: tuple[Flow, ...]
 ) -> tuple[FlowGraph, list[_Last]]:
-    """A block with the activities that come behind it, and those that come further out."""
+    """A block with the activities placed after it, and the activities to be placed further out."""
     cutting = frozenset(exit_.id for exit_ in block.exits if exit_.is_interrupting)
     is_left = any(exit_.is_interrupting and not exit_.is_thrown for exit_ in block.exits)
     inner, lasts = _end_graph(block.graph, (*frames, _Frame(cutting, is_single(block.graph), is_left)))
@@ -106,7 +106,7 @@ def _end_block(
 
 
 def _wrapped(graph: FlowGraph, lasts: list[_Last]) -> FlowGraph:
-    """A graph that the last activities before its terminate ends come behind."""
+    """A graph as a block, followed by the last activities before its terminate ends."""
     inner = replace(graph, id=f"{graph.id}#before-last")
     block = Block(graph=inner, exits=tuple(Exit(id=last.exit, is_thrown=True) for last in lasts))
     start = Node(id=f"{graph.id}#last-start", kind=NodeKind.START, described=f"start of {graph.id}")
@@ -123,11 +123,11 @@ def _wrapped(graph: FlowGraph, lasts: list[_Last]) -> FlowGraph:
 
 
 class _Rewriting:
-    """Leaves out ends that activities come to at once, and leaves throws in the place of these, where that is needed.
+    """Removes ends that immediately follow activities, and adds throws instead where needed.
 
     Args:
-        graph: What is changed.
-        frames: It and the graphs around it.
+        graph: The graph to change.
+        frames: Its frame and those of the graphs around it.
     """
 
     def __init__(self, graph: FlowGraph, frames: tuple[_Frame, ...]) -> None:
@@ -143,7 +143,7 @@ class _Rewriting:
         self._own = self._own_gateways() if self._ends else set()
 
     def finish(self) -> tuple[FlowGraph, list[_Last]]:
-        """The changed graph, and the activities that have to come behind the blocks around."""
+        """The changed graph, and the activities to be placed after the blocks around it."""
         found = {own: self._ends_after(own) for own in self._nodes if self._ends and self._is_activity(own)}
         ending = {own: ends for own, ends in found.items() if ends}
         if not self._ends or sum(map(len, ending.values())) > MOST_PAIRS:
@@ -163,7 +163,7 @@ class _Rewriting:
 
     @staticmethod
     def _choice(activity: Node, ends: list[str], *, is_going_on: bool) -> tuple[FlowGraph, list[_Last]]:
-        """An activity that knows before whether it is the last, and of which end."""
+        """An activity with the choice, made before it, whether it is the last and before which end."""
         own, described = activity.id, str(activity)
         gate = Node(id=f"{own}#choice", kind=NodeKind.EXCLUSIVE, described=described)
         nodes, lasts = [gate], []
@@ -183,7 +183,7 @@ class _Rewriting:
         return self._nodes[own].kind is NodeKind.ACTIVITY
 
     def _join_ends(self) -> None:
-        """An exclusive gateway that leads to plain ends only is one, too."""
+        """Treat exclusive gateways that lead only to plain ends as plain ends."""
         waiting = [own for own, end in self._ends.items() if end == _PLAIN]
         while waiting:
             for flow in self._arriving[waiting.pop()]:
@@ -194,7 +194,7 @@ class _Rewriting:
                     waiting.append(source)
 
     def _own_gateways(self) -> set[str]:
-        """The exclusive gateways to which only activities lead, directly or by others of these."""
+        """The exclusive gateways that are reached only from activities, directly or through other such gateways."""
         found = {node.id for node in self._graph.nodes if node.kind is NodeKind.EXCLUSIVE}
         waiting = [
             own
@@ -209,7 +209,7 @@ class _Rewriting:
         return found
 
     def _ends_after(self, activity: str) -> list[str]:
-        """What the ends right after an activity do."""
+        """The effects of the ends immediately after an activity."""
         seen: set[str] = set()
         ends: dict[str, None] = {}
         waiting = [activity]
@@ -223,7 +223,7 @@ class _Rewriting:
         return list(ends)
 
     def _kept_flows(self, ending: set[str]) -> list[Flow]:
-        """The flows without those to the ends, nor to gateways from which nothing else can be reached."""
+        """The flows except those to ends, and to gateways that lead only to them."""
         dropped = {flow.id for flow in self._graph.flows if self._is_dropped(flow, ending)}
         waiting = [flow.source for flow in self._graph.flows if flow.id in dropped and flow.source in self._own]
         while waiting:
@@ -246,7 +246,10 @@ class _Rewriting:
 
 
 def _end_of(node: Node, frames: tuple[_Frame, ...]) -> str | None:
-    """The exit that a node takes, or what else it ends; None if it is no end, or may as well come later."""
+    """The effect of an end: the exit that it takes, or another mark.
+
+    None for other nodes, and for ends that may come later.
+    """
     is_left = any(frame.is_left for frame in frames)
     if node.kind is NodeKind.END:
         return _PLAIN if is_left else None
@@ -261,7 +264,7 @@ def _end_of(node: Node, frames: tuple[_Frame, ...]) -> str | None:
 
 
 def _reached(graph: FlowGraph) -> FlowGraph:
-    """The graph without nodes to which no way leads any more."""
+    """The graph without nodes that have become unreachable."""
     following: dict[str, list[str]] = defaultdict(list)
     for flow in graph.flows:
         following[flow.source].append(flow.target)

@@ -1,4 +1,4 @@
-"""Events that tokens run through: starts, ends, and those between."""
+"""Events on the path of tokens: start, end and intermediate events."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from workflows.nets.graph import Node, NodeKind
 
 
 class EventReader:
-    """Makes nodes of the events of levels.
+    """Converts the events of levels to nodes.
 
     Args:
         document: The file.
         labels: The event types of intermediate events.
-        findings: Told of what is left out or wrong.
+        findings: Collects problems and notices.
 
     Attributes:
         thrown: The exits that events throw.
@@ -39,7 +39,7 @@ class EventReader:
         self._compensations: dict[str, str] = {}
 
     def check_compensation(self, handlers: Sequence[str]) -> None:
-        """Refuses events that start compensation, if there are handlers that would then do something."""
+        """Reject events that start compensation, if handlers exist that would then run."""
         for own, described in self._compensations.items() if handlers else ():
             self._findings.refuse(
                 own,
@@ -55,7 +55,7 @@ class EventReader:
         return kind_of(element) == "intermediateCatchEvent" and link_of(element, self._document) is not None
 
     def add_event(self, draft: Draft, level: Level, element: Element) -> None:
-        """An event with what follows it."""
+        """Add an event with its outgoing flows."""
         kind = kind_of(element)
         if kind == "startEvent":
             self._add_start(draft, level, element)
@@ -67,7 +67,7 @@ class EventReader:
             self._add_catch(draft, level, element)
 
     def _add_catch(self, draft: Draft, level: Level, element: Element) -> None:
-        """A catch event: the event that the mapping says; with a name alone an event that may be emitted or not."""
+        """A catch event: emits the mapped event type; if it has only a name, the event is optional."""
         name = name_of(element)
         if self._labels.is_mapped(element) or not name or link_of(element, self._document) is not None:
             self._pass(draft, level, element, self._mapped_node(level, element))
@@ -89,7 +89,7 @@ class EventReader:
         self._pass(draft, level, element, after)
 
     def _mapped_node(self, level: Level, element: Element) -> Node:
-        """An intermediate event that emits what the mapping says."""
+        """An intermediate event that emits the event type of the mapping."""
         label = self._labels.mapped_label(element)
         if label is None:
             return self._node(level, element, NodeKind.SILENT)
@@ -154,7 +154,7 @@ class EventReader:
             draft.connect(Port(node=node), prefix + targets[0], f"{node.id}#link")
 
     def _throw(self, draft: Draft, level: Level, element: Element, triggers: Sequence[Trigger]) -> bool:
-        """Adds an event that is caught around; False if it throws nothing, or nobody catches it."""
+        """Add an event that is caught further out; False if it throws nothing, or nothing catches it."""
         trigger = first_of(triggers, THROWN)
         if trigger is None:
             return False
@@ -173,7 +173,7 @@ class EventReader:
         return bool(exits)
 
     def _throw_to_any(self, draft: Draft, level: Level, element: Element, exits: Sequence[str]) -> None:
-        """One of several may catch it, as it does not say what it is."""
+        """Add a choice of catchers for an event without a code."""
         choice = draft.add(self._node(level, element, NodeKind.EXCLUSIVE))
         after = None
         if level.scope.flows.leaving(id_of(element)):

@@ -1,7 +1,7 @@
 """Event sub-processes: they watch their level, and interrupt it or run beside it.
 
-A level that has some becomes a block that they leave by exits: first one with those that do not interrupt, around that
-one with those that do, so that they take everything.
+A level with event sub-processes becomes a block with an exit for each of them: an inner block for those that do not
+interrupt, and around it a block for those that do, so that they stop everything.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Watcher:
 
     Attributes:
         exits: Its start events.
-        node: What it does.
+        node: Its content.
     """
 
     exits: tuple[Exit, ...]
@@ -35,11 +35,11 @@ def watch(
     """The graph with event sub-processes around it.
 
     Args:
-        graph: What is watched; unchanged without watchers and ending.
+        graph: The watched graph; unchanged without watchers and ending.
         watchers: All interrupting, or none of them.
-        role: Part of the ids of what is made.
+        role: Part of the ids of generated nodes.
         budget: Counts nodes.
-        findings: Told of problems.
+        findings: Collects problems.
         ending: An exit by which the graph ends itself and its event sub-processes; may be empty.
     """
     if not watchers and not ending:
@@ -61,7 +61,7 @@ def watch(
 
 
 def interrupts(element: Element, findings: Findings) -> bool:
-    """Whether an event sub-process interrupts its level; problems if it does not say when it starts."""
+    """Whether an event sub-process interrupts its level; a missing or mixed start is a problem."""
     starts = [
         flag(start, "isInterrupting", default=True) or next(children(start, "errorEventDefinition"), None) is not None
         for start in children(element, "startEvent")

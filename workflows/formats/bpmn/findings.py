@@ -1,4 +1,4 @@
-"""What a reader has to say about a file: problems, which refuse it, and notices."""
+"""Problems and notices of a file; problems reject it."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ class Findings:
 
     @property
     def notices(self) -> tuple[ModelNotice, ...]:
-        """All notices, the first ones if they are many."""
+        """All notices; if there are many, the first ones."""
         listed = list(self._notices)[:MOST_LISTED]
         if len(self._notices) > len(listed):
             listed.append(ModelNotice(element="", message=f"and {len(self._notices) - len(listed):,} notices more"))
         return tuple(listed)
 
     def refuse(self, element: str, message: str) -> None:
-        """A problem: the model would not mean what it says. Reading continues, so that others are found too."""
+        """Add a problem: the model's meaning would change. Reading continues, so that other problems are found too."""
         self._problems[element[:_LONGEST_ID], _cut(message)] = None
 
     def note(self, element: str, message: str) -> None:
-        """Something was left out, or read in a way that one should know."""
+        """Add a notice: something was left out, or read in an unexpected way."""
         self._notices[ModelNotice(element=element[:_LONGEST_ID], message=_cut(message))] = None
 
     def finish(self) -> None:
-        """Nothing more will be found.
+        """End the reading.
 
         Raises:
             ModelRefused: There were problems.
@@ -43,7 +43,7 @@ class Findings:
             raise self._refusal()
 
     def refusal(self, element: str, message: str) -> ModelRefused:
-        """All problems so far and this one, after which nothing can be read."""
+        """An error with all problems so far and one more, after which nothing can be read."""
         self.refuse(element, message)
         return self._refusal()
 

@@ -1,4 +1,4 @@
-"""Sequence flows: what leads from where to where, as far as the file says so in one way or another."""
+"""Sequence flows: their sources and targets, in all forms in which files give them."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from workflows.formats.bpmn.findings import Findings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SequenceFlow:
-    """An arrow.
+    """A sequence flow.
 
     Attributes:
         id: Unique in its process.
         source: Id of a flow node.
         target: Id of a flow node.
-        is_conditional: Whether it is taken only at times.
+        is_conditional: Whether it has a condition.
     """
 
     id: str
@@ -39,12 +39,12 @@ class SequenceFlow:
 
 
 class FlowTable:
-    """The flows of one process and of all that is in it.
+    """The flows of one process, including its sub-processes.
 
     Args:
         process: The process.
-        document: Its file, in which flows of the process may also stand elsewhere.
-        findings: Told of what had to be repaired, and of what could not be.
+        document: Its file, in which flows of the process may also be elsewhere.
+        findings: Collects repairs and problems.
     """
 
     def __init__(self, process: Element, document: Document, findings: Findings) -> None:
@@ -93,7 +93,7 @@ class FlowTable:
             self._take(SequenceFlow(id=own, source=source, target=target, is_conditional=_is_conditional(element)))
 
     def _end(self, element: Element, own: str, attribute: str, mentions: dict[str, list[str]]) -> str | None:
-        """An end of a flow as written; else as the one node has it that mentions the flow."""
+        """An end of a flow as written; otherwise the only node that mentions the flow."""
         written = resolve(element.get(attribute, ""), self._nodes)
         if written is not None:
             return written
@@ -121,7 +121,7 @@ class FlowTable:
         self._arriving[flow.target].append(flow)
 
     def _read_strays(self, own: Iterable[Element], document: Document) -> None:
-        """Flows that stand in another process, although both ends are in this one, and only in this one."""
+        """Read flows of another process whose ends are both in this one, and only in this one."""
         seen = {id(element) for element in own}
         for source in self._nodes:
             for element in document.flows_from(source):
@@ -136,7 +136,7 @@ class FlowTable:
                 self._take(flow)
 
     def _read_mentions(self, document: Document) -> None:
-        """Flows that only the nodes know of."""
+        """Read flows that only nodes mention."""
         for own in self._sources:
             if own not in self._targets or resolve(own, self._taken) is not None or document.find(own) is not None:
                 continue

@@ -1,10 +1,10 @@
-"""What several flows out of a node mean.
+"""The meaning of several flows out of a node.
 
-- Out of an activity or event, flows without a condition are all taken (parallel). Of those with one, any are taken
-  (inclusive); the default one only if none of the others with a condition is. Where other flows are taken anyway, it
-  may be that none of those with a condition is.
+- Out of an activity or event, all flows without a condition are taken (parallel). Of those with a condition, any are
+  taken (inclusive); the default flow only if no conditional one is. If other flows are taken anyway, possibly no
+  conditional flow is taken.
 - Out of an exclusive or event-based gateway, one is taken. Out of a parallel one, all.
-- Out of an inclusive one, any are taken, one at least; the default one if and only if no other is.
+- Out of an inclusive one, any are taken, at least one; the default flow if and only if no other is.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ KIND_OF_GATEWAY = {
 
 
 def lead_on(draft: Draft, port: Port, flows: Sequence[SequenceFlow], default: str, prefix: str) -> None:
-    """Connects an activity, an event or an exit with what follows it; of several flows a gateway is made.
+    """Connect an activity, an event or an exit with its successors; several flows get a gateway.
 
     Args:
-        draft: Where to.
-        port: Where the flows leave. Without any, a start or an exit leads to a made end.
-        flows: Those that leave.
+        draft: The graph.
+        port: The source of the flows. Without any flow, a start or an exit leads to a generated end.
+        flows: The outgoing flows.
         default: Id of the default flow; may be empty.
         prefix: Of the ids of nodes.
     """
@@ -43,7 +43,7 @@ def lead_on(draft: Draft, port: Port, flows: Sequence[SequenceFlow], default: st
 
 
 def lead_on_from_gateway(draft: Draft, gateway: Node, flows: Sequence[SequenceFlow], default: str, prefix: str) -> None:
-    """Connects a gateway with what follows it. An inclusive one with a default flow leaves the choice to a made one."""
+    """Connect a gateway with its successors. An inclusive one with a default flow gets a gateway for the choice."""
     port = Port(node=gateway)
     others = [flow for flow in flows if flow.id != default]
     if not flows:
@@ -59,7 +59,7 @@ def lead_on_from_gateway(draft: Draft, gateway: Node, flows: Sequence[SequenceFl
 
 
 def _split(draft: Draft, port: Port, flows: Sequence[SequenceFlow], default: str, prefix: str) -> None:
-    """What several flows out of an activity or event mean."""
+    """Connect several flows out of an activity or event."""
     defaults = [flow for flow in flows if flow.id == default]
     conditional = [flow for flow in flows if flow.is_conditional and flow.id != default]
     always = [flow for flow in flows if not flow.is_conditional and flow.id != default]
@@ -83,7 +83,7 @@ def _split(draft: Draft, port: Port, flows: Sequence[SequenceFlow], default: str
 
 
 def _choose_any(draft: Draft, port: Port, flows: Sequence[SequenceFlow], prefix: str) -> None:
-    """Any of the flows, one at least."""
+    """Connect flows of which any may be taken, at least one."""
     if len(flows) > 1:
         choice = _make(draft, port, NodeKind.INCLUSIVE, "choice")
         draft.connect(port, choice.node.id)
@@ -97,7 +97,7 @@ def _connect_all(draft: Draft, port: Port, flows: Sequence[SequenceFlow], prefix
 
 
 def _make(draft: Draft, port: Port, kind: NodeKind, role: str) -> Port:
-    """A node that only says what the flows mean."""
+    """A generated node for the meaning of flows."""
     identity = port.exit or port.node.id
     described = f"flows out of {port.node}" if kind is not NodeKind.END else f"end after {port.node}"
     return Port(node=draft.add(Node(id=f"{identity}#{role}", kind=kind, described=described)))

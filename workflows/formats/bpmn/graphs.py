@@ -1,4 +1,4 @@
-"""From levels of a process to flow graphs."""
+"""Converts levels of a process to flow graphs."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ MOST_LEVELS = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Content:
-    """What an activity does: an event, nothing, or a graph."""
+    """The content of an activity: an event, nothing, or a graph."""
 
     label: str | None = None
     graph: FlowGraph | None = None
 
 
 class GraphReader:
-    """Reads one process with all that is in it and all that it calls.
+    """Reads one process, including its sub-processes and the processes it calls.
 
     Args:
         document: The file.
         labels: Of activities and intermediate events.
-        findings: Told of what is left out or wrong.
+        findings: Collects problems and notices.
 
     Attributes:
         events: Id of an activity or intermediate event of the process itself -> the event type that it emits.
@@ -63,7 +63,7 @@ class GraphReader:
         self._tables: dict[int, FlowTable] = {}
 
     def read_process(self, process: Element) -> FlowGraph:
-        """The graph of a process; of worth only if no problems were found."""
+        """The graph of a process; only valid if there were no problems."""
         graph = self._read_scope(
             Scope(
                 element=process,
@@ -86,7 +86,7 @@ class GraphReader:
     # Scopes
 
     def _read_scope(self, scope: Scope) -> FlowGraph:
-        """A process or sub-process, with its event sub-processes."""
+        """The graph of a process or sub-process, with its event sub-processes."""
         if scope.depth > MOST_LEVELS:
             raise self._findings.refusal(
                 id_of(scope.element), f"sub-processes and calls are nested more than {MOST_LEVELS} deep"
@@ -134,7 +134,7 @@ class GraphReader:
         )
 
     def _read_level(self, level: Level, identity: str) -> FlowGraph:
-        """What is drawn, from its starts to its ends."""
+        """The graph of a level, from its starts to its ends."""
         draft = Draft(identity, name_of(level.scope.element), self._budget)
         for element in level.nodes.values():
             kind = kind_of(element)
@@ -148,7 +148,7 @@ class GraphReader:
         return draft.finish(self._findings)
 
     def _start(self, draft: Draft, level: Level) -> None:
-        """Start events start, or what creates instances; else all that no flow leads to, at once."""
+        """Connect the starts: start events or instantiating nodes; otherwise all nodes without incoming flows."""
         prefix = level.scope.prefix
         roots = [element for own, element in level.nodes.items() if not self._events.is_led_to(level, own)]
         creating = [element for element in roots if flag(element, "instantiate", default=False)]
@@ -172,7 +172,10 @@ class GraphReader:
             draft.connect(port, prefix + id_of(element))
 
     def _read_ad_hoc(self, level: Level) -> FlowGraph:
-        """Any number of the fragments in any order; at once, where they are more than an event and not in sequence."""
+        """The graph of an ad-hoc sub-process: its fragments any number of times, in any order.
+
+        They run concurrently if they are more than single events and not sequential.
+        """
         scope = level.scope
         self._findings.note(
             id_of(scope.element), f"{describe(scope.element)}: its activities come in any order, any number of times"
@@ -263,7 +266,7 @@ class GraphReader:
         return _Content()
 
     def _note_outside(self, element: Element) -> None:
-        """Says that what is called is not in the file; a call of nothing is a task that says so by its kind."""
+        """Add a notice that a called process is not in the file; a call without a target is an ordinary task."""
         target = element.get("calledElement", "").strip()
         if target:
             message = f"{describe(element)} calls {target!r}, which is not a process of this file; it is read as a task"
@@ -307,14 +310,14 @@ _WITH_CONTENT = frozenset({NodeKind.ACTIVITY, NodeKind.BLOCK})
 
 
 def _is_single(block: Block) -> bool:
-    """Whether a block is one activity and nothing else that could be cut short or run beside it."""
+    """Whether a block is a single activity, with nothing that could be interrupted or run beside it."""
     return not block.exits and all(node.kind in (NodeKind.START, NodeKind.ACTIVITY) for node in block.graph.nodes)
 
 
 def _activity_node(
     prefix: str, element: Element, content: _Content, exits: tuple[Exit, ...], repeat: Repeat | None
 ) -> Node:
-    """One node where that is enough, else a block."""
+    """The node of an activity; a block only if needed."""
     identity, name, described = prefix + id_of(element), name_of(element), describe(element)
     kind = NodeKind.SILENT if content.label is None else NodeKind.ACTIVITY
     graph = content.graph

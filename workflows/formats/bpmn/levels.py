@@ -1,4 +1,4 @@
-"""Levels: what stands directly in a process or sub-process, sorted by how it is read."""
+"""Levels: the direct elements of a process or sub-process, sorted by how they are read."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ _CHOREOGRAPHY = frozenset({"choreographyTask", "subChoreography", "callChoreogra
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """A process or sub-process, and what is around it.
+    """A process or sub-process with its surroundings.
 
     Attributes:
         element: The XML element.
         identity: Id of its graph.
         prefix: Of all ids in it; the path of the calls that lead here.
-        flows: Those of the process that it is in.
-        catchers: The events around that catch what is thrown in it.
+        flows: Those of the process that contains it.
+        catchers: The events around it that catch what is thrown in it.
         calls: Process -> the call activity by which it was left, in words; the last one is being read.
-        depth: How many levels are around.
-        terminator: The exit that ends it with its event sub-processes; empty where it has none.
+        depth: Number of levels around it.
+        terminator: The exit that ends it with its event sub-processes; empty if it has none.
     """
 
     element: Element
@@ -57,10 +57,10 @@ class Level:
     """The elements of a scope.
 
     Attributes:
-        scope: Where.
-        nodes: Those that tokens run through, by id; boundary events and event sub-processes are not among them.
-        boundary: Id of an activity -> the events on it.
-        event_sub_processes: Those.
+        scope: The scope.
+        nodes: Elements on the path of tokens, by id; without boundary events and event sub-processes.
+        boundary: Id of an activity -> its boundary events.
+        event_sub_processes: Its event sub-processes.
         links: Name of a link -> the events that catch it.
     """
 
@@ -92,12 +92,12 @@ class Level:
 
 
 class LevelReader:
-    """Sorts the elements of scopes, and repairs what can be repaired.
+    """Sorts the elements of scopes, and repairs small faults.
 
     Args:
         document: The file.
-        findings: Told of what is left out or wrong.
-        budget: Bounds the work.
+        findings: Collects problems and notices.
+        budget: Limits the work.
 
     Attributes:
         handlers: The compensation handlers that were left out.
@@ -138,7 +138,7 @@ class LevelReader:
         return level
 
     def _note_loose(self, level: Level) -> None:
-        """Names activities that no flow touches, where others have flows and no start event says where to begin."""
+        """Add notices for activities without flows, if other nodes have flows and no start event is drawn."""
         kinds = {kind_of(element) for element in level.nodes.values()}
         if "startEvent" in kinds or kind_of(level.scope.element) == "adHocSubProcess":
             return
@@ -153,7 +153,7 @@ class LevelReader:
                 self._findings.note(own, message)
 
     def _identified(self, scope: Scope) -> list[Element]:
-        """The flow nodes, each with an id of its own."""
+        """The flow nodes, each with a unique id."""
         elements = []
         for number, element in enumerate(scope.element):
             kind = kind_of(element)
@@ -186,7 +186,7 @@ class LevelReader:
             self._findings.note(own, f"this id is used twice; {describe(element)} is distinguished")
 
     def _handlers(self, scope: Scope, elements: Iterable[Element]) -> set[str]:
-        """What is done for compensation only: marked so, or tied to a compensation event."""
+        """The nodes for compensation only: marked as such, or associated with a compensation event."""
         triggers = {
             id_of(element)
             for element in elements
@@ -213,7 +213,7 @@ class LevelReader:
         return handlers
 
     def _starts_with_compensation(self, element: Element) -> bool:
-        """Whether it is an event sub-process for compensation."""
+        """Whether an element is an event sub-process for compensation."""
         return flag(element, "triggeredByEvent", default=False) and any(
             trigger.kind == "compensate"
             for start in children(element, "startEvent")
@@ -265,7 +265,7 @@ class LevelReader:
         return dict(caught)
 
     def _check_borders(self, level: Level) -> None:
-        """A flow stays in its level, and leads to something that tokens run through."""
+        """Check that flows stay in their level and lead to flow nodes."""
         for own in (*level.nodes, *(id_of(event) for events in level.boundary.values() for event in events)):
             for flow in level.scope.flows.leaving(own):
                 if flow.target not in level.nodes:

@@ -1,4 +1,4 @@
-"""Which process of a file is meant."""
+"""Chooses the process of a file that is read."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ from workflows.naming import normalised
 
 
 def choose_process(document: Document, chosen: str | None, findings: Findings) -> Element:
-    """The process of this id, or of the pool of this id or name; None: the only one that has content, the
-    only one that no other calls, or the only one that has activities.
+    """The process with an id, or with a pool of this id or name; None: the only candidate.
+
+    Without a choice, this is the only process with content, the only one that no other process calls, or the only one
+    with activities.
 
     Raises:
         ModelRefused: There is none, or more than one.
@@ -61,7 +63,7 @@ def choose_process(document: Document, chosen: str | None, findings: Findings) -
 
 
 def _outermost(document: Document, candidates: list[Element]) -> Element | None:
-    """The only process that is called by no other, where all the others are called from it, directly or not."""
+    """The only process that no other calls, if all the others are called from it, directly or not."""
     calls = {id(process): _called(document, process) for process in candidates}
     roots = [one for one in candidates if not any(one in calls[id(by)] for by in candidates if by is not one)]
     if len(roots) != 1:
@@ -83,7 +85,7 @@ def _called(document: Document, process: Element) -> list[Element]:
 
 
 def note_origin(document: Document, findings: Findings) -> None:
-    """Says where a file is not of BPMN 2.0, and what it takes from other files."""
+    """Add notices where a file is not BPMN 2.0, and for its imports of other files."""
     if document.namespace != MODEL:
         said = f"the namespace {document.namespace!r}" if document.namespace else "no namespace"
         findings.note("", f"the file has {said}; it is read as BPMN 2.0 ({MODEL})")
@@ -93,7 +95,7 @@ def note_origin(document: Document, findings: Findings) -> None:
 
 
 def note_collaboration(document: Document, findings: Findings) -> None:
-    """Says what of a collaboration is left out."""
+    """Add notices for the parts of a collaboration that are left out."""
     for element in document.root:
         if kind_of(element) in ("choreography", "globalChoreographyTask", "globalConversation"):
             findings.note(id_of(element), f"{kind_of(element)} is left out: only one process is read")
@@ -107,7 +109,7 @@ def note_collaboration(document: Document, findings: Findings) -> None:
 
 
 def _find(document: Document, chosen: str) -> list[Element]:
-    """By the first way that finds any: id, id of the pool, name of the pool, name."""
+    """The processes found by the first criterion with a match: id, id of the pool, name of the pool, name."""
     name = normalised(chosen)
     by_id = _processes_of(pool for pool in document.participants if id_of(pool) == chosen)
     by_name = _processes_of(pool for pool in document.participants if name and name_of(pool) == name)

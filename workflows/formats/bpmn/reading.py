@@ -1,4 +1,4 @@
-"""BPMN 2.0 XML as a flow graph."""
+"""Reads BPMN 2.0 XML as a flow graph."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def read_bpmn(content: bytes, options: ReadOptions) -> WorkflowModel:
     """One process of a BPMN 2.0 file, as a flow graph.
 
     Events are emitted by tasks, by call activities whose process is not in the file, and by intermediate events that
-    have a name or that the mapping names. What has no part in the order of activities (data, lanes, annotations) is
-    left out silently, what has a part beyond the process (message flows) with a notice.
+    have a name or that the mapping names. Elements irrelevant for the order of activities (data, lanes, annotations)
+    are left out silently, elements that matter only beyond the process (message flows) with a notice.
 
     Raises:
-        ModelRefused: Not BPMN; several processes and none chosen; or elements whose meaning would be lost, all of them
-            listed.
+        ModelRefused: The file is not BPMN; it has several processes and none is chosen; or it has elements whose
+            meaning would be lost, all of them listed.
     """
     findings = Findings()
     document = Document(parse_xml(content), findings)

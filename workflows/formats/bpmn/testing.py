@@ -1,4 +1,4 @@
-"""Small BPMN files for tests, and what they mean."""
+"""Small BPMN files for tests, and their traces."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MODEL = "http://www.omg.org/spec/BPMN/20100524/MODEL"
 
 
 def definitions(*parts: str, namespace: str = MODEL) -> bytes:
-    """A file with these parts."""
+    """A file with some parts."""
     return f'<definitions xmlns="{namespace}">{"".join(parts)}</definitions>'.encode()
 
 
@@ -29,12 +29,12 @@ def sub_process(identity: str, body: str, arrows: str = "", attributes: str = ""
 
 
 def tasks(names: str) -> str:
-    """A task for each name, which is its id, too."""
+    """A task for each name, which is also its id."""
     return "".join(f'<task id="{name}"/>' for name in names.split())
 
 
 def flows(arrows: str) -> str:
-    """Sequence flows: ``A>B>C D?>E`` are three, that from D with a condition. Ids are like ``A-B``."""
+    """Sequence flows: ``A>B>C D?>E`` are three, the one from D with a condition. Ids are like ``A-B``."""
     written = []
     for chain in arrows.split():
         ends = chain.split(">")
@@ -49,12 +49,12 @@ def flows(arrows: str) -> str:
 
 
 def boundary(identity: str, host: str, trigger: str = "<messageEventDefinition/>", attributes: str = "") -> str:
-    """An event on the border of an activity."""
+    """An event on the boundary of an activity."""
     return f'<boundaryEvent id="{identity}" attachedToRef="{host}" {attributes}>{trigger}</boundaryEvent>'
 
 
 def read(*parts: str, process: str | None = None, mapping: Mapping[str, str | None] | None = None) -> WorkflowModel:
-    """A file with these parts, as it is read."""
+    """The model read from a file with some parts."""
     return read_bpmn(definitions(*parts), ReadOptions(process=process, mapping=mapping or {}))
 
 
@@ -65,5 +65,5 @@ def words_of(model: WorkflowModel, length: int = 6) -> set[str]:
 
 
 def words(body: str, arrows: str = "", *others: str, length: int = 6) -> set[str]:
-    """The complete traces of a process of elements and arrows, other parts of the file beside it."""
+    """The complete traces of a process of elements and arrows, with other parts of the file beside it."""
     return words_of(read(process(body, arrows), *others, process="p"), length)

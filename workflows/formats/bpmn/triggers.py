@@ -1,7 +1,7 @@
-"""Events: what triggers them, and who catches what is thrown.
+"""Triggers of events, and the events that catch thrown ones.
 
-A thrown error, escalation or cancellation goes to the nearest level around it where an event catches it, one for the
-same code before one for any. What says no code itself may go to each that catches its kind there.
+A thrown error, escalation or cancellation is caught at the nearest level around it with a matching event; an event for
+the same code precedes one for any code. A throw without a code may go to each event there that catches its kind.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from workflows.formats.bpmn.elements import flag, id_of, kind_of, name_of
 from workflows.nets.graph import Exit
 
 THROWN = {"error": "errorRef", "escalation": "escalationRef", "cancel": ""}
-"""Triggers that are thrown to a level around -> the attribute that says which."""
+"""Triggers that are thrown to an outer level -> the attribute with their reference."""
 _CODES = ("errorCode", "escalationCode")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trigger:
-    """What an event waits for, or makes happen.
+    """A trigger of an event, or its effect.
 
     Attributes:
         kind: Such as ``message``, ``timer``, ``error``, ``terminate``.
@@ -37,12 +37,12 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catcher:
-    """An event that catches what is thrown in a level.
+    """An event that catches throws from a level.
 
     Attributes:
-        exit: Id of the exit that it is.
+        exit: Id of its exit.
         kind: A key of ``THROWN``.
-        code: Which; empty for any.
+        code: The code; empty for any.
     """
 
     exit: str
@@ -51,10 +51,10 @@ class Catcher:
 
 
 class Catchers:
-    """Those of one level, and those around.
+    """The catchers of a level and of the levels around it.
 
     Args:
-        level: Those of the level.
+        level: Catchers of the level.
         around: Those of the level around it.
     """
 
@@ -67,7 +67,7 @@ class Catchers:
             self._by_kind[catcher.kind].append(catcher.exit)
 
     def find(self, trigger: Trigger) -> tuple[str, ...]:
-        """The exits that something thrown can take; empty if nobody catches it."""
+        """The exits that a throw can take; empty if nothing catches it."""
         current: Catchers | None = self
         while current is not None:
             for code in (trigger.code, ""):
@@ -80,12 +80,12 @@ class Catchers:
 
 
 def triggers_of(event: Element, document: Document) -> tuple[Trigger, ...]:
-    """What the definitions of an event say."""
+    """The triggers from the definitions of an event."""
     return tuple(_trigger(definition, event, document) for definition in document.definitions_of(event))
 
 
 def catchers_of(events: Iterable[Element], prefix: str, document: Document) -> tuple[Catcher, ...]:
-    """What boundary or start events catch of that which is thrown."""
+    """The catchers of thrown triggers among boundary or start events."""
     return tuple(
         Catcher(exit=prefix + id_of(event), kind=trigger.kind, code=trigger.code)
         for event in events
@@ -95,7 +95,7 @@ def catchers_of(events: Iterable[Element], prefix: str, document: Document) -> t
 
 
 def exit_of(event: Element, prefix: str, document: Document, thrown: set[str]) -> Exit:
-    """A boundary event, or the start event of an event sub-process, as a way out of what it interrupts or watches."""
+    """A boundary event, or the start event of an event sub-process, as an exit of the block that it belongs to."""
     attribute = "cancelActivity" if kind_of(event) == "boundaryEvent" else "isInterrupting"
     kinds = {trigger.kind for trigger in triggers_of(event, document)}
     return Exit(
@@ -107,12 +107,12 @@ def exit_of(event: Element, prefix: str, document: Document, thrown: set[str]) -
 
 
 def first_of(triggers: Sequence[Trigger], kinds: Iterable[str]) -> Trigger | None:
-    """The first trigger of the first kind that is there."""
+    """The first trigger of the first kind that occurs."""
     return next((trigger for kind in kinds for trigger in triggers if trigger.kind == kind), None)
 
 
 def link_of(event: Element, document: Document) -> str | None:
-    """The name of the link that it throws or catches; None: it is no link."""
+    """The name of the link that an event throws or catches; None: it is not a link."""
     trigger = first_of(triggers_of(event, document), ("link",))
     return trigger.link if trigger is not None else None
 

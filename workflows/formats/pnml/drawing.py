@@ -1,4 +1,4 @@
-"""Where a PNML file draws its net."""
+"""The drawing of a net in a PNML file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SILENT_WIDTH = 10.0
 
 
 def draw_net(drawn: Drawn, labels: Mapping[str, str | None]) -> Diagram | None:
-    """The drawing; None unless all nodes are drawn on one page, each in a place of its own."""
+    """The drawing; None unless all nodes are drawn on one page, each at a place of its own."""
     nodes = drawn.nodes.values()
     spots = {(node.spot.x, node.spot.y) for node in nodes if node.spot is not None}
     if not nodes or len(spots) < len(nodes) or len({node.page for node in nodes}) > 1:
@@ -57,7 +57,7 @@ def _centre(shape: Shape) -> Point:
 
 
 def _border(shape: Shape, towards: Point) -> Point:
-    """Where a line from the centre of a shape to a point leaves it."""
+    """The point where a line from the centre of a shape to another point leaves the shape."""
     x, y = _centre(shape)
     dx, dy = towards[0] - x, towards[1] - y
     if not dx and not dy:

@@ -41,7 +41,7 @@ _LEFT_OUT = {"name", "toolspecific", "graphics", "text", "finalmarkings", "varia
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spot:
-    """Where a node is drawn: its centre and its size."""
+    """The centre and size of a drawn node."""
 
     x: float
     y: float
@@ -59,9 +59,9 @@ class NetNode:
         name: White space normalised; may be empty.
         tokens: Initially on a place.
         is_invisible: Whether a transition is marked as silent.
-        refers_to: For a reference node the id of what it stands for; empty for others.
-        page: Id of the page that holds it; empty for the net itself.
-        spot: Where it is drawn.
+        refers_to: Of a reference node, the id of its target; empty for others.
+        page: Id of the page that contains it; empty for the net itself.
+        spot: Its position in the drawing.
     """
 
     id: str
@@ -75,19 +75,19 @@ class NetNode:
 
     @property
     def described(self) -> str:
-        """In words, such as ``place 'done' (p7)``."""
+        """The node in words, such as ``place 'done' (p7)``."""
         name = f" {self.name!r}" if self.name else ""
         return f"{'silent ' if self.is_silent else ''}{self.kind}{name} ({self.id})"
 
     @property
     def is_silent(self) -> bool:
-        """Whether it is a transition that is no event by itself."""
+        """Whether it is a transition without an event of its own."""
         return self.kind == "transition" and (self.is_invisible or not self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arc:
-    """An arc as it is written; ``kind`` is ``normal``, ``inhibitor``, ``reset`` or ``read``."""
+    """An arc as written; ``kind`` is ``normal``, ``inhibitor``, ``reset`` or ``read``."""
 
     id: str
     source: str
@@ -112,7 +112,7 @@ def local(element: Element) -> str:
 
 
 def child(element: Element, name: str) -> Element | None:
-    """The first child of a name."""
+    """The first child with a name."""
     return next((inner for inner in element if local(inner) == name), None)
 
 
@@ -128,7 +128,7 @@ def label_text(element: Element, name: str) -> str:
 
 
 def read_elements(root: Element, findings: Findings) -> Drawn:
-    """Everything in a net or a page and the pages in it; what is wrong goes to the findings."""
+    """Everything in a net or a page and the pages in it; problems are added to the findings."""
     nodes: dict[str, NetNode] = {}
     arcs: list[Arc] = []
     known: set[str] = set()
@@ -154,7 +154,7 @@ def read_elements(root: Element, findings: Findings) -> Drawn:
 
 
 def _walk(root: Element, findings: Findings) -> Iterator[tuple[Element, str]]:
-    """Objects, arcs and pages with the page they are on; what has other meaning is noted."""
+    """Objects, arcs and pages with the page that contains them; other elements with a meaning are noted."""
     waiting = deque([(root, root.get("id", "") if local(root) == "page" else "")])
     while waiting:
         holder, page = waiting.popleft()
@@ -212,7 +212,7 @@ def _refuse_colours(identity: str, name: str, findings: Findings) -> None:
 
 
 def _is_invisible(element: Element) -> bool:
-    """ProM's marks of a silent transition, which PM4Py writes too."""
+    """Whether a transition has ProM's marks of a silent one, which PM4Py writes too."""
     is_marked = any(inner.get("activity") == "$invisible$" for inner in element if local(inner) == "toolspecific")
     return is_marked or element.get("invisible") == "true"
 
@@ -240,7 +240,7 @@ def _read_arc(element: Element, findings: Findings) -> Arc:
 
 
 def _arc_type(element: Element) -> str:
-    """As ProM (``arctype``), PIPE (``type``) and others (an attribute) write it, in lower case."""
+    """The type of an arc, in lower case, as ProM (``arctype``), PIPE (``type``) and others (an attribute) write it."""
     for name in ("arctype", "type"):
         inner = child(element, name)
         if inner is not None:
@@ -249,12 +249,12 @@ def _arc_type(element: Element) -> str:
 
 
 def read_count(text: str, identity: str, what: str, findings: Findings) -> int:
-    """A whole number from 0 to ``MAX_TOKENS``; after a problem 1."""
+    """A whole number from 0 to ``MAX_TOKENS``; 1 after a problem."""
     written = _WHOLE.fullmatch(text)
     if written is None:
         findings.refuse(identity, f"the {what} {text[:30]!r} is not a whole number")
         return 1
-    count = int(written.group(1)[:20])  # longer ones are too large by these digits already
+    count = int(written.group(1)[:20])  # 20 digits already make it too large
     if not 0 <= count <= MAX_TOKENS:
         findings.refuse(identity, f"the {what} is {count}; it must lie between 0 and {MAX_TOKENS:,}")
         return 1

@@ -1,4 +1,4 @@
-"""What the reader of a PNML file has to say about it: problems, which refuse it, and notices."""
+"""Problems and notices of a PNML file; problems reject it."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ _LONGEST_ID = 200
 
 @dataclass(slots=True)
 class Findings:
-    """What is wrong with a net, and what of it was left out."""
+    """Problems of a net, and notices of parts that were left out."""
 
     problems: list[tuple[str, str]] = field(default_factory=list)
     notices: dict[str, str] = field(default_factory=dict)
     tokens: int = 0
 
     def refuse(self, element: str, message: str) -> None:
-        """A problem: the net would not mean what it says. Reading continues, so that others are found too.
+        """Add a problem: the net's meaning would change. Reading continues, so that other problems are found too.
 
         Raises:
-            ModelRefused: It is one too many.
+            ModelRefused: There are too many problems.
         """
         self.problems.append((element[:_LONGEST_ID], message))
         if len(self.problems) >= MAX_PROBLEMS:
             self.finish()
 
     def finish(self) -> None:
-        """Nothing more will be found.
+        """End the reading.
 
         Raises:
             ModelRefused: There were problems.
@@ -51,5 +51,5 @@ class Findings:
             self.finish()
 
     def note(self, element: str, message: str) -> None:
-        """Something was left out; each sort of thing is noted once."""
+        """Add a notice: something was left out; equal messages are noted once."""
         self.notices.setdefault(message, element)

@@ -1,4 +1,4 @@
-"""PNML files: the net that is meant, its markings, and its transitions as events."""
+"""Reads PNML files: the chosen net, its markings, and its transitions as events."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def read_pnml(content: bytes, options: ReadOptions) -> WorkflowModel:
     """The place/transition net of a PNML file; ``options.process`` is the id of a net, or of a page of one.
 
     Raises:
-        ModelRefused: It is no such file, or its net would not mean what it says; every problem with its id.
+        ModelRefused: The file is not PNML, or the meaning of its net would change; every problem with its id.
     """
     net, part = _chosen(parse_xml(content), options.process)
     findings = Findings()
@@ -78,7 +78,7 @@ def read_pnml(content: bytes, options: ReadOptions) -> WorkflowModel:
 
 
 def _chosen(root: Element, wanted: str | None) -> tuple[Element, Element]:
-    """The net that is meant, and itself or the page of it that is meant."""
+    """The chosen net, and the part to read: the net itself or a page of it."""
     if local(root) != "pnml":
         raise ModelRefused([("", f"the root is <{local(root)}>; a PNML file begins with <pnml>")])
     nets = [net for net in root if local(net) == "net"]
@@ -118,13 +118,13 @@ def _check_type(net: Element, findings: Findings) -> None:
 
 
 def _resolve(drawn: Drawn, findings: Findings) -> dict[str, str]:
-    """For each node the id of the place or transition that it is, or stands for; empty if that is nowhere."""
+    """For each node, the id of the place or transition that it is or refers to; empty if the reference is broken."""
     links: dict[str, str] = {}
     for node in drawn.nodes.values():
         way: set[str] = set()
         real = node
         while real.refers_to and real.id not in links:
-            links[real.id] = ""  # until it is known; met again on this way, it is a cycle
+            links[real.id] = ""  # until it is known; meeting it again means a cycle
             way.add(real.id)
             after = drawn.nodes.get(real.refers_to)
             problem = _misreference(real, after, way)
@@ -140,7 +140,7 @@ def _resolve(drawn: Drawn, findings: Findings) -> dict[str, str]:
 
 
 def _misreference(node: NetNode, after: NetNode | None, way: set[str]) -> str:
-    """What is wrong with what a reference node stands for; empty if nothing is."""
+    """The problem with the target of a reference node; empty if there is none."""
     if after is None:
         return "which is not there"
     if after.kind != node.kind:
@@ -172,7 +172,7 @@ def _wire(drawn: Drawn, links: dict[str, str], findings: Findings) -> _Wired:
     for arc in drawn.arcs:
         source, target = (_end(arc, end, drawn, findings) for end in (arc.source, arc.target))
         if source is None or target is None or not links[source.id] or not links[target.id]:
-            continue  # noted already
+            continue  # already reported
         if source.kind == target.kind:
             findings.refuse(
                 arc.id, f"an arc from {source.described} to {target.described}: it must join a place and a transition"
@@ -213,7 +213,7 @@ def _as_places(counts: Mapping[int, int]) -> Places:
 
 
 def _initial_marking(drawn: Drawn, wired: _Wired, findings: Findings) -> Places:
-    """The given marking; else one token in the only place that has arcs, but none into it."""
+    """The given marking; otherwise one token in the only place that has outgoing arcs but no incoming ones."""
     counts = {wired.index[place]: drawn.nodes[place].tokens for place in wired.places if drawn.nodes[place].tokens}
     if counts:
         return _as_places(counts)
@@ -231,7 +231,7 @@ def _initial_marking(drawn: Drawn, wired: _Wired, findings: Findings) -> Places:
 
 
 def _final_markings(part: Element, drawn: Drawn, wired: _Wired, findings: Findings) -> tuple[Places, ...]:
-    """The given markings; else one token in one sink place, for each of them."""
+    """The given markings; otherwise one token in a sink place, for each of them."""
     given = [
         _read_marking(marking, drawn, wired, findings)
         for holder in part.iter()

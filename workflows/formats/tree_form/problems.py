@@ -1,4 +1,4 @@
-"""What is wrong with a tree file, collected."""
+"""Collects the problems of a tree file."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from workflows.formats.entries import MAX_PROBLEMS, Entry, at_line
 
 
 class Problems:
-    """Everything that is wrong, each with its path and its line; too many end the reading."""
+    """The problems of a file, each with its path and its line; too many end the reading."""
 
     def __init__(self) -> None:
         self._found: list[tuple[str, str]] = []
 
     def refuse(self, path: str, entry: Entry, message: str) -> None:
-        """A problem. Reading continues, so that others are found too.
+        """Add a problem. Reading continues, so that other problems are found too.
 
         Raises:
-            ModelRefused: It is one too many.
+            ModelRefused: There are too many problems.
         """
         self._found.append((place_of(path, entry), message))
         if len(self._found) >= MAX_PROBLEMS:
             self.finish()
 
     def finish(self) -> None:
-        """Nothing more will be found.
+        """End the reading.
 
         Raises:
             ModelRefused: There were problems.

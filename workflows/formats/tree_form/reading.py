@@ -1,4 +1,4 @@
-"""Tree files: a name, a tree, and what its simulation needs; written down in docs/workflow-tree.md."""
+"""Reads tree files: a name, a tree, and simulation settings; documented in docs/workflow-tree.md."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def read_tree(content: bytes, options: ReadOptions) -> WorkflowModel:
     """The process tree of a YAML or JSON text.
 
     Raises:
-        ModelRefused: It is no such text; every problem with its path in the text and its line.
+        ModelRefused: The text is not a tree file; every problem with its path in the text and its line.
     """
     entry = read_entries(content)
     if options.process is not None:
@@ -65,7 +65,7 @@ def read_tree(content: bytes, options: ReadOptions) -> WorkflowModel:
 
 @dataclass(frozen=True, slots=True)
 class _Defaults:
-    """What every activity has that does not say otherwise."""
+    """The settings of every activity that has none of its own."""
 
     attributes: tuple[Attribute, ...]
     duration: Duration | None
@@ -73,14 +73,14 @@ class _Defaults:
 
 @dataclass(frozen=True, slots=True)
 class _Branch:
-    """A branch of a choice; without a probability of its own None."""
+    """A branch of a choice; None without a probability of its own."""
 
     tree: ProcessTree
     probability: float | None
 
 
 class _Reader:
-    """Entries to nodes; a node with a problem becomes a silent one, so that all problems are found."""
+    """Converts entries to nodes; a node with a problem becomes silent, so that all problems are found."""
 
     def __init__(self, problems: Problems, defaults: _Defaults, mapping: Mapping[str, str | None]) -> None:
         self.names: set[str] = set()
@@ -99,7 +99,7 @@ class _Reader:
         }
 
     def node(self, entry: Entry, path: str) -> ProcessTree:
-        """A leaf or an operator with all below it."""
+        """A leaf, or an operator with everything below it."""
         self._count += 1
         if self._count > MAX_NODES:
             self._problems.refuse(path, entry, f"the tree has more than {MAX_NODES:,} nodes")
@@ -188,7 +188,7 @@ class _Reader:
         return Parallel(self._nodes(entry, path), place)
 
     def _xor(self, entry: Entry, path: str, place: str) -> ProcessTree:
-        """Branches without a probability share what the others leave."""
+        """An exclusive choice; branches without a probability share the rest equally."""
         branches = [self._branch(*item) for item in self._items(entry, path)]
         given = [branch.probability for branch in branches if branch.probability is not None]
         trees = tuple(branch.tree for branch in branches) or (Silent(),)
@@ -202,7 +202,7 @@ class _Reader:
         return ExclusiveChoice(trees, tuple(shares), place)
 
     def _or(self, entry: Entry, path: str, place: str) -> ProcessTree:
-        """Branches without a probability have 1/2."""
+        """An inclusive choice; branches without a probability have 1/2."""
         branches = [self._branch(*item) for item in self._items(entry, path)]
         trees = tuple(branch.tree for branch in branches) or (Silent(),)
         if all(branch.probability is None for branch in branches):
@@ -227,7 +227,7 @@ class _Reader:
         return Loop(body=body, redo=redo, repetitions=repetitions, again=again, origin=place)
 
     def _rounds(self, entry: Entry, path: str) -> tuple[int | None, float]:
-        """How often a loop does its body: the number, or the probability of another round."""
+        """The repetition of a loop: the number of times, or the probability of another round."""
         key = entry.keys[0] if isinstance(entry, Mapped) and len(entry.pairs) == 1 else ""
         if not isinstance(entry, Mapped) or key not in ("repetitions", "again"):
             self._problems.refuse(path, entry, "a loop's settings are {repetitions: 3} or {again: 0.5}")
@@ -267,7 +267,7 @@ def _several_keys(entry: Mapped) -> str:
 
 
 def _leaf_settings(entry: Mapped, path: str, problems: Problems) -> tuple[tuple[Attribute, ...], Duration | None]:
-    """The attributes and the duration that a mapping gives."""
+    """The attributes and the duration of a mapping."""
     prefix = f"{path}." if path else ""
     attributes, duration = entry.get("attributes"), entry.get("duration")
     return (

@@ -33,11 +33,11 @@ _TRUTHS = {"true": True, "false": False}
 
 
 class _Unfit(Exception):
-    """A setting that is not of its form; the message says what would be."""
+    """A setting has the wrong form; the message names the right one."""
 
 
 def read_duration(entry: Entry, path: str, problems: Problems) -> Duration | None:
-    """How long an activity takes: ``5 min``, or a mapping with one key; None after a problem."""
+    """The duration of an activity: ``5 min``, or a mapping with one key; None after a problem."""
     try:
         if isinstance(entry, Scalar):
             return FixedDuration(_duration_us(entry))
@@ -49,7 +49,7 @@ def read_duration(entry: Entry, path: str, problems: Problems) -> Duration | Non
 
 
 def read_attributes(entry: Entry, path: str, problems: Problems) -> tuple[Attribute, ...]:
-    """A mapping from names of attributes to how each is drawn; what is wrong is left out."""
+    """A mapping from names of attributes to their generators; attributes with problems are left out."""
     if not isinstance(entry, Mapped):
         problems.refuse(
             path, entry, "attributes are a mapping from names to how each is drawn, such as {price: {normal: [9, 1]}}"
@@ -74,7 +74,7 @@ def read_probability(entry: Entry, path: str, problems: Problems) -> float | Non
 
 
 def whole_number(entry: Entry) -> int | None:
-    """The whole number that an entry is; None if it is none."""
+    """The whole number of an entry; None for anything else."""
     number = entry.number if isinstance(entry, Scalar) else None
     return int(number) if number is not None and number == int(number) and abs(number) <= 2**53 else None
 
@@ -224,7 +224,7 @@ def _duration_us(entry: Entry) -> int:
 
 
 def _value(entry: Entry) -> Value:
-    """A plain value: a text, a number or a truth."""
+    """A plain value: a text, a number or a truth value."""
     if not isinstance(entry, Scalar) or entry.is_null:
         raise _Unfit("a value is a text, a number, true or false")
     if entry.is_quoted:
