@@ -1,1 +1,1 @@
-"""Models as they are drawn: graphs of gateways and activities, and nets of places and transitions."""
+"""Models as drawn: graphs of gateways and activities, and nets of places and transitions."""

@@ -1,4 +1,4 @@
-"""Edges of large graphs as arrays, sorted by where they begin."""
+"""Edges of large graphs as arrays, sorted by their source nodes."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _NARROW = 16
 
 
 def distinct(values: NDArray[_Number]) -> NDArray[_Number]:
-    """Numbers sorted, each once.
+    """The sorted distinct numbers.
 
-    ``numpy.unique`` does the same by hashing, which takes many times longer where numbers are products of others.
+    ``numpy.unique`` does the same by hashing, which takes many times longer if numbers are products of others.
     """
     if not len(values):
         return values
@@ -31,15 +31,15 @@ def distinct(values: NDArray[_Number]) -> NDArray[_Number]:
 
 
 def offsets_of(sources: NDArray[np.integer], nodes: int) -> Numbers:
-    """Where the edges of each node begin, (nodes + 1,), for edges that are sorted by ``sources``."""
+    """The index of the first edge of each node, (nodes + 1,), for edges that are sorted by ``sources``."""
     return np.concatenate(([0], np.cumsum(np.bincount(sources, minlength=nodes)))).astype(np.int64)
 
 
 def edges_at(offsets: Numbers, nodes: NDArray[np.integer]) -> tuple[Numbers, Numbers]:
-    """All edges of some nodes.
+    """All edges out of some nodes.
 
     Returns:
-        For each of these edges the place in ``nodes`` of the node where it begins, and the edge's number.
+        For each of these edges, the index in ``nodes`` of its source, and the edge's number.
     """
     first = offsets[nodes]
     counts = offsets[nodes + 1] - first
@@ -50,11 +50,11 @@ def edges_at(offsets: Numbers, nodes: NDArray[np.integer]) -> tuple[Numbers, Num
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Adjacency:
-    """The nodes that each node leads to.
+    """The successors of each node.
 
     Attributes:
-        offsets: (nodes + 1,), where the edges of each node begin.
-        targets: Where each edge ends.
+        offsets: (nodes + 1,), index of the first edge of each node.
+        targets: The target of each edge.
     """
 
     offsets: Numbers
@@ -62,16 +62,16 @@ class Adjacency:
 
     @classmethod
     def of(cls, sources: NDArray[np.integer], targets: NDArray[np.integer], nodes: int) -> Adjacency:
-        """From edges in any order."""
+        """Build the adjacency from edges in any order."""
         order = np.argsort(sources, kind="stable")
         return cls(offsets_of(sources, nodes), targets[order])
 
     def after(self, nodes: NDArray[np.integer]) -> NDArray[np.integer]:
-        """Where the edges of some nodes end, with repetitions."""
+        """The targets of the edges of some nodes, with repetitions."""
         return self.targets[edges_at(self.offsets, nodes)[1]]
 
     def distances(self, beginnings: NDArray[np.integer]) -> Numbers:
-        """The least number of edges to each node from any of ``beginnings``; -1 where there is no way."""
+        """The least number of edges to each node from any of ``beginnings``; -1 for unreachable nodes."""
         distance = np.full(len(self.offsets) - 1, -1, np.int64)
         frontier: NDArray[np.integer] = distinct(beginnings)
         steps = 0
@@ -87,7 +87,7 @@ class Adjacency:
         return distance
 
     def _distances_from(self, frontier: NDArray[np.integer], distance: Numbers) -> Numbers:
-        """The rest of ``distances``, node by node: where levels are many and narrow, arrays do not pay."""
+        """The rest of ``distances``, node by node: with many narrow levels, arrays do not pay off."""
         offsets, targets = self.offsets.tolist(), self.targets.tolist()
         known, queue = distance.tolist(), frontier.tolist()
         for node in queue:
@@ -98,7 +98,7 @@ class Adjacency:
         return np.array(known, np.int64)
 
     def order(self, node: int) -> Numbers:
-        """The nodes that can be reached from one, as a breadth-first walk along the edges in their order meets them."""
+        """The nodes reachable from a node, in the order of a breadth-first walk along the edges."""
         is_met = np.zeros(len(self.offsets) - 1, np.bool_)
         is_met[node] = True
         levels, seen = [np.array([node], np.int64)], 1
@@ -125,5 +125,5 @@ class Adjacency:
         return np.array(queue[len(level) :], np.int64)
 
     def reached(self, beginnings: NDArray[np.integer]) -> Flags:
-        """Which nodes there is a way to from any of ``beginnings``; they themselves too."""
+        """Mask of the nodes reachable from any of ``beginnings``, themselves included."""
         return self.distances(beginnings) >= 0

@@ -1,4 +1,4 @@
-"""A net that is being put together, and the silent steps that it can do without."""
+"""A net under construction, and the fusion of superfluous silent steps."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ MOST_STEPS = 50_000
 
 
 class Assembly:
-    """Places and transitions so far. Places are numbered as they come, so that those of a part are a range.
+    """Places and transitions so far. Places are numbered in order of creation, so those of a part are a range.
 
     Attributes:
         places: What each place is, in words.
         transitions: The steps.
-        bookkeeping: Places whose tokens only say what is going on elsewhere.
+        bookkeeping: Places whose tokens only mirror the state of other places.
     """
 
     def __init__(self) -> None:
@@ -25,14 +25,14 @@ class Assembly:
         self.bookkeeping: set[int] = set()
 
     def place(self, words: str, is_bookkeeping: bool = False) -> int:
-        """A new place."""
+        """Add a place; returns its number."""
         self.places.append(words)
         if is_bookkeeping:
             self.bookkeeping.add(len(self.places) - 1)
         return len(self.places) - 1
 
     def step(self, transition: Transition) -> None:
-        """A new transition; its places may come in any order.
+        """Add a transition; its places may be in any order.
 
         Raises:
             ModelRefused: The net has become larger than ``MOST_STEPS``.
@@ -52,11 +52,11 @@ class Assembly:
             raise ModelRefused([(transition.element, problem)])
 
     def silent(self, inputs: Iterable[int], outputs: Iterable[int], element: str = "") -> None:
-        """A new transition that is no event."""
+        """Add a silent transition."""
         self.step(Transition(inputs=tuple(inputs), outputs=tuple(outputs), element=element))
 
     def finish(self, initial: Places, finals: tuple[Places, ...]) -> WorkflowNet:
-        """The net, without the silent steps that make no difference."""
+        """The net, without superfluous silent steps."""
         return fuse_silent(
             WorkflowNet(
                 places=tuple(self.places),
@@ -68,18 +68,18 @@ class Assembly:
 
 
 def fuse_silent(net: WorkflowNet) -> WorkflowNet:
-    """The same traces with fewer silent steps and places.
+    """The net with fewer silent steps and places and the same traces.
 
     Two fusions of T. Murata (Petri nets: properties, analysis and applications, 1989, section V): a place whose only
-    way on is one silent step gives way to what that step puts; and what only a silent step fills, and is then free to
-    go on, is left out in favour of what that step takes. Both keep deadlocks. Places that steps empty or wait for are
-    left out only where the same steps empty and wait for those that replace them.
+    continuation is one silent step is replaced by that step's outputs; and a place that only one silent step fills, and
+    whose takers need nothing else, is replaced by that step's inputs. Both keep deadlocks. Places that steps empty or
+    wait for are removed only if the same steps empty and wait for their replacements.
     """
     return _Fusion(net).result()
 
 
 class _Fusion:
-    """A net as sets that change."""
+    """A net as mutable sets."""
 
     def __init__(self, net: WorkflowNet) -> None:
         self._net = net
@@ -94,7 +94,7 @@ class _Fusion:
         self._gone: set[int] = set()
 
     def result(self) -> WorkflowNet:
-        """Fuses as long as anything changes."""
+        """Fuse as long as anything changes; returns the net."""
         waiting = list(self._steps)
         while waiting:
             name = waiting.pop()

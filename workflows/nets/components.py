@@ -10,7 +10,7 @@ def components(first: list[int], target: list[int]) -> list[int]:
 
     Args:
         first: For each node its first edge; one more entry for the end of the last.
-        target: For each edge the node that it leads to.
+        target: For each edge its target node.
     """
     nodes = len(first) - 1
     component, met, low = [-1] * nodes, [-1] * nodes, [0] * nodes
@@ -40,7 +40,7 @@ def components(first: list[int], target: list[int]) -> list[int]:
 
 
 def _close(stack: list[int], node: int, component: list[int], number: int) -> None:
-    """Takes a finished component off the stack."""
+    """Take a finished component off the stack."""
     while True:
         other = stack.pop()
         component[other] = number

@@ -1,10 +1,10 @@
-"""Silent steps that may come first, so that no other order of them has to be explored.
+"""Finds silent steps that may come first, so that other orders need not be explored.
 
-Take silent transitions that have the same inputs, such that no other transition takes from these places, and one of the
-places is empty whenever a trace completes. Where they are enabled, every way to the end fires one of them some time (or
-empties these places), and firing it at once leaves the events of that way as they are. So only they need to be looked
-at there: a stubborn set (A. Valmari, Stubborn sets for reduced state space generation, 1989) that keeps the language
-and whether there is a way from which no end can be reached.
+Take silent transitions with the same inputs, such that no other transition takes from these places, and one of the
+places is empty whenever a trace completes. If they are enabled, every way to the end fires one of them at some time (or
+empties these places), and firing it at once leaves the events of that way unchanged. So only they need to be explored
+there: a stubborn set (A. Valmari, Stubborn sets for reduced state space generation, 1989) that keeps the language and
+whether some way cannot reach an end.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NONE = -1
 
 
 def eager_groups(net: WorkflowNet) -> NDArray[np.int64]:
-    """For each transition the number of its group of eager ones, smaller groups first; -1 if it is not eager."""
+    """For each transition, the number of its group of eager ones, smaller groups first; -1 if it is not eager."""
     consumers: defaultdict[int, list[int]] = defaultdict(list)
     for number, transition in enumerate(net.transitions):
         for place in set(transition.inputs):
@@ -44,7 +44,7 @@ def eager_groups(net: WorkflowNet) -> NDArray[np.int64]:
 
 
 def _is_eager(members: list[Transition], others: list[Transition]) -> bool:
-    """Whether nothing else can tell if one of these silent steps comes at once or later.
+    """Whether no other transition is affected by these silent steps coming at once or later.
 
     Of the ``others``, one that empties some of their places has to empty all, and one that waits for their outputs to
     be empty has to wait for their inputs too.

@@ -1,4 +1,4 @@
-"""Which drawn models are made of blocks: flow graphs and nets as process trees with the same traces."""
+"""Folds flow graphs and nets that are made of blocks into process trees with the same traces."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TERMINATE = "terminate"
 
 
 def fold_net(net: WorkflowNet) -> ProcessTree | None:
-    """The process tree of a net with plain arcs; None: it is not made of blocks, as far as the rules see.
+    """The process tree of a net with plain arcs; None if the rules find it not to be made of blocks.
 
     Nets whose steps empty places or wait for empty ones, or move several tokens of one place, are not folded, nor are
     those in which some step or place takes no part in complete traces.
@@ -46,7 +46,7 @@ def fold_net(net: WorkflowNet) -> ProcessTree | None:
 
 
 def fold_graph(graph: FlowGraph) -> ProcessTree | None:
-    """The process tree of a flow graph; None: it is not made of blocks, as far as the rules see.
+    """The process tree of a flow graph; None if the rules find it not to be made of blocks.
 
     Graphs in which some activity takes no part in complete traces are not folded.
 
@@ -58,7 +58,7 @@ def fold_graph(graph: FlowGraph) -> ProcessTree | None:
 
 
 def _reduced(graph: FlowGraph) -> TreeNet | None:
-    """The net of a graph, as small as it becomes. None: something in it has no place in such nets."""
+    """The net of a graph, reduced as far as possible. None: a part of it cannot be expressed in such nets."""
     whole = _drawn(graph)
     if whole is None:
         return None
@@ -70,7 +70,7 @@ def _reduced(graph: FlowGraph) -> TreeNet | None:
 
 
 def _end_plainly(whole: TreeNet) -> None:
-    """A terminate that takes the only token is an end."""
+    """Turn terminates that take the only token into ends."""
     for name, step in list(whole.steps.items()):
         if step.signal == _TERMINATE:
             whole.change(name, replace(step, signal=""))
@@ -87,7 +87,7 @@ class _Drawing:
 
     Attributes:
         net: The net.
-        is_complete: Whether everything has a place in it.
+        is_complete: Whether all parts of the graph could be expressed.
     """
 
     def __init__(self, graph: FlowGraph) -> None:
@@ -118,11 +118,11 @@ class _Drawing:
         return self._at[flow.id] if flow.id in self._at else self._at[flow.target]
 
     def _next(self, flows: tuple[Flow, ...]) -> int | None:
-        """The place after a node with one outgoing flow at most."""
+        """The place after a node with at most one outgoing flow."""
         return self._place_of(flows[0]) if flows else None
 
     def _put_node(self, node: Node) -> bool:
-        """Adds a node's steps; tells whether that could be done."""
+        """Add a node's steps; returns whether it could be expressed."""
         place, flows = self._at[node.id], self._ways.out_of(node)
         match node.kind:
             case NodeKind.START:
@@ -173,7 +173,7 @@ class _Drawing:
         if any(leaves.is_thrown and not leaves.is_interrupting for leaves in exits):
             return False
         if block.repeat and not block.repeat.least and any(not leaves.is_interrupting for leaves in exits):
-            return False  # what does not run cannot be left
+            return False  # a block that does not run cannot be left
         for leaves in exits:
             if not leaves.is_interrupting:
                 place = self._put_chance(place, self._next(self._ways.out_of(node, leaves.id)))
@@ -188,7 +188,7 @@ class _Drawing:
         return True
 
     def _put_chance(self, place: int, target: int | None) -> int:
-        """An exit that does not interrupt: its token may as well be put when the block begins, or not at all."""
+        """Add an exit that does not interrupt: its token may be put when the block begins, or never."""
         begin, chance = self.net.place(""), self.net.place("")
         self.net.add(Step(inputs=frozenset({place}), outputs=frozenset({begin, chance})))
         self.net.link(chance, target)
@@ -198,7 +198,7 @@ class _Drawing:
     def _put_open_block(
         self, node: Node, block: Block, place: int, target: int | None, leaving: Iterable[Exit]
     ) -> bool:
-        """A block that is left while it runs: its steps, if it has one token at a time.
+        """Add a block that is left while it runs: its steps, if it has one token at a time.
 
         At any time it can be left with that token, unless a step does several things.
         """
@@ -218,9 +218,9 @@ class _Drawing:
         return True
 
     def _copy(self, inner: TreeNet, place: int, target: int | None, thrown: dict[str, int | None]) -> list[int]:
-        """Puts the net of a block between two places; gives its places but the first.
+        """Put the net of a block between two places; returns its places except the first.
 
-        What a step that throws an exit leads to is in ``thrown``, or is left to the blocks around.
+        The targets of thrown exits are in ``thrown``; other exits are left to the outer blocks.
         """
         number = {inner.source: place}
         for step in inner.steps.values():
@@ -251,7 +251,7 @@ def _has_activity(node: Node) -> bool:
 
 
 def _repeated(tree: ProcessTree, repeat: Repeat | None, origin: str) -> ProcessTree | None:
-    """What a repeated block does. None: too many numbers to write out."""
+    """The tree of a repeated block. None: too many alternatives to write out."""
     if repeat is None:
         return tree
     runs = _Runs(tree, repeat.is_parallel and not normal_forms.is_short(tree), origin)
@@ -270,14 +270,14 @@ def _repeated(tree: ProcessTree, repeat: Repeat | None, origin: str) -> ProcessT
 
 @dataclass(frozen=True, slots=True)
 class _Runs:
-    """Some runs of a block, one after the other or all at once."""
+    """Several runs of a block, sequential or concurrent."""
 
     body: ProcessTree
     is_parallel: bool
     origin: str
 
     def open(self) -> ProcessTree:
-        """One or more."""
+        """One or more runs."""
         if isinstance(self.body, Silent):
             return self.body
         if self.is_parallel:
@@ -285,7 +285,7 @@ class _Runs:
         return Loop(body=self.body, origin=self.origin)
 
     def exactly(self, count: int, more: ProcessTree = normal_forms.NOTHING) -> ProcessTree:
-        """A fixed number, and what comes beside or after them."""
+        """A fixed number of runs, and a part beside or after them."""
         if self.is_parallel:
             return normal_forms.parallel((*((self.body,) * count), more), self.origin)
         runs = self.body if count == 1 else normal_forms.NOTHING

@@ -1,29 +1,29 @@
-"""Flow graphs: what a drawn process means, with all that only the drawing needs left out.
+"""Flow graphs: the semantics of drawn processes, without parts that only the drawing needs.
 
 Tokens run along flows. A *start* puts one token on its outgoing flow; of several starts in a graph exactly one does,
 once. Every other node takes tokens from incoming flows and puts tokens on outgoing ones:
 
-- ``activity``, ``silent``, ``block``, ``end``, ``terminate``, ``throw`` take one token, whichever flow brings it, and
-  put one on their outgoing flow; they have at most one. One without is an end.
+- ``activity``, ``silent``, ``block``, ``end``, ``terminate``, ``throw`` take one token from any incoming flow, and put
+  one on their outgoing flow, of which they have at most one. A node without one is an end.
 - ``exclusive`` takes one token and puts one on one outgoing flow.
 - ``parallel`` waits for a token on each incoming flow and puts one on each outgoing flow.
 - ``inclusive`` waits until each incoming flow has a token or can get none any more (BPMN 2.0, section 13.4.3: no token
-  that is elsewhere has a way to an empty incoming flow around the gateway, unless it also has one to a filled flow),
-  takes one from each that has one, and puts one on each flow of any non-empty set of outgoing flows. Ways are those of
-  the same graph; a running block counts as a token that may leave by any flow of the block.
-- ``end`` only takes; ``terminate`` ends the graph it is in, with all tokens in it and in its blocks, at once.
+  elsewhere has a way to an empty incoming flow around the gateway, unless it also has one to a filled flow), takes one
+  from each that has one, and puts one on each flow of any non-empty set of outgoing flows. Ways are those of the same
+  graph; a running block counts as a token that may leave by any flow of the block.
+- ``end`` only takes; ``terminate`` ends the graph that contains it, with all tokens in it and in its blocks, at once.
 - ``throw`` takes the exit ``throws`` of the nearest block around it that has it.
 
-A node that no flow leads to, other than a start, never does anything.
+A node without incoming flows, other than a start, never does anything.
 
-A graph is complete when it holds no token. A *block* runs a graph of its own and is complete with it, at once. While it
-runs it can be left by an *exit*: one that interrupts takes all tokens of the block and puts one on the exit's flow; one
-that does not puts a token on the exit's flow, and the block continues. An exit without a flow puts none. Exits that are
-thrown are taken by ``throw`` nodes only, each time; others at any time, those that do not interrupt once while the
+A graph is complete when it has no token. A *block* runs a graph of its own and completes with it, at once. While it
+runs it can be left by an *exit*: an interrupting one takes all tokens of the block and puts one on the exit's flow; a
+non-interrupting one puts a token on the exit's flow, and the block continues. An exit without a flow puts none. Exits
+that are thrown are taken by ``throw`` nodes only, each time; others at any time, non-interrupting ones once while the
 block runs.
 
 A block that *repeats* runs its graph several times. Each run has its own tokens, and ``terminate`` ends one run. The
-block is complete when all are; an exit that interrupts takes the tokens of all, and "once" counts them together.
+block is complete when all are; an interrupting exit takes the tokens of all, and "once" counts them together.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from enum import StrEnum
 
 
 class NodeKind(StrEnum):
-    """What a node does with tokens."""
+    """How a node handles tokens."""
 
     START = "start"
     END = "end"
@@ -52,11 +52,11 @@ GATEWAYS = frozenset({NodeKind.EXCLUSIVE, NodeKind.PARALLEL, NodeKind.INCLUSIVE}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exit:
-    """A way out of a running block.
+    """An exit of a running block.
 
     Attributes:
         id: Unique in the whole model; flows that leave by it name it.
-        name: As the model shows it.
+        name: As in the model.
         is_interrupting: Whether the block ends with it.
         is_thrown: Whether only ``throw`` nodes in the block take it.
     """
@@ -69,7 +69,7 @@ class Exit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeat:
-    """How often a block runs: ``least`` to ``most`` times (None: any number), one after the other or all at once."""
+    """How often a block runs: ``least`` to ``most`` times (None: any number), one after the other or concurrently."""
 
     least: int = 1
     most: int | None = None
@@ -90,10 +90,10 @@ class Node:
     """A node of a flow graph.
 
     Attributes:
-        id: Of the model's element, unique in the whole model; made ones extend that of the element they stand for.
-        kind: What it does with tokens.
-        name: As the model shows it, white space normalised; mostly empty for gateways.
-        label: Event type of an activity; None elsewhere.
+        id: Of the model's element, unique in the whole model; ids of generated nodes extend that of their element.
+        kind: How it handles tokens.
+        name: As in the model, white space normalised; mostly empty for gateways.
+        label: Event type of an activity; None for other kinds.
         block: Of a block.
         throws: Of a ``throw``, the exit that it takes.
         described: The element in words for messages, such as ``exclusive gateway 'In stock?' (G_1)``.
@@ -113,13 +113,13 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flow:
-    """A way from one node to another.
+    """A flow from one node to another.
 
     Attributes:
         id: Unique in the whole model.
         source: Id of a node.
         target: Id of a node.
-        exit: Where the source is a block, the exit by which it leaves; empty: when the block is complete.
+        exit: If the source is a block, the exit by which it leaves; empty: when the block is complete.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""Numbers for packed markings: a hash table that takes many at a time."""
+"""Numbers packed markings with a hash table that takes many at a time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class MarkingIndex:
     """Numbers markings in the order in which they are first added.
 
     Args:
-        words: Words of a marking.
+        words: Words per marking.
     """
 
     def __init__(self, words: int) -> None:
@@ -31,11 +31,11 @@ class MarkingIndex:
 
     @property
     def rows(self) -> Words:
-        """All markings by number; a view that the next addition makes stale."""
+        """All markings by number; a view that the next addition invalidates."""
         return self._rows[: self._count]
 
     def add(self, markings: Words) -> NDArray[np.int32]:
-        """The number of each marking, in order; markings that are new get the next ones."""
+        """The number of each marking, in order; new markings get the next numbers."""
         keys = self._keys(markings)
         numbers = np.full(len(markings), _FREE, np.int32)
         self._make_room(len(markings))
@@ -55,7 +55,7 @@ class MarkingIndex:
         return numbers
 
     def _claim(self, claimed: NDArray[np.int64], markings: Words, slots: NDArray[np.int64]) -> None:
-        """Give each free slot to the first of the markings that ask for it."""
+        """Give each free slot to the first of the markings that need it."""
         _, first = np.unique(slots[claimed], return_index=True)
         winners = claimed[np.sort(first)]
         end = self._count + len(winners)
@@ -73,7 +73,7 @@ class MarkingIndex:
         return mixed ^ (mixed >> _HALF)
 
     def _make_room(self, more: int) -> None:
-        """Room for so many markings more; the table stays at most half full."""
+        """Make room for more markings; the table stays at most half full."""
         needed = self._count + more
         if needed > len(self._rows):
             wider = np.zeros((max(needed, 2 * len(self._rows)), self._rows.shape[1]), np.uint64)

@@ -1,4 +1,4 @@
-"""The markings that a net reaches, found once for all that is asked about it."""
+"""The reachable markings of a net, explored once for all analyses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from workflows.nets.packing import FIELD_BITS, PackedTransitions, Packing, Words
 
 Progress: TypeAlias = Callable[[int], None]
 
-_CELLS = 1 << 21  # pairs of a marking and a transition that are looked at together
+_CELLS = 1 << 21  # pairs of a marking and a transition that are processed together
 _REPORT_EVERY = 20_000
 _ROOT = -1
 
@@ -30,15 +30,14 @@ _ROOT = -1
 class Markings:
     """Markings of a net, enough of them for its language and its soundness.
 
-    Where silent steps may as well come first (``eager_groups``), other orders are left out. Then not all reachable
-    markings are here, but the complete traces are those of all, and if there is a way from which no end can be
-    reached, there is one here.
+    If silent steps may come first (``eager_groups``), other orders are left out. Then some reachable markings are
+    missing, but the complete traces are the same, and if some way cannot reach an end, one is here.
 
     Attributes:
-        net: Whose they are.
+        net: The net.
         packing: How they are packed.
         rows: (markings, words), in breadth-first order from the initial one, number 0.
-        offsets: (markings + 1,), where the steps from each marking begin.
+        offsets: (markings + 1,), index of the first step from each marking.
         transitions: int32, the transition of each step.
         targets: int32, the marking after each step.
         found_by: int64, the step that found a marking; -1 for the initial one.
@@ -64,16 +63,16 @@ class Markings:
 
     @cached_property
     def completes(self) -> Flags:
-        """From which markings a final one can be reached."""
+        """Mask of the markings from which a final one can be reached."""
         back = Adjacency.of(self.targets, self.sources, len(self))
         return back.reached(np.flatnonzero(self.is_final))
 
     def tokens(self, marking: int) -> dict[int, int]:
-        """The places that hold tokens, with how many."""
+        """The places with tokens, and their numbers."""
         return self.packing.tokens(self.rows[marking])
 
     def way_to(self, marking: int) -> list[int]:
-        """The transitions of a short way from the initial marking to this one."""
+        """The transitions of a short path from the initial marking to a marking."""
         return way_to(marking, self.found_by, self.offsets, self.transitions)
 
 
@@ -92,12 +91,12 @@ def explore(net: WorkflowNet, limits: CompileLimits, progress: Progress | None =
 
     Args:
         net: Any net.
-        limits: Most markings.
+        limits: Limit of markings.
         progress: Called now and then with the number of markings so far.
 
     Raises:
         AutomatonTooLarge: There are more markings than the limit.
-        UnsoundWorkflow: A place can hold any number of tokens, or more than 127; the message names it.
+        UnsoundWorkflow: A place is unbounded, or can have more than 127 tokens; the message names it.
     """
     heaviest_arc = max(heaviest(places) for places in _all_places(net))
     for bits in FIELD_BITS:
@@ -116,7 +115,7 @@ def _all_places(net: WorkflowNet) -> list[tuple[int, ...]]:
 
 
 class _Search:
-    """One breadth-first search with one width of fields."""
+    """A breadth-first search with one width of fields."""
 
     def __init__(self, net: WorkflowNet, packing: Packing, max_markings: int, progress: Progress | None) -> None:
         self._net, self._packing = net, packing
@@ -150,7 +149,7 @@ class _Search:
         return self._result()
 
     def _expand(self, begin: int, end: int) -> bool:
-        """Take all steps from these markings; whether their tokens fit the fields."""
+        """Take all steps from some markings; returns whether their tokens fit the fields."""
         markings = self._index.rows[begin:end]
         enabled = self._packed.enabled(markings)
         grown = self._growth.grown(begin, self._keep_eager(enabled))
@@ -176,7 +175,7 @@ class _Search:
         """End the search at the limit.
 
         Raises:
-            UnsoundWorkflow: The marking with most tokens shows that the net has no bound.
+            UnsoundWorkflow: The marking with most tokens shows that the net is unbounded.
             AutomatonTooLarge: It does not.
         """
         largest = self._growth.largest(len(self._index))
@@ -188,7 +187,7 @@ class _Search:
         )
 
     def _keep_eager(self, enabled: Flags) -> Flags:
-        """Leave only eager steps of one group where there are any; in which markings there are."""
+        """Keep only the eager steps of one group where there are any; returns the mask of these markings."""
         if not len(self._eager):
             return np.zeros(len(enabled), np.bool_)
         candidates = enabled[:, self._eager]
@@ -210,10 +209,10 @@ class _Search:
         self._step_count += len(transitions)
 
     def _check_growth(self, marking: int) -> None:
-        """Refuse a marking that holds all tokens of one before it, and more.
+        """Reject a marking with all tokens of an earlier one on its path, and more.
 
         Raises:
-            UnsoundWorkflow: The way between the two can be gone again and again.
+            UnsoundWorkflow: The path between the two can be repeated forever.
         """
         found_by, offsets = np.concatenate(self._found_by), self._offsets()
         tokens = self._packing.tokens(self._index.rows[marking])
@@ -252,10 +251,10 @@ class _Search:
 
 
 class _Growth:
-    """Notices markings with more tokens than any before, where only an unbounded net has them again and again.
+    """Detects markings with more tokens than any before, a sign of an unbounded net.
 
-    With resets and waits, a marking that holds more than one before it proves nothing; then only the fields' width
-    bounds the tokens.
+    With resets and waits, a marking that contains an earlier one proves nothing; then only the fields' width bounds the
+    tokens.
     """
 
     def __init__(self, net: WorkflowNet) -> None:
@@ -266,7 +265,7 @@ class _Growth:
         self._record = len(net.initial)
 
     def note(self, sources: Numbers, transitions: Numbers, targets: NDArray[np.int32]) -> None:
-        """Take in steps between markings."""
+        """Add steps between markings."""
         if not self._is_monotone or not len(targets):
             return
         needed = int(targets.max()) + 1
@@ -275,11 +274,14 @@ class _Growth:
         self._totals[targets] = self._totals[sources] + self._gains[transitions]
 
     def largest(self, count: int) -> int | None:
-        """The marking with most tokens of the first ``count``; None where that proves nothing."""
+        """The marking with most tokens of the first ``count``; None if that proves nothing."""
         return int(self._totals[:count].argmax()) if self._is_monotone else None
 
     def grown(self, begin: int, is_passing: Flags) -> int | None:
-        """A marking with a record of tokens among those from ``begin`` on where no silent step comes at once."""
+        """A marking with a record number of tokens among those from ``begin`` on.
+
+        Markings of ``is_passing``, which eager steps leave at once, are left out.
+        """
         if not self._is_monotone or is_passing.all():
             return None
         totals = np.where(is_passing, -1, self._totals[begin : begin + len(is_passing)])

@@ -1,7 +1,7 @@
-"""Workflow nets: places that hold tokens, transitions that move them, some of which are events.
+"""Workflow nets: places that hold tokens, and transitions that move them, some of which are events.
 
 A plain place/transition net with duplicate labels and silent transitions (W. M. P. van der Aalst, The application of
-Petri nets to workflow management, 1998), and two things more that drawn processes need: a transition may empty places
+Petri nets to workflow management, 1998), with two additions that drawn processes need: a transition may empty places
 (reset arcs), and may have to wait until places are empty (inhibitor arcs).
 """
 
@@ -10,22 +10,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-Places: TypeAlias = tuple[int, ...]  # places by index, sorted; one that counts twice stands twice
+Places: TypeAlias = tuple[int, ...]  # places by index, sorted; repeated for several tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transition:
-    """A step.
+    """A transition.
 
     It is enabled when every place of ``inputs`` has its tokens and every place of ``waits`` has none. Firing takes the
     inputs, then empties ``resets``, then adds ``outputs``.
 
     Attributes:
-        inputs: Taken.
-        outputs: Added.
+        inputs: Tokens taken.
+        outputs: Tokens added.
         label: Event type; None: silent.
-        resets: Emptied.
-        waits: Must be empty.
+        resets: Places emptied.
+        waits: Places that must be empty.
         element: The element of the model in words, for messages.
     """
 
@@ -39,7 +39,7 @@ class Transition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowNet:
-    """A net with its beginning and its ends.
+    """A net with its initial marking and its final markings.
 
     Attributes:
         places: What each place is, in words, for messages.

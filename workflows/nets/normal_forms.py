@@ -1,4 +1,4 @@
-"""Process trees put together so that nothing in them is idle: no nested sequences, no parts that do nothing."""
+"""Constructors of process trees in a normal form: no nested sequences, no parts without effect."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def sequence(parts: Iterable[ProcessTree], origin: str = "") -> ProcessTree:
 
 
 def choice(branches: Iterable[ProcessTree], origin: str = "") -> ProcessTree:
-    """Exactly one branch; leaves that say the same count once, and doing nothing comes last."""
+    """Exactly one branch; equal leaves are merged, and the silent branch comes last."""
     flat: list[ProcessTree] = []
     seen: set[str | None] = set()
     for branch in branches:
@@ -64,7 +64,7 @@ def parallel(branches: Iterable[ProcessTree], origin: str = "") -> ProcessTree:
 
 
 def inclusive(branches: Iterable[ProcessTree], origin: str = "") -> ProcessTree:
-    """Any branches, one at least."""
+    """Any branches, at least one."""
     flat: list[ProcessTree] = []
     for branch in branches:
         parts = branch.branches if isinstance(branch, InclusiveChoice) else (branch,)
@@ -80,7 +80,7 @@ def loop(body: ProcessTree, redo: ProcessTree, origin: str = "") -> ProcessTree:
 
 
 def is_short(tree: ProcessTree) -> bool:
-    """Whether every trace of a tree has one event at most."""
+    """Whether every trace of a tree has at most one event."""
     match tree:
         case Activity() | Silent():
             return True

@@ -1,4 +1,4 @@
-"""Markings in few machine words, many at a time."""
+"""Packs markings into few machine words, many at a time."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ FIELD_BITS = (2, 4, 8)  # widths of the field of a place; the highest bit of eac
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """A field of bits for each place, some fields to a word.
+    """A field of bits for each place, several fields to a word.
 
-    The highest bit of a field stays free: with it, one subtraction compares all fields of a word, and one addition that
-    sets it tells that a place holds more than ``most``.
+    The highest bit of a field stays free: with it, one subtraction compares all fields of a word, and an addition that
+    sets it shows that a place has more than ``most`` tokens.
 
     Attributes:
-        places: How many.
+        places: Number of places.
         bits: Width of a field, one of ``FIELD_BITS``.
     """
 
@@ -33,12 +33,12 @@ class Packing:
 
     @property
     def most(self) -> int:
-        """Most tokens that a field holds."""
+        """Largest number of tokens in a field."""
         return (1 << (self.bits - 1)) - 1
 
     @property
     def words(self) -> int:
-        """Words of one marking, one at least."""
+        """Number of words per marking, at least one."""
         return max(1, -(-self.places * self.bits // 64))
 
     def fields(self, values: Iterable[tuple[int, int]]) -> Words:
@@ -50,7 +50,7 @@ class Packing:
         return np.array(words, np.uint64)
 
     def pack(self, places: Places) -> Words:
-        """(words,): so many tokens as each place is named; at most ``most`` each, others are cut."""
+        """(words,): one token per mention of a place; at most ``most`` each, more are cut off."""
         return self.fields((place, min(places.count(place), self.most)) for place in set(places))
 
     def guards(self) -> Words:
@@ -62,7 +62,7 @@ class Packing:
         return self.fields((place, (1 << self.bits) - 1) for place in set(places))
 
     def tokens(self, marking: Words) -> dict[int, int]:
-        """The places of one marking that hold tokens, with how many."""
+        """The places of one marking that have tokens, and their numbers."""
         per_word, field = 64 // self.bits, (1 << self.bits) - 1
         words = [int(word) for word in marking]
         counts = (
@@ -73,7 +73,7 @@ class Packing:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PackedTransitions:
-    """What the transitions of a net do to packed markings; all arrays are (transitions, words).
+    """The effect of a net's transitions on packed markings; all arrays are (transitions, words).
 
     Attributes:
         guards: (words,), the guards of all fields.
@@ -93,7 +93,7 @@ class PackedTransitions:
 
     @classmethod
     def of(cls, net: WorkflowNet, packing: Packing) -> PackedTransitions:
-        """For the transitions of a net in their order."""
+        """Pack the transitions of a net, in their order."""
         transitions, shape = net.transitions, (len(net.transitions), packing.words)
         return cls(
             guards=packing.guards(),
@@ -119,11 +119,11 @@ class PackedTransitions:
         return is_enabled
 
     def fire(self, markings: Words, transitions: NDArray[np.integer]) -> Words:
-        """The marking after each pair of a marking and an enabled transition; guards that are set tell of too many."""
+        """The marking after each pair of a marking and an enabled transition; set guards mean too many tokens."""
         after: Words = ((markings - self.inputs[transitions]) & self.kept[transitions]) + self.outputs[transitions]
         return after
 
 
 def heaviest(places: Places) -> int:
-    """How often the place that is named most often is named."""
+    """The largest number of tokens on one place."""
     return max((places.count(place) for place in set(places)), default=0)

@@ -1,13 +1,13 @@
-"""Nets whose steps are process trees, made smaller as long as their traces stay the same.
+"""Nets whose steps are process trees, reduced as long as their traces stay the same.
 
 Source of the idea: S. J. van Zelst, S. J. J. Leemans, Translating workflow nets to process trees: an algorithmic
-approach (2020). A step takes its tokens, does a trace of its tree, and puts its tokens. Each rule replaces a few steps
-by one with a larger tree; where only one step is left, its tree is the language of the net. Beside places and
-transitions there are splits that put tokens in any non-empty set of their places, joins that wait as inclusive gateways
+approach (2020). A step takes its tokens, performs a trace of its tree, and puts its tokens. Each rule replaces a few
+steps by one with a larger tree; if only one step is left, its tree is the language of the net. Besides places and
+transitions there are splits that put tokens on any non-empty set of their places, joins that wait as inclusive gateways
 do, and steps that end everything at once; and a net may end with no token instead of one in a sink.
 
-The rules for inclusive gateways need that no part of the net runs twice at once. A net that comes down to one step is
-such: undoing the rules from one token on, no place is ever filled twice.
+The rules for inclusive gateways require that no part of the net runs twice at once. A net that reduces to one step
+satisfies this: undoing the rules from one token on, no place is ever filled twice.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class Step:
     """A transition with a tree.
 
     Attributes:
-        inputs: Places it takes a token from each of.
-        outputs: Places it puts a token on each of.
-        tree: What it does in between.
+        inputs: Places from each of which it takes a token.
+        outputs: Places on each of which it puts a token.
+        tree: What it performs in between.
         is_open_join: It takes tokens from those of its inputs that have one, once no others can come.
-        is_open_split: It puts tokens on any of its outputs, one at least.
+        is_open_split: It puts tokens on any of its outputs, at least one.
         signal: Not empty: it ends more than itself, in a way that the caller knows.
         splits: The element that splits, in words.
     """
@@ -46,13 +46,13 @@ class Step:
 
     @property
     def is_link(self) -> bool:
-        """Whether it takes one token and puts one or none, and no more."""
+        """Whether the step only takes a single token and puts at most one."""
         return len(self.inputs) == 1 and len(self.outputs) <= 1 and not self.signal
 
 
 @dataclass(frozen=True, slots=True)
 class _Branch:
-    """A way from a split to a join, or to an end: the place it begins at, its step if any, the place it ends at."""
+    """A branch from a split to a join, or to an end: its first place, its step if any, its last place."""
 
     begin: int
     step: int | None
@@ -61,10 +61,10 @@ class _Branch:
 
 
 class TreeNet:
-    """A net of steps, in which a trace begins with one token on ``source`` and ends with none, or one on ``sink``.
+    """A net of steps; a trace begins with one token on ``source`` and ends with none, or one on ``sink``.
 
     Attributes:
-        source: Nothing puts a token here.
+        source: No step puts a token here.
         steps: By number.
         words: What each place is; gateways have their description, other places nothing.
     """
@@ -81,29 +81,29 @@ class TreeNet:
         self.source = self.place("")
 
     def place(self, words: str) -> int:
-        """A new place."""
+        """Add a place; returns its number."""
         self.words.append(words)
         self._makers.append(set())
         self._takers.append(set())
         return len(self.words) - 1
 
     def add(self, step: Step) -> int:
-        """A new step; gives its number."""
+        """Add a step; returns its number."""
         self._count += 1
         self._put(self._count, step)
         return self._count
 
     def link(self, source: int, target: int | None, tree: ProcessTree = normal_forms.NOTHING) -> int:
-        """A new step from one place to another, or to an end."""
+        """Add a step from one place to another, or to an end; returns its number."""
         outputs = frozenset() if target is None else frozenset({target})
         return self.add(Step(inputs=frozenset({source}), outputs=outputs, tree=tree))
 
     def change(self, name: int, step: Step) -> None:
-        """Puts a step in place of another."""
+        """Replace a step."""
         self._put(name, step)
 
     def tree(self) -> ProcessTree | None:
-        """The tree, if one step is left and it leads from source to sink, or to the end."""
+        """The tree, if one step is left that leads from source to sink, or to the end."""
         if len(self.steps) != 1:
             return None
         (step,) = self.steps.values()
@@ -116,7 +116,7 @@ class TreeNet:
         return all(len(step.outputs) <= 1 for step in self.steps.values())
 
     def reduce(self) -> None:
-        """Applies the rules as long as one fits."""
+        """Apply the rules as long as one fits."""
         rules: tuple[Callable[[int], bool], ...] = (
             self._choose,
             self._spin,
@@ -140,7 +140,7 @@ class TreeNet:
                 self._wake((place,))
 
     def _choose(self, place: int) -> bool:
-        """Steps between the same places: an exclusive choice."""
+        """Rule: steps between the same places become an exclusive choice."""
         groups: dict[tuple[Tokens, Tokens, str], list[int]] = defaultdict(list)
         for name in self._takers[place]:
             step = self.steps[name]
@@ -157,7 +157,7 @@ class TreeNet:
         return False
 
     def _spin(self, place: int) -> bool:
-        """Steps from a place back to itself: any number of rounds, and on from another place."""
+        """Rule: steps from a place back to itself become a loop before a new place."""
         spinning = sorted(
             name
             for name in self._takers[place]
@@ -179,7 +179,7 @@ class TreeNet:
         return True
 
     def _pass_on(self, place: int) -> bool:
-        """A place whose only way on is a silent link: its tokens are put where that leads."""
+        """Rule: a place whose only continuation is a silent link is replaced by the link's target."""
         if place == self.source or len(self._takers[place]) != 1:
             return False
         (name,) = self._takers[place]
@@ -197,7 +197,7 @@ class TreeNet:
         return True
 
     def _pass_back(self, place: int) -> bool:
-        """A place that only a silent link fills: its takers take from where that begins."""
+        """Rule: a place that only a silent link fills is replaced by the link's source."""
         if place == self.sink or len(self._makers[place]) != 1 or not self._takers[place]:
             return False
         (name,) = self._makers[place]
@@ -214,7 +214,7 @@ class TreeNet:
         return True
 
     def _chain(self, place: int) -> bool:
-        """A place between two steps: a sequence."""
+        """Rule: two steps with only a place between them become a sequence."""
         if len(self._makers[place]) != 1 or len(self._takers[place]) != 1 or place in {self.source, self.sink}:
             return False
         (first_name,), (second_name,) = self._makers[place], self._takers[place]
@@ -227,7 +227,7 @@ class TreeNet:
         return True
 
     def _loop(self, place: int) -> bool:
-        """A place with one way on, to another with ways back: a loop."""
+        """Rule: a place with one step out, to another place with steps back, becomes a loop."""
         if len(self._takers[place]) != 1 or place == self.source:
             return False
         (name,) = self._takers[place]
@@ -250,7 +250,7 @@ class TreeNet:
         return True
 
     def _vanish(self, place: int) -> bool:
-        """A place whose tokens can only go, silently."""
+        """Rule: remove a place whose tokens can only disappear, silently."""
         if place in {self.source, self.sink} or len(self._takers[place]) != 1:
             return False
         (name,) = self._takers[place]
@@ -266,7 +266,7 @@ class TreeNet:
         return True
 
     def _run_beside(self, place: int) -> bool:
-        """Branches from one split to one join, or to their own ends: parallel, or an inclusive choice."""
+        """Rule: branches from one split to one join, or to their own ends, become parallel, or an inclusive choice."""
         near = self._makers[place] | self._takers[place]
         before = {other for name in self._makers[place] for other in self.steps[name].inputs}
         for split in near.union(*(self._makers[other] for other in before)):
@@ -295,7 +295,7 @@ class TreeNet:
         return False
 
     def _branch_from(self, place: int) -> tuple[int | None, _Branch] | None:
-        """The branch that begins at an output of a split, and the join it leads to, if it is one link long at most."""
+        """The branch from an output of a split, and its join, if the branch has at most one link."""
         if len(self._makers[place]) != 1 or len(self._takers[place]) != 1 or place == self.sink:
             return None
         (name,) = self._takers[place]
@@ -313,7 +313,7 @@ class TreeNet:
         return (join, _Branch(place, name, end, step.tree)) if len(self.steps[join].inputs) > 1 else None
 
     def _unite(self, split: int, join: int | None, branches: list[_Branch], tree: ProcessTree) -> None:
-        """Puts one branch in place of several."""
+        """Replace several branches by one."""
         before = self.steps[split]
         begins: Tokens = frozenset(branch.begin for branch in branches)
         begin = self.place("")
@@ -330,7 +330,7 @@ class TreeNet:
         self.link(begin, end, tree)
 
     def _merge_inputs(self, place: int) -> bool:
-        """Of two inputs of an inclusive join that one choice fills, only one is filled: they can be one."""
+        """Rule: merge two inputs of an inclusive join that one choice fills, because only one of them is filled."""
         for name in sorted(self._takers[place]):
             if len(self._makers[place]) != 1 or len(self._takers[place]) != 1 or not self.steps[name].is_open_join:
                 return False
@@ -349,7 +349,7 @@ class TreeNet:
         return False
 
     def _gather_splits(self, place: int) -> bool:
-        """Splits with one join, one for each choice of branches to do: an inclusive choice, or optional branches."""
+        """Rule: splits to one join, one for each choice of branches, become one inclusive or optional block."""
         before = {other for name in self._makers[place] for other in self.steps[name].inputs}
         return any(self._gather_splits_of(other) for other in sorted(before | {place}))
 
@@ -381,7 +381,7 @@ class TreeNet:
         return False
 
     def _chosen_by(self, name: int) -> tuple[int, Tokens] | None:
-        """The join that a silent split leads to, and the places of those branches to it that have something to do."""
+        """The join of a silent split, and the places of those branches that are not empty."""
         step = self.steps[name]
         if len(step.inputs) > 1 or len(step.outputs) < 2 or step.is_open_split or not isinstance(step.tree, Silent):
             return None
@@ -403,7 +403,7 @@ class TreeNet:
         return join, frozenset(place for end, place in ends.items() if end != place)
 
     def _is_closed(self, join: int, family: dict[int, Tokens]) -> bool:
-        """Whether nothing but these splits, and their branches, fills the inputs of the join."""
+        """Whether only these splits, and their branches, fill the inputs of the join."""
         branches: set[int] = set()
         for begin in frozenset().union(*family.values()):
             if not self._makers[begin] <= family.keys():
@@ -414,7 +414,7 @@ class TreeNet:
         return all(self._makers[end] <= allowed and self._takers[end] == {join} for end in inputs)
 
     def _share_split(self, place: int) -> bool:
-        """Several steps that all fill the same places, which nothing else fills: one split after them."""
+        """Rule: steps that all fill the same places, which no other step fills, get a common split after them."""
         makers = self._makers[place]
         if len(makers) < 2 or any(self.steps[name].is_open_split for name in makers):
             return False
@@ -430,7 +430,7 @@ class TreeNet:
         return True
 
     def _share_join(self, place: int) -> bool:
-        """Several steps that all take from the same places, from which nothing else takes: one join before them."""
+        """Rule: several steps that all take from the same places, from which no other step takes, get a common join."""
         takers = self._takers[place]
         if len(takers) < 2 or any(self.steps[name].is_open_join for name in takers) or place == self.sink:
             return False
@@ -446,7 +446,7 @@ class TreeNet:
         return True
 
     def _split_further(self, place: int) -> bool:
-        """A branch that does nothing but split once more: its branches belong to the split before."""
+        """Rule: a branch that only splits again is merged with the split before it."""
         names = self._between(place)
         if names is None:
             return False
@@ -454,13 +454,13 @@ class TreeNet:
         if len(second.inputs) > 1 or not isinstance(second.tree, Silent) or first.outputs & second.outputs:
             return False
         if any(len(self._takers[other]) > 1 for other in first.inputs):
-            return False  # a choice between splits is read as a whole
+            return False  # a choice between splits is handled as a whole
         self._remove([names[1]])
         self._put(names[0], replace(first, outputs=first.outputs - {place} | second.outputs))
         return True
 
     def _join_further(self, place: int) -> bool:
-        """A join that leads to nothing but another one: its branches belong to that."""
+        """Rule: a join that leads only to another join is merged with it."""
         names = self._between(place)
         if names is None:
             return False
@@ -468,13 +468,13 @@ class TreeNet:
         if len(first.outputs) > 1 or not isinstance(first.tree, Silent) or first.inputs & second.inputs:
             return False
         if any(len(self._makers[other]) > 1 for other in first.inputs):
-            return False  # so is what several splits fill
+            return False  # and so are places that several splits fill
         self._remove([names[0]])
         self._put(names[1], replace(second, inputs=second.inputs - {place} | first.inputs))
         return True
 
     def _between(self, place: int) -> tuple[int, int] | None:
-        """The only step that fills a place and the only one that takes from it, both plain."""
+        """The only step that fills a place and the only step that takes from it, both plain."""
         if len(self._makers[place]) != 1 or len(self._takers[place]) != 1 or place in {self.source, self.sink}:
             return None
         (first,), (second,) = self._makers[place], self._takers[place]
@@ -509,7 +509,7 @@ class TreeNet:
         self._wake(step.outputs)
 
     def _wake(self, places: Iterable[int]) -> None:
-        """A place whose neighbourhood changed is examined again, and so are those next to it."""
+        """Queue places whose neighbourhood changed for another examination."""
         for place in places:
             if place not in self._is_waiting:
                 self._is_waiting.add(place)

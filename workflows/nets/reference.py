@@ -1,7 +1,7 @@
-"""The executable meaning of nets and flow graphs: their complete traces, by playing all games with tokens.
+"""The executable meaning of nets and flow graphs: their complete traces, by playing all token games.
 
-Slow and obvious. A graph is played as its description says, not by way of nets. ``NodePlay`` and ``RunPlay`` are values
-of one situation; a step gives the situations after it.
+Slow and obvious. A graph is played according to its description, not by way of nets. ``NodePlay`` and ``RunPlay`` are
+values of one situation; a step gives the situations after it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ONCE = Repeat(least=1, most=1)
 def words_of_net(net: WorkflowNet, max_length: int, most_tokens: int = MOST_TOKENS) -> frozenset[Word]:
     """The complete traces of at most ``max_length`` events.
 
-    Markings of more than ``most_tokens`` tokens are not followed, so that nets without bounds come to an end.
+    Markings of more than ``most_tokens`` tokens are not followed, so that the search terminates on unbounded nets.
     """
 
     def moves(marking: Places) -> Iterator[_Move[Places]]:
@@ -43,7 +43,7 @@ def words_of_net(net: WorkflowNet, max_length: int, most_tokens: int = MOST_TOKE
 
 
 def fire(transition: Transition, marking: Places) -> Places | None:
-    """The marking after a step; None: the step cannot be made."""
+    """The marking after a step; None if the step is not enabled."""
     tokens = Counter(marking)
     inputs = Counter(transition.inputs)
     if any(tokens[place] < count for place, count in inputs.items()) or any(tokens[p] for p in transition.waits):
@@ -91,7 +91,7 @@ def _words(
 
 @dataclass(frozen=True, slots=True)
 class RunPlay:
-    """One run of a graph: ids of the flows with tokens, one for each token, and the blocks that run; both sorted."""
+    """One run of a graph: ids of the flows with tokens, one for each token, and the running blocks; both sorted."""
 
     tokens: tuple[str, ...] = ()
     blocks: tuple[NodePlay, ...] = ()
@@ -103,13 +103,13 @@ class RunPlay:
 
     @property
     def size(self) -> int:
-        """How many tokens there are, in blocks too."""
+        """The number of tokens, including those in blocks."""
         return len(self.tokens) + sum(max(1, sum(run.size for run in play.runs)) for play in self.blocks)
 
 
 @dataclass(frozen=True, slots=True)
 class NodePlay:
-    """A running block: its node, the runs that are going on, how many came before, and the exits already taken."""
+    """A running block: its node, its current runs, the number of earlier runs, and the exits already taken."""
 
     node: str
     runs: tuple[RunPlay, ...]
@@ -119,7 +119,7 @@ class NodePlay:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What can happen in a run: an event or nothing visible, the run after it, and an exit that it throws outwards."""
+    """A possible step of a run: its event if any, the run after it, and an exit that it throws outwards."""
 
     label: str | None
     after: RunPlay
@@ -129,11 +129,11 @@ class _Step:
 def words_of_graph(
     graph: FlowGraph, max_length: int, most_tokens: int = MOST_TOKENS, most_looks: float = inf
 ) -> frozenset[Word]:
-    """The complete traces of at most ``max_length`` events, played as ``workflows.nets.graph`` says.
+    """The complete traces of at most ``max_length`` events, according to ``workflows.nets.graph``.
 
-    Situations of more than ``most_tokens`` tokens are not followed. Of a block that runs any number of times at once
-    at most ``max_length`` copies are played, or as many as are needed; more have no room in a trace. After
-    ``most_looks`` at a situation with a beginning of a trace that leads to it, the traces found so far have to do.
+    Situations of more than ``most_tokens`` tokens are not followed. Of a block that runs any number of times at once,
+    at most ``max_length`` copies are played, or the required number; more have no room in a trace. After ``most_looks``
+    examined pairs of a situation and a prefix that leads to it, the traces found so far are returned.
 
     Raises:
         ModelRefused: See ``Ways``; or an exit is thrown that no block around the node has.
@@ -154,9 +154,9 @@ def words_of_graph(
 
 
 def is_safe(graph: FlowGraph, max_length: int, most_looks: float = inf) -> bool:
-    """Whether, within ``max_length`` events, no flow ever holds two tokens and no block runs twice at once.
+    """Whether, within ``max_length`` events, no flow ever has two tokens and no block runs twice at once.
 
-    What is not known after ``most_looks`` at a situation is not called safe.
+    False if undecided after ``most_looks`` situations.
     """
     game = _Game(max_length)
     level: set[RunPlay] = set(game.begin(graph))
@@ -189,7 +189,7 @@ def _is_spread(run: RunPlay) -> bool:
 
 
 class _Game:
-    """The rules."""
+    """The rules of the game."""
 
     def __init__(self, max_length: int) -> None:
         self._max_length = max_length
@@ -206,7 +206,7 @@ class _Game:
         return [_put(RunPlay(), ways.out_of(start)) for start in ways.starts] or [RunPlay()]
 
     def steps(self, graph: FlowGraph, run: RunPlay) -> Iterator[_Step]:
-        """All that can happen next in a run."""
+        """All possible next steps of a run."""
         ways = self._ways_of(graph)
         for node in graph.nodes:
             match node.kind:
@@ -224,7 +224,7 @@ class _Game:
             yield from self._in_block(ways, play, run)
 
     def _single(self, ways: Ways, node: Node, rest: RunPlay) -> Iterator[_Step]:
-        """What a node does with the token that was taken for it."""
+        """The steps of a node with the token that was taken for it."""
         match node.kind:
             case NodeKind.ACTIVITY:
                 yield _Step(node.label, _put(rest, ways.out_of(node)))
@@ -272,7 +272,7 @@ class _Game:
             yield _Step(None, rest)
 
     def _entered(self, node: Node) -> Iterator[NodePlay]:
-        """The ways in which a block can begin."""
+        """The situations in which a block can begin."""
         assert node.block is not None
         repeat = node.block.repeat or _ONCE
         if not repeat.is_parallel:
@@ -335,7 +335,7 @@ class _Game:
 
 
 def _flows_of(ways: Ways) -> Iterator[Flow]:
-    """Every flow of a graph once."""
+    """Every flow of a graph, once."""
     for node in ways.nodes.values():
         yield from ways.into(node)
 

@@ -1,4 +1,4 @@
-"""What is wrong with a net that completes all the same: ways that get stuck, events that never come.
+"""Warnings about nets that complete but are not sound: ways that get stuck, events that never occur.
 
 After W. M. P. van der Aalst, Workflow verification: finding control-flow errors using Petri-net-based techniques, 2000.
 """
@@ -32,10 +32,10 @@ def check(markings: Markings) -> tuple[str, ...]:
 
 
 def check_completion(markings: Markings) -> None:
-    """Refuse a net of which no trace completes.
+    """Reject a net of which no trace completes.
 
     Raises:
-        UnsoundWorkflow: The message says where traces get stuck.
+        UnsoundWorkflow: The message names where traces get stuck.
     """
     if not markings.completes[0]:
         where = "; ".join(_stuck(markings)) or "no step can be taken at all"
@@ -43,7 +43,7 @@ def check_completion(markings: Markings) -> None:
 
 
 def _dead(markings: Markings) -> list[str]:
-    """The labelled transitions that no complete trace has."""
+    """Warnings for the labelled transitions that are in no complete trace."""
     transitions = markings.net.transitions
     lives = np.zeros(len(transitions), np.bool_)
     lives[markings.transitions[markings.completes[markings.targets]]] = True
@@ -64,7 +64,7 @@ def _dead(markings: Markings) -> list[str]:
 
 
 def _stuck(markings: Markings) -> list[str]:
-    """Where the ways end from which no end can be reached, the shortest first; one for each set of waiting elements."""
+    """Warnings for ways that cannot reach an end, the shortest first; one for each set of waiting elements."""
     is_lost = ~markings.completes
     if not is_lost.any():
         return []
@@ -82,7 +82,7 @@ def _stuck(markings: Markings) -> list[str]:
 
 
 def _livelock(markings: Markings, is_lost: NDArray[np.bool_]) -> str:
-    """Where tokens circle: the markings that are never left for others, the first of them as the way there."""
+    """The warning for circling tokens: the markings that are never left, with the way to the first of them."""
     component = np.array(components(markings.offsets.tolist(), markings.targets.tolist()), np.int64)
     leaves = component[markings.sources] != component[markings.targets]
     is_left = np.zeros(int(component.max()) + 1, np.bool_)
@@ -116,7 +116,7 @@ def _dead_end(markings: Markings, marking: int) -> str:
 
 
 def _missing(transition: Transition, tokens: dict[int, int], net: WorkflowNet) -> str:
-    """What a transition that has a part of its tokens waits for."""
+    """What a transition with some of its tokens waits for."""
     lacks = [
         net.places[place] for place in _needed(transition.inputs) if tokens.get(place, 0) < _count(transition, place)
     ]

@@ -33,7 +33,7 @@ def tree_to_net(tree: ProcessTree) -> WorkflowNet:
     """A net with the same complete traces, which end with one token in its only sink.
 
     Raises:
-        UnderivableWorkflow: Any number of parts of more than one event run at once; no net with bounded places does
+        UnderivableWorkflow: Any number of parts of more than one event run at once; no net with bounded places can do
             that.
     """
     assembly = Assembly()
@@ -47,10 +47,10 @@ def tree_to_net(tree: ProcessTree) -> WorkflowNet:
 def flow_graph(flows: str, **blocks: Block) -> FlowGraph:
     """A small graph written as a list of chains such as ``"s > x1 > A > x2, x1 > B > x2 > e"``.
 
-    Names say what nodes are: capital letters activities; ``s`` starts, ``e`` ends, ``t`` terminates, ``i`` does
-    nothing, ``x``, ``p`` and ``o`` are exclusive, parallel and inclusive gateways, ``b`` blocks, which come as
+    Names give the kinds of nodes: capital letters activities; ``s`` starts, ``e`` ends, ``t`` terminates, ``i`` does
+    nothing, ``x``, ``p`` and ``o`` are exclusive, parallel and inclusive gateways, ``b`` blocks, which are passed as
     arguments; ``q`` throws the exit whose name follows the ``_``. ``b1.late`` is the flow that leaves by exit ``late``.
-    Numbers and what follows a ``_`` tell nodes apart.
+    Numbers, and text after a ``_``, distinguish nodes.
     """
     return _Writing("g").write(flows, blocks)
 
@@ -97,7 +97,7 @@ class _Writing:
 
 
 def _renamed(block: Block, prefix: str) -> Block:
-    """The same block with ids that begin with ``prefix``."""
+    """The block with ids that begin with ``prefix``."""
     graph = block.graph
     names = {node.id: f"{prefix}/{node.id}" for node in graph.nodes}
     nodes = tuple(
@@ -123,7 +123,7 @@ def _renamed(block: Block, prefix: str) -> Block:
 def flow_graphs(draw: st.DrawFn, depth: int = 1) -> FlowGraph:
     """Small graphs of any shape: gateways joined at random, several starts and ends, terminates, blocks with exits.
 
-    Every node can be reached from a start. ``depth`` is how many levels of blocks there are at most.
+    Every node can be reached from a start. ``depth`` is the largest number of levels of blocks.
     """
     kinds = [*"ABCDxxppoo", *("bb" if depth > 0 else "")]
     middle = [
@@ -197,7 +197,7 @@ def tree_to_graph(tree: ProcessTree, graph_id: str = "tree", name: str = "") -> 
     """A flow graph with the same complete traces: a gateway at each end of a choice, a parallel block or a loop.
 
     Args:
-        tree: What is drawn.
+        tree: The tree.
         graph_id: Of the graph; ids of its elements begin with it.
         name: Of the graph.
     """
@@ -209,7 +209,7 @@ def tree_to_graph(tree: ProcessTree, graph_id: str = "tree", name: str = "") -> 
 
 
 class _Drawing:
-    """Nodes and flows so far."""
+    """The nodes and flows so far."""
 
     def __init__(self, graph_id: str) -> None:
         self._id = graph_id
@@ -217,18 +217,18 @@ class _Drawing:
         self.flows: list[Flow] = []
 
     def node(self, kind: NodeKind, name: str = "", block: Block | None = None, described: str = "") -> str:
-        """A new node; gives its id."""
+        """Add a node; returns its id."""
         label = name if kind is NodeKind.ACTIVITY else None
         node_id = f"{self._id}.{kind}{len(self.nodes) + 1}"
         self.nodes.append(Node(id=node_id, kind=kind, name=name, label=label, block=block, described=described))
         return node_id
 
     def connect(self, source: str, target: str) -> None:
-        """A new flow."""
+        """Add a flow."""
         self.flows.append(Flow(id=f"{self._id}.flow{len(self.flows) + 1}", source=source, target=target))
 
     def put(self, tree: ProcessTree, after: str) -> str:
-        """Draws a tree behind a node; gives the node that comes last."""
+        """Add a tree after a node; returns its last node."""
         match tree:
             case Silent():
                 return after

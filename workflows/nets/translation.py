@@ -1,17 +1,17 @@
-"""Flow graphs as nets.
+"""Translates flow graphs to nets.
 
-Flows are places; the flows to a node that takes one token whichever brings it are one place. Blocks are put in place:
+Flows are places; the flows to a node that takes one token from any of them share one place. Blocks are inlined:
 
-- A graph that always holds exactly one token passes it on.
-- Another that folds to a process tree stands as the net of that tree.
-- Any other is complete when a step that waits for all its places to be empty says so.
+- A graph that always has exactly one token passes it on.
+- Any other graph that folds to a process tree is replaced by the net of the tree.
+- For other graphs, a step that waits for all their places to be empty decides that they are complete.
 
 An inclusive gateway with several incoming flows has one step for each set of filled flows, which waits for the places
-whose tokens may still come to the empty ones (BPMN 2.0, section 13.4.3). Exits that interrupt, and terminate ends,
-empty the places of their block or graph.
+whose tokens may still come to the empty ones (BPMN 2.0, section 13.4.3). Interrupting exits, and terminate ends, empty
+the places of their block or graph.
 
-A block that the same run enters again before it is complete shares its places with itself; graphs that hold two tokens
-on one flow can differ from their description in that.
+A block that the same run enters again before it is complete shares its places with itself; graphs with two tokens on
+one flow can differ from their description in that case.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ MOST_COPIES = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Translation:
-    """A net, and what it does not say exactly.
+    """A net, and the parts that it does not express exactly.
 
     Attributes:
-        net: Has at least the complete traces of the graph; exactly these where there are no notices.
+        net: Has at least the complete traces of the graph; exactly these if there are no notices.
         notices: (element id, what was read more loosely than it was drawn).
     """
 
@@ -69,7 +69,7 @@ def translate(graph: FlowGraph) -> Translation:
 
 
 def is_single(graph: FlowGraph) -> bool:
-    """Whether a run of a graph always holds exactly one token, a running block counting as one."""
+    """Whether a run of a graph always has exactly one token, where a running block counts as one."""
     ways = Ways(graph)
     splits = (NodeKind.PARALLEL, NodeKind.INCLUSIVE)
     return not any(
@@ -80,7 +80,7 @@ def is_single(graph: FlowGraph) -> bool:
 
 
 def is_single_throughout(graph: FlowGraph) -> bool:
-    """Whether the same holds of the blocks in it, each at one run at a time."""
+    """Whether ``is_single`` holds for a graph and for all blocks in it, with one run at a time."""
     return is_single(graph) and all(
         is_single_throughout(node.block.graph) and not (node.block.repeat and node.block.repeat.is_parallel)
         for node in graph.nodes
@@ -88,12 +88,12 @@ def is_single_throughout(graph: FlowGraph) -> bool:
     )
 
 
-_Begins = list[tuple[str, Places]]  # ways to begin: the element in words, and the tokens it puts
+_Begins = list[tuple[str, Places]]  # alternatives to begin: the element in words, and the tokens it puts
 
 
 @dataclass(slots=True)
 class _Frame:
-    """A block that is being put in place.
+    """A block that is being inlined.
 
     Attributes:
         node: Of the block.
@@ -108,12 +108,12 @@ class _Frame:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """What a run is put between.
+    """The surroundings of a run.
 
     Attributes:
-        done: Tokens that the end of each of its tokens leaves behind.
+        done: Tokens that the end of each of its tokens leaves.
         frames: The blocks around it, outermost first.
-        running: A place that is filled while it runs, where its end is waited for.
+        running: A place that is filled while it runs, if its end is waited for.
         after: Tokens that a terminate leaves, in that case.
     """
 
@@ -124,20 +124,20 @@ class _Way:
 
     @property
     def is_left_anywhere(self) -> bool:
-        """Whether a block around it can be left at any time, so that each place in it matters."""
+        """Whether a surrounding block can be left at any time, so that each place in the run matters."""
         blocks = [frame.node.block for frame in self.frames if frame.node.block]
         return any(not leaves.is_thrown for block in blocks for leaves in block.exits)
 
 
 class _Translator:
-    """Puts runs of blocks into one net."""
+    """Inlines runs of blocks into one net."""
 
     def __init__(self) -> None:
         self.assembly = Assembly()
         self.notices: list[tuple[str, str]] = []
 
     def throw(self, frames: tuple[_Frame, ...], node: Node, place: int, own: Places) -> None:
-        """Leaves a throw to the block that has its exit."""
+        """Leave a throw to the block that has its exit."""
         found = find_exit(tuple(frame.node for frame in frames), node.throws)
         if found is None:
             raise ModelRefused([(node.id, f"throws {node.throws!r}, an exit that no block around it has")])
@@ -145,7 +145,7 @@ class _Translator:
         frame.throws.append((place, own, found[1], str(node)))
 
     def repeated(self, node: Node, block: Block, way: _Way) -> _Begins:
-        """All runs of a block."""
+        """Add all runs of a block."""
         repeat = block.repeat
         if repeat is None:
             return self.run(block.graph, way)
@@ -156,7 +156,7 @@ class _Translator:
         return self._one_by_one(node, block.graph, self._bounded(node, repeat), way)
 
     def _bounded(self, node: Node, repeat: Repeat) -> Repeat:
-        """A number of runs that can be written out."""
+        """The repetitions, reduced to a number that can be written out."""
         if max(repeat.least, repeat.most or 0) <= MOST_COPIES:
             return repeat
         least = min(repeat.least, MOST_COPIES)
@@ -165,7 +165,7 @@ class _Translator:
         return Repeat(least=least, most=None, is_parallel=repeat.is_parallel)
 
     def run(self, graph: FlowGraph, way: _Way) -> _Begins:
-        """One run of a block's graph."""
+        """Add one run of a block's graph."""
         if is_single(graph):
             return _Scope(self, graph, way).put()
         tree = None if way.is_left_anywhere else fold_graph(graph)
@@ -186,7 +186,7 @@ class _Translator:
         return [(name, (running, *tokens) if tokens else way.done) for name, tokens in begins]
 
     def _one_by_one(self, node: Node, graph: FlowGraph, repeat: Repeat, way: _Way) -> _Begins:
-        """Copy after copy, the last first; where the number is open, the last may begin again."""
+        """Add copies in sequence, the last first; if the number is open, the last may begin again."""
         begins: _Begins = []
         for count in range(repeat.least or 1 if repeat.most is None else repeat.most, 0, -1):
             gate = self.assembly.place(f"after run {count} of {node}", is_bookkeeping=True)
@@ -217,7 +217,7 @@ class _Translator:
         return [("", tuple(starts))]
 
     def _anything(self, node: Node, graph: FlowGraph, repeat: Repeat, way: _Way) -> _Begins:
-        """Any number of runs at once: a net cannot keep them apart. If there has to be one, it is put as it is."""
+        """Add any number of concurrent runs: a net cannot distinguish them. If one is required, it is added exactly."""
         message = "runs any number of times at once; read as any of its activities, any number of times, in any order"
         self.notices.append((node.id, message if not repeat.least else f"{message}, beside one run"))
         running = self.assembly.place(f"while {node} runs")
@@ -240,9 +240,9 @@ class _Scope:
     """One run of one graph.
 
     Args:
-        translator: Puts the blocks.
-        graph: What runs.
-        way: What it is put between.
+        translator: Adds the blocks.
+        graph: The graph.
+        way: The surroundings of the run.
     """
 
     def __init__(self, translator: _Translator, graph: FlowGraph, way: _Way) -> None:
@@ -260,7 +260,7 @@ class _Scope:
             self._put_places(node)
 
     def put(self) -> _Begins:
-        """Adds all steps, and tells how the run begins."""
+        """Add all steps; returns the alternatives to begin."""
         for node in self._graph.nodes:
             self._put_node(node)
         for node in self._graph.nodes:
@@ -382,7 +382,7 @@ class _Scope:
         self._put_exits(node.block, own, places, chances)
 
     def _put_exits(self, block: Block, own: _Frame, places: range, chances: dict[str, int]) -> None:
-        """Every token of the block is one with which it can be left."""
+        """Add the exits: the block can be left with any of its tokens."""
         is_plain = is_single_throughout(block.graph) and not chances
         is_plain = is_plain and not (block.repeat and block.repeat.is_parallel)
         emptied = () if is_plain else tuple(places)
@@ -406,6 +406,6 @@ class _Scope:
 
 
 def _subsets(flows: tuple[Flow, ...]) -> Iterator[tuple[Flow, ...]]:
-    """All but the empty one."""
+    """All subsets except the empty one."""
     for size in range(1, len(flows) + 1):
         yield from combinations(flows, size)

@@ -1,4 +1,4 @@
-"""Process trees as nets: one source, one sink, and nothing but places and transitions."""
+"""Converts process trees to nets: one source, one sink, and only plain places and transitions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_LISTED = 4
 
 
 def can_be_net(tree: ProcessTree) -> bool:
-    """Whether ``put_tree`` takes it."""
+    """Whether ``put_tree`` accepts a tree."""
     match tree:
         case Activity() | Silent():
             return True
@@ -38,10 +38,10 @@ def can_be_net(tree: ProcessTree) -> bool:
 
 
 def put_tree(assembly: Assembly, tree: ProcessTree, source: int, sink: int) -> None:
-    """Adds steps that take a token from ``source`` to ``sink`` by way of each trace of a tree.
+    """Add steps that take a token from ``source`` to ``sink`` by way of each trace of a tree.
 
     Raises:
-        UnderivableWorkflow: Any number of parts of more than one event run at once; no net with bounded places does
+        UnderivableWorkflow: Any number of parts of more than one event run at once; no net with bounded places can do
             that.
     """
     match tree:
@@ -92,7 +92,7 @@ def _put_inclusive(assembly: Assembly, tree: InclusiveChoice, source: int, sink:
 
 
 def _put_instances(assembly: Assembly, tree: Instances, source: int, sink: int) -> None:
-    """Of one event each, any number at once are any number one after the other."""
+    """Add concurrent instances of at most one event each, which are equivalent to a loop."""
     if not is_short(tree.body):
         names = activity_names(tree)
         raise UnderivableWorkflow(
@@ -103,7 +103,7 @@ def _put_instances(assembly: Assembly, tree: Instances, source: int, sink: int) 
 
 
 def _put_listed(assembly: Assembly, tree: InclusiveChoice, source: int, sink: int) -> None:
-    """One split for each choice of branches."""
+    """Add one split for each choice of branches."""
     ends = _put_branches(assembly, tree.branches)
     element = tree.origin or "an inclusive choice"
     for chosen in product((True, False), repeat=len(ends)):
@@ -114,7 +114,7 @@ def _put_listed(assembly: Assembly, tree: InclusiveChoice, source: int, sink: in
 
 
 def _put_one_by_one(assembly: Assembly, tree: InclusiveChoice, source: int, sink: int) -> None:
-    """Branch after branch is taken or not; ``none`` goes on while none was, and the last must be then."""
+    """Decide branch after branch; ``none`` continues while none was taken, and then the last must be."""
     ends = _put_branches(assembly, tree.branches)
     element = tree.origin or "an inclusive choice"
     none, some = source, -1
@@ -149,7 +149,7 @@ def _put_loop(assembly: Assembly, tree: Loop, source: int, sink: int) -> None:
 
 
 def _words(tree: ProcessTree) -> str:
-    """A part in a few words."""
+    """A part of a tree in a few words."""
     match tree:
         case Silent():
             return "a silent step"

@@ -1,4 +1,4 @@
-"""Who comes after whom in a flow graph."""
+"""Predecessors and successors in a flow graph."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from workflows.nets.graph import GATEWAYS, Exit, Flow, FlowGraph, Node, NodeKind
 
 
 class Ways:
-    """The nodes and flows of one graph, ready to be looked up. Blocks are not entered.
+    """The nodes and flows of one graph, indexed. Blocks are not entered.
 
     Args:
-        graph: What is meant.
+        graph: The graph.
 
     Raises:
         ModelRefused: A flow leads from or to a node that is not in the graph, or a node other than a gateway, or an
@@ -42,7 +42,7 @@ class Ways:
 
     @property
     def starts(self) -> tuple[Node, ...]:
-        """Where the graph can begin."""
+        """The starts of the graph."""
         return tuple(node for node in self.nodes.values() if node.kind is NodeKind.START)
 
     def into(self, node: Node) -> tuple[Flow, ...]:
@@ -54,12 +54,12 @@ class Ways:
         return tuple(self._outgoing.get((node.id, leaves), ()))
 
     def all_out_of(self, node: Node) -> tuple[Flow, ...]:
-        """The flows by which a node continues, those of its exits among them."""
+        """The flows by which a node continues, including those of its exits."""
         exits = node.block.exits if node.block else ()
         return self.out_of(node) + tuple(flow for leaves in exits for flow in self.out_of(node, leaves.id))
 
     def reached(self) -> tuple[Node, ...]:
-        """The nodes to which a way leads from some start, in the order of the graph; starts are not among them."""
+        """The nodes reachable from some start, in the order of the graph, without the starts."""
         seen: set[str] = set()
         waiting = [flow.target for start in self.starts for flow in self.out_of(start)]
         while waiting:
@@ -70,7 +70,7 @@ class Ways:
         return tuple(node for node in self.nodes.values() if node.id in seen)
 
     def arrivals(self, flows: tuple[Flow, ...], gateway: Node) -> frozenset[str]:
-        """Ids of the gateway's incoming flows to which a token on one of these flows has a way around the gateway."""
+        """Ids of the gateway's incoming flows that a token on one of these flows can reach around the gateway."""
         reached: set[str] = set()
         seen: set[str] = set()
         waiting = list(flows)
@@ -86,7 +86,7 @@ class Ways:
         return frozenset(reached)
 
     def heading_for(self, gateway: Node) -> dict[str, frozenset[str]]:
-        """By flow: what ``arrivals`` says of a token on it. Flows without any are left out."""
+        """By flow, the result of ``arrivals`` for a token on it. Flows with an empty result are left out."""
         heading: dict[str, set[str]] = defaultdict(set)
         for incoming in self.into(gateway):
             waiting = [incoming]
