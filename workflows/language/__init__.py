@@ -1,1 +1,1 @@
-"""Languages of workflows: from blocks or from markings to the one minimal automaton."""
+"""Languages of workflows: from blocks or markings to the minimal automaton."""

@@ -1,4 +1,4 @@
-"""Languages put together, each as its minimal automaton."""
+"""Operations on languages, each given by its minimal automaton."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ NOTHING = ProcessAutomaton.of((), [{}], [0])
 
 
 def one_event(name: str) -> ProcessAutomaton:
-    """One word of one event."""
+    """The language of a single word of one event."""
     return ProcessAutomaton.of((name,), [{name: 1}, {}], [1])
 
 
 def one_after_another(parts: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
-    """A word of each part, in order; ``most`` states, here and below, before it is refused as too large."""
+    """Concatenation: a word of each part, in order; ``most`` is the limit of states, here and below."""
     if len(parts) == 1:
         return parts[0]
     _check_length(sum(map(_shortest_length, parts)), most)
@@ -36,7 +36,7 @@ def one_after_another(parts: Sequence[ProcessAutomaton], most: int) -> ProcessAu
 
 
 def one_of(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
-    """A word of any branch."""
+    """Union: a word of any branch."""
     if len(branches) == 1:
         return branches[0]
     union, begins = side_by_side(branches)
@@ -44,7 +44,7 @@ def one_of(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
 
 
 def again_and_again(body: ProcessAutomaton, redo: ProcessAutomaton, most: int) -> ProcessAutomaton:
-    """A word of the body, then any number of times one of ``redo`` and one of the body."""
+    """Loop: a word of the body, then any number of times a word of ``redo`` and one of the body."""
     union, (first, second) = side_by_side((body, redo))
     is_body = np.arange(len(union)) < second
     ends = np.flatnonzero(union.accepting)
@@ -53,7 +53,7 @@ def again_and_again(body: ProcessAutomaton, redo: ProcessAutomaton, most: int) -
 
 
 def so_many_times(body: ProcessAutomaton, redo: ProcessAutomaton, count: int, most: int) -> ProcessAutomaton:
-    """A word of the body ``count`` times, with one of ``redo`` between; by doubling."""
+    """Repetition: a word of the body ``count`` times, with a word of ``redo`` between; by doubling."""
     _check_length(count * _shortest_length(body) + (count - 1) * _shortest_length(redo), most)
     found, power = body, one_after_another((redo, body), most)
     rounds = count - 1
@@ -67,10 +67,10 @@ def so_many_times(body: ProcessAutomaton, redo: ProcessAutomaton, count: int, mo
 
 
 def interleaved(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
-    """A word of each branch, in any interleaving.
+    """Shuffle: a word of each branch, in any interleaving.
 
-    Branches of different letters make a product that is minimal as it is, so its size is known before it is built;
-    those that share letters are determinised two by two.
+    Branches without common letters have a product that is already minimal, so its size is known before it is built;
+    branches with common letters are determinised two by two.
     """
     groups = [_mixed(group, most) for group in _sharing(branches)]
     states = prod(map(len, groups))
@@ -88,10 +88,10 @@ def interleaved(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutom
 
 
 def any_of(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
-    """A word of each of some branches, one at least, in any interleaving.
+    """A word of each of some branches, at least one, in any interleaving.
 
-    Each branch may be left out, so it is the interleaving of optional branches; without the empty word, if no branch
-    has it.
+    Each branch may be left out, so the result is the interleaving of optional branches; without the empty word, if no
+    branch has it.
     """
     if len(branches) == 1:
         return branches[0]
@@ -102,12 +102,12 @@ def any_of(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
 def many_at_once(body: ProcessAutomaton, most: int) -> ProcessAutomaton:
     """One or more words of the body, interleaved.
 
-    That is a regular language if the words one after another already are all of it: when one more word that is mixed in
-    makes nothing new. It is so for words of one event at most, for one letter, for any sequence of some letters. In
-    other cases instances count each other's events, which no finite automaton does.
+    This language is regular if it equals the sequential repetition of the body: if interleaving one more word adds
+    nothing. So it is for words of at most one event, for a single letter, and for all sequences over some letters.
+    Otherwise instances count each other's events, which no finite automaton can do.
 
     Raises:
-        AutomatonTooLarge: There is none, or it has too many states.
+        AutomatonTooLarge: There is no automaton, or it has too many states.
     """
     repeated = again_and_again(body, NOTHING, most)
     if len(body.letters) <= 1 or _has_short_words(body):
@@ -126,7 +126,10 @@ def _has_short_words(body: ProcessAutomaton) -> bool:
 
 
 def _mixes_freely(body: ProcessAutomaton, repeated: ProcessAutomaton) -> bool:
-    """Whether two instances of a shortest word through each first letter may go in step; if not, none may mix."""
+    """Whether two instances of a shortest word for each first letter may alternate step by step.
+
+    If not, the interleavings are not all sequential repetitions.
+    """
     for letter in body.allowed(0):
         state = body.step(0, letter)
         assert state is not None
@@ -137,7 +140,7 @@ def _mixes_freely(body: ProcessAutomaton, repeated: ProcessAutomaton) -> bool:
 
 
 def _check_length(events: int, most: int) -> None:
-    """Refuse a language of such long words: along a shortest one, no two states are alike."""
+    """Reject a language with too long words: along a shortest word, all states are different."""
     if events >= most:
         raise AutomatonTooLarge(
             f"every trace has {events} events or more, and there are more states than that; "
@@ -152,7 +155,7 @@ def _shortest_length(automaton: ProcessAutomaton) -> int:
 
 
 def _shortest(automaton: ProcessAutomaton, state: int) -> tuple[str, ...]:
-    """A shortest word from a state to the end."""
+    """A shortest word from a state to an accepting one."""
     words: dict[int, tuple[str, ...]] = {state: ()}
     for each, word in (queue := list(words.items())):
         if automaton.accepting[each]:
@@ -175,7 +178,7 @@ def _with_silent(moves: Moves, sources: Numbers, targets: Numbers) -> Moves:
 
 
 def _not_empty(automaton: ProcessAutomaton, most: int) -> ProcessAutomaton:
-    """All words but the empty one."""
+    """All words except the empty one."""
     moves = moves_of(automaton)
     begin = moves.sources == 0
     fresh = len(moves)
@@ -193,7 +196,7 @@ def _not_empty(automaton: ProcessAutomaton, most: int) -> ProcessAutomaton:
 
 
 def _sharing(branches: Sequence[ProcessAutomaton]) -> list[list[ProcessAutomaton]]:
-    """The branches in groups, such that different groups share no letter."""
+    """The branches in groups; different groups have no common letter."""
     groups: list[tuple[set[str], list[ProcessAutomaton]]] = []
     for branch in branches:
         letters, members = set(branch.letters), [branch]
@@ -209,7 +212,7 @@ def _sharing(branches: Sequence[ProcessAutomaton]) -> list[list[ProcessAutomaton
 
 
 def _mixed(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
-    """The interleaving of branches that share letters."""
+    """The interleaving of branches with common letters."""
     found, *others = sorted(branches, key=len)
     for other in others:
         if len(found) * len(other) > 4 * most:
@@ -220,7 +223,7 @@ def _mixed(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
                 max_states=most,
             )
         first, second = moves_of(found), moves_of(other)
-        union, _ = side_by_side((found, other))  # sets the letters of both
+        union, _ = side_by_side((found, other))  # maps both to common letters
         codes = union.labels
         width = len(other)
         rows, columns = np.arange(len(found)), np.arange(width)
@@ -248,7 +251,7 @@ def _mixed(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
 
 
 def _product(first: ProcessAutomaton, second: ProcessAutomaton) -> ProcessAutomaton:
-    """The interleaving of two automata without a common letter."""
+    """The interleaving of two automata without common letters."""
     letters = tuple(sorted(first.letters + second.letters))
     codes = {letter: code for code, letter in enumerate(letters)}
     height, width = len(first), len(second)

@@ -1,4 +1,4 @@
-"""The minimal automaton of a language, numbered in the one canonical way."""
+"""The minimal automaton of a language, with a canonical numbering."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workflows.nets.adjacency import Adjacency, Numbers, edges_at, offsets_of
 def minimal(automaton: ProcessAutomaton) -> ProcessAutomaton:
     """The minimal automaton of the same language.
 
-    Only letters and states of complete words are left, numbered breadth-first over the sorted letters: automata of one
+    Only letters and states of complete words remain, numbered breadth-first over the sorted letters: automata of one
     language become equal. Moore's refinement (E. F. Moore, Gedanken-experiments on sequential machines, 1956), by
     hashes and then verified; states with different numbers of events to the next acceptance differ from the beginning.
 
@@ -39,7 +39,7 @@ def minimal(automaton: ProcessAutomaton) -> ProcessAutomaton:
 def canonical(
     letters: tuple[str, ...], table: NDArray[np.integer], accepting: NDArray[np.bool_], start: int
 ) -> ProcessAutomaton:
-    """Renumber the states that can be reached, breadth-first, and leave out letters that lead nowhere.
+    """Renumber the reachable states breadth-first, and leave out unused letters.
 
     Args:
         letters: Sorted.
@@ -49,7 +49,7 @@ def canonical(
     """
     sources, labels = np.nonzero(table != NOWHERE)
     states = Adjacency(offsets_of(sources, len(table)), table[sources, labels]).order(start)
-    numbers = np.full(len(table) + 1, NOWHERE, np.int64)  # the last one stands for nowhere
+    numbers = np.full(len(table) + 1, NOWHERE, np.int64)  # the last entry is for NOWHERE
     numbers[states] = np.arange(len(states))
     is_used = (table[states] != NOWHERE).any(axis=0)
     used = tuple(letter for letter, is_there in zip(letters, is_used, strict=True) if is_there)

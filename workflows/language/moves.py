@@ -1,4 +1,4 @@
-"""Automata as they are built: not deterministic, with silent moves."""
+"""Automata under construction: nondeterministic, with silent moves."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SILENT = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Moves:
-    """A finite automaton that may have several moves with one letter, and moves without any.
+    """A finite automaton that may have several moves with one letter, and silent moves.
 
     Attributes:
         letters: Event types, sorted.
@@ -38,20 +38,20 @@ class Moves:
         return len(self.accepting)
 
     def forward(self) -> Adjacency:
-        """Where moves lead, by state."""
+        """The targets of moves, by source state."""
         return Adjacency.of(self.sources, self.targets, len(self))
 
     def backward(self) -> Adjacency:
-        """Where moves come from, by state."""
+        """The sources of moves, by target state."""
         return Adjacency.of(self.targets, self.sources, len(self))
 
     def silent(self) -> Adjacency:
-        """Where silent moves lead, by state."""
+        """The targets of silent moves, by source state."""
         is_silent = self.labels == SILENT
         return Adjacency.of(self.sources[is_silent], self.targets[is_silent], len(self))
 
     def renumbered(self, numbers: NDArray[np.int64], states: int) -> Moves:
-        """With the number of each state replaced, -1 to leave it out; moves that become alike are one."""
+        """The automaton with states renumbered, -1 to leave a state out; moves that become equal are merged."""
         sources, targets = numbers[self.sources], numbers[self.targets]
         stays = (sources >= 0) & (targets >= 0) & ~((self.labels == SILENT) & (sources == targets))
         width = len(self.letters) + 1
@@ -72,7 +72,7 @@ class Moves:
 
 
 def moves_of(automaton: ProcessAutomaton) -> Moves:
-    """The same automaton as moves, sorted by state and letter."""
+    """A deterministic automaton as moves, sorted by state and letter."""
     sources, labels = np.nonzero(automaton.table != NOWHERE)
     return Moves(
         letters=automaton.letters,
@@ -85,7 +85,7 @@ def moves_of(automaton: ProcessAutomaton) -> Moves:
 
 
 def side_by_side(parts: Sequence[ProcessAutomaton]) -> tuple[Moves, NDArray[np.int64]]:
-    """The moves of several automata as one that begins in the first; and the number of each one's first state."""
+    """The disjoint union of several automata, beginning in the first; and the number of the first state of each."""
     letters = tuple(sorted({letter for part in parts for letter in part.letters}))
     codes = {letter: code for code, letter in enumerate(letters)}
     begins = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)

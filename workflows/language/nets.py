@@ -18,24 +18,24 @@ def automaton_of_net(net: WorkflowNet, limits: CompileLimits, progress: Progress
 
     Args:
         net: Any net.
-        limits: Most markings and most states.
+        limits: Limits of markings and states.
         progress: Called now and then with the number of markings.
 
     Raises:
         AutomatonTooLarge: The net has more markings, or the language more states than the limit.
-        UnsoundWorkflow: No trace completes, or places can hold any number of tokens.
+        UnsoundWorkflow: No trace completes, or a place is unbounded.
     """
     return automaton_of(explore(net, limits, progress), limits)
 
 
 def automaton_of(markings: Markings, limits: CompileLimits) -> ProcessAutomaton:
-    """The minimal automaton of a net whose markings are known; as ``automaton_of_net``."""
+    """The minimal automaton of a net with known markings; see ``automaton_of_net``."""
     check_completion(markings)
     return deterministic(_moves_of(markings), limits.max_states)
 
 
 def _moves_of(markings: Markings) -> Moves:
-    """Markings as states, silent steps as silent moves; only what completes."""
+    """Markings as states, silent steps as silent moves; only those that can complete."""
     letters = tuple(sorted(markings.net.labels))
     codes = {letter: code for code, letter in enumerate(letters)}
     labels = np.array(

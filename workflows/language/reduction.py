@@ -1,8 +1,8 @@
-"""Fewer states for an automaton that is not deterministic, with the same language.
+"""Reduces the states of a nondeterministic automaton without changing its language.
 
-Two states of which each does what the other does can be one state, and so can two that are reached in the same ways:
-bisimulation forwards and backwards (L. Ilie, S. Yu, Reducing NFAs by invariant equivalences, 2003), where silent moves
-within a class do not count. Classes are found by refining with hashes, as in ``minimal``, and are verified.
+Two states that simulate each other can be merged, and so can two that are reached in the same ways: bisimulation
+forwards and backwards (L. Ilie, S. Yu, Reducing NFAs by invariant equivalences, 2003), where silent moves within a
+class do not count. Classes are found by refining with hashes, as in ``minimal``, and are verified.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _NOBODY = -1
 
 
 def reduced(moves: Moves) -> Moves:
-    """The same language with fewer states, without those of no complete word.
+    """The same language with fewer states, and without states of no complete word.
 
     Returns:
-        An automaton of no state, if there is no word.
+        An automaton without states if the language is empty.
     """
     moves = trimmed(moves)
     while len(moves):
@@ -50,20 +50,20 @@ def trimmed(moves: Moves) -> Moves:
 
 
 def _accepting_silently(moves: Moves) -> Moves:
-    """A word may end wherever silent moves lead to where it may end."""
+    """Make states accepting from which silent moves lead to an accepting state."""
     is_silent = moves.labels == SILENT
     back = Adjacency.of(moves.targets[is_silent], moves.sources[is_silent], len(moves))
     return replace(moves, accepting=back.reached(np.flatnonzero(moves.accepting)))
 
 
 def _without_detours(moves: Moves) -> Moves:
-    """States whose only way on is one silent move are one with the state after it."""
+    """Merge states whose only move is silent with the state after it."""
     states = len(moves)
     ways = np.bincount(moves.sources, minlength=states)
     is_silent = (moves.labels == SILENT) & (ways[moves.sources] == 1) & ~moves.accepting[moves.sources]
     after = np.arange(states, dtype=np.int64)
     after[moves.sources[is_silent]] = moves.targets[is_silent]
-    while True:  # each round doubles the steps; all states of a trimmed automaton come to an end
+    while True:  # each round doubles the steps; terminates, because the automaton is trimmed
         further = after[after]
         if (further == after).all():
             break
@@ -75,7 +75,7 @@ def _without_detours(moves: Moves) -> Moves:
 
 
 def _reversed(moves: Moves) -> Moves:
-    """The automaton of the words read from the end."""
+    """The automaton of the reversed words."""
     accepting = np.zeros(len(moves), np.bool_)
     accepting[moves.initial] = True
     order = np.lexsort((moves.sources, moves.labels, moves.targets))
@@ -90,7 +90,7 @@ def _reversed(moves: Moves) -> Moves:
 
 
 def _merged(moves: Moves) -> Moves:
-    """States of which each does what the other does are one."""
+    """Merge bisimilar states."""
     random = np.random.default_rng(17)
     classes: Numbers = np.unique(moves.accepting, return_inverse=True)[1].astype(np.int64)
     order = np.argsort(moves.sources, kind="stable")
@@ -106,7 +106,7 @@ def _merged(moves: Moves) -> Moves:
 
 
 def _split_roughly(moves: Moves, classes: Numbers, offsets: Numbers, random: np.random.Generator) -> Numbers:
-    """Split classes as long as the least or the greatest hash of a state's moves tells states apart."""
+    """Split classes as long as the least or the greatest hash of a state's moves distinguishes states."""
     has_moves = np.flatnonzero(np.diff(offsets) > 0)
     begins = offsets[:-1][has_moves]
     is_silent = moves.labels == SILENT
@@ -161,7 +161,7 @@ def _is_stable(class_moves: _ClassMoves, classes: Numbers) -> bool:
 
 
 def _class_moves(moves: Moves, classes: Numbers, count: int) -> _ClassMoves:
-    """(state, label + 1, class after), each once and sorted, but for silent moves within a class."""
+    """(state, label + 1, class after), sorted and distinct, without silent moves within a class."""
     after = classes[moves.targets]
     counts = (moves.labels != SILENT) | (after != classes[moves.sources])
     width = len(moves.letters) + 1

@@ -1,4 +1,4 @@
-"""The words of an automaton, written out: the executable meaning of ``ProcessAutomaton``."""
+"""Enumerates the words of an automaton: the executable meaning of ``ProcessAutomaton``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The deterministic automaton of an automaton that is not: sets of states, many at a time.
+"""Determinises automata: the subset construction, many sets at a time.
 
-The subset construction (M. O. Rabin, D. Scott, Finite automata and their decision problems, 1959), a level of the
-breadth-first search at once over flat arrays. Sets are told apart by their size and two random sums of 64 bits.
+(M. O. Rabin, D. Scott, Finite automata and their decision problems, 1959.) A level of the breadth-first search is
+processed at once over flat arrays. Sets are distinguished by their size and two random sums of 64 bits.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from workflows.language.moves import SILENT, Moves
 from workflows.language.reduction import reduced
 from workflows.nets.adjacency import Adjacency, Numbers, distinct, edges_at, offsets_of
 
-_WORK = 40_000_000  # states of all sets, and moves from them, together
-_CHUNK = 500_000  # states of sets that are stepped from at once
-_MOST_CLOSED = 4  # states to a state on average, for silent moves to be followed beforehand
-_FEW = 1_000  # numbers that are sorted quickly
-_SPARSE = 32  # so many times more numbers are better sorted than marked
+_WORK = 40_000_000  # limit of states of all sets plus moves from them
+_CHUNK = 500_000  # states of sets that are processed at once
+_MOST_CLOSED = 4  # average size of silent closures up to which they are computed beforehand
+_FEW = 1_000  # numbers up to this count are sorted quickly
+_SPARSE = 32  # with a range this many times the count, sorting is faster than marking
 _WORTH_REDUCING = 200
-_MORE = 50_000  # sets beyond four times the limit of states
+_MORE = 50_000  # sets allowed beyond four times the limit of states
 _Key: TypeAlias = tuple[int, int, int]
 
 
@@ -51,8 +51,8 @@ def deterministic(moves: Moves, max_states: int) -> ProcessAutomaton:
     """The minimal automaton of the language.
 
     Args:
-        moves: From every state some accepting one can be reached.
-        max_states: Most states of the minimal automaton; the sets may be more for a time.
+        moves: From every state some accepting state can be reached.
+        max_states: Limit of states of the minimal automaton; there may temporarily be more sets.
 
     Raises:
         AutomatonTooLarge: There are more states, or far more sets than that, or the sets are too large.
@@ -67,7 +67,7 @@ def deterministic(moves: Moves, max_states: int) -> ProcessAutomaton:
 
 
 def check_size(states: int, max_states: int) -> None:
-    """Refuse an automaton that is too large.
+    """Reject an automaton that is too large.
 
     Raises:
         AutomatonTooLarge: It has more states than the limit.
@@ -79,7 +79,7 @@ def check_size(states: int, max_states: int) -> None:
 
 
 def _plain(moves: Moves) -> ProcessAutomaton | None:
-    """The same automaton without silent moves, if it is deterministic then; None if not, or if there are too many."""
+    """The automaton without silent moves if it is then deterministic; None if not, or if closures are too large."""
     states, width = len(moves), max(1, len(moves.letters))
     if len(moves.initial) != 1:
         return None
@@ -107,7 +107,7 @@ def _plain(moves: Moves) -> ProcessAutomaton | None:
 
 
 def _closures(silent: Adjacency, most: int) -> tuple[Numbers, Numbers]:
-    """(state, one that silent moves lead to from it, itself too), sorted; none if there are more than ``most``."""
+    """(state, state reachable by silent moves, itself included), sorted; empty if there are more than ``most``."""
     states = len(silent.offsets) - 1
     keys = frontier = np.arange(states, dtype=np.int64) * (states + 1)
     while len(frontier):
@@ -154,7 +154,7 @@ class _Determinisation:
         return ProcessAutomaton(self._moves.letters, table, np.concatenate(self._accepting))
 
     def _step(self, sets: _Sets) -> None:
-        """All moves with an event from some sets."""
+        """Take all moves with an event from some sets."""
         states, width = len(self._moves), max(1, len(self._moves.letters))
         place, edges = edges_at(self._offsets, sets.members)
         if not len(edges):
@@ -168,7 +168,7 @@ class _Determinisation:
         self._edges.append((sets.numbers[ways // width], ways % width, self._number(reached, len(ways))))
 
     def _closed(self, keys: Numbers) -> Numbers:
-        """Sets with all that silent moves lead to, only members that matter; keys are set * states + member, sorted."""
+        """Sets with their silent closures, reduced to relevant members; keys are set * states + member, sorted."""
         states = len(self._moves)
         frontier = keys
         is_known = _members(keys)
@@ -185,7 +185,7 @@ class _Determinisation:
         return keys[self._is_solid[keys % states]]
 
     def _number(self, keys: Numbers, groups: int) -> Numbers:
-        """The numbers of sets, given by sorted keys; new ones are kept to be stepped from."""
+        """The numbers of sets, given by sorted keys; new sets are queued."""
         self._spend(len(keys))
         group, members = np.divmod(keys, len(self._moves))
         offsets = offsets_of(group, groups)
@@ -220,12 +220,12 @@ class _Determinisation:
 
 
 def _members(keys: Numbers) -> Callable[[Numbers], NDArray[np.bool_]]:
-    """A test for being one of the sorted keys."""
+    """A membership test for sorted keys."""
     return lambda asked: keys[np.minimum(np.searchsorted(keys, asked), len(keys) - 1)] == asked
 
 
 def _distinct(keys: Numbers) -> Numbers:
-    """The keys sorted, each once; they are not negative."""
+    """The sorted distinct keys; keys are not negative."""
     if len(keys) < _FEW or int(keys.max()) > _SPARSE * len(keys):
         return distinct(keys)
     is_there = np.zeros(int(keys.max()) + 1, np.bool_)

@@ -33,7 +33,7 @@ from workflows.tree import (
 
 Progress: TypeAlias = Callable[[int], None]
 
-_SLACK = 4  # a block may have more states than the whole in the end, where events repeat
+_SLACK = 4  # a block may have more states than the final automaton if events repeat
 
 
 def automaton_of_tree(tree: ProcessTree, limits: CompileLimits, progress: Progress | None = None) -> ProcessAutomaton:
@@ -44,11 +44,11 @@ def automaton_of_tree(tree: ProcessTree, limits: CompileLimits, progress: Progre
 
     Args:
         tree: Any tree; activities may share names.
-        limits: Most states.
+        limits: Limit of states.
         progress: Called after each block with the states of all blocks so far.
 
     Raises:
-        AutomatonTooLarge: It has more states than the limit, or none is finite.
+        AutomatonTooLarge: It has more states than the limit, or there is no finite automaton.
     """
     automaton = _Builder(limits.max_states * _SLACK, progress).build(tree)
     check_size(len(automaton), limits.max_states)

@@ -1,1 +1,1 @@
-"""What holds on every trace of a model: orders, exclusions, requirements, clauses, ends, and where each comes from."""
+"""Constraints that hold on every trace of a model: orders, exclusions, requirements, clauses, ends; their origins."""

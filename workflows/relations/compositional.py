@@ -1,4 +1,4 @@
-"""All and only the constraints of a block-structured model, block by block."""
+"""Derives exactly the constraints of a block-structured model, block by block."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from workflows.relations.provenance import tree_origins
 from workflows.relations.table import RelationTable, too_many_triples
 from workflows.tree import ProcessTree
 
-MAX_TYPES = 160  # for clauses over three types; their number grows with the third power
+MAX_TYPES = 160  # for clauses over three types, whose number is cubic
 
 _ALL = 7
 
 
 def extraction_of_tree(tree: ProcessTree) -> Extraction:
-    """What holds on every trace of a tree, whatever labels it repeats; all of it, and nothing else.
+    """The constraints that hold on every trace of a tree, possibly with repeated labels: sound and complete.
 
-    Orders are found between leaves and carried over to their names. What occurs with what is found for all sets of up
-    to three names; with more than ``MAX_TYPES`` names only up to two, and a warning says so.
+    Orders are found between leaves and transferred to their names. Occurrence is decided for all sets of up to three
+    names; with more than ``MAX_TYPES`` names only up to two, and a warning is added.
     """
     outline = Outline.of(tree)
     table = relations_of_outline(outline)
@@ -36,9 +36,9 @@ def extraction_of_tree(tree: ProcessTree) -> Extraction:
 
 
 def derive_constraints(tree: ProcessTree) -> ConstraintSet:
-    """The constraints over pairs of event types and the end events of a tree, ordered by the activities' places in it.
+    """The constraints over pairs of event types and the end events of a tree, in the order of the activities in it.
 
-    Orders first, then exclusions, then requirements; clauses that are no pairs are left out.
+    Orders first, then exclusions, then requirements; longer clauses are left out.
     """
     table = relations_of_outline(Outline.of(tree))
     priors = (Prior(*pair) for pair in table.priors)
@@ -48,7 +48,7 @@ def derive_constraints(tree: ProcessTree) -> ConstraintSet:
 
 
 def relations_of_outline(outline: Outline) -> RelationTable:
-    """What happens between any two event types of a tree; they are ordered by first place."""
+    """The relations between any two event types of a tree; types are ordered by first place."""
     events = tuple(dict.fromkeys(outline.labels))
     count = len(events)
     places = {name: place for place, name in enumerate(events)}
@@ -70,15 +70,15 @@ def relations_of_outline(outline: Outline) -> RelationTable:
 
 
 def _has(groups: GroupFamilies, subset: int) -> NDArray[np.bool_]:
-    """For each group whether some trace shows exactly this subset of it."""
+    """For each group, whether some trace shows exactly this subset of it."""
     holds: NDArray[np.bool_] = (groups.families >> subset) & 1 == 1
     return holds
 
 
 def _long_clauses(outline: Outline, events: tuple[str, ...]) -> Iterator[Clause]:
-    """Over three types, none of which follows from a shorter one.
+    """Clauses over three types, none of which follows from a shorter clause.
 
-    Three that never meet, though any two do. Two that require the third, though they meet, and neither does alone.
+    Either three types never meet, though any two do; or two types that meet require the third, and neither does alone.
     """
     triples = GroupFamilies(outline, events, 3)
     apart = ~_has(triples, _ALL)

@@ -1,8 +1,8 @@
-"""Which places of a net may hold tokens at the same time, and which steps may be taken beside each other.
+"""The concurrency relation of a net: places that may have tokens at the same time, and concurrent steps.
 
 The least concurrency relation of A. Kovalyov and J. Esparza (A polynomial algorithm to compute the concurrency relation
-of free-choice signal transition graphs, 1996): for any net it has every pair that is marked together in some reachable
-marking, and maybe others. Sets of places are integers, bit ``p`` for the place ``p``.
+of free-choice signal transition graphs, 1996): for any net it contains every pair that is marked together in some
+reachable marking, and possibly others. Sets of places are integers, bit ``p`` for the place ``p``.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from workflows.nets.net import Places, Transition
 
 
 def concurrency(places: int, initial: Places, transitions: Sequence[Transition]) -> list[int]:
-    """For each place the set of places that may hold a token beside one of its own; itself, where it may hold two.
+    """For each place, the set of places that may have a token beside one of its own; itself, if it may have two.
 
-    What places are emptied by, and what waits for empty places, is left aside; without both more could only happen.
+    Reset and inhibitor arcs are ignored; without them, only more could happen.
 
     Args:
-        places: Their number.
-        initial: The marking in the beginning.
-        transitions: The steps; those that cannot happen may be left out.
+        places: Number of places.
+        initial: The initial marking.
+        transitions: The steps; impossible ones may be left out.
     """
     return _Concurrency(places, initial, transitions).beside
 
@@ -44,7 +44,7 @@ class _Concurrency:
             self._fire(transitions[number])
 
     def _fire(self, transition: Transition) -> None:
-        """What may be beside all that a step takes may be beside all that it adds."""
+        """Whatever may be beside all inputs of a step may be beside all its outputs."""
         if not self._can_happen(transition):
             return
         others = common(self.beside, transition.inputs, (1 << len(self.beside)) - 1)
@@ -63,7 +63,7 @@ class _Concurrency:
         )
 
     def _put_together(self, places: Places) -> None:
-        """Tokens in several places at once."""
+        """Record tokens on several places at once."""
         amounts = Counter(places)
         everything = bits_of(amounts)
         for place, amount in amounts.items():
@@ -91,7 +91,7 @@ class _Concurrency:
 
 
 def common(beside: Sequence[int], places: Places, everything: int) -> int:
-    """The places that may hold a token beside each of several; all, where those are none."""
+    """The places that may have a token beside each of several places; all places if there are none."""
     for place in set(places):
         everything &= beside[place]
     return everything

@@ -1,9 +1,9 @@
-"""A small part of the constraints of a model from which all others follow.
+"""Finds a small part of the constraints of a model from which all others follow.
 
-It is found by leaving constraints out one by one, wherever the rest, with the end events, says the same. What follows
-is decided as for any constraint set: occurrence by Horn clauses; an order of two types if no trace can hold them the
-other way round, that is if every type that must be there with them leads from the first to the second by the orders
-that are left (orders are not transitive by themselves: the type between has to occur).
+Constraints are left out one by one, if they follow from the rest and the end events. Consequences are decided as for
+any constraint set: occurrence by Horn clauses; an order of two types if no trace can have them the other way round,
+that is, if a chain of the remaining orders leads from the first to the second through types that must occur with them
+(orders are not transitive by themselves: the type in between has to occur).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from workflows.relations.extraction import Extraction
 
 
 def minimal_cover(extraction: Extraction) -> tuple[Constraint, ...]:
-    """Constraints from which, with the end events, all of an extraction follow; hardly one of them can be left out.
+    """Constraints from which, with the end events, all of an extraction follow; nearly minimal.
 
     Returns:
         Orders, exclusions, requirements, clauses, each kind in the order of the extraction.
@@ -40,7 +40,7 @@ class _Occurrence:
         ends = frozenset(extraction.end)
         always = self.bits(part.names[0] for part in self._parts if isinstance(part, Clause) and not part.body)
         self.always = always
-        self._base = 0  # what always occurs with all that follows from it, once that is settled
+        self._base = 0  # the closure of the types that always occur, once computed
         self.requires = [0] * len(self.places)
         self.excludes = [0] * len(self.places)
         self._kept: dict[Constraint, None] = {}
@@ -54,7 +54,7 @@ class _Occurrence:
         self._base = self.closure(0)
 
     def kept(self) -> Iterator[Constraint]:
-        """What cannot be left out."""
+        """The constraints that cannot be left out."""
         yield from self._kept
 
     def bits(self, names: Iterable[str]) -> int:
@@ -62,7 +62,7 @@ class _Occurrence:
         return bits_of(self.places[name] for name in names)
 
     def closure(self, types: int, without: tuple[int, int] | None = None) -> int:
-        """All types that occur where some do."""
+        """All types that occur in every trace with some types."""
         closed = self._base | self.always | types
         waiting = closed & ~self._base
         while waiting:
@@ -88,7 +88,7 @@ class _Occurrence:
         return any(ban & ~types == 0 and ban != without for ban in self._bans)
 
     def _reduce_requires(self, extraction: Extraction) -> None:
-        """What always occurs is kept as such; types that occur together form a ring, and rings lead to the nearest."""
+        """Keep existence clauses; types that require each other form a ring, and rings lead to the nearest rings."""
         for part in self._parts:
             if isinstance(part, Clause) and not part.body:
                 self._kept[part] = None
@@ -102,7 +102,7 @@ class _Occurrence:
                     self._require(ring[0], rings[other][0])
 
     def _rings(self, extraction: Extraction) -> dict[int, list[int]]:
-        """Types that need the same types, themselves included, by these; those that always occur aside."""
+        """Types with the same requirements, themselves included, by these; without types that always occur."""
         needs = [1 << place for place in range(len(self.places))]
         for one, other in extraction.require:
             needs[self.places[one]] |= 1 << self.places[other]
@@ -128,7 +128,7 @@ class _Occurrence:
                 self._kept[part] = None
 
     def _reduce_rings(self) -> None:
-        """Longer clauses may say what a requirement says, by way of others."""
+        """Remove requirements that follow from longer clauses together with other requirements."""
         requirements = [part for part in self._kept if isinstance(part, Require)] if self.rules else []
         for part in requirements:
             one, bit = self.places[part.trigger], 1 << self.places[part.required]
@@ -139,7 +139,7 @@ class _Occurrence:
                 self.requires[one] |= bit
 
     def _reduce_exclusives(self, extraction: Extraction, ends: frozenset[str]) -> None:
-        """Two ends exclude each other anyway."""
+        """Remove exclusions that follow from others, or from both types being ends."""
         pairs = [pair for pair in extraction.exclusive if not ends.issuperset(pair)]
         for one, other in extraction.exclusive:
             self._exclude(one, other)
@@ -151,7 +151,7 @@ class _Occurrence:
                 self._kept[Exclusive(one, other)] = None
 
     def _exclude(self, one: str, other: str) -> None:
-        """Adds an exclusion, or takes it away."""
+        """Add an exclusion, or remove it."""
         self.excludes[self.places[one]] ^= 1 << self.places[other]
         self.excludes[self.places[other]] ^= 1 << self.places[one]
 
@@ -166,13 +166,16 @@ class _Occurrence:
 
 
 def _by_order(extraction: Extraction) -> list[str]:
-    """The event types, those first that come before many others."""
+    """The event types, those first that precede many others."""
     before = Counter(one for one, _ in extraction.prior)
     return sorted(extraction.events, key=lambda name: -before[name])
 
 
 def _orders(extraction: Extraction, occurrence: _Occurrence) -> list[tuple[str, str]]:
-    """Those that neither exclusion nor end events say, nor a row of others through types that must occur."""
+    """The orders that follow neither from exclusions or end events nor from other orders.
+
+    A chain of other orders counts if its types must occur.
+    """
     places = occurrence.places
     ends, apart = frozenset(extraction.end), frozenset(extraction.exclusive)
     listed = [
@@ -197,7 +200,7 @@ def _orders(extraction: Extraction, occurrence: _Occurrence) -> list[tuple[str, 
 
 
 def _leads(after: list[int], first: int, last: int, through: int) -> bool:
-    """Whether a row of orders leads from a type to another, through some types only."""
+    """Whether a chain of orders leads from a type to another, through some types only."""
     reached, waiting = 0, after[first] & through
     while waiting:
         if waiting & last:

@@ -1,7 +1,7 @@
-"""Where constraints come from in a model that is not made of blocks: the ways in its drawing.
+"""Origins of constraints in a model that is not made of blocks: the ways in its drawing.
 
-What is said is true of the drawing: a gateway at which two tasks part, a task that every way passes. Where ways alone
-do not show why something holds, the elements and how it was found are said.
+The statements are true of the drawing: a gateway at which two tasks part, a task that every way passes. If ways alone
+do not show why a constraint holds, the origin names the elements and the method of extraction.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from workflows.relations.provenance import Origins
 
 
 class Drawing:
-    """Nodes with the ways between them; there may be more ways than tokens take, never fewer."""
+    """Nodes with the ways between them; there may be more ways than tokens can take, never fewer."""
 
     def __init__(self) -> None:
         self._words: list[str] = []
@@ -28,14 +28,14 @@ class Drawing:
 
     @classmethod
     def of_graph(cls, graph: FlowGraph) -> Drawing:
-        """A flow graph with all blocks in it laid open."""
+        """A flow graph with all blocks in it expanded."""
         drawing = cls()
         drawing._begins = _Opening(drawing).open(graph, None)
         return drawing
 
     @classmethod
     def of_net(cls, net: WorkflowNet) -> Drawing:
-        """A net; what empties a place, or waits for it, is left aside."""
+        """A net, without its reset and inhibitor arcs."""
         drawing = cls()
         places = [drawing.add(words) for words in net.places]
         for transition in net.transitions:
@@ -50,7 +50,7 @@ class Drawing:
         return drawing
 
     def add(self, words: str, label: str | None = None) -> int:
-        """A node by its number."""
+        """Add a node; returns its number."""
         number = len(self._words)
         self._words.append(words)
         self._after.append([])
@@ -60,19 +60,19 @@ class Drawing:
         return number
 
     def link(self, one: int, other: int) -> None:
-        """A way from one node to another."""
+        """Add a way from one node to another."""
         self._after[one].append(other)
         self._before[other].append(one)
 
     def without_way_out(self) -> list[str]:
-        """The elements that tokens can come to, and from which no way leads to an end."""
+        """The elements that tokens can reach, and from which no way leads to an end."""
         ends = [node for node, after in enumerate(self._after) if not after]
         saved = self._distances(ends, self._before)
         reached = self._distances(self._begins, self._after)
         return list(dict.fromkeys(self._words[node] for node in reached if node not in saved and self._words[node]))
 
     def explain(self, constraint: Constraint) -> str:
-        """Why a constraint holds, as far as ways show it; else empty."""
+        """Why a constraint holds, if ways show it; otherwise empty."""
         if not all(name in self._labels for name in constraint.names):
             return ""
         match constraint:
@@ -88,10 +88,10 @@ class Drawing:
                 return ""
 
     def restate(self, constraint: Constraint, found: str) -> str:
-        """What a constraint says of the elements that emit its types, for one that no ways explain by themselves.
+        """A constraint in terms of the elements that emit its types, if ways do not explain it.
 
         Args:
-            constraint: One that holds.
+            constraint: A constraint that holds.
             found: How it was found, in words.
         """
         if not all(name in self._labels for name in constraint.names):
@@ -111,7 +111,7 @@ class Drawing:
         return f"{said}: {found}"
 
     def _emitted_by(self, name: str) -> str:
-        """A type by the element that emits it, or the first one with how many there are."""
+        """A type by the element that emits it; if there are several, the first and the number of others."""
         nodes = self._labels[name]
         more = f" (and {len(nodes) - 1} more)" if len(nodes) > 1 else ""
         return f"{self._words[nodes[0]] or name}{more}"
@@ -178,14 +178,14 @@ _FOUND_BY = {
 
 
 class _Opening:
-    """Puts the nodes of a graph, and of all blocks in it, into a drawing."""
+    """Adds the nodes of a graph, and of all blocks in it, to a drawing."""
 
     def __init__(self, drawing: Drawing) -> None:
         self._drawing = drawing
         self._inside: list[list[int]] = []
 
     def open(self, graph: FlowGraph, done: int | None) -> list[int]:
-        """Adds a graph, whose last nodes lead to ``done``; returns its starts."""
+        """Add a graph, whose last nodes lead to ``done``; returns its starts."""
         entries: dict[str, int] = {}
         leaves: dict[tuple[str, str], list[int]] = {}
         for node in graph.nodes:
@@ -206,7 +206,7 @@ class _Opening:
         return [entries[node.id] for node in graph.nodes if node.kind is NodeKind.START]
 
     def _open_block(self, identity: str, entry: int, block: Block) -> dict[tuple[str, str], list[int]]:
-        """Adds the graph of a block; returns the nodes from which each of its exits leaves."""
+        """Add the graph of a block; returns the nodes from which each of its exits leaves."""
         done = self._drawing.add("")
         inside = [entry]
         self._inside.append(inside)
@@ -221,7 +221,7 @@ class _Opening:
 
 
 def lazily(draw: Callable[[], Drawing], extraction: Extraction) -> Origins:
-    """Origins from a drawing that is made when the first is asked for."""
+    """Origins from a drawing that is built when the first origin is requested."""
     made: list[Drawing] = []
 
     def explain(constraint: Constraint) -> str:

@@ -1,4 +1,4 @@
-"""The constraints that a model keeps, as a value."""
+"""The constraints that hold in a model, as a value."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ class Method(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction:
-    """What holds on every complete trace of a model.
+    """The constraints that hold on every complete trace of a model.
 
     Attributes:
         events: The event types that occur in some complete trace, sorted.
-        prior: (A, B) where no B is ever followed by an A, sorted; (A, A) where A occurs at most once. Pairs that never
-            occur together are there both ways.
-        exclusive: (A, B), A before B in the alphabet, where no trace has both; sorted.
-        require: (A, B), two different types, where every trace with an A has a B; sorted.
-        horn: The clauses that say more than pairs do, none of which follows from a shorter one: what always occurs
+        prior: (A, B) if no B is ever followed by an A, sorted; (A, A) if A occurs at most once. Pairs that never occur
+            together are listed both ways.
+        exclusive: (A, B), A before B in the alphabet, if no trace has both; sorted.
+        require: (A, B), two different types, if every trace with an A has a B; sorted.
+        horn: The clauses that pairs cannot express, none of which follows from a shorter one: types that always occur
             (empty body), two types that together require a third, three that never meet. Sorted by body and head.
         end: The types that nothing ever follows, sorted.
         method: How they were found.
-        warnings: What one should know, in words: dead tasks, deadlocks, what was left out.
-        origins: Where constraints come from, in words that name elements of the model; what is not there comes from the
-            model as a whole.
+        warnings: Warnings in words: dead tasks, deadlocks, parts that were left out.
+        origins: Origins of constraints, in words that name elements of the model; a constraint without one comes from
+            the model as a whole.
     """
 
     events: tuple[str, ...]
@@ -51,7 +51,7 @@ class Extraction:
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:
-        """All of them, orders first, then occurrence."""
+        """All constraints, orders first, then occurrence."""
         return (
             *(Prior(*pair) for pair in self.prior),
             *(Exclusive(*pair) for pair in self.exclusive),
@@ -60,7 +60,7 @@ class Extraction:
         )
 
     def to_document(self) -> dict[str, Any]:
-        """The JSON contract of ``forestall constraints --output json``; members are added to it, never changed."""
+        """The JSON contract of ``forestall constraints --output json``; members may be added, never changed."""
         return {
             "prior": [list(pair) for pair in self.prior],
             "exclusive": [list(pair) for pair in self.exclusive],

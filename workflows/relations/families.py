@@ -1,9 +1,9 @@
-"""Which of a few event types occur together: for each small set of types the family of its subsets that some trace has.
+"""Joint occurrence of a few event types: for each small set of types, the family of its subsets that some trace has.
 
-A *group* is a set of 1 to 3 event types. Its *family* says of each subset of the group whether some trace shows exactly
-this subset of it. A subset is a number, bit ``i`` for the member ``i``; a family is a number too, bit ``s`` for the
-subset ``s``. Blocks one after the other, or beside each other, unite their subsets in every way; alternatives unite
-their families; repetition closes a family under union. Families of all groups are computed at once, by tables.
+A *group* is a set of 1 to 3 event types. Its *family* contains a subset of the group if some trace shows exactly this
+subset of it. A subset is a number, bit ``i`` for the member ``i``; a family is a number too, bit ``s`` for the subset
+``s``. Sequential or parallel blocks unite their subsets in every way; alternatives unite their families; repetition
+closes a family under union. Families of all groups are computed at once, by tables.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Families = NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The families of a block for the groups, by ascending number, of which it shows some member."""
+    """The families of a block for the groups of which it shows some member, by ascending number."""
 
     groups: Numbers
     families: Families
@@ -42,7 +42,7 @@ class GroupFamilies:
     """
 
     def __init__(self, outline: Outline, labels: tuple[str, ...], size: int) -> None:
-        """Computes them.
+        """Compute the families.
 
         Args:
             outline: Of the tree.
@@ -58,7 +58,7 @@ class GroupFamilies:
         self.families[found.groups] = found.families
 
     def _of_labels(self, labels: tuple[str, ...]) -> dict[str, _Found]:
-        """What an activity shows, by its name."""
+        """The families of an activity, by its name."""
         groups: list[list[Numbers]] = [[] for _ in labels]
         alone: list[list[Families]] = [[] for _ in labels]
         for member, column in enumerate(self.members.T):
@@ -75,7 +75,7 @@ class GroupFamilies:
         return found
 
     def _of_blocks(self, outline: Outline) -> _Found:
-        """Bottom-up; the last block is the whole."""
+        """The families of all blocks bottom-up; returns those of the last block, the whole tree."""
         waiting: dict[int, _Found] = {}
         for place, block in enumerate(outline.blocks):
             waiting[place] = self._of_block(block, [waiting.pop(part) for part in block.parts])
@@ -110,7 +110,7 @@ class GroupFamilies:
         return _Found(groups, whole[groups])
 
     def _either(self, parts: list[_Found], *, is_inclusive: bool) -> _Found:
-        """One of the parts, or any of them and one at least."""
+        """One of the parts; or if inclusive, any of them and at least one."""
         whole, touched = self._blank()
         whole[:] = 0
         for part in parts:
@@ -123,14 +123,14 @@ class GroupFamilies:
         return _Found(groups, whole[groups] | others)
 
     def _repeated(self, part: _Found, most: int) -> _Found:
-        """One to ``most`` rounds; more than a group has members show nothing new."""
+        """One to ``most`` rounds; more rounds than members of a group add nothing."""
         table, families = unions(self._size), part.families
         for _ in range(most - 1):
             families = part.families | table[families, part.families]
         return _Found(part.groups, families)
 
     def _looped(self, body: _Found, redo: _Found, again: int, *, is_open: bool) -> _Found:
-        """A body, then the redo part and the body again: that many times, or any number up to it."""
+        """A body, then the redo part and the body again: exactly ``again`` times, or any number up to it."""
         if not again:
             return body
         once = self._together([redo, body])
@@ -147,7 +147,7 @@ class GroupFamilies:
 
 @cache
 def unions(size: int) -> Families:
-    """(families, families): the family of all unions of a subset of the one with a subset of the other."""
+    """(families, families): the family of all unions of a subset from the first with a subset from the second."""
     subsets = range(1 << size)
     families = np.arange(1 << (1 << size))
     table = np.zeros((len(families), len(families)), np.uint8)

@@ -1,4 +1,4 @@
-"""A process tree laid flat: its blocks, parts before wholes, over leaves numbered from left to right."""
+"""A flattened process tree: its blocks, parts before wholes, over leaves numbered from left to right."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Block:
     """A node of a tree.
 
     Attributes:
-        node: What it does.
+        node: The node.
         parts: Its parts by their place in the outline, from left to right; of a loop the body, then the redo part.
-        parent: The place of the block that it is a part of; ``NO_BLOCK`` for the whole tree.
+        parent: The place of the block that contains it; ``NO_BLOCK`` for the whole tree.
         first: The number of its first leaf.
         last: One more than the number of its last leaf.
     """
@@ -43,7 +43,7 @@ class Block:
 
     @property
     def leaves(self) -> slice:
-        """Its leaves, all in a row."""
+        """Its leaves, which are consecutive."""
         return slice(self.first, self.last)
 
 
@@ -52,7 +52,7 @@ class Outline:
     """All blocks of a tree.
 
     Attributes:
-        blocks: Every part before the block that it is in; the whole tree is last.
+        blocks: Every part before the block that contains it; the whole tree is last.
         labels: For each leaf the name of its activity.
         leaf_blocks: For each leaf its place among the blocks.
     """
@@ -89,16 +89,16 @@ class Outline:
         return cls(blocks=_with_parents(blocks), labels=tuple(labels), leaf_blocks=tuple(leaf_blocks))
 
     def ancestors(self, leaf: int) -> Iterator[int]:
-        """The blocks around a leaf, the leaf itself first, the whole tree last."""
+        """The blocks around a leaf, from the leaf itself to the whole tree."""
         place = self.leaf_blocks[leaf]
         while place != NO_BLOCK:
             yield place
             place = self.blocks[place].parent
 
     def orders(self) -> NDArray[np.bool_]:
-        """(leaves, leaves): whether in some trace the one comes, and later the other.
+        """(leaves, leaves): whether in some trace the first leaf comes, and later the second.
 
-        It is exact as choices in different blocks are independent, and every leaf occurs in some trace.
+        The result is exact, because choices in different blocks are independent, and every leaf occurs in some trace.
         """
         follows = np.zeros((len(self.labels), len(self.labels)), np.bool_)
         for block in self.blocks:

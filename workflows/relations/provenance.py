@@ -1,4 +1,4 @@
-"""Where the constraints of a tree come from: the blocks that make its activities alternatives, or put them in a row."""
+"""Origins of the constraints of a tree: the blocks that make its activities alternatives, or order them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from workflows.relations.outline import Block, Outline
 from workflows.relations.table import RelationTable
 from workflows.tree import Activity, ExclusiveChoice, InclusiveChoice, Instances, Loop, Parallel, Sequence, Silent
 
-MOST_NAMED = 3  # blocks that one text names
-_MOST_LOOKED_AT = 64  # pairs of places; a label that stands in many makes many
+MOST_NAMED = 3  # largest number of blocks named in one text
+_MOST_LOOKED_AT = 64  # pairs of places that are examined; a repeated label has many
 
 
 class Origins(Mapping[Constraint, str]):
-    """Words for constraints, made when they are asked for."""
+    """The origins of constraints in words, computed on request."""
 
     def __init__(self, constraints: Callable[[], Iterator[Constraint]], explain: Callable[[Constraint], str]) -> None:
-        """Of all constraints of a model, and of how to explain one of them; empty words are no origin."""
+        """Take all constraints of a model, and the function that explains a constraint; an empty text is no origin."""
         self._constraints = constraints
         self._explain = explain
 
@@ -36,7 +36,7 @@ class Origins(Mapping[Constraint, str]):
 
 
 def tree_origins(outline: Outline, table: RelationTable) -> Origins:
-    """Origins of all that holds in a tree."""
+    """The origins of all constraints of a tree."""
     explanation = _Explanation(outline)
     return Origins(lambda: iterate_constraints(table), explanation.of)
 
@@ -51,7 +51,7 @@ def iterate_constraints(table: RelationTable) -> Iterator[Constraint]:
 
 
 class _Explanation:
-    """The blocks of one tree, asked for reasons."""
+    """Explains constraints by the blocks of one tree."""
 
     def __init__(self, outline: Outline) -> None:
         self._outline = outline
@@ -61,7 +61,7 @@ class _Explanation:
         self._certain: list[frozenset[str]] = []
 
     def of(self, constraint: Constraint) -> str:
-        """Why a constraint holds; empty for one over types that the tree does not have."""
+        """Why a constraint holds; empty for types that the tree does not have."""
         if not all(name in self._leaves for name in constraint.names):
             return ""
         match constraint:
@@ -79,7 +79,7 @@ class _Explanation:
                 return self._meeting(list(constraint.names))
 
     def _meeting(self, names: list[str]) -> str:
-        """The blocks in which the places of several types come together, each with what it does to them."""
+        """The blocks in which the places of several types meet, each with its effect."""
         pairs = (
             pair for one, other in combinations(names, 2) for pair in product(self._leaves[one], self._leaves[other])
         )
@@ -125,7 +125,7 @@ class _Explanation:
         return _listed([words for words in said if words])
 
     def _companion(self, leaf: int, required: str) -> str:
-        """The smallest block that has a leaf, and never goes without a type."""
+        """The smallest block with a leaf that always shows a type."""
         for place in self._outline.ancestors(leaf):
             if required in self._certain_of(place):
                 label, block = self._outline.labels[leaf], self._outline.blocks[place]
@@ -133,7 +133,7 @@ class _Explanation:
         return ""
 
     def _certainty(self, name: str) -> str:
-        """The smallest block that has all places of a type; whatever happens in it, the type occurs."""
+        """The smallest block with all places of a type, which always shows the type."""
         leaves = self._leaves[name]
         block = self._common(leaves[0], leaves[-1])
         if isinstance(block.node, Activity):
@@ -163,7 +163,7 @@ class _Explanation:
 
 
 def described(block: Block) -> str:
-    """A block in words: the element that it was read from, else what it is and how it begins."""
+    """A block in words: the element that it was read from, or its kind."""
     node = block.node
     if isinstance(node, Silent):
         return "a silent step"

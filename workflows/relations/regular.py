@@ -1,8 +1,8 @@
-"""All and only the constraints of a language that is given as an automaton.
+"""Derives exactly the constraints of a language that is given as an automaton.
 
-Sets of event types spread over the states. Forward from the start: the types that some word to a state has, those that
-some word to it does without, and, for clauses over three types, the same for the words that have one type besides.
-Backward from the accepting states: the types that some word from a state to the end does without.
+Sets of event types are propagated over the states. Forward from the start: the types that some word to a state has, the
+types that some word to it lacks, and, for clauses over three types, the same for the words with one more type.
+Backward from the accepting states: the types that some word from a state to the end lacks.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from workflows.relations.extraction import Extraction, Method
 from workflows.relations.spreading import Bits, Graph, spread
 from workflows.relations.table import Relation, RelationTable
 
-MAX_WORDS = 1 << 24  # of 64 bits, that clauses over three types may need
+MAX_WORDS = 1 << 24  # limit of words of 64 bits for clauses over three types
 
 _HAS = 0  # rows of a state's value: types that some word to it has
-_AVOIDS = 1  # types that some word to it does without
-_PAIRS = 2  # then a row for each type: others that some word to it with this one avoids, later ones that it has
+_AVOIDS = 1  # types that some word to it lacks
+_PAIRS = 2  # then a row per type: types that some word with it lacks; then one per type: types that come before it
 
 
 @dataclass(frozen=True, slots=True)
 class _Edges:
-    """The edges of an automaton over the letters that it uses, sorted by source."""
+    """The edges of an automaton over its used letters, sorted by source."""
 
     events: tuple[str, ...]
     source: Numbers
@@ -49,10 +49,10 @@ class _Edges:
 
 
 def extraction_of_automaton(automaton: ProcessAutomaton) -> Extraction:
-    """What holds on every word of an automaton all of whose states are reached; all of it, and nothing else.
+    """The constraints that hold on every word of an automaton whose states are all reachable: sound and complete.
 
-    Clauses over three types need memory for each state and pair of types; where that is beyond ``MAX_WORDS`` they are
-    left out, and a warning says so. Letters that no word has are no events.
+    Clauses over three types need memory for each state and pair of types; beyond ``MAX_WORDS`` they are left out, with
+    a warning. Letters that no word has are not events.
     """
     edges = _Edges.of(automaton)
     words = max(1, (len(edges.events) + 63) // 64)
@@ -73,7 +73,7 @@ def extraction_of_automaton(automaton: ProcessAutomaton) -> Extraction:
 
 
 def _single_bits(count: int, words: int) -> Bits:
-    """For each type the set with only it."""
+    """For each type the set with only this type."""
     bits = np.zeros((count, words), np.uint64)
     places = np.arange(count)
     bits[places, places // 64] = np.uint64(1) << (places % 64).astype(np.uint64)
@@ -103,7 +103,7 @@ def _forward(automaton: ProcessAutomaton, edges: _Edges, bits: Bits, rows: int) 
 
 
 def _backward(automaton: ProcessAutomaton, edges: _Edges, bits: Bits) -> Bits:
-    """(states, words), the types that some word from a state to the end avoids."""
+    """(states, words), the types that some word from a state to the end lacks."""
     order = np.argsort(edges.target, kind="stable")
     source, letter, target = edges.source[order], edges.letter[order], edges.target[order]
     values = np.zeros((len(automaton), bits.shape[1]), np.uint64)
@@ -139,7 +139,7 @@ def _pair_relations(edges: _Edges, forward: Bits, backward: Bits, bits: Bits) ->
 
 
 def _long_clauses(edges: _Edges, table: RelationTable, forward: Bits, backward: Bits) -> Iterator[Clause]:
-    """Over three types, none of which follows from a shorter one."""
+    """Clauses over three types, none of which follows from a shorter clause."""
     count = len(edges.events)
     without = np.zeros((count, count, count), np.bool_)  # (A, B, C): some trace has A and B, and no C
     together = np.zeros((count, count, count), np.bool_)
@@ -147,7 +147,7 @@ def _long_clauses(edges: _Edges, table: RelationTable, forward: Bits, backward: 
         pairs = forward[source, _PAIRS : _PAIRS + count] & backward[target][:, None]
         without[:, letter] |= _unpacked(_union(pairs), count)
         together[letter] = _unpacked(_union(forward[source, _PAIRS + count :]), count)
-    # a word avoids what its own letter shows only up to there
+    # a word lacks its own last letter only up to there
     places = np.arange(count)
     without[:, places, places] = False
     without |= without.transpose(1, 0, 2)
@@ -161,7 +161,7 @@ def _long_clauses(edges: _Edges, table: RelationTable, forward: Bits, backward: 
 
 
 def _apart(table: RelationTable, together: Relation) -> Iterator[Clause]:
-    """Three that never meet, though any two do."""
+    """Clauses of three types that never meet, though any two do."""
     meets = table.meets & ~np.eye(len(table.events), dtype=np.bool_)
     holds = ~together & meets[:, :, None] & meets[:, None, :] & meets[None, :, :]
     for group in np.argwhere(holds).tolist():

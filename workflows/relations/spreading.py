@@ -1,4 +1,4 @@
-"""Sets that spread along the edges of a graph until nothing changes, over many nodes at a time."""
+"""Propagates sets along the edges of a graph to a fixed point, over many nodes at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from workflows.nets.adjacency import Numbers, edges_at
 from workflows.nets.components import components
 
-Bits: TypeAlias = NDArray[np.uint64]  # the last axis holds sets, 64 members to a word
+Bits: TypeAlias = NDArray[np.uint64]  # the last axis has sets, 64 members to a word
 Carry: TypeAlias = Callable[[Bits, Numbers], Bits]
 
 _AT_A_TIME = 1 << 22  # words of one step
@@ -27,7 +27,7 @@ class Graph:
         source: Node of each edge.
         target: Node of each edge.
         first: (nodes + 1,) number of each node's first edge.
-        level: For each node how many strongly connected components lie before its own at most.
+        level: For each node, the largest number of strongly connected components on a path to its own.
     """
 
     source: Numbers
@@ -47,16 +47,16 @@ class Graph:
 
 
 def spread(graph: Graph, values: Bits, begin: Numbers, carry: Carry) -> None:
-    """Unites into the value of every node what its edges carry from the values of others; changes ``values``.
+    """Unite into the value of every node the values that its incoming edges carry; changes ``values``.
 
-    Nodes of low level go first, so that where there are no cycles each goes once.
+    Nodes of low level are processed first, so that without cycles each is processed once.
 
     Args:
         graph: Nodes and edges.
         values: (nodes, ..) one or several sets for each node.
         begin: The nodes whose edges carry something from the beginning; others do once their value has changed.
-        carry: From the values of the sources of some edges, and the edges, to what these carry. It may write into the
-            values that it is given.
+        carry: Maps the values of the sources of some edges, and these edges, to the carried values. It may write into
+            its first argument.
     """
     waiting: dict[int, list[Numbers]] = {}
     for level, nodes in _by_level(graph, begin):
@@ -77,7 +77,7 @@ def spread(graph: Graph, values: Bits, begin: Numbers, carry: Carry) -> None:
 
 
 def _unite(values: Bits, targets: Numbers, carried: Bits) -> Numbers:
-    """Adds what was carried; returns the nodes whose value has changed."""
+    """Add the carried values; returns the nodes whose value has changed."""
     order = np.argsort(targets, kind="stable")
     nodes, starts = np.unique(targets[order], return_index=True)
     before = values[nodes]
@@ -97,7 +97,7 @@ def _by_level(graph: Graph, nodes: Numbers) -> Iterator[tuple[int, Numbers]]:
 
 
 def _levels(first: list[int], target: list[int]) -> Numbers:
-    """By strongly connected components, which are found sinks first."""
+    """The levels of nodes by strongly connected components, which are found sinks first."""
     component = components(first, target)
     count = max(component, default=-1) + 1
     members: list[list[int]] = [[] for _ in range(count)]

@@ -1,8 +1,8 @@
-"""Constraints that hold in a net by the way it is drawn; sound for every net, but not all that hold.
+"""Derives constraints of a net from its structure: sound for every net, but not complete.
 
-An event can come after another only if a token finds a way from the one to the other, or if both steps could be taken
-beside each other. A trace can do without an event type only if it can be completed by steps of other labels, as far as
-single places tell (``useful_steps``). Emptied places and waits for empty ones are left aside; that only allows more.
+An event can come after another only if a token has a way from one to the other, or if both steps could be concurrent. A
+trace can lack an event type only if it can be completed by steps of other labels, as far as single places show
+(``useful_steps``). Reset and inhibitor arcs are ignored, which only allows more traces.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ WARNING = "found from the structure of the net: all of these constraints hold, o
 
 
 def extraction_of_structure(net: WorkflowNet) -> Extraction:
-    """What holds on every complete trace of a net, in time that is polynomial in its size.
+    """Constraints that hold on every complete trace of a net, in time that is polynomial in its size.
 
     Raises:
-        UnsoundWorkflow: The structure shows already that no trace completes.
+        UnsoundWorkflow: The structure already shows that no trace completes.
     """
     steps = useful(net, range(len(net.transitions)))
     if steps is None:
@@ -50,7 +50,7 @@ def extraction_of_structure(net: WorkflowNet) -> Extraction:
 
 
 def _follows(net: WorkflowNet, steps: list[int], groups: list[list[int]]) -> Relation:
-    """(A, B): as far as the structure tells, an A may come, and later a B."""
+    """(A, B): whether, by the structure, an A may come and later a B."""
     beside = _beside(net, steps)
     ahead = ways_ahead(net, steps)
     members = [bits_of(group) for group in groups]
@@ -64,7 +64,7 @@ def _follows(net: WorkflowNet, steps: list[int], groups: list[list[int]]) -> Rel
 
 
 def _beside(net: WorkflowNet, steps: list[int]) -> dict[int, int]:
-    """For each step the steps, as bits, that may be taken beside it; itself, if it may be taken twice at once."""
+    """For each step, the steps, as bits, that may be concurrent with it; itself, if it may be taken twice at once."""
     transitions = [net.transitions[step] for step in steps]
     places = concurrency(len(net.places), net.initial, transitions)
     everything = (1 << len(net.places)) - 1
@@ -77,7 +77,7 @@ def _beside(net: WorkflowNet, steps: list[int]) -> dict[int, int]:
 
 
 def _absences(net: WorkflowNet, steps: frozenset[int], groups: list[list[int]]) -> tuple[Relation, Relation]:
-    """(A, B): as far as the structure tells, an A may come without a B; and B: a trace may do without it."""
+    """(A, B): whether, by the structure, an A may come without a B; and B: whether a trace may lack it."""
     lacks = np.zeros((len(groups), len(groups)), np.bool_)
     optional = np.zeros(len(groups), np.bool_)
     for number, group in enumerate(groups):

@@ -1,4 +1,4 @@
-"""Relations between event types as tables, and the constraints that they amount to."""
+"""Relations between event types as tables, and the constraints that they imply."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from workflows.relations.extraction import Extraction, Method, Pair
 
 Relation = NDArray[np.bool_]
 
-MOST_LONG = 5_000  # clauses over three types that are kept; what compares them grows with the square
+MOST_LONG = 5_000  # limit of clauses over three types, because comparing them takes quadratic time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelationTable:
-    """What happens between the event types of a model, all of which occur in some trace.
+    """Relations between the event types of a model, all of which occur in some trace.
 
     Attributes:
-        events: The types, in any order; the tables are by their places here.
+        events: The types, in any order; the tables are indexed by their places here.
         follows: (A, B): in some trace an A comes, and later a B.
         meets: (A, B): some trace has both; symmetric, and true on the diagonal.
         lacks: (A, B): some trace has an A and no B; false on the diagonal.
-        optional: The types that some trace does without.
-        long_clauses: Those over three types, shorter ones aside.
+        optional: The types that some trace lacks.
+        long_clauses: Clauses over three types that do not follow from shorter ones.
     """
 
     events: tuple[str, ...]
@@ -39,7 +39,7 @@ class RelationTable:
 
     @property
     def priors(self) -> Iterator[Pair]:
-        """(A, B) where no B is ever followed by an A, in the order of the types."""
+        """(A, B) if no B is ever followed by an A, in the order of the types."""
         return self._pairs(~self.follows.T)
 
     @property
@@ -49,7 +49,7 @@ class RelationTable:
 
     @property
     def requires(self) -> Iterator[Pair]:
-        """(A, B), two different types, where no A is without a B, in the order of the types."""
+        """(A, B), two different types, if no trace has an A without a B, in the order of the types."""
         return self._pairs(~self.lacks & ~np.eye(len(self.events), dtype=np.bool_))
 
     @property
@@ -59,7 +59,7 @@ class RelationTable:
 
     @property
     def standing(self) -> tuple[Clause, ...]:
-        """What always occurs, as clauses with an empty body."""
+        """Types that always occur, as clauses with an empty body."""
         return tuple(
             Clause(frozenset(), name)
             for name, is_optional in zip(self.events, self.optional, strict=True)
@@ -72,7 +72,7 @@ class RelationTable:
     def to_extraction(
         self, method: Method, warnings: Iterable[str] = (), origins: Mapping[Constraint, str] | None = None
     ) -> Extraction:
-        """The same as constraints, sorted."""
+        """The relations as constraints, sorted."""
         return Extraction(
             events=tuple(sorted(self.events)),
             prior=tuple(sorted(self.priors)),
@@ -86,7 +86,7 @@ class RelationTable:
         )
 
     def with_long_clauses(self, clauses: Iterable[Clause]) -> tuple[RelationTable, tuple[str, ...]]:
-        """The same with more to say; where that is more than ``MOST_LONG``, without it, and with a warning."""
+        """The table with long clauses; if there are more than ``MOST_LONG``, the table without them, and a warning."""
         found = tuple(islice(clauses, MOST_LONG + 1))
         if len(found) <= MOST_LONG:
             return replace(self, long_clauses=found), ()
@@ -98,7 +98,7 @@ class RelationTable:
 
 
 def clause_order(clause: Clause) -> tuple[list[str], bool, str]:
-    """Clauses by body, then by head; those without one first."""
+    """Sort key of clauses: by body, then by head, those without a head first."""
     return sorted(clause.body), clause.head is not None, clause.head or ""
 
 

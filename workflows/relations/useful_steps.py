@@ -1,8 +1,8 @@
-"""Which steps of a net can belong to a complete trace, as far as single places tell.
+"""Finds the steps of a net that can belong to a complete trace, as far as single places show.
 
-In a complete trace every token that a step takes was there in the beginning or was added by another step, and every
-token that a step adds stays to the end or is taken, or swept away, by another. So steps that cannot get their tokens
-from such steps, or cannot get rid of them, belong to none. Whatever is found useless is so; the opposite may be wrong.
+In a complete trace, every token that a step takes was there in the beginning or was added by another step, and every
+token that a step adds stays to the end or is taken, or reset, by another. So steps that cannot get their tokens from
+such steps, or cannot get rid of them, belong to no complete trace. Steps found useless are useless; others may be too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from workflows.relations.concurrency import bits_of
 
 
 def useful(net: WorkflowNet, allowed: Collection[int]) -> frozenset[int] | None:
-    """The steps that can belong to a complete trace with no steps but these; None if there can be no such trace.
+    """The steps that can belong to a complete trace of allowed steps only; None if there can be no such trace.
 
     Args:
         net: Any net.
@@ -54,7 +54,7 @@ def _closure(
     gives: Callable[[Transition], Places],
     begin: frozenset[int],
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """The steps all of whose needs are given, by the beginning or by such steps, and the places that are given."""
+    """The steps whose needs are all given, initially or by such steps, and the places that are given."""
     missing = {step: set(needs(net.transitions[step])) for step in steps}
     waiting_for: dict[int, list[int]] = {}
     for step, places in missing.items():
@@ -82,7 +82,7 @@ def _closure(
 
 
 def ways_ahead(net: WorkflowNet, steps: Sequence[int]) -> dict[int, int]:
-    """For each step the steps, as bits, that a token it adds can lead to by whichever way through these."""
+    """For each step, the steps, as bits, that a token it adds can lead to through the given steps."""
     readers: dict[int, list[int]] = {}
     for step in steps:
         for place in set(net.transitions[step].inputs):
