@@ -1,4 +1,4 @@
-"""How many traces put a constraint to the test, and how many break it, for all types and pairs of types at once."""
+"""Counts how many traces activate a constraint, and how many break it, for all types and pairs of types at once."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from workflows.discovery.log import ABSENT_FIRST, Counts, EncodedLog, Occurrences
 
 MAX_CELLS = 4_000_000
-"""Cells of a table of variants by types; longer logs are counted in pieces."""
+"""Largest number of cells of a table of variants by types; longer logs are counted in pieces."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Tally:
-    """One kind of constraint over a log: arrays of (types,) or (types, types), first name by row.
+    """Counts of one kind of constraint over a log: arrays of (types,) or (types, types), first name by row.
 
     Attributes:
-        tested: int64, traces that put it to the test.
+        tested: int64, traces that activate the constraint.
         broken: int64, those of them that break it.
     """
 
@@ -28,11 +28,11 @@ class Tally:
 
 
 def count_plain(log: EncodedLog) -> Mapping[str, Tally]:
-    """Order, occurrence and end events.
+    """Count order, occurrence and end events.
 
-    ``prior(A, B)`` is tested by traces with both, ``prior(A, A)`` by those with an A, ``require(A, B)`` and ``end(A)``
-    too; ``existence(A)`` by all traces; ``exclusive(A, B)`` by those with the rarer of the two, so that a type that
-    comes seldom, and always with one that comes often, does not seem to avoid it.
+    ``prior(A, B)`` is tested by traces with both, ``prior(A, A)``, ``require(A, B)`` and ``end(A)`` by those with an A,
+    ``existence(A)`` by all traces, ``exclusive(A, B)`` by those with the rarer of the two, so that a rare type that
+    always comes with a frequent one does not seem to avoid it.
     """
     width = len(log.types)
     both, ordered = np.zeros((width, width), np.int64), np.zeros((width, width), np.int64)
@@ -55,7 +55,7 @@ def count_plain(log: EncodedLog) -> Mapping[str, Tally]:
 
 
 def count_rules(log: EncodedLog) -> Mapping[str, Tally]:
-    """DECLARE rules: responses are tested by traces with the first name, precedences by those with the second."""
+    """Count DECLARE rules: responses are tested by traces with the first name, precedences by those with the second."""
     width = len(log.types)
     kept = {kind: np.zeros((width, width), np.int64) for kind in _KEPT}
     ends = {kind: np.zeros(width, np.int64) for kind in ("init", "last")}
@@ -79,7 +79,7 @@ def count_rules(log: EncodedLog) -> Mapping[str, Tally]:
 def _per_first(
     seen: Occurrences, weights: Counts, holds: Callable[[int, NDArray[np.intp]], NDArray[np.bool_]]
 ) -> Counts:
-    """For each type, over the variants that have it: how many traces satisfy ``holds``, for each other type."""
+    """The number of traces that satisfy ``holds``, for each type (over the variants with it) and each other."""
     found = np.zeros((seen.counts.shape[1],) * 2, np.int64)
     for own in range(len(found)):
         rows = np.flatnonzero(seen.counts[:, own])
@@ -88,7 +88,7 @@ def _per_first(
 
 
 def _orders(log: EncodedLog, seen: Occurrences) -> Counts:
-    """Traces in which the first type comes after the second; a type after itself where it occurs twice."""
+    """The number of traces in which the first type comes after the second; a type with itself, if repeated."""
     return _per_first(seen, log.weights, lambda own, rows: seen.last[rows, own, None] > seen.first[rows])
 
 
@@ -101,9 +101,9 @@ def _precedences(log: EncodedLog, seen: Occurrences) -> Counts:
 
 
 def _chains(log: EncodedLog, seen: Occurrences, *, is_response: bool) -> Counts:
-    """Traces in which every event of the one type has the other for a neighbour."""
+    """The number of traces in which every event of the one type is next to one of the other type."""
     width = len(log.types)
-    follows = np.flatnonzero(seen.place[1:] > 0)  # an event and the next one of its variant
+    follows = np.flatnonzero(seen.place[1:] > 0)  # events that have a next event in their variant
     pairs, often = np.unique(
         (seen.variant[follows] * width + log.codes[follows]) * width + log.codes[follows + 1], return_counts=True
     )
@@ -115,7 +115,7 @@ def _chains(log: EncodedLog, seen: Occurrences, *, is_response: bool) -> Counts:
 
 
 def _alternations(log: EncodedLog, seen: Occurrences, *, is_response: bool) -> Counts:
-    """Traces in which the other type stands between every event of the one and its next (or its last) event."""
+    """The number of traces with the other type between every event of the one type and its next (or previous) event."""
     width = len(log.types)
     groups, group, often = np.unique(seen.variant * width + log.codes, return_inverse=True, return_counts=True)
     opens, closes = _gaps(log, seen, group, is_response=is_response)
@@ -130,7 +130,7 @@ def _alternations(log: EncodedLog, seen: Occurrences, *, is_response: bool) -> C
 
 
 def _gaps(log: EncodedLog, seen: Occurrences, group: Counts, *, is_response: bool) -> tuple[Counts, Counts]:
-    """Where the gap after (or before) each event and up to its next (or last) like begins and ends."""
+    """Begin and end of the gap after (or before) each event, up to the next (or previous) event of its type."""
     events = np.arange(len(log.codes))
     order = np.argsort(group, kind="stable")
     is_alike = group[order][1:] == group[order][:-1]

@@ -1,4 +1,4 @@
-"""A log as arrays: what each trace shows of each event type, traces that are alike taken together."""
+"""A log as arrays: positions and counts of event types in each trace, with equal traces merged."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ ABSENT_LAST = -1
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class EncodedLog:
-    """The different traces of a log, and how often each came.
+    """The distinct traces of a log (variants), with their frequencies.
 
     Attributes:
-        types: Event types, sorted; a code is a place in it.
-        weights: (variants,) int64, how many traces are that variant.
+        types: Event types, sorted; a code is an index into it.
+        weights: (variants,) int64, the number of traces of each variant.
         codes: (events,) int32, the events of all variants one after the other.
         starts: (variants + 1,) int64, where each variant begins in ``codes``.
     """
@@ -33,7 +33,7 @@ class EncodedLog:
 
     @classmethod
     def of(cls, traces: Iterable[Sequence[str]]) -> EncodedLog:
-        """From sequences of event types, one for each trace."""
+        """Encode sequences of event types, one for each trace."""
         variants = Counter(map(tuple, traces))
         types = tuple(sorted({name for variant in variants for name in variant}))
         code_of = {name: code for code, name in enumerate(types)}
@@ -46,7 +46,7 @@ class EncodedLog:
         )
 
     def __len__(self) -> int:
-        """The number of different traces."""
+        """The number of variants."""
         return len(self.weights)
 
     @property
@@ -65,7 +65,7 @@ class EncodedLog:
         return np.diff(self.starts)
 
     def blocks(self, max_cells: int) -> Iterable[EncodedLog]:
-        """The same log in pieces whose tables of variants by types have at most ``max_cells`` cells, or one row."""
+        """The log in pieces whose tables of variants by types have at most ``max_cells`` cells, or one row."""
         rows = max(1, max_cells // max(1, len(self.types)))
         for first in range(0, len(self), rows):
             last = min(first + rows, len(self))
@@ -80,13 +80,13 @@ class EncodedLog:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Occurrences:
-    """Where the types of a log stand in its variants; tables of (variants, types).
+    """Positions of the types of a log in its variants; tables of (variants, types).
 
     Attributes:
         counts: int32, how often a type occurs.
         first: int32, the place of its first event, from 0; ``ABSENT_FIRST`` if there is none.
         last: int32, the place of its last event; ``ABSENT_LAST`` if there is none.
-        variant: (events,) int64, to which variant each event belongs.
+        variant: (events,) int64, the variant of each event.
         place: (events,) int64, the place of each event in its variant.
     """
 
@@ -98,7 +98,7 @@ class Occurrences:
 
     @classmethod
     def of(cls, log: EncodedLog) -> Occurrences:
-        """Of a log or a piece of one."""
+        """The occurrences in a log or a piece of one."""
         shape = len(log), len(log.types)
         variant = np.repeat(np.arange(len(log)), log.lengths)
         place = np.arange(len(log.codes)) - log.starts[variant]

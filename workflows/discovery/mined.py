@@ -1,4 +1,4 @@
-"""What was mined, as values and as a document that can be uploaded."""
+"""Results of mining, as values and as a document that can be uploaded."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ USUAL_SHARE = 0.01
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MiningSettings:
-    """What is worth telling.
+    """Thresholds of mining.
 
     Attributes:
-        min_support: Least traces that put a constraint to the test: below 1 a part of all traces, else their number;
-            None for 1 % of the traces, and 5 at least.
-        min_confidence: Least part of those traces that keep it, 0 to 1.
-        min_expected: What two types do to one another must not be chance. Were they independent, as many traces would
-            break the constraint in the mean; where no trace does, this is the least such number, where some do, what
-            makes that just as unlikely. 0 asks nothing. It concerns ``exclusive`` and ``require``.
-        has_rules: Whether DECLARE rules are looked for, beside what is order and occurrence.
+        min_support: Least number of traces that activate a constraint: below 1 a share of all traces, otherwise their
+            number; None: 1 % of the traces, but at least 5.
+        min_confidence: Least share of those traces that keep it, 0 to 1.
+        min_expected: Least significance of ``exclusive`` and ``require``, which must not hold by chance. If the two
+            types were independent, some number of traces would break the constraint on average. If no trace does, that
+            number must be at least this; if some do, their number must be as unlikely. 0: no such condition.
+        has_rules: Whether DECLARE rules are mined too, besides order and occurrence.
     """
 
     min_support: float | None = None
@@ -52,13 +52,13 @@ class MiningSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSummary:
-    """Which log it was.
+    """A description of the log.
 
     Attributes:
         name: Of the log, for people; may be empty.
-        traces: Their number.
-        events: Their number.
-        first_us: Time of the first event, microseconds since 1970 UTC; None if it is not known.
+        traces: Number of traces.
+        events: Number of events.
+        first_us: Time of the first event, microseconds since 1970 UTC; None if unknown.
         last_us: Time of the last event.
     """
 
@@ -75,8 +75,8 @@ class MinedConstraint:
 
     Attributes:
         part: The constraint.
-        support: Traces that put it to the test.
-        violations: Those of them that break it.
+        support: Number of traces that activate it.
+        violations: Number of those that break it.
     """
 
     part: Part
@@ -85,11 +85,11 @@ class MinedConstraint:
 
     @property
     def confidence(self) -> float:
-        """The part of the traces put to the test that keep it."""
+        """The share of the activating traces that keep it."""
         return 1.0 - self.violations / self.support
 
     def to_document(self) -> dict[str, Any]:
-        """As plain JSON."""
+        """The constraint as plain JSON."""
         return {
             "constraint": str(self.part),
             "support": self.support,
@@ -100,17 +100,17 @@ class MinedConstraint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MinedConstraints:
-    """What was found in a log.
+    """The result of mining a log.
 
     Attributes:
-        log: Which log it was.
-        settings: What was asked.
-        all: Everything within the thresholds, by kind and names.
-        entailed: What the rules among them say besides and is not within the thresholds; a document with the rules
-            holds that too.
-        useful: All without what follows from the rest, so that nothing is lost: a constraint is left out only if
-            those that it follows from are broken by no more traces than it is.
-        withdrawn: Those that were useful but for others, more reliable, which they contradict; only below confidence 1.
+        log: Description of the log.
+        settings: The thresholds.
+        all: All constraints within the thresholds, by kind and names.
+        entailed: Constraints that follow from the rules among them and are not within the thresholds; a document with
+            the rules contains them too.
+        useful: All constraints except those that follow from the rest. Nothing is lost: a constraint is left out only
+            if those that it follows from are broken by no more traces than it is.
+        withdrawn: Useful constraints that contradict other, more reliable ones; only below confidence 1.
     """
 
     log: LogSummary
@@ -122,14 +122,14 @@ class MinedConstraints:
 
     @property
     def constraint_set(self) -> ConstraintSet:
-        """The useful ones; a trace that breaks one is reported."""
+        """The set of the useful constraints; a trace that breaks one is reported."""
         return ConstraintSet.of(mined.part for mined in self.useful)
 
     def to_document(self, *, is_complete: bool = False) -> dict[str, Any]:
-        """A constraint document for upload, plain JSON; the member ``mined`` says where it comes from.
+        """A constraint document for upload, plain JSON; the member ``mined`` describes its origin.
 
         Args:
-            is_complete: Whether what follows from the rest is listed too.
+            is_complete: Whether constraints that follow from the rest are listed too.
         """
         listed = self.all if is_complete else self.useful
         document = to_document(ConstraintSet.of(mined.part for mined in listed))
@@ -153,7 +153,7 @@ class MinedConstraints:
         }
 
     def counts(self) -> Mapping[str, int]:
-        """How many useful constraints there are of each kind; ``at most once`` apart from other orders."""
+        """The number of useful constraints of each kind; ``at most once`` is counted apart from other orders."""
         found: dict[str, int] = {}
         for mined in self.useful:
             kind = kind_of(mined.part)

@@ -1,4 +1,4 @@
-"""Constraints from a past log.
+"""Mines constraints from a past log.
 
 Each constraint is counted by definition over all traces, with the support and the confidence that association rules
 have (R. Agrawal, R. Srikant, Fast algorithms for mining association rules, 1994), taken per trace as for declarative
@@ -49,8 +49,8 @@ def mine(
 
     Args:
         traces: Finished traces, each the event types in their order.
-        settings: What is worth telling.
-        log: What is known of the log; its traces and events are counted again.
+        settings: The thresholds.
+        log: Description of the log; its traces and events are counted again.
     """
     asked = settings or MiningSettings()
     encoded = EncodedLog.of(traces)
@@ -75,7 +75,7 @@ def mine(
 
 
 def _within(tallies: Mapping[str, Tally], log: EncodedLog, settings: MiningSettings) -> Mapping[str, NDArray[np.bool_]]:
-    """Which constraints of each kind are within the thresholds."""
+    """Masks of the constraints of each kind that are within the thresholds."""
     least = settings.least_traces(log.traces)
     masks = {}
     for kind, tally in tallies.items():
@@ -96,12 +96,12 @@ def _within(tallies: Mapping[str, Tally], log: EncodedLog, settings: MiningSetti
 
 
 def _is_no_chance(broken: Counts, products: Counts, traces: int, min_expected: float) -> NDArray[np.bool_]:
-    """Whether so few violations are unlikely of independent types.
+    """Whether the number of violations is too small for independent types.
 
-    With ``e`` violations in the mean and ``k`` observed, ``exp(-(e - k + k ln(k / e)))`` bounds the probability of
+    With ``e`` violations on average and ``k`` observed, ``exp(-(e - k + k ln(k / e)))`` bounds the probability of
     ``k`` or fewer (H. Chernoff, A measure of asymptotic efficiency, 1952; W. Hoeffding, Probability inequalities for
-    sums of bounded random variables, 1963: it bounds draws without replacement too). The exponent must be large
-    enough; without violations it is ``e``.
+    sums of bounded random variables, 1963: it bounds draws without replacement too). The exponent must be at least
+    ``min_expected``; without violations it is ``e``.
     """
     if min_expected <= 0:
         return np.ones(broken.shape, np.bool_)
@@ -127,7 +127,7 @@ def _listed(
 def _entailed(
     log: EncodedLog, tallies: Mapping[str, Tally], found: Sequence[MinedConstraint]
 ) -> Iterator[MinedConstraint]:
-    """What the rules among some constraints bring with them."""
+    """The constraints that follow from the rules among some constraints."""
     code_of = {name: code for code, name in enumerate(log.types)}
     known = {mined.part for mined in found}
     parts = (part for mined in found if isinstance(mined.part, Rule) for part in _with_what_follows(mined.part))
@@ -144,7 +144,7 @@ def _rule(kind: str, width: int) -> Callable[[str, str], Part]:
 def _consistent(
     chosen: Sequence[MinedConstraint],
 ) -> tuple[tuple[MinedConstraint, ...], tuple[MinedConstraint, ...]]:
-    """Those that some trace can keep together, and those given up for that, the least reliable of each clash."""
+    """The constraints that some trace can keep together, and those withdrawn, the least reliable of each clash."""
     kept = {mined: _with_what_follows(mined.part) for mined in chosen}
     withdrawn = []
     while (clash := find_clash(ConstraintSet.of(part for parts in kept.values() for part in parts))) is not None:
@@ -156,7 +156,7 @@ def _consistent(
 
 
 def _with_what_follows(part: Part) -> tuple[Part, ...]:
-    """A constraint as it is read from a document: a rule comes with what follows from it."""
+    """A constraint as it is read from a document: a rule together with the constraints that follow from it."""
     if not isinstance(part, Rule):
         return (part,)
     return parse_constraints(to_document(ConstraintSet.of((part,)))).constraint_set.parts

@@ -1,8 +1,8 @@
-"""Which of the constraints that were found say something that the others do not.
+"""Selects the mined constraints that do not follow from the others.
 
-Constraints are examined one after the other, and one that follows from the remaining ones is dropped; so whatever
-went follows from what is left. What is left has to be as reliable: the violations of all that a constraint follows from
-are together no more than its own.
+Constraints are examined one after the other, and one that follows from the remaining ones is dropped; so every dropped
+constraint follows from the remaining ones. These have to be as reliable: the violations of all constraints that it
+follows from sum to no more than its own.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _RULES = ("response", "precedence", "alternate response", "alternate precedence"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
-    """Constraints of one kind by their names.
+    """The constraints of one kind by their names.
 
     Attributes:
-        violations: float64 (types,) or (types, types); infinite where a constraint was not found. Changed in place
+        violations: float64 (types,) or (types, types); infinite if a constraint was not found. Changed in place
             while constraints are left out.
     """
 
@@ -32,21 +32,21 @@ class Found:
 
     @classmethod
     def of(cls, broken: NDArray[np.int64], mask: Mask) -> Found:
-        """Those of a mask."""
+        """The constraints of a mask."""
         return cls(np.where(mask, broken.astype(np.float64), np.inf))
 
     @property
     def mask(self) -> Mask:
-        """Those that are there."""
+        """Mask of the remaining constraints."""
         return np.isfinite(self.violations)
 
     def leave_out(self, least: Violations) -> None:
-        """Leave out those that follow from others with at most ``least`` violations together."""
+        """Leave out the constraints that follow from others with at most ``least`` violations in total."""
         self.violations[self.mask & (least <= self.violations)] = np.inf
 
 
 def useful_among(found: Mapping[str, Found]) -> Mapping[str, Mask]:
-    """What is left of each kind when nothing that follows from the rest is listed."""
+    """Masks of the constraints of each kind that do not follow from the rest."""
     ends, always = found["end"].violations, found["existence"].violations
     width = len(ends)
     closure = _Closure(
@@ -67,7 +67,7 @@ def useful_among(found: Mapping[str, Found]) -> Mapping[str, Mask]:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Closure:
-    """Order and requirement with what follows from ends, exclusions and what always occurs."""
+    """Orders and requirements, with the consequences of ends, exclusions and existence."""
 
     prior: Violations
     require: Violations
@@ -91,7 +91,7 @@ def _reduce_rules(found: Mapping[str, Found], closure: _Closure) -> None:
 
 
 def _reduce_exclusive(found: Mapping[str, Found], require: Violations) -> None:
-    """Two end events exclude one another; what requires one of two that exclude one another excludes the other."""
+    """Two end events exclude each other; a type that requires one of two exclusive types excludes the other."""
     exclusive, ends = found["exclusive"], found["end"].violations
     exclusive.leave_out(ends[:, None] + ends[None, :])
     both = _symmetric(exclusive)
@@ -106,7 +106,7 @@ def _reduce_exclusive(found: Mapping[str, Found], require: Violations) -> None:
 
 
 def _reduce_require(found: Mapping[str, Found]) -> None:
-    """What always occurs need not be required; requirement is transitive; responses and precedences require."""
+    """Types that always occur need not be required; requirement is transitive; responses and precedences require."""
     require = found["require"]
     require.leave_out(np.broadcast_to(found["existence"].violations[None, :], require.violations.shape))
     for kind in ("init", "last"):
@@ -129,12 +129,12 @@ def _reduce_require(found: Mapping[str, Found]) -> None:
 
 
 def _reduce_prior(found: Mapping[str, Found], require: Violations) -> None:
-    """Nothing comes after an end; types that never meet are in order; order is transitive over what is required."""
+    """Nothing comes after an end; types that never meet are in order; order is transitive over required types."""
     prior, ends = found["prior"], found["end"].violations
     derived = np.minimum(np.broadcast_to(ends[None, :], prior.violations.shape), _symmetric(found["exclusive"]))
     prior.leave_out(derived)
     known = np.minimum(prior.violations, derived)
-    np.fill_diagonal(known, np.inf)  # at most one of a type orders no others
+    np.fill_diagonal(known, np.inf)  # "at most one" of a type orders no other types
     for first, second in np.argwhere(prior.mask):
         if first == second:
             continue

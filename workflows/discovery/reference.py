@@ -1,4 +1,4 @@
-"""The executable meaning of what is mined: every kind of constraint by its definition, one trace at a time."""
+"""The executable meaning of mining: every kind of constraint by its definition, one trace at a time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def is_broken(kind: str, trace: Trace, first: str, second: str = "") -> bool:
 
 
 def mine_slowly(traces: Sequence[Trace], settings: MiningSettings) -> dict[Name, tuple[int, int]]:
-    """Everything within the thresholds: support and violations by kind and types."""
+    """All constraints within the thresholds: support and violations by kind and types."""
     types = sorted({name for trace in traces for name in trace})
     found = {}
     for kind in _HOLDS if settings.has_rules else _PLAIN:
@@ -35,7 +35,7 @@ def mine_slowly(traces: Sequence[Trace], settings: MiningSettings) -> dict[Name,
             if not _may_be_chance(kind, traces, names, violations, settings.min_expected):
                 found[(kind, *names)] = support, violations
     always = {names[1] for names in found if names[0] == "existence"}
-    for first, second in product(types, always):  # what always occurs is required, whatever chance says
+    for first, second in product(types, always):  # types that always occur are required, regardless of chance
         support, violations = _counts("require", traces, (first, second))
         is_frequent = support >= settings.least_traces(len(traces)) - 1e-9
         if first != second and is_frequent and 1 - violations / support >= settings.min_confidence - 1e-9:
@@ -70,7 +70,7 @@ def _may_be_chance(kind: str, traces: Sequence[Trace], names: Name, violations: 
 
 
 def _responds(trace: Trace, first: str, second: str, *, is_alternate: bool = False) -> bool:
-    """Whether some ``second`` comes after every ``first``, and before the next one if it is to alternate."""
+    """Whether a ``second`` comes after every ``first``; if alternate, before the next ``first``."""
     for place, name in enumerate(trace):
         if name == first:
             rest = list(trace[place + 1 :])

@@ -1,4 +1,4 @@
-"""How many past traces break each part of a constraint set."""
+"""Counts how many past traces break each part of a constraint set."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ _Check: TypeAlias = Callable[[_Trace], bool]
 
 
 def count_violations(constraint_set: ConstraintSet, traces: Iterable[Sequence[str]]) -> dict[Part, int | None]:
-    """For each part of a set, the number of traces that break it, whatever the settings make of that.
+    """For each part of a set, the number of traces that break it, regardless of the settings.
 
     Args:
         constraint_set: The set.
         traces: Finished traces, each the event types in their order.
 
     Returns:
-        The counts, in the order of the set's parts; None for a part that names a symbol, of which the types of events
-        say nothing.
+        The counts, in the order of the set's parts; None for a part with a symbol, which event types alone cannot
+        decide.
     """
     variants = Counter(map(tuple, traces))
     checks = {
@@ -54,7 +54,7 @@ def count_violations(constraint_set: ConstraintSet, traces: Iterable[Sequence[st
 
 
 def _check(part: Part) -> _Check:
-    """Whether a finished trace breaks a part, by its definition."""
+    """A function that decides whether a finished trace breaks a part, by its definition."""
     if isinstance(part, Rule):
         return partial(_breaks_rule, RuleAutomaton.of(part))
     if isinstance(part, End):

@@ -1,4 +1,4 @@
-"""What is to be laid out: boxes of known size and arrows between them."""
+"""Input of a layout: boxes of known size and arrows between them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MARGIN = 16.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box:
-    """A shape without a place.
+    """A shape without a position.
 
     Attributes:
         element: Id of the model's element.
@@ -28,8 +28,8 @@ class Box:
         width: As drawn.
         height: As drawn.
         event: The event type that the element emits.
-        inner: The drawing inside of it, from its own origin.
-        ports: Ids and names of what sits on its right edge.
+        inner: The drawing inside it, from its own origin.
+        ports: Ids and names of the exits on its right edge.
     """
 
     element: str
@@ -44,7 +44,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrow:
-    """A flow between two boxes, by index; ``port`` is the one that it leaves by, counted from 1, 0 for none."""
+    """A flow between two boxes, by index; ``port`` is the exit that it leaves by, counted from 1, 0 for none."""
 
     element: str
     source: int
@@ -56,14 +56,14 @@ class Arrow:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """All that is laid out together."""
+    """The boxes and arrows that are laid out together."""
 
     boxes: tuple[Box, ...]
     arrows: tuple[Arrow, ...]
 
 
 def task_box(element: str, label: str, *, kind: str = "task", event: str | None = None) -> Box:
-    """A box for a text, wider and higher where the text is long."""
+    """A box for a text, wider and higher for long texts."""
     width = _TASK_WIDTH
     while width < _WIDEST_TASK and len(wrapped(label, width - _MARGIN, TEXT_SIZE, 99)) > 2:
         width += 20.0
@@ -74,13 +74,13 @@ def task_box(element: str, label: str, *, kind: str = "task", event: str | None 
 
 
 def small_box(element: str, kind: str, label: str = "") -> Box:
-    """A gateway, an event or a place; its text stands outside."""
+    """A gateway, an event or a place; its text is outside."""
     size = _SIZES.get(kind, (36.0, 36.0))
     return Box(element=element, kind=kind, label=label, width=size[0], height=size[1])
 
 
 def room_of(box: Box) -> tuple[float, float]:
-    """How much wider than a box, and how much further down, its text goes that stands below it."""
+    """How far the text below a box extends beyond its width and its lower edge."""
     shape = Shape(element="", kind=box.kind, label=box.label, x=0.0, y=0.0, width=box.width, height=box.height)
     label = label_below(shape)
     if label is None:

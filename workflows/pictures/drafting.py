@@ -38,7 +38,7 @@ _EVENTS = {
 
 
 def draft_of(source: Source) -> Draft:
-    """What is to be laid out of a tree, a flow graph or a net."""
+    """The draft of a tree, a flow graph or a net."""
     match source:
         case FlowGraph():
             return _of_graph(source)
@@ -49,7 +49,7 @@ def draft_of(source: Source) -> Draft:
 
 
 def size_of(source: Source) -> int:
-    """The number of boxes and arrows, those inside of others counted too; of a tree the boxes, or nearly so."""
+    """The number of boxes and arrows, including those inside others; of a tree, roughly the number of boxes."""
     match source:
         case FlowGraph():
             inner = sum(size_of(node.block.graph) for node in source.nodes if node.block is not None)
@@ -71,26 +71,26 @@ def size_of(source: Source) -> int:
 
 @dataclass(slots=True)
 class _Ends:
-    """Boxes that wait for what comes next, each with the text of its arrow."""
+    """Boxes that wait for their successor, each with the text of its arrow."""
 
     open: list[tuple[int, str]]
 
 
 @dataclass(slots=True)
 class _Growing:
-    """A draft that is being made; elements are numbered, as a tree has no ids."""
+    """A draft under construction; elements are numbered, because a tree has no ids."""
 
     boxes: list[Box] = field(default_factory=list)
     arrows: list[Arrow] = field(default_factory=list)
 
     def add(self, box: Box, ends: _Ends) -> _Ends:
-        """A box after some ends."""
+        """Add a box after some ends; returns its end."""
         self.boxes.append(box)
         self.join(ends, len(self.boxes) - 1)
         return _Ends([(len(self.boxes) - 1, "")])
 
     def join(self, ends: _Ends, target: int) -> None:
-        """Arrows from some ends to a box."""
+        """Add arrows from some ends to a box."""
         for source, label in ends.open:
             element = f"arrow-{len(self.arrows) + 1}"
             self.arrows.append(Arrow(element=element, source=source, target=target, label=label))
@@ -100,7 +100,7 @@ class _Growing:
         return f"{kind}-{len(self.boxes) + 1}"
 
     def done(self) -> Draft:
-        """What was made."""
+        """The finished draft."""
         return Draft(tuple(self.boxes), tuple(self.arrows))
 
 
@@ -113,7 +113,7 @@ def _of_tree(tree: ProcessTree) -> Draft:
 
 
 def _grow(growing: _Growing, tree: ProcessTree, ends: _Ends) -> _Ends:
-    """Add a tree after some ends; its own ends."""
+    """Add a tree after some ends; returns its own ends."""
     match tree:
         case Activity(name):
             return growing.add(task_box(growing.name("task"), name, event=name), ends)
@@ -139,7 +139,7 @@ def _grow(growing: _Growing, tree: ProcessTree, ends: _Ends) -> _Ends:
 
 
 def _branched(growing: _Growing, kind: str, branches: list[tuple[ProcessTree, str]], ends: _Ends) -> _Ends:
-    """A gateway, the branches, and a gateway where they meet; a single branch needs neither."""
+    """Add a gateway, the branches, and a gateway where they join; a single branch needs neither."""
     if len(branches) == 1:
         return _grow(growing, branches[0][0], ends)
     ((split, _),) = growing.add(small_box(growing.name(kind), kind), ends).open
@@ -201,7 +201,7 @@ def _box_of(node: Node) -> Box:
 
 
 def _repeats(block: Block) -> str:
-    """How often a block runs, in words after its name."""
+    """The number of runs of a block, in words after its name."""
     if block.repeat is None:
         return ""
     least, most = block.repeat.least, block.repeat.most
@@ -210,7 +210,7 @@ def _repeats(block: Block) -> str:
 
 
 def _of_net(net: WorkflowNet) -> Draft:
-    """Places, then transitions; arcs that empty a place or ask for an empty one are dashed."""
+    """Places, then transitions; reset and inhibitor arcs are dashed."""
     final = {place for marking in net.finals for place in marking}
     boxes = [_place(number, net.initial, final) for number in range(len(net.places))]
     arrows: list[Arrow] = []

@@ -1,4 +1,4 @@
-"""The picture of a model."""
+"""Draws the picture of a model."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from workflows.pictures.symbols import Mark, symbol
 from workflows.pictures.text import MOST_IN_TITLE, escaped, shortened
 
 MAX_ELEMENTS = 3_000
-"""Most shapes and lines of a picture."""
+"""Largest number of shapes and lines of a picture."""
 MAX_SIDE = 60_000.0
-"""Longest side of a drawing in its own unit; a larger one is laid out anew."""
+"""Longest side of a drawing in its own unit; larger drawings get a new layout."""
 MAX_PIXELS = 4_000.0
-"""Longest side that a picture asks for; what is larger is shown smaller."""
+"""Longest side of a picture in pixels; larger pictures are scaled down."""
 
 _MARGIN = 16.0
 _NOTICE = Rectangle(left=0.0, top=0.0, right=480.0, bottom=60.0)
@@ -36,12 +36,11 @@ def draw(
 ) -> str:
     """A picture of a model, SVG.
 
-    The model's own drawing is used if it has one of a usual size; else it is laid out, a long one in
-    rows. What has too many elements for
-    a picture becomes one that says so.
+    The model's own drawing is used if it has one of a usual size; otherwise it gets a layout, in rows if it is long. A
+    model with too many elements for a picture becomes a picture with a notice.
 
     Args:
-        model: What is drawn.
+        model: The model.
         highlighted: Event types to fill; a mapping puts its number beside each.
         expected: Event types to outline: those that may come next.
     """
@@ -66,7 +65,7 @@ def _marks(highlighted: Mapping[str, int] | Collection[str], expected: Collectio
 
 
 def _is_usual(diagram: Diagram) -> bool:
-    """Whether a drawing can be shown as it is."""
+    """Whether a drawing can be shown unchanged."""
     if not diagram.shapes or len(diagram.shapes) + len(diagram.edges) > MAX_ELEMENTS:
         return False
     places = [value for shape in diagram.shapes for value in (shape.x, shape.y, shape.width, shape.height)]
@@ -78,7 +77,7 @@ def _is_usual(diagram: Diagram) -> bool:
 
 
 def _content(diagram: Diagram, labels: Mapping[int, Label], marks: Mapping[str, Mark]) -> Iterator[str]:
-    """Areas, lines, other shapes, and the texts of the lines: what comes later is in front."""
+    """Areas, lines, other shapes, and the texts of the lines, in drawing order."""
     for index, shape in enumerate(diagram.shapes):
         if shape.kind in AREAS:
             later = diagram.shapes[index + 1 :]
@@ -97,7 +96,7 @@ def _mark(shape: Shape, marks: Mapping[str, Mark]) -> Mark:
 
 
 def _holds(area: Shape, other: Shape) -> bool:
-    """Whether an area has a shape inside that it has to leave room for: a pool its lanes, another area any shape."""
+    """Whether an area contains a shape that needs room: a lane for a pool, any shape for another area."""
     if area.kind == "pool" and other.kind != "lane":
         return False
     x, y = other.x + other.width / 2, other.y + other.height / 2

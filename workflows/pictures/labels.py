@@ -1,4 +1,4 @@
-"""Texts that stand outside of their shapes: where nothing else is, below if that is free."""
+"""Labels outside their shapes: at a free place, preferably below."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workflows.pictures.text import LINE_STEP, MOST_LETTERS, is_whole, width_of,
 
 LABEL_SIZE = 11.0
 SMALLEST_TEXT = 8.0
-"""Of a text that stands inside of its shape."""
+"""Smallest font size of a text inside its shape."""
 
 GATEWAYS = frozenset({"exclusive", "parallel", "inclusive", "event-based", "complex"})
 EVENTS = frozenset({"start", "end", "terminate", "intermediate", "boundary"})
@@ -20,17 +20,17 @@ AREAS = frozenset({"pool", "lane", "subprocess", "group"})
 
 _OUTSIDE = GATEWAYS | EVENTS | PLACES | {"silent", "data"}
 _SMALL = 60.0
-"""Narrower transitions have their name outside, where it would be cut inside."""
+"""Narrower transitions have their name outside if it would be cut inside."""
 _WIDEST, _WIDEST_OF_SMALL, _MOST_LINES = 110.0, 72.0, 4
 _STEP = LABEL_SIZE * LINE_STEP
 _SPACE, _SPACE_OF_SMALL = 4.0, 10.0
 _LARGEST = 400
-"""Most labels that look for a free place; in larger drawings all stand below."""
+"""Largest number of labels for which free places are searched; in larger drawings all labels are below."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rectangle:
-    """Upper left and lower right corner."""
+    """A rectangle by its upper left and lower right corner."""
 
     left: float
     top: float
@@ -38,18 +38,18 @@ class Rectangle:
     bottom: float
 
     def meets(self, other: Rectangle) -> bool:
-        """Whether one lies over the other; to touch is not enough."""
+        """Whether two rectangles overlap; touching is not enough."""
         is_beside = self.right <= other.left or other.right <= self.left
         return not (is_beside or self.bottom <= other.top or other.bottom <= self.top)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """A text with its place.
+    """A text with its position.
 
     Attributes:
         lines: From top to bottom.
-        at: The middle of its height, and of its width or its left end, as ``anchor`` says.
+        at: The middle of its height, and the middle or an end of its width, according to ``anchor``.
         anchor: ``middle``, ``start`` or ``end``.
     """
 
@@ -59,7 +59,7 @@ class Label:
 
     @property
     def rectangle(self) -> Rectangle:
-        """What it covers."""
+        """The area that it covers."""
         width = max(width_of(line, LABEL_SIZE) for line in self.lines)
         left = self.at[0] - {"middle": width / 2, "start": 0.0, "end": width}[self.anchor]
         half = len(self.lines) * _STEP / 2
@@ -67,12 +67,12 @@ class Label:
 
 
 def label_below(shape: Shape) -> Label | None:
-    """The label of a shape below it; None if its text stands inside, or there is none."""
+    """The label of a shape, below it; None if its text is inside, or empty."""
     return next(_places(shape), None)
 
 
 def outside_labels(diagram: Diagram) -> dict[int, Label]:
-    """By index of shapes, the labels that stand outside."""
+    """The labels outside their shapes, by index of the shape."""
     below = {index: label for index, shape in enumerate(diagram.shapes) if (label := label_below(shape)) is not None}
     if len(below) > _LARGEST:
         return below
@@ -88,7 +88,7 @@ def outside_labels(diagram: Diagram) -> dict[int, Label]:
 
 
 def _free(places: Sequence[Label], taken: Sequence[Rectangle]) -> Label:
-    """The first place that is free, else the one that meets least."""
+    """The first free place, or the one with the fewest overlaps."""
     meetings = []
     for label in places:
         own = label.rectangle
@@ -99,8 +99,8 @@ def _free(places: Sequence[Label], taken: Sequence[Rectangle]) -> Label:
 
 
 def _places(shape: Shape) -> Iterator[Label]:
-    """Where the label of a shape may stand, the best place first."""
-    is_small = shape.kind == "transition"  # and has an outline or a number around it, if it is highlighted
+    """Possible places of a shape's label, the best first."""
+    is_small = shape.kind == "transition"  # highlighted, it has an outline or a number around it
     widest, space = (_WIDEST_OF_SMALL, _SPACE_OF_SMALL) if is_small else (max(_WIDEST, shape.width), _SPACE)
     lines = tuple(wrapped(shape.label, widest, LABEL_SIZE, _MOST_LINES))
     if not lines or not _stands_outside(shape):
@@ -128,7 +128,7 @@ def _covered(shape: Shape) -> Rectangle:
 
 
 def _heading(shape: Shape) -> Rectangle:
-    """Where the name of an area stands."""
+    """The area of the name of a sub-process or group."""
     middle, half = (
         shape.x + shape.width / 2,
         min(shape.width, width_of(shape.label[:MOST_LETTERS], LABEL_SIZE + 1.0)) / 2,
@@ -137,18 +137,18 @@ def _heading(shape: Shape) -> Rectangle:
 
 
 def _lines(diagram: Diagram) -> Iterator[Rectangle]:
-    """What the parts of all lines cover; of slanting ones more than that."""
+    """The areas covered by the parts of all lines; larger than needed for slanted ones."""
     for edge in diagram.edges:
         for (x1, y1), (x2, y2) in pairwise(edge.points):
             yield Rectangle(left=min(x1, x2), top=min(y1, y2), right=max(x1, x2), bottom=max(y1, y2))
 
 
 def extent(diagram: Diagram, labels: Iterable[Label] | None = None) -> Rectangle:
-    """The least rectangle that holds all shapes, lines and labels; one of some size where there is nothing.
+    """The least rectangle with all shapes, lines and labels; a default one for an empty drawing.
 
     Args:
-        diagram: What is drawn.
-        labels: Those that stand outside of their shapes; None: all of them below.
+        diagram: The drawing.
+        labels: Labels outside their shapes; None: all of them below.
     """
     if labels is None:
         labels = [label for shape in diagram.shapes if (label := label_below(shape)) is not None]

@@ -1,7 +1,7 @@
-"""Which boxes stand above one another, and in which order.
+"""Arranges boxes in layers and orders each layer.
 
 The method of layers (K. Sugiyama, S. Tagawa, M. Toda, Methods for visual understanding of hierarchical system
-structures, 1981): arrows that close a cycle are set aside, a box comes one layer after the last of those before it,
+structures, 1981): arrows that close a cycle are set aside, a box comes one layer after the last of its predecessors,
 long arrows get a place in every layer that they cross, and each layer is ordered by the barycentres of its neighbours.
 """
 
@@ -23,11 +23,11 @@ class Layered:
     """Boxes and the places of long arrows, by layer.
 
     Attributes:
-        layers: From left to right, each from top to bottom; numbers from ``len(boxes)`` on stand for long arrows.
+        layers: From left to right, each from top to bottom; numbers from ``len(boxes)`` on are places of long arrows.
         layer_of: The layer of each number.
         links: Pairs of numbers in neighbouring layers.
-        chains: For each arrow that goes forward, its numbers from source to target.
-        back: Arrows that go back, or to their own box.
+        chains: For each forward arrow, its numbers from source to target.
+        back: Backward arrows, and arrows from a box to itself.
     """
 
     layers: tuple[tuple[int, ...], ...]
@@ -41,8 +41,8 @@ def layered(draft: Draft, max_places: int) -> Layered:
     """Give every box a layer and a place in it.
 
     Args:
-        draft: What is laid out.
-        max_places: Most places for long arrows; those beyond go straight, over what is in their way.
+        draft: The draft.
+        max_places: Largest number of places for long arrows; arrows beyond it are straight, across other boxes.
     """
     forward, back = _without_cycles(draft)
     layer_of = _longest_paths(len(draft.boxes), forward)
@@ -67,7 +67,10 @@ def layered(draft: Draft, max_places: int) -> Layered:
 
 
 def _without_cycles(draft: Draft) -> tuple[list[Arrow], list[Arrow]]:
-    """The arrows that go forward and those that close a cycle of a walk in depth; boxes without entry come first."""
+    """Forward arrows, and backward arrows that close a cycle of a depth-first walk.
+
+    The walk starts at boxes without predecessors.
+    """
     leaving: list[list[Arrow]] = [[] for _ in draft.boxes]
     entered = set()
     for arrow in draft.arrows:
@@ -135,7 +138,7 @@ def _ordered(layer_of: Sequence[int], links: Sequence[Link]) -> tuple[tuple[int,
 
 
 def _reading_order(layer_of: Sequence[int], links: Sequence[Link]) -> list[int]:
-    """Numbers as a walk in depth meets them, so that branches stay together."""
+    """Numbers in the order of a depth-first walk, so that branches stay together."""
     _, after = _neighbours(len(layer_of), links)
     found: dict[int, None] = {}
     for root in sorted(range(len(layer_of)), key=lambda number: layer_of[number]):
@@ -158,7 +161,10 @@ def _neighbours(count: int, links: Iterable[Link]) -> tuple[list[list[int]], lis
 
 
 def _sort(layer: list[int], fixed: Sequence[int], neighbours: Sequence[Sequence[int]]) -> None:
-    """Order a layer by the mean places of neighbours in the one beside it; what has none keeps its place."""
+    """Order a layer by the mean places of neighbours in the layer beside it.
+
+    Members without neighbours keep their place.
+    """
     place = {number: index for index, number in enumerate(fixed)}
     own = {number: index * len(fixed) / len(layer) for index, number in enumerate(layer)}
 

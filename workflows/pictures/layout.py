@@ -1,4 +1,4 @@
-"""A drawing for what has none: layers from left to right, arrows that run level and upright."""
+"""Computes a layout for models without a drawing: layers from left to right, horizontal and vertical arrows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from workflows.pictures.placing import extents, heights
 from workflows.pictures.routing import Hop, lanes_below, tracks_of, without_detours
 
 MAX_PLACES = 3_000
-"""Most places for long arrows; what is beyond is drawn straight."""
+"""Largest number of places for long arrows; arrows beyond it are straight."""
 
 PORT_DISTANCE = 56.0
 
@@ -23,16 +23,16 @@ _BETWEEN_TRACKS = 10.0
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Placed:
-    """A draft with all its numbers.
+    """A draft with all coordinates.
 
     Attributes:
-        draft: What is laid out.
+        draft: The draft.
         layers: Its layers.
         middle: The heights of all numbers.
         left: The left edge of each layer.
         width: The width of each layer.
-        tracks: Where each hop goes up or down.
-        back: Where each arrow that goes back does, at its source and at its target.
+        tracks: The horizontal position of the vertical part of each hop.
+        back: The same for each backward arrow, at its source and at its target.
     """
 
     draft: Draft
@@ -54,7 +54,7 @@ class _Placed:
 
 
 def laid_out(draft: Draft) -> Diagram:
-    """Shapes and edges for a draft, from (0, 0) on."""
+    """Shapes and edges of a draft, from (0, 0) on."""
     if not draft.boxes:
         return Diagram(shapes=(), edges=())
     layers = layered(draft, MAX_PLACES)
@@ -64,7 +64,7 @@ def laid_out(draft: Draft) -> Diagram:
 
 
 def moved(diagram: Diagram, right: float, down: float) -> Diagram:
-    """The same drawing elsewhere."""
+    """The drawing, shifted."""
     return Diagram(
         shapes=tuple(replace(shape, x=shape.x + right, y=shape.y + down) for shape in diagram.shapes),
         edges=tuple(
@@ -90,18 +90,18 @@ def _hop(draft: Draft, layers: Layered, middle: Sequence[float], arrow: Arrow, l
 
 
 def _port_offset(draft: Draft, arrow: Arrow) -> float:
-    """How far below the middle of its box an arrow leaves; ports stand below the flow of the box itself."""
+    """How far below the middle of its box an arrow leaves; ports are below the flow of the box itself."""
     return port_height(draft.boxes[arrow.source].height, arrow.port) if arrow.port else 0.0
 
 
 def port_height(height: float, port: int) -> float:
-    """How far below the middle of a box of some height its port stands, counted from 1."""
+    """How far below the middle of a box of some height a port is; ports are counted from 1."""
     return min(port * PORT_DISTANCE, height / 2 - 4.0)
 
 
 @dataclass(slots=True)
 class _Tracks:
-    """Where lines go up and down, given out from left to right."""
+    """Positions of vertical lines, assigned from left to right."""
 
     x: float = 0.0
     hops: dict[Hop, float] = field(default_factory=dict)
@@ -109,7 +109,7 @@ class _Tracks:
     enter: dict[Arrow, float] = field(default_factory=dict)
 
     def take(self, hops: Sequence[Hop], leaving: Sequence[Arrow], entering: Sequence[Arrow]) -> None:
-        """Give out the tracks of a channel: to arrows that go forward, then to those that go back."""
+        """Assign the tracks of a channel: to forward arrows, then to backward ones."""
         tracks = tracks_of(hops)
         self.hops.update({hop: self.x + track * _BETWEEN_TRACKS for hop, track in tracks.items()})
         self.x += (max(tracks.values(), default=-1) + 1) * _BETWEEN_TRACKS
@@ -120,7 +120,7 @@ class _Tracks:
 
 
 def _columns(draft: Draft, layers: Layered, middle: Sequence[float]) -> _Placed:
-    """Where the layers stand, with room for the tracks of each channel."""
+    """Place the layers, with room for the tracks of each channel."""
     channels = [[], *_hops(draft, layers, middle)]
     leaving: list[list[Arrow]] = [[] for _ in channels]
     entering: list[list[Arrow]] = [[] for _ in channels]

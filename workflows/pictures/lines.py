@@ -25,7 +25,7 @@ def line(edge: Edge) -> Iterator[str]:
 
 
 def line_label(edge: Edge) -> Iterator[str]:
-    """The text of a flow, above its first level part that is long enough, else beside its longest."""
+    """The text of a flow, above its first long enough horizontal part, or beside its longest part."""
     if not edge.label or len(edge.points) < 2:
         return
     lines = wrapped(edge.label, 120.0, _LABEL_SIZE, 2)
@@ -38,7 +38,7 @@ def line_label(edge: Edge) -> Iterator[str]:
 
 
 def _labelled_part(points: Sequence[Point], width: float) -> tuple[Point, Point]:
-    """Where a text stands; the first part of a bent line is mostly that of other flows too."""
+    """The part of a line for its text; other flows often share the first part of a bent line."""
     parts = list(pairwise(points))
     for first, second in parts[1:] or parts:
         if abs(first[1] - second[1]) < 1.0 and abs(first[0] - second[0]) >= width:

@@ -1,7 +1,7 @@
 """Colours: one set for light pages, one for dark ones, each with enough contrast to read.
 
-Every role is an SVG class. The light colours stand as attributes with each element, so that a page which blocks styles
-shows them; a style sheet changes them where the reader prefers dark pages.
+Every role is an SVG class. The light colours are attributes of each element, so that a page that blocks styles shows
+them; a style sheet changes them for readers who prefer dark pages.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Where the boxes of each layer stand: as near to the height of their neighbours as their order allows.
+"""Places the boxes of each layer as close to the height of their neighbours as their order allows.
 
 The priority method (K. Sugiyama, S. Tagawa, M. Toda, Methods for visual understanding of hierarchical system
 structures, 1981): layer by layer, long arrows first and boxes with many arrows next, each takes the median height of
-its neighbours, and moves those of less priority that are in its way.
+its neighbours, and moves boxes of lower priority out of its way.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _priority(number: int, near: Sequence[Sequence[int]], boxes: int) -> float:
 
 
 class _Column:
-    """A layer while its members are moved; those that were moved stay where they are."""
+    """A layer while its members are moved; moved members stay in place."""
 
     def __init__(
         self, layer: Sequence[int], middle: list[float], above: Sequence[float], below: Sequence[float]
@@ -69,7 +69,7 @@ class _Column:
         self._fixed: list[int] = []  # sorted
 
     def move(self, index: int, wanted: Sequence[float]) -> None:
-        """Move a member to the median of some heights, as far as those that were moved before let it."""
+        """Move a member to the median of some heights, as far as earlier moved members allow."""
         if not wanted:
             return
         place = bisect(self._fixed, index)
@@ -84,11 +84,11 @@ class _Column:
             self._push(index, step)
 
     def _limit(self, fixed: int, index: int) -> float:
-        """Where a member stands that is as near to another as it can be."""
+        """The position of a member at the least distance from another."""
         return self._middle[self._layer[fixed]] + self._offsets[index] - self._offsets[fixed]
 
     def _push(self, index: int, step: int) -> None:
-        """Move those out of the way that are too near, one after the other."""
+        """Move members that are too close out of the way, one after the other."""
         at = index
         while 0 <= at + step < len(self._layer):
             limit = self._limit(at, at + step)

@@ -1,4 +1,4 @@
-"""How arrows run between layers: level out of a box, up or down in the channel beside its layer, level on."""
+"""Routes arrows between layers: horizontally out of a box, vertically in the channel beside its layer, and on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from workflows.diagram import Point
 from workflows.pictures.draft import Arrow
 from workflows.pictures.layers import Layered
 
-_LEVEL = 0.5  # heights that differ by less are one
+_LEVEL = 0.5  # smaller differences of height are ignored
 _BETWEEN_LANES = 14.0
 
 
@@ -33,14 +33,14 @@ class Hop:
 
     @property
     def is_level(self) -> bool:
-        """Whether it needs no track."""
+        """Whether it is horizontal and needs no track."""
         return abs(self.rise - self.fall) < _LEVEL
 
 
 def tracks_of(hops: Sequence[Hop]) -> dict[Hop, int]:
-    """In which track, from the left, each hop of a channel goes up or down; those of one box share one.
+    """The track of each hop of a channel, from the left; hops of one box share a track.
 
-    Hops that go down come from the lowest first, those that go up from the highest: so they do not cross one another.
+    Downward hops are assigned from the lowest, upward ones from the highest, so that they do not cross one another.
     """
     leaving: dict[int, int] = {}
     for hop in hops:
@@ -67,7 +67,7 @@ def _turn(group: Sequence[Hop]) -> tuple[bool, float]:
 
 
 def lanes_below(back: Sequence[Arrow], layers: Layered, bottoms: Sequence[float]) -> dict[Arrow, float]:
-    """For each arrow that goes back, the height below all boxes in its way, and below shorter such arrows."""
+    """For each backward arrow, the height below all boxes in its way, and below shorter such arrows."""
     lanes: dict[Arrow, float] = {}
     taken: list[tuple[int, int, float]] = []
     spans: Mapping[Arrow, tuple[int, int]] = {
@@ -85,7 +85,7 @@ def lanes_below(back: Sequence[Arrow], layers: Layered, bottoms: Sequence[float]
 
 
 def without_detours(points: Sequence[Point]) -> tuple[Point, ...]:
-    """The same line without points that lie between their neighbours."""
+    """The line without points that lie between their neighbours."""
     kept: list[Point] = []
     for point in points:
         if kept and abs(kept[-1][0] - point[0]) < _LEVEL and abs(kept[-1][1] - point[1]) < _LEVEL:

@@ -1,4 +1,4 @@
-"""Long drawings in rows, one below the other, as text is."""
+"""Breaks long drawings into rows, like text."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from workflows.diagram import Diagram, Edge, Point, Shape
 from workflows.pictures.labels import Rectangle, extent, label_below
 
 MOST_WIDTH = 3_000.0
-"""Of a drawing in one row."""
+"""Largest width of a drawing in one row."""
 
 _ROW = 1_600.0
-"""Width of a row where there is a place to break before it."""
+"""Width of a row, if there is a place to break before it."""
 _BETWEEN = 70.0
 _AROUND = 16.0
-"""How far an arrow runs beyond its row, to both sides."""
+"""How far an arrow extends beyond its row, on both sides."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Break:
-    """Where one row ends and the next begins: between shapes, where only one arrow runs, and runs level."""
+    """A break between two rows: between shapes, where a single arrow runs horizontally."""
 
     x: float
     edge: int
@@ -30,7 +30,7 @@ class _Break:
 
 
 def in_rows(diagram: Diagram) -> Diagram:
-    """The same drawing, in several rows if it is very wide and has places to break; arrows lead from row to row."""
+    """The drawing, in several rows if it is very wide and has places to break; arrows lead from row to row."""
     held = extent(diagram)
     if held.right - held.left <= MOST_WIDTH:
         return diagram
@@ -53,7 +53,10 @@ def _breaks(diagram: Diagram) -> list[_Break]:
 
 
 def _pieces(edges: Sequence[Edge]) -> list[tuple[float, float, int, int, bool]]:
-    """Of each piece of an arrow that leads sideways: its ends, arrow and place; whether it leads level to the right."""
+    """For each piece of an arrow that is not vertical: its ends, arrow and index; whether it runs to the right.
+
+    A piece counts as running to the right only if it is horizontal.
+    """
     return [
         (min(x1, x2), max(x1, x2), number, place, y1 == y2 and x1 < x2)
         for number, edge in enumerate(edges)
@@ -63,7 +66,7 @@ def _pieces(edges: Sequence[Edge]) -> list[tuple[float, float, int, int, bool]]:
 
 
 def _gaps(shapes: Sequence[Shape]) -> list[tuple[float, float]]:
-    """Where no shape is, nor a text below one, between the first and the last."""
+    """The gaps between shapes and the texts below them, between the first and the last."""
     covered = []
     for shape in shapes:
         label = label_below(shape)
@@ -80,7 +83,7 @@ def _gaps(shapes: Sequence[Shape]) -> list[tuple[float, float]]:
 
 
 def _chosen(breaks: Sequence[_Break], held: Rectangle) -> list[_Break]:
-    """The last place in each row that is not too far to the right; else the next one. No row is very short."""
+    """The last break within each row's width, or else the next one. No row is very short."""
     usable = [one for one in breaks if one.x < held.right - _ROW / 2]
     chosen: list[_Break] = []
     places = [one.x for one in usable]
@@ -93,7 +96,7 @@ def _chosen(breaks: Sequence[_Break], held: Rectangle) -> list[_Break]:
 
 
 class _Rows:
-    """One drawing with the places where it is broken."""
+    """A drawing with its breaks."""
 
     def __init__(self, diagram: Diagram, breaks: Sequence[_Break], held: Rectangle) -> None:
         self._diagram, self._breaks, self._left = diagram, breaks, held.left
@@ -102,7 +105,7 @@ class _Rows:
         self._bottom = held.bottom
 
     def folded(self) -> Diagram:
-        """All rows."""
+        """The drawing in rows."""
         shapes = []
         for shape in self._diagram.shapes:
             x, y = self._moved((shape.x, shape.y), self._row(shape.x + shape.width / 2))
@@ -118,7 +121,7 @@ class _Rows:
         return point[0] - begin + self._left, point[1] + row * self._height
 
     def _led(self, number: int, edge: Edge) -> tuple[Point, ...]:
-        """The points of an arrow, with a way around where it leads from row to row."""
+        """The points of an arrow, with a detour where it leads from row to row."""
         own = {one.piece: row for row, one in enumerate(self._breaks) if one.edge == number}
         points: list[Point] = []
         for place, point in enumerate(edge.points):

@@ -1,4 +1,4 @@
-"""SVG elements as text, each escaped."""
+"""SVG elements as escaped text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def styled(name: str, role: str, attributes: dict[str, Value], *children: str) -
 
 
 def rectangle(role: str, corner: Point, size: Point, *, radius: float = 0.0, width: float = 1.5) -> str:
-    """A box by its upper left corner."""
+    """A rectangle by its upper left corner."""
     attributes: dict[str, Value] = {"x": corner[0], "y": corner[1], "width": size[0], "height": size[1]}
     if radius:
         attributes["rx"] = radius
@@ -44,7 +44,7 @@ def path(role: str, commands: str, *, width: float = 1.5, dashes: str = "") -> s
 
 
 def text_lines(role: str, lines: Sequence[str], middle: Point, size: float, *, anchor: str = "middle") -> str:
-    """Lines of text around a middle; a ``halo`` keeps what is below them off the letters."""
+    """Lines of text around a middle; a ``halo`` separates the letters from the background."""
     step = size * LINE_STEP
     top = middle[1] - (len(lines) - 1) * step / 2 + size * 0.35
     attributes: dict[str, Value] = {"text-anchor": anchor, "font-size": size}

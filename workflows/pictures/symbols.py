@@ -1,4 +1,4 @@
-"""Shapes in the notation that readers know: BPMN's for processes, bars and circles for nets."""
+"""Shapes in familiar notations: BPMN for processes, bars and circles for nets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BAND = 28.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """What is highlighted of a shape.
+    """The highlight of a shape.
 
     Attributes:
         is_seen: Whether its event came.
@@ -32,7 +32,7 @@ class Mark:
 
     @property
     def words(self) -> str:
-        """The same in words, after a label; empty if nothing is highlighted."""
+        """The highlight in words, after a label; empty if nothing is highlighted."""
         seen = f"seen {self.times} times" if self.times > 1 else "seen once" if self.times else "seen"
         told = [seen] * self.is_seen + ["may come next"] * self.is_expected
         return f" ({', '.join(told)})" if told else ""
@@ -42,10 +42,10 @@ def symbol(shape: Shape, mark: Mark, *, label: Label | None = None, has_inner: b
     """A shape with its text, its highlight and a description.
 
     Args:
-        shape: What is drawn.
-        mark: How it is highlighted.
-        label: Its text, where that stands outside.
-        has_inner: Of a sub-process, whether what is in it is drawn; of a pool, whether it has lanes.
+        shape: The shape.
+        mark: Its highlight.
+        label: Its text, if outside.
+        has_inner: Of a sub-process, whether its content is drawn; of a pool, whether it has lanes.
     """
     role = "seen" if mark.is_seen else "area" if shape.kind in AREAS else "box"
     attributes: dict[str, str | float] = {"data-element": shape.element}
@@ -102,7 +102,7 @@ def _badge(shape: Shape, times: int) -> str:
 
 
 def _inside(shape: Shape, role: str, *, has_inner: bool) -> Iterator[str]:
-    """The text of a shape that stands inside of it."""
+    """The text inside a shape."""
     if not shape.label:
         return
     if shape.kind in ("pool", "lane"):
@@ -117,7 +117,7 @@ def _inside(shape: Shape, role: str, *, has_inner: bool) -> Iterator[str]:
 
 
 def _fitted(shape: Shape, role: str, *, anchor: str = "middle") -> str:
-    """A text in the middle of a shape, in the largest size in which it fits; cut where none is small enough."""
+    """A text in the middle of a shape, in the largest size in which it fits; cut if it fits in none."""
     width = max(10.0, shape.width - (16.0 if shape.width >= _WIDE else 10.0))
     size = _TEXT
     while True:
@@ -131,7 +131,7 @@ def _fitted(shape: Shape, role: str, *, anchor: str = "middle") -> str:
 
 
 def _band_label(shape: Shape, role: str) -> str:
-    """The name of a pool or lane: upright at its left edge, or level at its upper edge where it is higher than wide."""
+    """The name of a pool or lane: vertical at its left edge, or horizontal at its upper edge if it is upright."""
     if shape.height > shape.width:
         lines = wrapped(shape.label, max(20.0, shape.width - 16.0), _TEXT, 1)
         return text_lines(role, lines, (shape.x + shape.width / 2, shape.y + _BAND / 2), _TEXT)
@@ -154,7 +154,7 @@ def _silent(shape: Shape, role: str) -> Iterator[str]:
 
 
 def _band(shape: Shape) -> str:
-    """The line between the name of a pool and what is in it."""
+    """The line between the name of a pool and its content."""
     if shape.height > shape.width:
         edge = f"M{number(shape.x)} {number(shape.y + _BAND)}h{number(shape.width)}"
     else:

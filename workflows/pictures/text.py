@@ -1,4 +1,4 @@
-"""Text in pictures: how wide it is, where it breaks, and which characters XML can hold."""
+"""Text in pictures: its width, its line breaks, and the characters allowed in XML."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ _NARROW_LETTERS = frozenset("ijltfrI.,:;'|!()[] ")
 _WIDE_LETTERS = frozenset("mwMWQ@%&")
 
 LINE_STEP = 1.25
-"""From line to line, in font sizes."""
+"""Distance between lines, in font sizes."""
 MOST_LETTERS = 400
-"""Of a text that is drawn; of a longer one the beginning is."""
+"""Largest number of letters of a drawn text; longer texts are cut."""
 MOST_IN_TITLE = 2_000
-"""Letters of the title of a shape, which is what readers see who point at it."""
+"""Largest number of letters of a shape's title, which is shown when the pointer is on it."""
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
 
 def escaped(text: str) -> str:
-    """A text as XML: characters that XML cannot hold are replaced, marks of XML are escaped."""
+    """A text as XML: invalid characters are replaced, special ones are escaped."""
     return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text).translate(_ESCAPES)
 
 
 def width_of(text: str, size: float) -> float:
-    """About how wide a line of text is in a font of ``size``; an estimate, as fonts differ."""
+    """The approximate width of a line of text in a font of ``size``; an estimate, because fonts differ."""
     return size * sum(map(_part, text))
 
 
 def shortened(text: str, most: int) -> str:
-    """The beginning of a text that is longer than ``most`` letters, with dots; white space is made single."""
+    """A text, cut with dots if it is longer than ``most`` letters; runs of white space become one space."""
     plain = " ".join(text.split())
     return plain if len(plain) <= most else plain[: most - 1].rstrip() + ELLIPSIS
 
 
 def wrapped(text: str, width: float, size: float, most_lines: int) -> list[str]:
-    """Lines of a text that are about ``width`` wide at most; where there are too many, the last one ends in dots."""
+    """Lines of a text that are at most about ``width`` wide; if there are too many, the last one ends in dots."""
     lines: list[str] = []
     for piece in filter(None, _BREAKS.split(shortened(text, MOST_LETTERS))):
         if lines and width_of((lines[-1] + piece).rstrip(), size) <= width:
@@ -53,7 +53,7 @@ def wrapped(text: str, width: float, size: float, most_lines: int) -> list[str]:
 
 
 def is_whole(text: str, width: float, height: float, size: float) -> bool:
-    """Whether a text has room without a cut, in it or in one of its words."""
+    """Whether a text fits without a cut, in it or in one of its words."""
     pieces = _BREAKS.split(shortened(text, MOST_LETTERS))
     if any(width_of(piece.rstrip(), size) > width for piece in pieces):
         return False
@@ -61,7 +61,7 @@ def is_whole(text: str, width: float, height: float, size: float) -> bool:
 
 
 def _chopped(piece: str, width: float, size: float) -> list[str]:
-    """A piece that has no place to break, cut where the line is full."""
+    """Cut a piece without places to break where the line is full."""
     lines, begin, parts = list[str](), 0, 0.0
     for place, letter in enumerate(piece):
         own = _part(letter)

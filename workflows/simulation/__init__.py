@@ -1,4 +1,4 @@
-"""Simulated traces and streams: what a workflow would emit, with time, attributes and noise."""
+"""Simulated traces and streams of a workflow, with time, attributes and noise."""
 
 from workflows.simulation.noise import Noise, NoiseCounts, NoiseSettings
 from workflows.simulation.playing import playable

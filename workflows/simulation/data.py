@@ -13,14 +13,14 @@ _BLOCK_ROWS = 512
 
 
 class DataSource:
-    """Attributes of events, drawn in blocks for each activity."""
+    """Draws attributes of events, in blocks for each activity."""
 
     def __init__(self, rng: Generator) -> None:
         self._rng = rng
         self._rows: dict[int, Iterator[dict[str, Value]]] = {}
 
     def next_for(self, activity: Activity) -> dict[str, Value]:
-        """The attributes of one more event of an activity."""
+        """The attributes of the next event of an activity."""
         rows = self._rows.get(id(activity))
         if rows is None:
             rows = self._rows[id(activity)] = self._draw(activity)

@@ -1,4 +1,4 @@
-"""What goes wrong between a process and its log: events that are missing, swapped, duplicated or late."""
+"""Noise between a process and its log: events that are missing, swapped, duplicated or late."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from workflows.simulation.step import Step
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseSettings:
-    """How often things go wrong, each a probability for every event.
+    """Frequencies of disturbances, each a probability per event.
 
     Attributes:
-        missing: The event is not there.
-        swapped: The event and the next one of its trace change places; the last of a trace has none. Of two pairs that
-            overlap only the first is swapped.
+        missing: The event is left out.
+        swapped: The event and the next one of its trace are swapped; the last of a trace has no next one. Of two pairs
+            that overlap only the first is swapped.
         duplicated: The event comes a second time as the next one of its trace, with the same attributes, a later time
             and an id of its own.
         late: The event arrives after newer ones of the stream, its time unchanged.
-        lateness_us: How long an event is held back: uniform up to this. One that nothing overtakes meanwhile does not
-            count as late, and none arrives after an event that is newer by more than this.
+        lateness_us: How long an event is held back: uniform up to this. An event that no other overtakes meanwhile does
+            not count as late, and none arrives after an event that is newer by more than this.
     """
 
     missing: float = 0.0
@@ -43,7 +43,7 @@ class NoiseSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseCounts:
-    """How many events were disturbed, by kind; of two that were swapped one counts."""
+    """Numbers of disturbed events, by kind; a swapped pair counts once."""
 
     missing: int = 0
     swapped: int = 0
@@ -52,24 +52,24 @@ class NoiseCounts:
 
 
 class Noise:
-    """Disturbs one simulated stream and counts what it did; the same seed does the same."""
+    """Disturbs one simulated stream and counts the disturbances; deterministic by seed."""
 
     def __init__(self, settings: NoiseSettings, seed: int) -> None:
         self._settings = settings
-        self._rng = Random(f"noise {seed}")  # draws of its own, not those of the stream
+        self._rng = Random(f"noise {seed}")  # independent of the stream's random numbers
         self._missing = self._swapped = self._duplicated = self._late = 0
 
     @property
     def counts(self) -> NoiseCounts:
-        """What was done so far."""
+        """The counts so far."""
         return NoiseCounts(missing=self._missing, swapped=self._swapped, duplicated=self._duplicated, late=self._late)
 
     def disturb(self, trace: list[Step]) -> list[Step]:
-        """A trace with events missing, swapped and duplicated, in this order."""
+        """The trace with events missing, swapped and duplicated, applied in this order."""
         return self._duplicate(self._swap(self._thin(trace)))
 
     def delay(self, events: Iterable[Event]) -> Iterator[Event]:
-        """Events, given in the order of time, as they arrive."""
+        """Events, given in the order of time, in the order of arrival."""
         held: list[tuple[int, int, Event]] = []
         newest_us = -(2**63)
         for number, event in enumerate(events):
@@ -87,7 +87,7 @@ class Noise:
             yield heapq.heappop(held)[2]
 
     def _arrive(self, event: Event, newest_us: int) -> int:
-        """Count an event that is older than one before it; the time of the newest event, this one included."""
+        """Count an event if it is late; returns the time of the newest event, this one included."""
         self._late += event.time_us < newest_us
         return max(newest_us, event.time_us)
 
@@ -97,7 +97,7 @@ class Noise:
         return kept
 
     def _swap(self, trace: list[Step]) -> list[Step]:
-        """The activities change places, the times stay."""
+        """Swap activities of neighbours; the times stay."""
         place = 0
         while place < len(trace) - 1:
             if self._rng.random() < self._settings.swapped:

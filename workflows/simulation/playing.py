@@ -1,4 +1,4 @@
-"""What of a model the simulation plays."""
+"""Selects the form of a model that the simulation plays."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from workflows.tree import ProcessTree
 
 
 def playable(model: WorkflowModel, limits: CompileLimits | None = None) -> ProcessTree | ProcessAutomaton:
-    """The model as a tree, if it is made of blocks, else its automaton.
+    """The model as a tree if it is made of blocks, otherwise its automaton.
 
     Raises:
-        AutomatonTooLarge: It is no tree, and its automaton is beyond the limits.
-        UnsoundWorkflow: No trace of it completes, or its places can hold any number of tokens.
+        AutomatonTooLarge: It is not a tree, and its automaton exceeds the limits.
+        UnsoundWorkflow: No trace of it completes, or a place is unbounded.
     """
     source = model.source
     if not isinstance(source, FlowGraph | WorkflowNet):

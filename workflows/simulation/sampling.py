@@ -1,4 +1,4 @@
-"""Traces of a process tree, without time.
+"""Samples traces of a process tree, without time.
 
 A parallel block picks uniformly among its unfinished branches at each step.
 """
@@ -45,7 +45,7 @@ def sample_trace(tree: ProcessTree, rng: Random) -> list[Activity]:
 
 
 def choose(branches: tuple[ProcessTree, ...], probabilities: tuple[float, ...], rng: Random) -> ProcessTree:
-    """One branch, by its probability; an impossible one not even by rounding."""
+    """One branch, by its probability; never one of probability 0, not even by rounding."""
     point = rng.random()
     if not probabilities:
         return branches[int(point * len(branches))]
@@ -57,7 +57,7 @@ def choose(branches: tuple[ProcessTree, ...], probabilities: tuple[float, ...], 
 
 
 def choose_some(branches: tuple[ProcessTree, ...], probabilities: tuple[float, ...], rng: Random) -> list[ProcessTree]:
-    """One branch at least, each by its probability."""
+    """At least one branch, each by its probability."""
     shares = probabilities or (0.5,) * len(branches)
     chosen: list[ProcessTree] = []
     while not chosen:

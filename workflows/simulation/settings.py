@@ -1,4 +1,4 @@
-"""The outer form of a simulated stream."""
+"""Settings of a simulated stream."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from workflows.errors import InvalidWorkflow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationSettings:
-    """The outer form of a simulated stream.
+    """Size, time and keys of a simulated stream.
 
     Attributes:
         traces: Number of traces; each is finished before the stream ends.
-        concurrent: Traces that are open at a time, fewer near the end; where activities have durations, the most.
+        concurrent: Number of traces that are open at a time, fewer near the end; with durations, the largest number.
         start_us: Time before the first event, microseconds since 1970 UTC.
-        interval_us: Mean time between two events of the stream; where activities have durations, between the beginnings
-            of two traces. Times rise strictly.
+        interval_us: Mean time between two events of the stream; with durations, between the beginnings of two traces.
+            Times rise strictly.
         key_prefix: The traces' keys are ``<prefix>1``, ``<prefix>2``, ... by their beginning; the ids of their events
             ``<key>:1``, ``<key>:2``, ...
     """

@@ -1,4 +1,4 @@
-"""One event of a simulated trace, before it has its place in a stream."""
+"""An event of a simulated trace, before it is placed in a stream."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from workflows.tree import Activity
 
 
 class Step(NamedTuple):
-    """An event to come.
+    """A future event of a simulated trace.
 
     Attributes:
-        activity: Whose event it is.
-        offset_us: Microseconds since its trace began; 0 where activities have no durations.
+        activity: Its activity.
+        offset_us: Microseconds since its trace began; 0 without durations.
         is_copy: Whether it repeats the event before it, with its attributes.
     """
 

@@ -1,8 +1,8 @@
-"""Many traces interleaved as one stream of events.
+"""Interleaves many simulated traces into one stream of events.
 
-Without durations each step lets a uniformly chosen open trace emit its next event, and a finished trace is replaced at
-once. With durations traces begin at random (a Poisson process), and each continues in its own time. The same seed gives
-the same stream.
+Without durations, each step lets a uniformly chosen open trace emit its next event, and a finished trace is replaced at
+once. With durations, traces begin at random (a Poisson process), and each continues in its own time. The same seed
+gives the same stream.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class _OpenTrace:
 
     Attributes:
         key: Of its events.
-        remaining: What is to come; the next step is the last.
-        emitted: How many events came.
+        remaining: Steps to come, in reverse order.
+        emitted: Number of emitted events.
         data: The attributes of the last of them.
     """
 
@@ -57,7 +57,7 @@ def simulate(
 ) -> Iterator[Event]:
     """Events of ``settings.traces`` traces of a workflow, in the order of time; with noise, of arrival.
 
-    Traces without any event are passed over.
+    Traces without events are skipped.
     """
     rng = Random(seed)
     waiting = _begin_traces(_sampler(source, noise), settings, rng)
@@ -82,7 +82,7 @@ def _sampler_of(source: ProcessTree | ProcessAutomaton) -> _Sampler:
 
 
 def _begin_traces(sample: _Sampler, settings: SimulationSettings, rng: Random) -> Iterator[_OpenTrace]:
-    """The traces by their beginning; those without any event are passed over."""
+    """The traces by their beginning; traces without events are skipped."""
     for number in range(1, settings.traces + 1):
         remaining = sample(rng)[::-1]
         if remaining:
@@ -90,7 +90,7 @@ def _begin_traces(sample: _Sampler, settings: SimulationSettings, rng: Random) -
 
 
 def _interleave(waiting: Iterator[_OpenTrace], settings: SimulationSettings, rng: Random) -> Iterator[_Emission]:
-    """Time, trace and step of each event, where only the order counts."""
+    """Time, trace and step of each event, without durations."""
     spread_us = 2 * settings.interval_us - 1
     time_us = settings.start_us
     open_traces = list(islice(waiting, settings.concurrent))
@@ -110,7 +110,7 @@ def _interleave(waiting: Iterator[_OpenTrace], settings: SimulationSettings, rng
 
 
 def _play_in_time(waiting: Iterator[_OpenTrace], settings: SimulationSettings, rng: Random) -> Iterator[_Emission]:
-    """The same where activities have durations."""
+    """Time, trace and step of each event, with durations."""
     due: list[_Due] = []
     last_us = start_us = settings.start_us
     for rank, trace in enumerate(waiting):
@@ -128,7 +128,7 @@ def _play_in_time(waiting: Iterator[_OpenTrace], settings: SimulationSettings, r
 
 
 def _pop_next(due: list[_Due], last_us: int) -> _Emission:
-    """The next event of all open traces, after the one before it; its trace waits for the event after it."""
+    """The next event of all open traces, later than the previous one; its trace is queued for its next event."""
     time_us, rank, start_us, trace = heapq.heappop(due)
     step = trace.remaining.pop()
     if trace.remaining:

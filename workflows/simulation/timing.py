@@ -1,7 +1,7 @@
-"""Traces of a process tree in time: each activity takes as long as its duration says.
+"""Samples traces of a process tree in time: each activity takes its duration.
 
-An activity can begin when what stands before it in its sequence is done; its event comes when it is done itself. The
-branches of a block run at the same time, each on its own, and the block is done with the last of them.
+An activity can begin when its predecessor in its sequence is done; its event comes when it is done itself. The branches
+of a block run concurrently and independently, and the block is done with the last of them.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _Sampled: TypeAlias = tuple[TimedTrace, int]
 
 
 def has_durations(tree: ProcessTree) -> bool:
-    """Whether any activity says how long it takes."""
+    """Whether any activity has a duration."""
     return any(activity.duration is not None for activity in iterate_activities(tree))
 
 
 def sample_timed(tree: ProcessTree, rng: Random) -> TimedTrace:
     """One trace of the tree, each event with its time in microseconds since the trace began; times never fall.
 
-    An activity without duration takes no time.
+    An activity without a duration takes no time.
     """
     return _sample(tree, 0, rng)[0]
 
@@ -76,7 +76,10 @@ def _one_by_one(parts: Iterable[ProcessTree], start_us: int, rng: Random) -> _Sa
 
 
 def _all_at_once(branches: Iterable[ProcessTree], start_us: int, rng: Random) -> _Sampled:
-    """Events of one time come in a random order of their branches, and in the order of the branch."""
+    """Run branches concurrently; events of equal time come in a random order of branches.
+
+    Within a branch they keep their order.
+    """
     sampled = [_sample(branch, start_us, rng) for branch in branches]
     rng.shuffle(sampled)
     merged = sorted((event for trace, _ in sampled for event in trace), key=itemgetter(0))

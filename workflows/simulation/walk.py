@@ -1,4 +1,4 @@
-"""Traces of a process automaton, by a random walk that always ends."""
+"""Samples traces of a process automaton, by a random walk that always ends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_RANDOM_EVENTS = 100
 
 
 class AutomatonWalk:
-    """Draws traces: uniform over the events that are allowed, and stopping, where the trace may be complete.
+    """Draws traces: uniform over the allowed events and, if the trace may be complete, stopping.
 
     After ``most_random_events`` events it takes a shortest way to the end, so that every walk ends.
     """
@@ -45,7 +45,7 @@ class AutomatonWalk:
 
 
 def steps_to_go(automaton: ProcessAutomaton) -> NDArray[np.int32]:
-    """For each state the least number of events to an accepting one; breadth first, against the moves."""
+    """For each state the least number of events to an accepting state; breadth first, against the moves."""
     states, letters = automaton.table.shape
     targets = automaton.table.ravel()
     moves = np.flatnonzero(targets != NOWHERE)
