@@ -1,4 +1,4 @@
-"""What simulated events carry: attributes, each drawn on its own."""
+"""Attributes of simulated events, each drawn independently."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from workflows.errors import InvalidWorkflow
 
 Value: TypeAlias = int | float | str | bool
 
-_MOST_WHOLE = 2**53  # what JSON's readers keep exactly
+_MOST_WHOLE = 2**53  # JSON readers keep numbers up to this exactly
 _MOST_NUMBER = 1e300
 
 
 class Attribute(Protocol):
-    """Draws the values of one attribute, which may go by several names."""
+    """Draws the values of one attribute, which may have several names."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names under which an event shows the value."""
+        """The names under which an event has the value."""
         ...
 
     def sample(self, rng: Generator, count: int) -> Sequence[Value]:
@@ -33,7 +33,7 @@ class Attribute(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class IntegerAttribute:
-    """A whole number, uniform over ``domain`` of them, from ``least`` on."""
+    """A whole number, uniform over the ``domain`` numbers from ``least`` on."""
 
     name: str
     domain: int
@@ -74,11 +74,11 @@ class TextAttribute:
 class ThresholdAttribute:
     """A whole number that stays at or below a threshold with a set probability.
 
-    With probability ``fail_ratio`` uniform over 1 to ``threshold``, else over ``threshold + 1`` to ``highest``: so the
-    condition ``[name > threshold]`` passes with probability ``1 - fail_ratio``, for each event on its own.
+    With probability ``fail_ratio`` uniform over 1 to ``threshold``, otherwise over ``threshold + 1`` to ``highest``: so
+    the condition ``[name > threshold]`` passes with probability ``1 - fail_ratio``, independently for each event.
 
     Attributes:
-        names: All show the same value.
+        names: All have the same value.
     """
 
     names: tuple[str, ...]
@@ -102,7 +102,7 @@ class ThresholdAttribute:
 
 @dataclass(frozen=True, slots=True)
 class ConstantAttribute:
-    """Always the same value."""
+    """A constant value."""
 
     name: str
     value: Value
@@ -136,12 +136,12 @@ class BooleanAttribute:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceAttribute:
-    """One of some values.
+    """One of several values.
 
     Attributes:
         name: The attribute's.
-        values: One at least.
-        weights: One for each value, in proportion to how often it comes; empty means that all are alike.
+        values: At least one.
+        weights: One for each value, proportional to its frequency; empty: equal frequencies.
     """
 
     name: str

@@ -11,20 +11,20 @@ from workflows.nets.net import WorkflowNet
 from workflows.relations.extraction import Extraction
 from workflows.tree import ProcessTree
 
-__all__ = ["CompileLimits", "CompiledWorkflow"]  # the limits stand apart, for sub-packages that this module builds on
+__all__ = ["CompileLimits", "CompiledWorkflow"]  # limits have their own module, for sub-packages that are imported here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledWorkflow:
-    """What is known of a model.
+    """A model with everything that follows from it.
 
     Attributes:
         model: As it was read.
-        tree: The same as blocks, if it is made of blocks.
-        net: The same as a net; None where it came as a tree.
-        automaton: Its language, minimal; None where that is too large, or not regular.
-        without_automaton: Why there is none, in words; empty if there is one.
-        extraction: The constraints that it keeps.
+        tree: The model as blocks, if it is made of blocks.
+        net: The model as a net; None if it was read as a tree.
+        automaton: Its language, minimal; None if that is too large, or not regular.
+        without_automaton: Why there is no automaton, in words; empty if there is one.
+        extraction: The constraints that hold in it.
     """
 
     model: WorkflowModel

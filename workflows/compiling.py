@@ -1,4 +1,4 @@
-"""From a model as it was read to everything that follows from it."""
+"""Compiles a model: derives everything that follows from it."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ _MOST_TRAPPED = 8
 def compile_workflow(
     model: WorkflowModel, limits: CompileLimits | None = None, progress: Progress | None = None
 ) -> CompiledWorkflow:
-    """All that follows from a model.
+    """Derive everything that follows from a model.
 
-    One that is made of blocks is compiled block by block, whichever form it came in; another by the automaton of its
-    net; where that is beyond the limits, by the structure of the net. The extraction says which, and its warnings say
-    what is wrong with the model, and what was left out when it was read.
+    A model that is made of blocks is compiled block by block, in whichever form it was read; other models by the
+    automaton of their net, or if that exceeds the limits, by the structure of the net. The extraction names the method;
+    its warnings name problems of the model and parts that were left out when it was read.
 
     Args:
         model: As it was read.
-        limits: The usual ones when absent.
+        limits: Default: ``CompileLimits()``.
         progress: Called now and then with a number that grows: states, or markings, so far.
 
     Raises:
         WorkflowTooLarge: It has more event types or elements than the limits allow.
-        UnsoundWorkflow: No trace of the model completes, or a place of it can hold any number of tokens.
-        ModelRefused: It says something for which there is no net; every problem is named with its element.
+        UnsoundWorkflow: No trace of the model completes, or a place of it is unbounded.
+        ModelRefused: It has elements that no net can express; every problem is named with its element.
     """
     chosen = limits if limits is not None else CompileLimits()
     check_model_size(model.source, chosen)
@@ -77,7 +77,7 @@ def _blocks(source: Source) -> ProcessTree | None:
 
 
 def _net(source: Source) -> tuple[WorkflowNet, tuple[ModelNotice, ...]]:
-    """The net of a model, and where it allows more than the model does."""
+    """The net of a model, with notices where it allows more than the model does."""
     if isinstance(source, WorkflowNet):
         return source, ()
     assert isinstance(source, FlowGraph)
@@ -122,7 +122,7 @@ def _from_net(
 
 
 def _with_trap(error: UnsoundWorkflow, source: Source) -> UnsoundWorkflow:
-    """The same with the elements of a drawing that no way leads out of; silent ones are no part of the net any more."""
+    """The error with the elements of a drawing that have no way out; silent elements are no longer part of the net."""
     trapped = Drawing.of_graph(source).without_way_out() if isinstance(source, FlowGraph) else []
     if not trapped:
         return error
@@ -135,7 +135,7 @@ def _with_trap(error: UnsoundWorkflow, source: Source) -> UnsoundWorkflow:
 def _automaton(
     net: WorkflowNet, limits: CompileLimits, progress: Progress | None
 ) -> tuple[ProcessAutomaton | None, str, tuple[str, ...]]:
-    """The automaton of a net, why there is none, and what is wrong with the net, as far as that is known."""
+    """The automaton of a net, the reason why there is none, and known problems of the net."""
     warnings: tuple[str, ...] = ()
     try:
         markings = explore(net, limits, progress)

@@ -1,8 +1,8 @@
-"""Whether past traces are traces of a model, and where they leave it.
+"""Conformance checking: whether past traces are traces of a model, and where they leave it.
 
-Where the model has an automaton, the first event that no complete trace has there is found exactly. Where there is
-none, the constraints that follow from the model stand in for it: a trace that breaks one is no trace of the model, one
-that breaks none may still not be one.
+If the model has an automaton, the first event that no complete trace has there is found exactly. Otherwise the
+constraints that follow from the model are used instead: a trace that breaks one is not a trace of the model, but a
+trace that breaks none may still not be one.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from workflows.relations.extraction import Extraction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conformance:
-    """What a model says of one trace.
+    """The conformance of one trace to a model.
 
     Attributes:
         conforms: Whether no event leaves the model: the trace is the beginning of a complete one.
-        is_complete: Whether it is a complete one.
+        is_complete: Whether it is a complete trace.
         at: Place of the first event that leaves the model, from 0; None if none does.
         event: Its type.
-        kind: In which way, as of a deviation: ``after-end`` where the trace was over before it; None if none does.
+        kind: Its kind of deviation: ``after-end`` if the trace was over before it; None if no event leaves the model.
         allowed: The types that may come at that place instead, sorted.
-        still_allowed: Where no event leaves the model, the types that may come after the last one, sorted.
-        broken: The constraints that the event breaks, where the model has no automaton.
-        unmet: What a complete trace would have to have besides, where the model has no automaton.
+        still_allowed: If no event leaves the model, the types that may come after the last one, sorted.
+        broken: The constraints that the event breaks, if the model has no automaton.
+        unmet: The constraints that a complete trace would still have to satisfy, if the model has no automaton.
         unknown: The types of the trace that the model never emits, sorted.
-        is_exact: Whether an automaton said so; else constraints, which may be too lenient.
+        is_exact: Whether an automaton was used; otherwise constraints, which may be too lenient.
     """
 
     conforms: bool
@@ -62,7 +62,7 @@ class Conformance:
     is_exact: bool = True
 
     def to_document(self) -> dict[str, Any]:
-        """As plain JSON."""
+        """The result as plain JSON."""
         return {
             "conforms": self.conforms,
             "is_complete": self.is_complete,
@@ -80,15 +80,15 @@ class Conformance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviationCount:
-    """A way in which traces leave a model.
+    """A way in which traces leave a model, with its frequency.
 
     Attributes:
         event: Type of the first event that leaves it.
-        kind: In which way; ``after-end`` where the trace was over before it.
+        kind: The kind of deviation; ``after-end`` if the trace was over before the event.
         allowed: The types that may come there instead.
-        broken: The constraints that it breaks, where the model has no automaton.
-        traces: How many traces leave it so.
-        example: Which of the traces is the first, from 0.
+        broken: The constraints that it breaks, if the model has no automaton.
+        traces: Number of traces that leave it like this.
+        example: Index of the first of these traces, from 0.
     """
 
     event: str
@@ -101,15 +101,15 @@ class DeviationCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogConformance:
-    """What a model says of a log.
+    """The conformance of a log to a model.
 
     Attributes:
-        traces: Their number.
-        conforming: Those of them that no event leaves the model in.
-        complete: Those that are complete.
+        traces: Number of traces.
+        conforming: Number of traces that no event leaves the model in.
+        complete: Number of complete traces.
         deviations: How the others leave it, the most frequent first.
         unknown: Types that the model never emits, and how many traces have them, the most frequent first.
-        is_exact: Whether an automaton said so; else constraints, which may be too lenient.
+        is_exact: Whether an automaton was used; otherwise constraints, which may be too lenient.
     """
 
     traces: int
@@ -121,22 +121,22 @@ class LogConformance:
 
     @property
     def fitting_share(self) -> float:
-        """The part of the traces that conform; 1 of none."""
+        """The share of the traces that conform; 1 for an empty log."""
         return self.conforming / self.traces if self.traces else 1.0
 
     @property
     def complete_share(self) -> float:
-        """The part of the traces that are complete; 1 of none."""
+        """The share of the traces that are complete; 1 for an empty log."""
         return self.complete / self.traces if self.traces else 1.0
 
 
 def check_trace(compiled: CompiledWorkflow, types: Sequence[str]) -> Conformance:
-    """What a model says of a trace, given as the types of its events."""
+    """The conformance of a trace, given as the types of its events."""
     return _checker(compiled).check(types)
 
 
 def check_log(compiled: CompiledWorkflow, traces: Iterable[Sequence[str]]) -> LogConformance:
-    """What a model says of many traces; equal ones are examined once."""
+    """The conformance of a log; equal traces are examined once."""
     checker = _checker(compiled)
     variants: Counter[tuple[str, ...]] = Counter()
     example: dict[tuple[str, ...], int] = {}
@@ -171,7 +171,7 @@ def check_log(compiled: CompiledWorkflow, traces: Iterable[Sequence[str]]) -> Lo
 
 
 class _Checker(Protocol):
-    """What a model says of a trace."""
+    """Checks traces against a model."""
 
     def check(self, types: Sequence[str]) -> Conformance:
         """See ``check_trace``."""
@@ -222,7 +222,7 @@ class _ByAutomaton:
 
 
 class _ByConstraints:
-    """The constraints of a model in the place of its automaton."""
+    """Checks traces against the constraints of a model that has no automaton."""
 
     def __init__(self, extraction: Extraction) -> None:
         events = frozenset(extraction.events)

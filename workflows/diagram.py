@@ -1,4 +1,4 @@
-"""Where a drawing has its elements."""
+"""Diagrams: the positions of a drawing's elements."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Shape:
         y: Upper edge.
         width: Not negative.
         height: Not negative.
-        event: The event type that the element emits; None for none.
+        event: The event type that the element emits; None: none.
     """
 
     element: str
@@ -37,7 +37,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
-    """A drawn flow, at least two points long."""
+    """A drawn flow of at least two points."""
 
     element: str
     points: tuple[Point, ...]
@@ -47,7 +47,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagram:
-    """Shapes, those behind first, and flows."""
+    """Shapes, in the order of drawing, and flows."""
 
     shapes: tuple[Shape, ...]
     edges: tuple[Edge, ...]

@@ -1,4 +1,4 @@
-"""How long the activities of a simulation take."""
+"""Durations of the activities of a simulation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MOST_US = 10 * 366 * _UNITS_US["d"]
 
 @dataclass(frozen=True, slots=True)
 class FixedDuration:
-    """Always the same time."""
+    """A constant duration."""
 
     us: int
 
@@ -45,7 +45,7 @@ class FixedDuration:
 
 @dataclass(frozen=True, slots=True)
 class UniformDuration:
-    """Uniform from ``least_us`` to ``most_us``, both included."""
+    """A uniform duration from ``least_us`` to ``most_us``, inclusive."""
 
     least_us: int
     most_us: int
@@ -63,7 +63,7 @@ class UniformDuration:
 
 @dataclass(frozen=True, slots=True)
 class ExponentialDuration:
-    """Exponentially distributed."""
+    """An exponentially distributed duration."""
 
     mean_us: int
 
@@ -79,7 +79,7 @@ class ExponentialDuration:
 
 @dataclass(frozen=True, slots=True)
 class NormalDuration:
-    """Normally distributed, 0 instead of less."""
+    """A normally distributed duration; negative values become 0."""
 
     mean_us: int
     deviation_us: int
@@ -100,7 +100,7 @@ def parse_duration_us(text: str) -> int:
     """The microseconds of a text such as ``5 min``, ``5m``, ``1.5 h``, ``200 ms``.
 
     Raises:
-        InvalidWorkflow: It is no such text, or more than ten years.
+        InvalidWorkflow: The text is not a duration, or more than ten years.
     """
     parts = _WRITTEN.fullmatch(text.strip())
     unit = parts.group(2) if parts else ""

@@ -8,11 +8,11 @@ from streams import Detail, ForestallError
 
 
 class WorkflowError(ForestallError, code="workflow", fault="caller"):
-    """Something is wrong with a workflow model or with its simulation."""
+    """A workflow model is invalid, or its simulation."""
 
 
 class InvalidWorkflow(WorkflowError, code="invalid-workflow"):
-    """A process tree, an attribute or a simulation setting contradicts itself; the message says how."""
+    """A process tree, an attribute or a simulation setting contradicts itself; the message names the contradiction."""
 
 
 class UnderivableWorkflow(WorkflowError, code="underivable-workflow"):
@@ -20,7 +20,7 @@ class UnderivableWorkflow(WorkflowError, code="underivable-workflow"):
 
 
 class ModelRefused(WorkflowError, code="model-refused"):
-    """A model cannot be read, or would not mean what it says; every problem is named.
+    """A model cannot be read without changing its meaning; every problem is named.
 
     Attributes:
         problems: (element id or place, what is wrong and what would be right); the first may be empty.
@@ -55,4 +55,4 @@ class UnsoundWorkflow(WorkflowError, code="unsound-workflow"):
 
 
 class AutomatonTooLarge(WorkflowError, code="automaton-too-large"):
-    """The language has no automaton within the limits; the message says which limit."""
+    """The language has no automaton within the limits; the message names the limit."""

@@ -1,4 +1,4 @@
-"""How much work a model may be."""
+"""Limits of the work for compiling a model."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompileLimits:
-    """How much work a model may be.
+    """Limits of the work for compiling a model.
 
     Attributes:
-        max_states: Most states of the minimal automaton; beyond, there is none.
-        max_markings: Most markings of a net that are explored, a bound on memory and time; beyond, there is no
-            automaton either.
-        max_event_types: Most event types; beyond, the model is refused, as relations between types grow with the
-            square of their number.
-        max_elements: Most activities, gateways and other nodes, or places and transitions; beyond, it is refused.
+        max_states: Largest number of states of the minimal automaton; beyond, there is no automaton.
+        max_markings: Largest number of markings of a net that are explored, a bound on memory and time; beyond, there
+            is no automaton either.
+        max_event_types: Largest number of event types; beyond, the model is rejected, because relations between types
+            grow with the square of their number.
+        max_elements: Largest number of activities, gateways and other nodes, or places and transitions; beyond, the
+            model is rejected.
     """
 
     max_states: int = 100_000

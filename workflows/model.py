@@ -1,4 +1,4 @@
-"""A workflow model as it was read, in whichever form it came."""
+"""A workflow model as it was read, in any form."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Source: TypeAlias = ProcessTree | FlowGraph | WorkflowNet
 
 
 class ModelFormat(StrEnum):
-    """The forms in which models come."""
+    """The forms of models."""
 
     BPMN = "bpmn"
     PNML = "pnml"
@@ -26,11 +26,11 @@ class ModelFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelNotice:
-    """Something of a model that was left out, or read in a way that one should know.
+    """A notice about a part of a model that was left out, or read in an unexpected way.
 
     Attributes:
-        element: Id of the element; empty for the whole.
-        message: What is so, in words.
+        element: Id of the element; empty for the whole model.
+        message: The notice in words.
     """
 
     element: str
@@ -42,13 +42,13 @@ class ModelNotice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """How a model is to be read.
+    """Options for reading a model.
 
     Attributes:
-        process: Id of the process that is meant, where a file has several; None: the only one.
-        mapping: From names or ids of tasks, white space normalised, to event types; None makes a task silent. Names
-            that are not in it stand for themselves. The key ``:instances`` is no task: ``zero-or-more`` or
-            ``one-or-more`` says how often multi-instance activities of BPMN happen where the model does not say.
+        process: Id of the chosen process, if a file has several; None: the only one.
+        mapping: From names or ids of tasks, white space normalised, to event types; None makes a task silent. Tasks
+            that are not in it emit their names. The key ``:instances`` is not a task: ``zero-or-more`` or
+            ``one-or-more`` is how often multi-instance activities of BPMN happen if the model does not specify it.
     """
 
     process: str | None = None
@@ -64,9 +64,9 @@ class WorkflowModel:
 
     Attributes:
         name: Of the model or the process; may be empty.
-        format: The form in which it came.
-        source: What it says.
-        notices: What was left out.
+        format: Its form.
+        source: The model as a tree, graph or net.
+        notices: Parts that were left out.
         diagram: Its own drawing, if it has one.
     """
 

@@ -43,7 +43,7 @@ class OrderSettings:
         local: P(UseLocalStock); otherwise UseRemoteStock.
         reject: P(RejectOrder).
         cancel: P(CancelOrder), otherwise FinishOrder.
-        quote_fail: Share of the GenerateQuote events whose price is 200 or less; each event on its own.
+        quote_fail: Share of the GenerateQuote events whose price is 200 or less; independent for each event.
         invoice_fail: Share of the GenerateInvoice events whose price is 200 or less.
         quotes: Number of GenerateQuote events, fixed by the model; None leaves the loop open: one or more, mean 3.
         integer_domain: Number of values of each integer attribute.
@@ -66,7 +66,7 @@ class OrderSettings:
 
 
 def order_fulfilment(settings: OrderSettings | None = None) -> ProcessTree:
-    """The order workflow as a process tree, with the default settings when none are given.
+    """The order workflow as a process tree.
 
     Raises:
         InvalidWorkflow: Fewer than one quote, or an empty domain.

@@ -1,4 +1,4 @@
-"""The executable meaning of process trees, their traces as words, and of what holds on all of some words."""
+"""The executable meaning of process trees: their traces as words, and the constraints on all of some words."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def enumerate_language(tree: ProcessTree, most_rounds: int) -> frozenset[Word]:
 
 
 def words_of_tree(tree: ProcessTree, max_length: int) -> frozenset[Word]:
-    """All traces of at most ``max_length`` events, whatever number of rounds they take."""
+    """All traces of at most ``max_length`` events, with any number of rounds."""
     match tree:
         case Activity(name):
             return frozenset({(name,)}) if max_length else frozenset()
@@ -86,7 +86,7 @@ def _repeated(words: frozenset[Word], one_more: Callable[[frozenset[Word]], froz
 
 
 def extraction_of_words(words: Iterable[Word], method: Method = Method.COMPOSITIONAL) -> Extraction:
-    """What holds on all of some traces, by the definitions; it passes for one of ``method``."""
+    """The constraints that hold on all of some traces, by definition, presented as a result of ``method``."""
     language = frozenset(words)
     shown = {frozenset(word) for word in language}
     events = sorted(frozenset().union(*shown))
@@ -110,7 +110,7 @@ def is_followed(word: Word, first: str, second: str) -> bool:
 
 
 def _clauses(shown: set[frozenset[str]], events: list[str]) -> Iterator[Clause]:
-    """With an empty body or over three types, where no shorter clause says as much."""
+    """Clauses with an empty body or over three types, that do not follow from a shorter clause."""
     for name in events:
         if _always(shown, (), name):
             yield Clause(frozenset(), name)
@@ -148,7 +148,7 @@ def _concatenate(languages: Iterable[frozenset[Word]], max_length: int | None = 
 
 
 def _short(words: frozenset[Word], others: frozenset[Word], max_length: int | None) -> Iterator[tuple[Word, Word]]:
-    """A word of each that are no longer together than ``max_length``; None: all."""
+    """Pairs of a word of each whose total length is at most ``max_length``; None: all pairs."""
     pairs = product(words, others)
     return (pair for pair in pairs if max_length is None or len(pair[0]) + len(pair[1]) <= max_length)
 

@@ -1,4 +1,4 @@
-"""How large a model is, counted before anything is derived from it."""
+"""Checks the size of a model before anything is derived from it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workflows.tree import Activity, ProcessTree
 
 
 def check_model_size(source: Source, limits: CompileLimits) -> None:
-    """Refuse a model with too many elements or event types, in time and memory that are linear in the limits.
+    """Reject a model with too many elements or event types, in time and memory that are linear in the limits.
 
     Raises:
         WorkflowTooLarge: It has more; ``details`` name the limit.
@@ -30,7 +30,7 @@ def check_model_size(source: Source, limits: CompileLimits) -> None:
 
 
 def _labels(source: Source) -> Iterator[str | None]:
-    """For each element its event type; None for one without."""
+    """The event type of each element; None for an element without one."""
     match source:
         case FlowGraph():
             for node in source.nodes:

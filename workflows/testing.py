@@ -1,4 +1,4 @@
-"""For tests: random process trees whose language is small enough to enumerate, and what breaks an extraction."""
+"""Helpers for tests: random process trees with small languages, and a check of extractions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def process_trees(
 
 
 def bound_language(tree: ProcessTree, most_rounds: int = MOST_ROUNDS) -> tuple[int, int]:
-    """At least as many words as the language has, and as many activities as its longest word."""
+    """Upper bounds of the number of words of the language, and of the length of its longest word."""
     match tree:
         case Activity():
             return 1, 1
@@ -72,7 +72,7 @@ def bound_language(tree: ProcessTree, most_rounds: int = MOST_ROUNDS) -> tuple[i
 
 
 def is_bounded(tree: ProcessTree) -> bool:
-    """Whether nothing in a tree happens any number of times, so that enumeration gives its whole language."""
+    """Whether nothing in a tree can happen any number of times, so that enumeration gives its whole language."""
     match tree:
         case Sequence(parts) | ExclusiveChoice(parts) | Parallel(parts) | InclusiveChoice(parts):
             return all(map(is_bounded, parts))
@@ -94,7 +94,7 @@ def _trees(draw: st.DrawFn, has_repeated_names: bool) -> ProcessTree:
 
 
 def _grow(draw: st.DrawFn, names: str, depth: int) -> ProcessTree:
-    """A tree over exactly these names; ``depth`` levels may hold silent parts, so that growth ends."""
+    """A tree over exactly these names; only ``depth`` levels may have silent parts, so that growth ends."""
     if not names:
         return Silent()
     if len(names) == 1 and (depth <= 0 or draw(st.booleans())):
@@ -144,6 +144,6 @@ def random_tree(rng: Random, names: tuple[str, ...], depth: int = 4) -> ProcessT
 
 
 def broken_parts(extraction: Extraction, words: Iterable[Word]) -> list[Part]:
-    """What was extracted and does not hold on every one of some complete traces."""
+    """The extracted constraints that do not hold on all of some complete traces."""
     parts = ConstraintSet(constraints=extraction.constraints, end_events=frozenset(extraction.end))
     return [part for part, count in count_violations(parts, words).items() if count]

@@ -1,8 +1,8 @@
 """Process trees: block-structured workflows as frozen values.
 
-A tree stands for the set of its traces, sequences of activities. Probabilities steer the simulation only; a branch of
-probability 0 belongs to the language all the same. ``origin`` says in words which element of a model a node comes from,
-such as ``exclusive gateway 'In stock?' (G_1)``; it does not count in comparisons.
+A tree denotes the set of its traces, sequences of activities. Probabilities affect the simulation only; a branch of
+probability 0 still belongs to the language. ``origin`` describes the model's element of a node in words, such as
+``exclusive gateway 'In stock?' (G_1)``; it is ignored in comparisons.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from workflows.errors import InvalidWorkflow
 class Activity:
     """One event of type ``name`` with its attributes.
 
-    ``duration``, for the simulation, is the time from when the activity can begin to its event; None: none is known.
+    ``duration``, for the simulation, is the time from when the activity can begin to its event; None: unknown.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Activity:
 
 @dataclass(frozen=True, slots=True)
 class Silent:
-    """Nothing: no event."""
+    """A silent step: no event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class ExclusiveChoice:
 
     Attributes:
         branches: The alternatives.
-        probabilities: One for each branch, 1 in sum; empty means that all are alike.
+        probabilities: One for each branch, with sum 1; empty: equal probabilities.
     """
 
     branches: tuple[ProcessTree, ...]
@@ -95,12 +95,12 @@ class Parallel:
 
 @dataclass(frozen=True, slots=True)
 class InclusiveChoice:
-    """Any branches, one at least, interleaved in any way.
+    """Any branches, at least one, interleaved in any way.
 
     Attributes:
         branches: The alternatives.
-        probabilities: For each branch that it is taken, on its own; where none is, the choice is made again. Empty
-            means 1/2 for each.
+        probabilities: Of each branch to be taken, independently; if none is taken, the choice is repeated. Empty: 1/2
+            for each.
     """
 
     branches: tuple[ProcessTree, ...]
@@ -129,8 +129,8 @@ class Loop:
     Attributes:
         body: Done at least once.
         redo: Done between two bodies.
-        repetitions: Number of bodies, when the model fixes it; None leaves it open.
-        again: Probability of one more round after each body, when the number is open.
+        repetitions: Number of bodies, if the model fixes it; None leaves it open.
+        again: Probability of one more round after each body, if the number is open.
     """
 
     body: ProcessTree
@@ -150,10 +150,10 @@ class Loop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instances:
-    """One or more traces of ``body``, all at once, interleaved in any way: a parallel multi-instance block.
+    """One or more concurrent traces of ``body``, interleaved in any way: a parallel multi-instance block.
 
     Attributes:
-        body: What each instance does.
+        body: The tree of each instance.
         again: Probability of one more instance after each.
     """
 
@@ -170,7 +170,7 @@ ProcessTree: TypeAlias = Activity | Silent | Sequence | ExclusiveChoice | Parall
 
 
 def iterate_activities(tree: ProcessTree) -> Iterator[Activity]:
-    """All activities from left to right; one that stands in two places comes twice."""
+    """All activities from left to right; a repeated one is yielded again."""
     match tree:
         case Activity():
             yield tree
@@ -187,7 +187,7 @@ def iterate_activities(tree: ProcessTree) -> Iterator[Activity]:
 
 
 def activity_names(tree: ProcessTree) -> tuple[str, ...]:
-    """The names of the activities, each once, by first place."""
+    """The distinct names of the activities, by first place."""
     return tuple(dict.fromkeys(activity.name for activity in iterate_activities(tree)))
 
 

@@ -1,4 +1,4 @@
-"""The order workload: what ``forestall generate`` writes and the experiments run on."""
+"""The order workload: the output of ``forestall generate`` and the input of the experiments."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class _Walk:
         self.is_complete = True
 
     def deaths(self, queries: Sequence[Query]) -> Iterator[_Death]:
-        """What is newly dead in each state; where NOTs make deaths pass, all that is dead."""
+        """The newly dead pattern states per monitor state; for queries with NOTs, where death can pass, all dead."""
         events = _events(self._set, queries)
         met = set(self.states)
         lasting = [not any(term.absences for term in query.terms) for query in queries]
