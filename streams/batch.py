@@ -48,7 +48,7 @@ SCHEMA = pa.schema(
 
 _ARRIVAL = pa.field("arrival", pa.int64(), nullable=False)
 _WITH_ARRIVALS = pa.schema([*SCHEMA, _ARRIVAL]).with_metadata({_VERSION_KEY: str(ARRIVALS_VERSION).encode()})
-_BEGINNINGS = tuple(  # of the wire forms: the schema message
+_BEGINNINGS = tuple(  # of both wire forms: their schema messages
     schema.serialize().to_pybytes() for schema in (SCHEMA, _WITH_ARRIVALS)
 )
 

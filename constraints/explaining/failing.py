@@ -34,7 +34,7 @@ class FailingCondition:
         state: The pattern state.
         bound: Its atoms, in the order of the text.
         explanation: Event, form, constraints and atoms.
-        is_takable: Whether a partial match could have bound the event; the match extended by it lives on.
+        is_takable: Whether a partial match could have bound the event; the match extended by it stays alive.
     """
 
     state: PatternState

@@ -53,7 +53,7 @@ class _Walk:
         self._visited = {self._monitor.start}
 
     def endings(self) -> Iterator[tuple[MonitorState, int, EventClass, MonitorState]]:
-        """Monitor state before, pattern state, event, monitor state after."""
+        """The endings: monitor state before, pattern state, event, monitor state after."""
         start = self._monitor.live(self._monitor.start, self._query)
         waiting: dict[_Place, None] = {
             (self._monitor.start, index): None

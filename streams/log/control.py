@@ -57,12 +57,12 @@ class StreamOn:
     declaration: StreamDeclaration
 
     def to_json(self) -> dict[str, Any]:
-        """The members of its body."""
+        """The members of the record's body."""
         return {"declaration": self.declaration.to_json()}
 
     @classmethod
     def from_json(cls, members: Members) -> Self:
-        """The record that ``to_json`` has written."""
+        """Read the members that ``to_json`` has written."""
         return cls(StreamDeclaration.from_json(members.get("declaration")))
 
 
@@ -75,12 +75,12 @@ class StreamOff:
     name: str
 
     def to_json(self) -> dict[str, Any]:
-        """The members of its body."""
+        """The members of the record's body."""
         return {"name": self.name}
 
     @classmethod
     def from_json(cls, members: Members) -> Self:
-        """The record that ``to_json`` has written."""
+        """Read the members that ``to_json`` has written."""
         return cls(members.text("name"))
 
 
@@ -124,7 +124,7 @@ class PatternOn:
 
     @classmethod
     def from_json(cls, members: Members) -> Self:
-        """The record that ``to_json`` has written."""
+        """Read the members that ``to_json`` has written."""
         return cls(
             name=members.text("name"),
             version=members.version(),
@@ -155,12 +155,12 @@ class PatternOff:
     name: str
 
     def to_json(self) -> dict[str, Any]:
-        """The members of its body."""
+        """The members of the record's body."""
         return {"name": self.name}
 
     @classmethod
     def from_json(cls, members: Members) -> Self:
-        """The record that ``to_json`` has written."""
+        """Read the members that ``to_json`` has written."""
         return cls(members.text("name"))
 
 
@@ -173,12 +173,12 @@ class PatternPause:
     name: str
 
     def to_json(self) -> dict[str, Any]:
-        """The members of its body."""
+        """The members of the record's body."""
         return {"name": self.name}
 
     @classmethod
     def from_json(cls, members: Members) -> Self:
-        """The record that ``to_json`` has written."""
+        """Read the members that ``to_json`` has written."""
         return cls(members.text("name"))
 
 
@@ -200,7 +200,7 @@ class OperatorOn:
     start: Start = "fresh"
 
     def to_json(self) -> dict[str, Any]:
-        """The members of its body."""
+        """The members of the record's body."""
         operator = self.operator
         return {
             "kind": operator.kind,
@@ -213,7 +213,7 @@ class OperatorOn:
 
     @classmethod
     def from_json(cls, members: Members) -> Self:
-        """The record that ``to_json`` has written."""
+        """Read the members that ``to_json`` has written."""
         inputs = members.get("inputs")
         if not isinstance(inputs, list) or not inputs or not all(isinstance(source, dict) for source in inputs):
             raise members.error("inputs", f"inputs are {inputs!r}; they must be a list of objects")
@@ -237,12 +237,12 @@ class OperatorOff:
     name: str
 
     def to_json(self) -> dict[str, Any]:
-        """The members of its body."""
+        """The members of the record's body."""
         return {"kind": self.operator, "name": self.name}
 
     @classmethod
     def from_json(cls, members: Members) -> Self:
-        """The record that ``to_json`` has written."""
+        """Read the members that ``to_json`` has written."""
         return cls(members.text("kind"), members.text("name"))
 
 
@@ -270,12 +270,12 @@ class ConstraintsOn:
     document: Mapping[str, Any]
 
     def to_json(self) -> dict[str, Any]:
-        """The members of its body."""
+        """The members of the record's body."""
         return {"name": self.name, "version": self.version, "document": self.document}
 
     @classmethod
     def from_json(cls, members: Members) -> Self:
-        """The record that ``to_json`` has written."""
+        """Read the members that ``to_json`` has written."""
         return cls(name=members.text("name"), version=members.version(), document=members.json_object("document"))
 
 
@@ -294,12 +294,12 @@ class Tick:
     cause: TickCause
 
     def to_json(self) -> dict[str, Any]:
-        """The members of its body."""
+        """The members of the record's body."""
         return {"time": self.time_us, "cause": self.cause}
 
     @classmethod
     def from_json(cls, members: Members) -> Self:
-        """The record that ``to_json`` has written."""
+        """Read the members that ``to_json`` has written."""
         time_us = members.time_us("time")
         if time_us is None:
             raise members.error("time", "time is None; it must be microseconds UTC")
@@ -321,12 +321,12 @@ class TraceEnd:
     time_us: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The members of its body."""
+        """The members of the record's body."""
         return {"key": self.key, "time": self.time_us}
 
     @classmethod
     def from_json(cls, members: Members) -> Self:
-        """The record that ``to_json`` has written."""
+        """Read the members that ``to_json`` has written."""
         return cls(key=members.text("key"), time_us=members.time_us("time"))
 
 
@@ -360,7 +360,7 @@ class Punctuation:
         return self.keys if self.key is None else (self.key, *self.keys)
 
     def to_json(self) -> dict[str, Any]:
-        """The members of its body."""
+        """The members of the record's body."""
         return {
             "before": self.before_us,
             "key": self.key,
@@ -372,7 +372,7 @@ class Punctuation:
 
     @classmethod
     def from_json(cls, members: Members) -> Self:
-        """The record that ``to_json`` has written."""
+        """Read the members that ``to_json`` has written."""
         key = None if members.get("key") is None else members.text("key")
         before_us, keys = members.time_us("before"), members.get("keys") if "keys" in members else []
         if not isinstance(keys, list) or not all(isinstance(one, str) and one for one in keys):
@@ -408,12 +408,12 @@ class Ask:
     question: Mapping[str, Any]
 
     def to_json(self) -> dict[str, Any]:
-        """The members of its body."""
+        """The members of the record's body."""
         return {"id": self.id, "kind": self.operator, "route": self.route, "question": self.question}
 
     @classmethod
     def from_json(cls, members: Members) -> Self:
-        """The record that ``to_json`` has written."""
+        """Read the members that ``to_json`` has written."""
         return cls(
             id=members.text("id"),
             operator=members.text("kind"),
@@ -441,12 +441,12 @@ class LatenessChange:
     seen: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """The members of its body."""
+        """The members of the record's body."""
         return {"number": self.number, "bound": self.bound_us, "seen": self.seen}
 
     @classmethod
     def from_json(cls, members: Members) -> Self:
-        """The record that ``to_json`` has written."""
+        """Read the members that ``to_json`` has written."""
         seen = members.json_object("seen") if "seen" in members else {}
         return cls(number=members.count("number"), bound_us=members.count("bound"), seen=seen)
 

@@ -29,7 +29,7 @@ class ClosedKeys:
     seen: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON."""
+        """The finished keys as plain JSON."""
         return {"input": self.input, "to": self.to, "time": self.time_us, "seen": self.seen}
 
 
@@ -50,13 +50,13 @@ class KeysClosed:
     refused: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The members of its body."""
+        """The members of the record's body."""
         refused = {} if self.refused is None else {"refused": self.refused}
         return {"closed": [one.to_json() for one in self.closed], **refused}
 
     @classmethod
     def from_json(cls, members: Members) -> Self:
-        """The record that ``to_json`` has written."""
+        """Read the members that ``to_json`` has written."""
         found = members.get("closed")
         if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
             raise members.error("closed", f"closed is {found!r}; it must be a list of objects")

@@ -61,7 +61,7 @@ _Rows: TypeAlias = Callable[[io.BufferedReader, Path, KeyPlace, ReaderOptions], 
 
 
 def mapped_row(row: RawRow, path: Path, layout: KeyPlace, options: ReaderOptions) -> RawRow:
-    """The CloudEvent of a row that is an object of its columns."""
+    """The CloudEvent of a row whose body is an object of the file's columns."""
     if row.fault is not None:
         return row
     declaration = declaration_of(options)

@@ -474,7 +474,7 @@ class TreeNet:
         return True
 
     def _between(self, place: int) -> tuple[int, int] | None:
-        """The only step that fills a place and the only step that takes from it, both plain."""
+        """The only step that fills a place and the only step that takes from this place, both plain."""
         if len(self._makers[place]) != 1 or len(self._takers[place]) != 1 or place in {self.source, self.sink}:
             return None
         (first,), (second,) = self._makers[place], self._takers[place]

@@ -15,9 +15,9 @@ Pair: TypeAlias = tuple[str, str]
 class Method(StrEnum):
     """How relations between event types were found."""
 
-    COMPOSITIONAL = "compositional"  # block by block: all and only those that hold
-    AUTOMATON = "automaton"  # from the automaton of the language: all and only those that hold
-    STRUCTURAL = "structural"  # from the way the net is drawn: only those that hold, not all
+    COMPOSITIONAL = "compositional"  # block by block: sound and complete
+    AUTOMATON = "automaton"  # from the automaton of the language: sound and complete
+    STRUCTURAL = "structural"  # from the structure of the net: sound, not complete
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

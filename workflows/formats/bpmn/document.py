@@ -70,7 +70,7 @@ class Document:
         return self._by_id[known] if known is not None else None
 
     def is_repeated(self, identity: str) -> bool:
-        """Whether several elements of the file have this id."""
+        """Whether several elements of the file have the same id."""
         return identity in self._repeated
 
     def participant_of(self, process: Element) -> Element | None:
