@@ -36,7 +36,7 @@ class StateForecast:
         state: The pattern state.
         bound: Its atoms, in the order of the text.
         endings: Ways to end, in descending order of their own ``first``; ties by name.
-        probability: The estimated share of the traces with the state's atoms in which partial matches end early.
+        probability: The estimated share of the traces with the state's atoms in which they are terminated early.
     """
 
     state: PatternState
