@@ -50,7 +50,7 @@ _MOST_DESCRIBED = 4_000
 _NOT_DERIVED = ("key", "keys", "lateness", "late", "quiet_after", "max_ahead", "mapping", "duplicates")
 
 CHANGEABLE = ("lateness", "late", "idle_timeout", "quiet_after", "max_ahead", "end_events", "description")
-"""Members of a declaration that can be changed later; the others decide how events are read, and the log has some."""
+"""Members of a declaration that can be changed later; the others decide how the events in the log were read."""
 
 
 def name_fault(what: str, name: str) -> str | None:

@@ -25,7 +25,7 @@ from streams.timestamps import EARLIEST_US, LATEST_US, parse_rfc3339, parse_time
 
 TimeUnit: TypeAlias = Literal["auto", "s", "ms", "us", "ns"]
 LocalTimes: TypeAlias = Literal["earlier", "later", "refuse"]
-"""How to read a local time that clocks show twice, or skip: as the earlier or later of two moments, or not."""
+"""How to read a local time that clocks show twice, or skip: as the earlier or later of two moments, or reject."""
 
 LEAST_SECONDS = 10**8  # 1973-03-03; smaller numbers are microseconds, as simulations and examples write them
 LEAST_MILLISECONDS = 10**11  # 1973-03-03; as seconds it would be the year 5138

@@ -184,7 +184,7 @@ def _attributes(value: object) -> Mapping[str, Any]:
 
 
 def _times_us(values: list[Any]) -> NDArray[np.int64]:
-    """Microseconds of RFC 3339 texts or of integers since 1970; rare forms such as leap seconds are left to others."""
+    """Microseconds of RFC 3339 texts or of integers since 1970; rare forms such as leap seconds are unusual."""
     kinds = set(map(type, values))
     if kinds == {int}:
         times_us = microseconds_of(np.array(values, np.int64))
