@@ -74,13 +74,13 @@ class SinkTime:
     """The driver's view of a micro-batch.
 
     Attributes:
-        told: Bodies of the shards' rows of the kind ``stats``.
+        reports: Bodies of the shards' rows of the kind ``stats``.
         rows: Result rows by kind.
         sink_ms: Time that the sink took.
         events: Matched events; None if unknown.
     """
 
-    told: Sequence[Mapping[str, Any]]
+    reports: Sequence[Mapping[str, Any]]
     rows: Mapping[str, int]
     sink_ms: float
     events: int | None = None
@@ -113,11 +113,11 @@ class BatchMeter:
     def _new_events(self, seen: SinkTime) -> int | None:
         """The events that these shards have matched since their last report; None if one reports for the first time."""
         new: int | None = 0
-        for told in seen.told:
-            events = _streams_total(told, "events") or 0
-            before = self._events.get(told["shard"])
+        for report in seen.reports:
+            events = _streams_total(report, "events") or 0
+            before = self._events.get(report["shard"])
             new = None if before is None or new is None else new + max(0, events - before)
-            self._events[told["shard"]] = events
+            self._events[report["shard"]] = events
         return new
 
     def committed(self, spark_progress: str) -> None:
@@ -126,10 +126,10 @@ class BatchMeter:
         Args:
             spark_progress: The JSON of Spark's ``StreamingQueryProgress``.
         """
-        told = orjson.loads(spark_progress)
-        seen = self._seen.pop(told["batchId"], None)
+        progress = orjson.loads(spark_progress)
+        seen = self._seen.pop(progress["batchId"], None)
         if seen is not None:
-            self._report(fold(told, seen))
+            self._report(fold(progress, seen))
 
 
 def seen_by_driver(rows: Sequence[OutputRow], sink_ms: float) -> SinkTime:
@@ -141,8 +141,8 @@ def seen_by_driver(rows: Sequence[OutputRow], sink_ms: float) -> SinkTime:
             counts[kind.counts_for] += orjson.loads(row.body)["count"]
         elif kind is not STATS:
             counts[row.kind] += 1
-    told = [orjson.loads(row.body) for row in rows if row.kind == STATS.name]
-    return SinkTime(told=told, rows=counts, sink_ms=sink_ms)
+    reports = [orjson.loads(row.body) for row in rows if row.kind == STATS.name]
+    return SinkTime(reports=reports, rows=counts, sink_ms=sink_ms)
 
 
 def fold(spark: Mapping[str, Any], seen: SinkTime) -> BatchProgress:
@@ -160,22 +160,22 @@ def fold(spark: Mapping[str, Any], seen: SinkTime) -> BatchProgress:
         started_us=started_us,
         duration_ms=duration_ms,
         parts_ms=_parts(durations, duration_ms, seen),
-        entries=sum(told["entries"] for told in seen.told),
+        entries=sum(report["entries"] for report in seen.reports),
         events=seen.events,
-        bytes=sum(told["bytes"] for told in seen.told),
+        bytes=sum(report["bytes"] for report in seen.reports),
         rows=dict(seen.rows),
-        shards=len(seen.told),
-        state_bytes=_total(told.get("state_bytes") for told in seen.told),
-        open_traces=_total(_streams_total(told, "open_traces") for told in seen.told),
-        held=_total(_streams_total(told, "held") for told in seen.told),
-        watermark_lag_s=_lags(seen.told, started_us + round(duration_ms * 1_000)),
+        shards=len(seen.reports),
+        state_bytes=_total(report.get("state_bytes") for report in seen.reports),
+        open_traces=_total(_streams_total(report, "open_traces") for report in seen.reports),
+        held=_total(_streams_total(report, "held") for report in seen.reports),
+        watermark_lag_s=_lags(seen.reports, started_us + round(duration_ms * 1_000)),
     )
 
 
 def _parts(durations: Mapping[str, float], duration_ms: float, seen: SinkTime) -> dict[str, float]:
     job_ms = max(0.0, durations.get("addBatch", 0) - seen.sink_ms)
-    match_ms = 1_000 * sum(told["match_s"] for told in seen.told)
-    state_ms = 1_000 * sum(told["load_s"] + told["keep_s"] for told in seen.told)
+    match_ms = 1_000 * sum(report["match_s"] for report in seen.reports)
+    state_ms = 1_000 * sum(report["load_s"] + report["keep_s"] for report in seen.reports)
     scale = min(1.0, job_ms / (match_ms + state_ms)) if match_ms + state_ms else 0.0
     parts = {
         "plan": float(sum(durations.get(name, 0) for name in _PLANNING)),
@@ -188,8 +188,8 @@ def _parts(durations: Mapping[str, float], duration_ms: float, seen: SinkTime) -
     return {**known, "other": round(max(0.0, duration_ms - sum(known.values())), 3)}
 
 
-def _streams_total(told: Mapping[str, Any], name: str) -> int | None:
-    return _total(fares.get(name) for fares in told["streams"].values())
+def _streams_total(report: Mapping[str, Any], name: str) -> int | None:
+    return _total(fares.get(name) for fares in report["streams"].values())
 
 
 def _total(values: Any) -> int | None:
@@ -198,9 +198,9 @@ def _total(values: Any) -> int | None:
     return sum(known) if known else None
 
 
-def _lags(told: Sequence[Mapping[str, Any]], end_us: int) -> dict[str, float]:
+def _lags(reports: Sequence[Mapping[str, Any]], end_us: int) -> dict[str, float]:
     slowest: dict[str, int] = {}
-    for shard in told:
+    for shard in reports:
         for name, fares in shard["streams"].items():
             watermark_us = fares.get("watermark_us")
             if watermark_us is not None:

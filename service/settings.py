@@ -172,7 +172,7 @@ class RateSettings(BaseModel):
 class WorkSettings(BaseModel):
     """Limits of requests whose work is not known to be small: models, constraint sets, patterns, analyses.
 
-    Such requests are processed by worker processes. A request beyond a limit is terminated, and the answer says so.
+    Such requests are processed by worker processes. A request beyond a limit is terminated with an error.
 
     Attributes:
         processes: Number of such requests that are processed at the same time.

@@ -93,7 +93,7 @@ def put_event_type(
     """Set the JSON Schema of an event type (draft 2020-12) for its `data`; the body is the schema.
 
     It names no other documents, its references do not come back to themselves, and its regular expressions have no
-    look-around. It is used where the stream says so (`PUT /v1/streams/{stream}/event-types`).
+    look-around. It is used if the stream checks its events (`PUT /v1/streams/{stream}/event-types`).
     """
     types = services.stores.registry.event_types
     found, is_new = types.put(*place, schema, services.clock.now_us(), preconditions)

@@ -169,7 +169,7 @@ def list_workflow_constraints(
     full: Annotated[bool, Query(description="All that hold, not only those from which the others follow.")] = False,
     version: Version = None,
 ) -> DerivedConstraints:
-    """The constraints that hold on every complete trace, each with the place of the model that it comes from."""
+    """The constraints of every complete trace, each with its origin in the model."""
     return DerivedConstraints.from_domain(services.workflows.derived(name, version), kind or [], is_full=full)
 
 

@@ -93,7 +93,7 @@ class UnusedModel(WireModel):
 
 
 class AnalysisModel(WireModel):
-    """What is known of a constraint set and the patterns that it terminates early."""
+    """The analysis of a constraint set and of the patterns whose partial matches it terminates early."""
 
     stream: str
     version: int

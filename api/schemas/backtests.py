@@ -81,7 +81,7 @@ class BacktestPattern(WireModel):
 
 
 class VariantModel(WireModel):
-    """What one of the ways to match has found, and what that took."""
+    """The results of one way to match, and their cost."""
 
     name: Literal["pattern", "against", "no-prune", "no-constraints"] = Field(
         description="'pattern' is what was asked about."

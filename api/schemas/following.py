@@ -26,7 +26,7 @@ class FollowRequest(WireModel):
 
 
 class FollowedWorkflow(WireModel):
-    """The workflow that a stream follows, and the constraint set that comes of it."""
+    """The workflow that a stream follows, and the constraint set derived from it."""
 
     workflow: str
     version: int

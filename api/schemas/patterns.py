@@ -188,7 +188,7 @@ class FailingConditionModel(WireModel):
 
 
 class PatternDetail(CheckedPattern):
-    """A registered pattern, what the constraints mean for it, and how it fared."""
+    """A registered pattern, the effect of the constraints, and statistics."""
 
     dead_alternatives: list[DeadAlternativeModel]
     failing_conditions: list[FailingConditionModel]

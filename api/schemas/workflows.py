@@ -71,7 +71,7 @@ class ModelEnvelope(WireModel):
 
 
 class NoticeModel(WireModel):
-    """Something of a model that was left out, or read in a way that one should know."""
+    """A part of a model that was left out, or that was read in an unexpected way."""
 
     element: str = Field(description="Id of the element; empty for the whole.")
     message: str
@@ -218,7 +218,7 @@ class DerivedConstraints(WireModel):
 
 
 class KindChange(WireModel):
-    """Constraints of one kind that only one of two versions keeps."""
+    """Constraints of one kind in which two versions differ."""
 
     added: list[str]
     removed: list[str]

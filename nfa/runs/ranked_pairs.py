@@ -58,10 +58,10 @@ class RankedPairs:
         decided = self._decided(runs, time_us, is_last=is_last)
         if decided and state.pair_told[pair] == tables.UNTOLD_YET:
             state.pair_told[pair] = tables.HAS_TOLD
-        told = self._told(pair, runs, decided, collected, row)
-        self._collect(collected.parts, pair, [(run, runs[run].detected_us) for run in told], row)
+        emitted = self._emitted(pair, runs, decided, collected, row)
+        self._collect(collected.parts, pair, [(run, runs[run].detected_us) for run in emitted], row)
         has_timeouts = self.compiled.automata[number].pattern.timeouts
-        self._settle(pair, decided, set(told), is_kept=has_timeouts)
+        self._settle(pair, decided, set(emitted), is_kept=has_timeouts)
         if has_timeouts:
             time_out(self.compiled.program, state, self.found, pair, time_us)
         if time_us == LATEST:
@@ -103,27 +103,27 @@ class RankedPairs:
         is_otherwise = state.run_kind[run] == tables.DECIDED and state.run_how[run] != tables.BY_WINDOW
         return bool(state.run_lead[run] != EARLIEST or is_otherwise)
 
-    def _settle(self, pair: int, decided: Iterable[int], told: Container[int], *, is_kept: bool) -> None:
+    def _settle(self, pair: int, decided: Iterable[int], emitted: Container[int], *, is_kept: bool) -> None:
         """Emit or drop decided runs; those emitted before their deadline can be retracted until then.
 
         Args:
             pair: The pair.
             decided: Its decided runs.
-            told: The emitted runs among them.
+            emitted: The emitted runs among them.
             is_kept: Whether all are retained for timeouts.
         """
         state = self.state
         state.now[tables.PATTERN] = state.pair_pattern[pair]
         for run in decided:
             latest = deadline(self.compiled.program, state, run)
-            is_early = run in told and latest > state.run_due[run]
+            is_early = run in emitted and latest > state.run_due[run]
             if is_kept:
                 state.run_kind[run], state.run_lead[run] = tables.SPENT, tables.WAS_MATCH
                 state.run_due[run] = latest if is_early else EARLIEST
             elif is_early:
                 state.run_kind[run], state.run_due[run] = tables.TOLD, latest
 
-    def _told(
+    def _emitted(
         self, pair: int, runs: Mapping[int, Ranked], decided: Sequence[int], collected: Collected, row: tables.Int
     ) -> list[int]:
         """The decided runs to emit, in order, without those that they rule out."""
@@ -131,7 +131,7 @@ class RankedPairs:
         number = int(state.pair_pattern[pair])
         pattern = self.compiled.automata[number].pattern
         limit = self.match_limit if pattern.limit is None else pattern.limit
-        told: list[int] = []
+        emitted: list[int] = []
         seen: set[frozenset[tuple[str, tuple[Rank, ...]]]] = set()
         counts: Counter[tuple[bool, int, bool]] = Counter()
         for run in sorted(decided, key=lambda run: ranking.told_order(runs[run])):
@@ -141,7 +141,7 @@ class RankedPairs:
             seen.add(match.identity)
             counts[match.decision] += 1
             if counts[match.decision] <= limit:
-                told.append(run)
+                emitted.append(run)
             else:
                 collected.lost.append(np.array([[row, number, 1, 0, 0, 0]], np.int64))
             for other, ranked in runs.items():
@@ -151,7 +151,7 @@ class RankedPairs:
                 ):
                     state.run_muted[other] = True
             state.pair_finished[pair] = pattern.after.rule == "once_per_key"
-        return told
+        return emitted
 
     def _ranked(self, run: int, pattern: int) -> Ranked:
         """A run as ranks of its events."""

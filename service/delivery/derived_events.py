@@ -26,19 +26,19 @@ class DerivedEvents:
     def __init__(self, store: DerivedEventStore) -> None:
         self._store = store
 
-    def __call__(self, rows: Sequence[OutputRow], told: Sequence[OutputRow]) -> None:
+    def __call__(self, rows: Sequence[OutputRow], reports: Sequence[OutputRow]) -> None:
         """Write the derived events of a micro-batch.
 
         Args:
             rows: Its derived events; those that keep their key are in their shard already and are skipped.
-            told: The reports of its shards, rows of the kind ``stats``.
+            reports: The reports of its shards, rows of the kind ``stats``.
 
         Raises:
             LogResharding: The log is being resharded, or was since this process read its layout.
             StoreUnavailable: Redis does not answer.
         """
-        shards = {row.shard: orjson.loads(row.body) for row in told}
-        ends = {row.shard: row.position for row in told}
+        shards = {row.shard: orjson.loads(row.body) for row in reports}
+        ends = {row.shard: row.position for row in reports}
         for stream, found in _by_stream(rows).items():
             self._store.append(
                 stream, [_part(shard, shards[shard]["after"], ends[shard], found[shard]) for shard in sorted(found)]
@@ -74,7 +74,7 @@ def _part(shard: int, after: str, until: str, events: Sequence[Mapping[str, Any]
 def _promises(shards: Mapping[int, Mapping[str, Any]]) -> dict[str, dict[int, int | None]]:
     """The promises of shards, by derived stream and shard."""
     found: defaultdict[str, dict[int, int | None]] = defaultdict(dict)
-    for shard, told in shards.items():
-        for stream, time_us in told.get("promises", {}).items():
+    for shard, report in shards.items():
+        for stream, time_us in report.get("promises", {}).items():
             found[stream][shard] = time_us
     return {stream: found[stream] for stream in sorted(found)}

@@ -53,7 +53,7 @@ class _Writer:
         return self._files
 
     def _write(self, kind: ResourceKind, name: str) -> None:
-        """Write the document of one resource, with the files that it names."""
+        """Write the document of a resource, with its files."""
         found = kind.find(self._client, name)
         if found is None:
             return
