@@ -88,13 +88,23 @@ async def list_traces(
 @router.get("/{stream}/{key:path}", summary="Look up a transaction")
 @bounded
 def get_trace(
-    stream: str, key: Annotated[str, Path(min_length=1, description="Its correlation key.")], services: Served
+    stream: str,
+    key: Annotated[str, Path(min_length=1, description="Its correlation key, or its value of the further key.")],
+    services: Served,
+    by: Annotated[
+        str | None,
+        Query(
+            min_length=1,
+            description="Name of a further key of the stream: the transaction is that of one of its values, with the "
+            "patterns that are matched by this key.",
+        ),
+    ] = None,
 ) -> TraceModel:
     """The last transaction of a key, as far as the log holds it: its events, the state of each pattern, possible types.
 
     The events are matched again with the stream's patterns, each from the place on at which it came, under the
     constraints that were there when the transaction began. `positions` says up to where in the log that holds; the
     pipeline may not be as far. Where `complete` is false, older parts of the log are gone or were not read, so that the
-    beginning may be missing.
+    beginning may be missing. The events of a derived stream are those of the list of derived events.
     """
-    return TraceModel.from_domain(services.traces.look(stream, key))
+    return TraceModel.from_domain(services.traces.look(stream, key, by or ""))

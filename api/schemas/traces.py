@@ -65,7 +65,13 @@ class TracePattern(WireModel):
     state: Literal["alive", "waiting", "ended", "closed", "paused", "suspended", "other-key"] = Field(
         description="'alive': it holds partial matches; 'waiting': it has bound nothing and may still match; 'ended': "
         "it can no longer match; 'closed': the transaction is over; 'paused', 'suspended': it sees nothing; "
-        "'other-key': it is matched by a further key of the stream."
+        "'other-key': it is matched by a further key of the stream, on the transactions of its values."
+    )
+    by: str | None = Field(None, description="The further key that it is matched by; null: the correlation key.")
+    keys: list[str] = Field(
+        [],
+        description="With 'other-key': the values of that key in the events of this transaction, at most 20; "
+        "`GET /v1/traces/{stream}/{value}?by=NAME` shows the pattern there.",
     )
     matched: int = Field(description="How often it has matched.")
     matches: list[dict[str, list[str]]] = Field(description="Event ids by alias, of the newest 20 matches.")
@@ -94,6 +100,8 @@ class TracePattern(WireModel):
             name=found.name,
             version=found.version,
             state=found.state,
+            by=found.by or None,
+            keys=list(found.keys),
             matched=found.matched,
             matches=[{alias: list(ids) for alias, ids in match.items()} for match in found.matches],
             partial_matches=found.partial_matches,
@@ -132,8 +140,12 @@ class TraceModel(WireModel):
     """The last transaction of a key, as far as the log holds it."""
 
     stream: str
-    key: str
-    positions: dict[int, str] = Field(description="By shard: up to which entry of the log this holds.")
+    key: str = Field(description="Its correlation key, or its value of the further key.")
+    by: str | None = Field(None, description="The further key whose value it has; null: the correlation key.")
+    positions: dict[int, str] = Field(
+        description="By shard: up to which entry of the log this holds. Empty for a derived stream, whose events are "
+        "read from the list of derived events."
+    )
     complete: bool = Field(description="Whether the beginning of the log was there; else that of this may be missing.")
     open: bool = Field(description="Whether the transaction is still open, according to the log.")
     constraints: int | None = Field(description="Version of the constraint set that it follows.")
@@ -144,7 +156,7 @@ class TraceModel(WireModel):
     deviation: BreachModel | None
     following: list[FollowingModel] = Field(
         description="For each type that the stream or its constraints name, at most 50, and fewer where it is long; "
-        "none where the transaction is over or has broken the constraints."
+        "none where the transaction is over or has broken the constraints, and none with a further key."
     )
 
     @classmethod
@@ -163,6 +175,7 @@ class TraceModel(WireModel):
         return cls(
             stream=report.stream,
             key=report.key,
+            by=report.by or None,
             positions=dict(report.positions),
             complete=report.is_complete,
             open=report.is_open,

@@ -103,23 +103,27 @@ def _progress(pattern: Mapping[str, Any]) -> str:
 @traces.command("show")
 def show_trace(
     stream: Annotated[str, typer.Argument(help="The stream.")],
-    key: Annotated[str, typer.Argument(help="Correlation key of the transaction.")],
+    key: Annotated[str, typer.Argument(help="Correlation key of the transaction, or with --by its further key.")],
+    by: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Further key whose value is given (default: the correlation key)."),
+    ] = None,
     url: Url = None,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
 ) -> None:
     """Show a transaction: its events, the state of each pattern, and which types may come next."""
     with calling(url, api_key) as client:
-        found = client.get(f"/traces/{part(stream)}/{part(key)}")
+        found = client.get(f"/traces/{part(stream)}/{part(key)}", **given(by=by))
     show(found if is_json else _told(found), is_json=is_json)
 
 
 def _told(found: Mapping[str, Any]) -> dict[str, Any]:
     """A transaction, as people read it."""
     told: dict[str, Any] = {
-        "transaction": f"{found['key']} of {found['stream']}, {'open' if found['open'] else 'over'}",
+        "transaction": f"{_named(found)} of {found['stream']}, {'open' if found['open'] else 'over'}",
         "events": [f"{event['time']}  {event['type']}  {event['id']}" for event in found["events"]],
-        "patterns": [_pattern(pattern) for pattern in found["patterns"]],
+        "patterns": [_pattern(pattern, found["stream"]) for pattern in found["patterns"]],
     }
     if found["deviation"] is not None:
         told["deviation"] = found["deviation"]["reason"]
@@ -131,7 +135,15 @@ def _told(found: Mapping[str, Any]) -> dict[str, Any]:
     return told
 
 
-def _pattern(found: Mapping[str, Any]) -> str:
+def _named(found: Mapping[str, Any]) -> str:
+    """The key of a transaction; of a further key with its name."""
+    return f"{found['by']} {found['key']}" if found.get("by") else str(found["key"])
+
+
+def _pattern(found: Mapping[str, Any], stream: str) -> str:
+    if found["state"] == "other-key":
+        where = " or ".join(f"forestall traces show {stream} {key} --by {found['by']}" for key in found["keys"])
+        return f"{found['name']} is matched by {found['by']}" + (f": {where}" if where else ", which no event here has")
     matched = {0: "", 1: ", matched once"}.get(found["matched"], f", matched {found['matched']} times")
     ended = "" if found["ended"] is None else f": {found['ended']['reason']}"
     broken = "" if found.get("broken") is None else f": {found['broken']['reason']}"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 from service.stores.connection import Client
@@ -19,6 +20,19 @@ _FIRST = "0-0"
 _EXAMINED = 5_000
 _AT_ONCE = 500
 _MEMBERS = ("id", "type", "time", "key", "data")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DerivedEvents:
+    """The events of a derived stream that are in the list.
+
+    Attributes:
+        records: Oldest first, each with its place.
+        is_whole: Whether these are all since the stream was declared.
+    """
+
+    records: Sequence[tuple[str, dict[str, Any]]]
+    is_whole: bool
 
 
 class DerivedEventPages:
@@ -55,6 +69,13 @@ class DerivedEventPages:
                 break
         trimmed_us = self._trimmed_us(begin)  # after reading, so that trimming in the meantime counts
         return EventPage(items=items, cursors=cursors, after=place, has_more=has_more, trimmed_us=trimmed_us)
+
+    def of_stream(self, stream: str, since_ms: int) -> DerivedEvents:
+        """The events of a stream that was declared at a time of Redis; costs a pass over the list."""
+        wanted = EventFilter(stream=stream, since_ms=since_ms)
+        found = [(place, record) for place, record in self._before() if _is_wanted(place, record, wanted)]
+        trimmed_us = self._trimmed_us(_FIRST)
+        return DerivedEvents(records=found[::-1], is_whole=trimmed_us is None or trimmed_us <= since_ms * 1_000)
 
     def _newest(self, wanted: EventFilter, limit: int) -> EventPage:
         found: list[tuple[str, dict[str, Any]]] = []

@@ -1,6 +1,11 @@
 """Transactions, read from the log."""
 
+import orjson
 import pytest
+
+from service import AlertSink
+from service.testing import sink_row, stats_row
+from streams import Tick, format_time, key_hash
 
 pytestmark = pytest.mark.redis
 
@@ -171,3 +176,114 @@ def test_long_transactions_are_not_examined_event_by_event(orders, send, pattern
     for _ in range(6):
         send("X" * 50)
     assert look(orders)["patterns"][0]["broken"] is None
+
+
+@pytest.fixture
+def shop(http):
+    """A client of a service with a stream that has a further key, and a pattern on it."""
+    declared = {"name": "shop", "key": "data.id", "keys": {"customer": "data.customer"}, "end_events": ["Z"]}
+    assert http.post("/v1/streams", json=declared).status_code == 201
+    text = "PATTERN habit EVENT SEQ(A a, NOT H h, B b) WHERE [customer] WITHIN 1 h"
+    assert http.post("/v1/patterns", json={"stream": "shop", "text": text}).status_code == 201
+    return http
+
+
+def sell(http, *events):
+    """Posts events of orders of a customer, one second apart."""
+    found = [
+        {"id": f"e{second}", "type": kind, "time": second * 1_000_000, "data": {"id": order, "customer": customer}}
+        for second, (kind, order, customer) in enumerate(events, start=1)
+    ]
+    assert http.post("/v1/events?stream=shop", json=found).json()["rejected"] == []
+
+
+def test_a_pattern_of_a_further_key_names_the_transactions_where_it_is(shop):
+    sell(shop, ("A", "o1", "ann"), ("H", "o2", "ann"))
+    (found,) = shop.get("/v1/traces/shop/o1").json()["patterns"]
+    assert (found["state"], found["by"], found["keys"]) == ("other-key", "customer", ["ann"])
+
+
+@pytest.mark.parametrize(
+    ("events", "state", "reason"),
+    [
+        ([("A", "o1", "ann"), ("H", "o2", "ann")], "waiting", "H e2 ended its partial match a=e1"),
+        ([("A", "o1", "ann"), ("H", "o2", "bob")], "alive", None),
+        ([("A", "o1", "ann"), ("Z", "o1", "ann")], "alive", None),
+    ],
+)
+def test_a_transaction_of_a_further_key_says_what_ended_each_pattern(shop, events, state, reason):
+    shop.post("/v1/patterns", json={"stream": "shop", "text": "PATTERN own EVENT SEQ(A a, H h)"})
+    sell(shop, *events)
+    found = shop.get("/v1/traces/shop/ann?by=customer").json()
+    assert (found["by"], found["open"], found["following"]) == ("customer", True, [])
+    (pattern,) = found["patterns"]
+    assert (pattern["name"], pattern["state"], pattern["by"]) == ("habit", state, "customer")
+    assert (pattern["broken"] and pattern["broken"]["reason"]) == reason
+
+
+def test_within_of_a_further_key_passes_with_the_time_of_the_stream(shop, stores):
+    sell(shop, ("A", "o1", "ann"))
+    stores.stream_times.tick("shop", Tick(time_us=2 * 3_600_000_000, cause="events"), stores.log.layout)
+    (pattern,) = shop.get("/v1/traces/shop/ann?by=customer").json()["patterns"]
+    assert pattern["broken"]["reason"] == "WITHIN ended the partial match a=e1 at 1970-01-01T01:00:01Z"
+
+
+def test_a_further_key_that_is_unknown_or_unused_is_said(shop, orders, check_problem):
+    body = check_problem(shop.get("/v1/traces/shop/ann?by=region"), 400, "stream-declaration")
+    assert "region" in body["detail"]
+    body = check_problem(shop.get("/v1/traces/shop/ann?by=customer"), 404, "unknown-trace")
+    assert "whose customer is 'ann'" in body["detail"]
+
+
+@pytest.fixture
+def derive(orders, stores, clock):
+    """Lets the pipeline report events of the derived stream ``payments``, to which patterns listen."""
+    text = "PATTERN paid EVENT A a RETURN a.c AS c INTO payments"
+    assert orders.post("/v1/patterns", json={"stream": "orders", "text": text}).status_code == 201
+
+    epochs = iter(range(1, 10))
+
+    def reported(*events, key="k", watermark=0, rekeyed=False):
+        rows, epoch = [], next(epochs)
+        for place, (kind, second) in enumerate(events):
+            event = {"id": f"d{place}", "stream": "orders", "into": "payments", "type": kind, "key": key, "data": {}}
+            event |= {"time": format_time(second * 1_000_000), "pattern": "paid", "version": 1}
+            event |= {"source_key": "k", "rekeyed": rekeyed}
+            rows.append(sink_row(kind="derived", stream="orders", id=event["id"], body=orjson.dumps(event)))
+        shard = key_hash("k") % stores.log.layout.read().shards
+        streams = {"payments": {"watermark_us": watermark * 1_000_000}}
+        AlertSink(stores, clock)(
+            [*rows, stats_row(shard, f"{epoch}-0", after=f"{epoch - 1}-0", streams=streams)], epoch
+        )
+
+    return reported
+
+
+@pytest.mark.parametrize(
+    ("events", "watermark", "rekeyed", "broken"),
+    [
+        ([("A", 1), ("H", 2)], 2, False, "H d1 ended its partial match a=d0"),
+        ([("H", 2), ("A", 1)], 2, False, None),
+        ([("H", 2), ("A", 1)], 2, True, "H d0 ended its partial match a=d1"),
+        ([("A", 1)], 7200, False, "WITHIN ended the partial match a=d0 at 1970-01-01T01:00:01Z"),
+        ([("A", 1)], 20, False, None),
+    ],
+)
+def test_a_transaction_of_a_derived_stream_says_what_ended_each_pattern(
+    orders, derive, events, watermark, rekeyed, broken
+):
+    text = "PATTERN p EVENT SEQ(A a, NOT H h, B b) WITHIN 1 h"
+    assert orders.post("/v1/patterns", json={"stream": "payments", "text": text}).status_code == 201
+    derive(*events, ("A", 5), key="other")
+    derive(*events, watermark=watermark, rekeyed=rekeyed)
+    found = orders.get("/v1/traces/payments/k").json()
+    assert (found["total_events"], found["complete"], found["positions"]) == (len(events), True, {})
+    (pattern,) = found["patterns"]
+    assert (pattern["broken"] and pattern["broken"]["reason"]) == broken
+    assert pattern["state"] == ("alive" if broken is None else "waiting")
+
+
+def test_a_derived_stream_without_the_event_says_so(orders, derive, check_problem):
+    derive(("A", 1))
+    check_problem(orders.get("/v1/traces/payments/j"), 404, "unknown-trace")
+    check_problem(orders.get("/v1/traces/payments/k?by=c"), 400, "stream-declaration")

@@ -26,6 +26,22 @@ TRACE = {
     "following": {"possible": ["Pay"], "excluded": []},
 }
 
+SHOWN = {
+    "stream": "orders",
+    "key": "o-17",
+    "by": None,
+    "open": True,
+    "events": [],
+    "deviation": None,
+    "following": [],
+    "complete": True,
+    "patterns": [
+        {"name": "habit", "state": "other-key", "by": "customer", "keys": ["ann"], "matched": 0, "ended": None},
+        {"name": "region", "state": "other-key", "by": "region", "keys": [], "matched": 0, "ended": None},
+        {"name": "p", "state": "waiting", "matched": 0, "ended": None, "broken": {"reason": "H e2 ended it"}},
+    ],
+}
+
 
 class Answering:
     """A client that remembers what it was asked."""
@@ -35,7 +51,7 @@ class Answering:
 
     def get(self, path: str, **parameters: Any) -> dict[str, Any]:
         self.asked.append((path, parameters))
-        return {"traces": [TRACE], "open": 5, "matching": 3}
+        return {"traces": [TRACE], "open": 5, "matching": 3} if path == "/traces" else {**SHOWN, **parameters}
 
 
 @pytest.fixture
@@ -64,3 +80,13 @@ def test_json_is_one_transaction_per_line(service: Answering) -> None:
     printed = CliRunner().invoke(command, ["list", "orders", "--json", "--state", "matching"])
     assert [orjson.loads(line) for line in printed.output.splitlines()] == [TRACE]
     assert service.asked[0][1]["state"] == "matching"
+
+
+def test_a_transaction_names_what_ended_patterns_and_where_those_of_further_keys_are(service: Answering) -> None:
+    printed = CliRunner().invoke(command, ["show", "orders", "o-17"], env={"COLUMNS": "200"})
+    assert "habit is matched by customer: forestall traces show orders ann --by customer" in printed.output
+    assert "region is matched by region, which no event here has" in printed.output
+    assert "p is waiting: H e2 ended it" in printed.output
+    printed = CliRunner().invoke(command, ["show", "orders", "ann", "--by", "customer"])
+    assert "customer o-17 of orders, open" in printed.output
+    assert service.asked == [("/traces/orders/o-17", {}), ("/traces/orders/ann", {"by": "customer"})]

@@ -1,0 +1,251 @@
+"""What the log says about one key of a stream: its last transaction, and what was registered before and during it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from constraints import ConstraintSet, parse_constraints
+from service.errors import UnknownConstraints
+from service.runtime import Stores
+from service.settings import Limits
+from service.stores import DerivedEventPages, LogTail, RegisteredConstraints
+from streams import (
+    ConstraintsOn,
+    Event,
+    EventBatch,
+    LogEntry,
+    PatternOn,
+    Punctuation,
+    RecordKind,
+    StreamDeclaration,
+    StreamOn,
+    Tick,
+    TraceEnd,
+    decode_control,
+    key_hash,
+    parse_time,
+    position_order,
+)
+
+RETRACTED = ".retracted"  # behind the type of an event that takes another one back
+
+
+@dataclass(slots=True)
+class SeenKey:
+    """What the log says about one key, in its order.
+
+    Attributes:
+        events: Of the transaction that is the last one so far.
+        starts: Of each pattern's version, how many events of the transaction came before it.
+        ends: Types that end a transaction, as far as the log says so far.
+        is_over: Whether the transaction has ended.
+        newest_us: The newest time of the stream in these shards.
+        idle_timeout_us: How long a transaction may be without an event, as far as the log says so far.
+        declared: The declaration that the log brought last.
+        rules: The constraints that the log brings, newest last, each with the number of events before it.
+        positions: By shard, up to which entry of the log this holds; none of a derived stream.
+        is_complete: Whether all of the log was there.
+    """
+
+    events: list[Event] = field(default_factory=list)
+    starts: dict[tuple[str, int], int] = field(default_factory=dict)
+    earlier: int = 0
+    ends: frozenset[str] = frozenset()
+    is_over: bool = False
+    newest_us: int | None = None
+    idle_timeout_us: int | None = None
+    declared: StreamDeclaration | None = None
+    rules: list[tuple[int, ConstraintsOn]] = field(default_factory=list)
+    positions: dict[int, str] = field(default_factory=dict)
+    is_complete: bool = True
+
+    def begin_anew(self) -> None:
+        """The next event is that of another transaction."""
+        self.earlier += len(self.events)
+        self.events.clear()
+        self.starts = dict.fromkeys(self.starts, 0)
+        self.rules = [(0, record) for _, record in self.rules[-1:]]
+        self.is_over = False
+
+    def see_time(self, time_us: int | None) -> None:
+        """Event time of the stream has come as far."""
+        if time_us is not None:
+            self.newest_us = time_us if self.newest_us is None else max(self.newest_us, time_us)
+
+    def start(self, record: PatternOn) -> None:
+        """A version of a pattern begins here, unless it goes on where another one was."""
+        if record.start == "fresh":
+            self.starts[record.name, record.version] = 0 if self.is_over else len(self.events)
+
+
+class TraceLog:
+    """Reads what the log says about a key; of a derived stream the events are those of the list of derived events.
+
+    Args:
+        stores: Where the log and the registry are.
+        limits: How much of the log is read.
+    """
+
+    def __init__(self, stores: Stores, limits: Limits) -> None:
+        self._stores = stores
+        self._tail = LogTail(stores.client)
+        self._derived = DerivedEventPages(stores.client)
+        self._limits = limits
+
+    def read(self, declaration: StreamDeclaration, key: str, route: str = "") -> SeenKey:
+        """The last transaction of a key.
+
+        Args:
+            declaration: The stream.
+            key: Correlation key, or value of the further key.
+            route: Name of the further key; empty for the correlation key.
+        """
+        if declaration.derived:
+            return self._read_derived(declaration, key)
+        since_ms = self._stores.registry.since_ms(declaration.name)
+        seen = SeenKey(idle_timeout_us=None if route else declaration.idle_timeout_us)
+        for shard in self._stores.log.layout.read().homes(key_hash(key)):
+            entries, is_whole = self._entries(shard, declaration.name, since_ms)
+            seen.is_complete = seen.is_complete and is_whole
+            if entries:
+                seen.positions[shard] = entries[-1].position
+            if not route:
+                seen.ends = self._ends_before(declaration, entries)
+            for entry in entries:
+                if route:
+                    _take_by_route(seen, entry, key, route)
+                else:
+                    _take(seen, entry, declaration, key)
+        return seen
+
+    def _read_derived(self, declaration: StreamDeclaration, key: str) -> SeenKey:
+        """The last transaction of a key of a derived stream; each event has the place of one in the list."""
+        stream, since_ms = declaration.name, self._stores.registry.since_ms(declaration.name)
+        shard = self._stores.log.layout.read().homes(key_hash(key))[-1]
+        controls, _ = self._entries(shard, stream, since_ms)
+        found = self._derived.of_stream(stream, since_ms)
+        own = [(place, record) for place, record in found.records if record["key"] == key]
+        events = [_event(record) for _, record in own]
+        hosts = {(one.stream, one.route, one.kind) for one in self._stores.registry.feeders() if one.into == stream}
+        if len(hosts) > 1 or any(record["rekeyed"] for _, record in own):
+            events.sort(key=lambda event: (event.time_us, event.type.endswith(RETRACTED), event.id))
+        entries = [entry for entry in controls if entry.kind is not RecordKind.EVENTS]
+        for (place, _), event in zip(own, events, strict=True):
+            body = EventBatch.from_events([event]).to_bytes()
+            entries.append(LogEntry(position=place, kind=RecordKind.EVENTS, stream=stream, body=body))
+        seen = SeenKey(idle_timeout_us=declaration.idle_timeout_us, is_complete=found.is_whole)
+        seen.ends = self._ends_before(declaration, controls)
+        for entry in sorted(entries, key=lambda entry: position_order(entry.position)):
+            _take(seen, entry, declaration, key)
+        for report in self._stores.pipeline_status.shards():
+            if report.shard == shard and stream in report.streams:
+                seen.see_time(report.streams[stream].watermark_us)
+        return seen
+
+    def constraints(self, declaration: StreamDeclaration, seen: SeenKey) -> tuple[int | None, ConstraintSet | None]:
+        """What the transaction keeps to: the set that was there when it began, as far as that can be known."""
+        before = [record for place, record in seen.rules if place == 0]
+        if before:
+            return before[-1].version, parse_constraints(before[-1].document).constraint_set
+        known = self._versions(declaration)
+        if seen.rules:
+            known = [record for record in known if record.version < seen.rules[0][1].version]
+        return (known[-1].version, parse_constraints(known[-1].document).constraint_set) if known else (None, None)
+
+    def _entries(self, shard: int, stream: str, since_ms: int) -> tuple[list[LogEntry], bool]:
+        """Entries about a stream in the order of the log, and whether these are all that there ever were."""
+        found: list[LogEntry] = []
+        for read, entry in enumerate(self._tail.newest_first(shard, since_ms)):
+            if read == self._limits.trace_entries:
+                return found[::-1], False
+            if entry.stream == stream:
+                found.append(entry)
+        return found[::-1], self._tail.is_whole(shard)
+
+    def _ends_before(self, declaration: StreamDeclaration, entries: Sequence[LogEntry]) -> frozenset[str]:
+        """Types that ended a transaction before some entries: declared ones, and those of constraints then in force."""
+        records = (decode_control(one.kind, one.body) for one in entries if one.kind is RecordKind.CONSTRAINTS_ON)
+        first = next((record.version for record in records if isinstance(record, ConstraintsOn)), None)
+        known = [record for record in self._versions(declaration) if first is None or record.version < first]
+        return _ends(declaration, known[-1].document if known else None)
+
+    def _versions(self, declaration: StreamDeclaration) -> Sequence[RegisteredConstraints]:
+        """The constraint sets of a stream, the oldest first; none where it has none."""
+        try:
+            return self._stores.registry.constraint_versions(declaration.name)
+        except UnknownConstraints:
+            return []
+
+
+def _take(seen: SeenKey, entry: LogEntry, declaration: StreamDeclaration, key: str) -> None:
+    """Note what an entry says about a correlation key."""
+    if entry.kind is RecordKind.EVENTS:
+        if not entry.route:
+            _take_events(seen, EventBatch.from_bytes(entry.body), key)
+        return
+    match decode_control(entry.kind, entry.body):
+        case TraceEnd(key=ended) if ended == key and seen.events:
+            seen.is_over = True
+        case Punctuation() as promise if key in promise.ended and seen.events:
+            seen.is_over = True
+        case PatternOn() as record:
+            seen.start(record)
+        case StreamOn(declared):
+            if seen.declared is not None:
+                seen.ends = seen.ends.difference(seen.declared.end_events).union(declared.end_events)
+            seen.declared, seen.idle_timeout_us = declared, declared.idle_timeout_us
+        case ConstraintsOn() as rules:
+            seen.rules.append((0 if seen.is_over else len(seen.events), rules))
+            seen.ends = _ends(declaration, rules.document)
+        case Tick(time_us=time_us) if not declaration.derived:
+            seen.see_time(time_us)
+        case _:
+            pass
+
+
+def _take_by_route(seen: SeenKey, entry: LogEntry, key: str, route: str) -> None:
+    """Note what an entry says about a value of a further key, whose transactions have no end."""
+    if entry.kind is RecordKind.EVENTS:
+        if entry.route == route:
+            _take_events(seen, EventBatch.from_bytes(entry.body), key)
+        return
+    match decode_control(entry.kind, entry.body):
+        case PatternOn() as record:
+            seen.start(record)
+        case Tick(time_us=time_us):
+            seen.see_time(time_us)
+        case _:
+            pass
+
+
+def _take_events(seen: SeenKey, batch: EventBatch, key: str) -> None:
+    if len(batch):
+        seen.see_time(int(batch.time_us.max()))
+    own = batch.key_hashes == key_hash(key)
+    if not own.any():
+        return
+    for event in batch.take(own.nonzero()[0]).to_events():
+        if event.key != key:
+            continue
+        if seen.is_over or _is_idle(seen.events, event, seen.idle_timeout_us):
+            seen.begin_anew()
+        seen.events.append(event)
+        seen.is_over = event.type in seen.ends
+
+
+def _event(record: Mapping[str, Any]) -> Event:
+    """An event of the list of derived events."""
+    time_us = parse_time(record["time"])
+    return Event(id=record["id"], type=record["type"], time_us=time_us, key=record["key"], data=record["data"])
+
+
+def _ends(declaration: StreamDeclaration, document: object) -> frozenset[str]:
+    """Types that end a transaction: those that are declared, and those of constraints, if any, that say so."""
+    rules = ConstraintSet() if document is None else parse_constraints(document).constraint_set
+    return rules.trace_ends.union(declaration.end_events)
+
+
+def _is_idle(events: Sequence[Event], event: Event, timeout_us: int | None) -> bool:
+    return timeout_us is not None and bool(events) and event.time_us - events[-1].time_us >= timeout_us
