@@ -11,7 +11,7 @@ from nfa.automata.iterations import MAX_REASONED, is_coarse
 from nfa.automata.query import Absence, PatternState, Query, Term
 from nfa.automata.query_building import build_query
 from nfa.combinations import CombinedCondition, parse_condition
-from nfa.comparability import incomparable
+from nfa.comparability import KindsRead, incomparable
 from nfa.errors import KeyMismatch, PatternError, PatternRefused, StateFormatError, UnknownPattern
 from nfa.exercises import MATCHER_FEATURES, matcher_features, matching_exercise, play
 from nfa.guards.protocol import (
@@ -146,6 +146,7 @@ __all__ = [
     "Item",
     "Keeping",
     "KeyMismatch",
+    "KindsRead",
     "LaneOutput",
     "Like",
     "Literal",

@@ -18,20 +18,26 @@ from nfa.syntax import Atom, Attribute, Comparison, Expression, InList, Literal,
 from streams import EventBatch, listed
 
 _READ = 100_000  # events of the types of a step, from the first on
+_COLUMN_TYPES = {BOOLEAN: "boolean", INTEGER: "number"}
 _WORDS = {TEXT: "a text", BOOLEAN: "a boolean", INTEGER: "a number"}
 
 _Kinds: TypeAlias = NDArray[np.uint8]
 
 
-def incomparable(pattern: Pattern, events: EventBatch) -> Iterator[Notice]:
+KindsRead: TypeAlias = dict[tuple[tuple[str, ...], tuple[str, ...]], _Kinds]
+"""The kinds of values by path and types of events."""
+
+
+def incomparable(pattern: Pattern, events: EventBatch, known: KindsRead | None = None) -> Iterator[Notice]:
     """Comparisons of attributes with constants, or with each other, that are null for the kinds of the events' values.
 
     Args:
         pattern: A checked pattern.
         events: The events; for each step's types the first 100,000 are read.
+        known: The kinds of values read so far for other patterns; grows.
     """
     atoms = [atom for atom, _ in all_atoms_of(pattern.event)]
-    reading = _Reading(events, {atom.alias: atom for atom in reversed(atoms)}, {})
+    reading = _Reading(events, {atom.alias: atom for atom in reversed(atoms)}, {} if known is None else known)
     conditions: list[tuple[Expression | None, Atom | None]] = [(atom.condition, atom) for atom in atoms]
     seen: set[tuple[Expression, tuple[str, ...]]] = set()
     for condition, own in [*conditions, (pattern.where, None)]:
@@ -48,7 +54,7 @@ class _Reading:
 
     events: EventBatch
     steps: Mapping[str, Atom]
-    known: dict[tuple[tuple[str, ...], tuple[str, ...]], _Kinds]
+    known: KindsRead
 
     def with_constants(self, comparison: Comparison | InList, own: Atom | None) -> Iterator[Notice]:
         """A notice for a comparison with constants if some values have a kind that no constant has."""
@@ -144,7 +150,15 @@ def _advice(kind: int, constant: Literal) -> str:
     wanted = _kind_of(constant)
     if kind == TEXT:
         text = str(constant.value).lower() if wanted == BOOLEAN else str(constant.value)
-        return f"write '{text}' to compare texts, or send {_WORDS[wanted]}"
+        send = (
+            f"send {_WORDS[wanted]} (of a CSV column: --columns NAME={_COLUMN_TYPES[wanted]}, or the stream's mapping)"
+        )
+        return f"write '{text}' to compare texts, or {send}"
     if wanted == TEXT and kind == INTEGER:
-        return f"write {constant.value} without quotes to compare numbers, or send a text"
+        return f"write {constant.value} without quotes to compare numbers, or send a text ({_in_csv('text')})"
     return f"compare it with {_WORDS[kind]}, or send {_WORDS[wanted]}"
+
+
+def _in_csv(column_type: str) -> str:
+    """How a column of CSV gets values of a type."""
+    return f"in CSV: --columns NAME={column_type}, or the stream's mapping"

@@ -278,8 +278,9 @@ class ShardState:
             part, is_first = ShardState.load(body, self._kinds), shard == self._shard
 
             def is_kept(hashes: NDArray[np.uint64], home: int = shard) -> NDArray[np.bool_]:
+                is_stranger = shard_of(hashes, shards) != self._shard  # the own key of an event that has no usable one
                 at_home: NDArray[np.bool_] = shard_of(hashes, new_shards) == home
-                return at_home
+                return np.where(is_stranger, home == self._shard, at_home)
 
             for place in part._places.values():
                 place.keep(is_kept, has_counts=is_first)

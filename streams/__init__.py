@@ -59,6 +59,7 @@ from streams.key_ranges import GREATEST_NUMBER, LEAST_NUMBER, KeyRange, whole_nu
 from streams.keys import (
     AttributePath,
     KeyForm,
+    attribute_path,
     key_form,
     key_json,
     key_names,
@@ -196,6 +197,7 @@ __all__ = [
     "WaitDecider",
     "WorkBudget",
     "ascending_words",
+    "attribute_path",
     "borders_of",
     "bytes_of",
     "check_extent",

@@ -70,6 +70,11 @@ class StreamStateModel(WireModel):
     held_partial_matches: int | None
     waiting_events: int | None = Field(description="Events that wait in the reorder buffer.")
     late_events: dict[str, int] = Field(description="By what was done with them.")
+    events_without_key: int | None = Field(
+        None,
+        description="Of the inputs of a join: events without a usable key, which join nothing; "
+        "`GET /v1/joins/{name}/explanation` names the inputs.",
+    )
 
     @classmethod
     def from_domain(cls, stream: StreamOverview) -> Self:
@@ -83,6 +88,7 @@ class StreamStateModel(WireModel):
             held_partial_matches=stream.held,
             waiting_events=stream.waiting,
             late_events=dict(stream.late),
+            events_without_key=stream.without_key,
         )
 
 

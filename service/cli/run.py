@@ -29,7 +29,7 @@ from service.projects import (
 )
 from service.projects.errors import JoinSuspended, ProjectRefused
 from service.projects.running import ProjectRun
-from streams import Punctuation, did_you_mean
+from streams import Event, EventBatch, Punctuation, did_you_mean, parse_time
 from streams.compiling import JSON_LINES, compile_kernels
 
 _FEW = {EVENTS: "derived events", "dead_letters": "dead letters"}
@@ -81,10 +81,9 @@ def run(
     numbers = {name: len(some) for name, some in found.items()}
     stats: dict[str, Any] = {"events": sum(map(len, batches.values()))}
     stats |= _measured(ran)
-    unkeyed = ran.unkeyed
-    notices = {name: [*project.notices.get(name, ()), *unkeyed.get(name, ())] for name in project.derived()}
-    if any(notices.values()):
-        stats["notices"] = {name: some for name, some in notices.items() if some}
+    events_of = {name: [batch] for name, batch in (batches | _derived(found, project)).items()}
+    if notices := _joined(project.notices, ran.unkeyed, project.incomparable(events_of)):
+        stats["notices"] = notices
     print_results(found, shown, numbers, stats, is_json=output is RunOutput.JSON)
     tell_notices({name: [sentence] for name, sentence in ran.losses.items()})
     if found[SUSPENSIONS]:
@@ -104,6 +103,26 @@ def _measured(ran: ProjectRun) -> dict[str, Any]:
     return stats
 
 
+def _derived(found: Results, project: LocalProject) -> dict[str, EventBatch]:
+    """The derived events that were found, by stream, of streams with patterns."""
+    events: dict[str, list[Event]] = {}
+    for one in found[EVENTS]:
+        if not project.stream(one["stream"]).patterns:
+            continue
+        event = Event(id=one["id"], type=one["type"], time_us=parse_time(one["time"]), key=one["key"], data=one["data"])
+        events.setdefault(one["stream"], []).append(event)
+    return {name: EventBatch.from_events(some) for name, some in events.items()}
+
+
+def _joined(*notices: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """Notices by join or pattern, put together."""
+    found: dict[str, list[str]] = {}
+    for some in notices:
+        for name, sentences in some.items():
+            found.setdefault(name, []).extend(sentences)
+    return found
+
+
 def print_results(
     found: Results, shown: Sequence[str], numbers: Mapping[str, int], stats: Mapping[str, Any], *, is_json: bool
 ) -> None:
@@ -114,7 +133,7 @@ def print_results(
         shown: The derived streams whose events are printed.
         numbers: How much of each list was found.
         stats: The number of events, the ``lateness`` of streams where it was measured, what was measured of joins that
-            are ``waiting``, late events and dead letters by stream, ``notices`` by join, and more for JSON.
+            are ``waiting``, late events and dead letters by stream, ``notices`` by join or pattern, and more for JSON.
         is_json: As one JSON object; otherwise a line per result and the numbers.
     """
     events = [one for one in found[EVENTS] if one["stream"] in shown]

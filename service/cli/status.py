@@ -126,13 +126,18 @@ def _read(client: ForestallClient, over_s: float) -> dict[str, Any]:
 
 
 def _disorder(client: ForestallClient, stream: Mapping[str, Any]) -> dict[str, Any]:
-    """The events of a stream in its reorder buffer, and its late ones; of a derived stream also what it waits for."""
+    """The events of a stream in its reorder buffer, and its late ones.
+
+    Of a derived stream also what it waits for, of the inputs of a join the events without a usable key.
+    """
     found: dict[str, Any] = {"derived": True} if stream["derived"] else {}
     found["waiting_events"] = stream["waiting_events"]
     if stream["derived"] and stream["waiting_events"]:
         found["waits_for"] = client.get(f"/streams/{part(stream['name'])}")["waits_for"]
     if stream["late_events"]:
         found["late_events"] = stream["late_events"]
+    if stream.get("events_without_key"):
+        found["events_without_key"] = stream["events_without_key"]
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 from xml.etree import ElementTree
@@ -15,6 +16,7 @@ from service.cli.inputs import tell_notices, told
 from service.cli.waiting import waiting_on
 from service.errors import FileUnreadable
 from service.projects import (
+    Case,
     LocalProject,
     Outcome,
     cases_of,
@@ -25,6 +27,7 @@ from service.projects import (
     with_expectation,
 )
 from service.projects.errors import ProjectRefused
+from streams import EventBatch
 from streams.compiling import compile_kernels
 
 
@@ -47,22 +50,36 @@ def test(
     with waiting_on() as waiting:
         compile_kernels(project.exercises(), waiting.compiling)
     outcomes: list[Outcome] = []
+    unkeyed: dict[str, Sequence[str]] = {}
     for case in cases:
         begun = time.perf_counter()
-        found, losses = run_case(case, project)
+        ran = run_case(case, project)
+        found = ran.lines
         outcome = outcome_of(case, found, time.perf_counter() - begun)
         outcomes.append(outcome)
         _tell(outcome)
+        unkeyed = {**ran.unkeyed, **unkeyed}
         if not outcome.is_right:
-            tell_notices({name: [sentence] for name, sentence in losses.items()})
+            tell_notices({name: [sentence] for name, sentence in ran.losses.items()})
         if not outcome.is_right and update and typer.confirm("Write what was found into the test?", err=True):
             case.document.file.write_text(with_expectation(case.document, expectation(found, case)), encoding="utf-8")
             told.print(escape(f"{case.document.file} is updated"))
+    tell_notices(unkeyed)
+    tell_notices(project.incomparable(_events_of(cases)))
     if junit is not None:
         _write_junit(junit, outcomes)
     failed = sum(not outcome.is_right for outcome in outcomes)
     told.print(f"{len(outcomes) - failed} passed, {failed} failed")
     raise typer.Exit(bool(failed))
+
+
+def _events_of(cases: Sequence[Case]) -> dict[str, list[EventBatch]]:
+    """The events of all tests, by stream."""
+    found: dict[str, list[EventBatch]] = {}
+    for case in cases:
+        for name, batch in case.events.items():
+            found.setdefault(name, []).append(batch)
+    return found
 
 
 def _tell(outcome: Outcome) -> None:

@@ -12,6 +12,7 @@ from service.stores import ExecutorReport, RegisteredPattern, ShardReport
 from streams import Clock
 
 _SECOND_US = 1_000_000
+_WITHOUT_KEY = "join_without_key"  # as the host of joins counts them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +28,7 @@ class StreamOverview:
         late: Late events, by what was done with them.
         lateness_us: The bound of out-of-orderness, where it is measured; the smallest of all shards.
         is_derived: Whether its events are derived.
+        without_key: The number of merged events of a join without a usable key; None if there are none.
     """
 
     name: str
@@ -38,6 +40,7 @@ class StreamOverview:
     late: Mapping[str, int]
     lateness_us: int | None = None
     is_derived: bool = False
+    without_key: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +120,7 @@ def _stream(name: str, reports: Sequence[ShardReport], now_us: int) -> StreamOve
         waiting=_total([part.waiting for part in parts]),
         lateness_us=min(bounds, default=None),
         late={policy: sum(part.late.get(policy, 0) for part in parts) for policy in policies},
+        without_key=_total([part.operators.get(_WITHOUT_KEY) for part in parts]),
     )
 
 

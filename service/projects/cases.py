@@ -82,6 +82,21 @@ class Outcome:
         return lines
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseRun:
+    """What the events of a test lead to.
+
+    Attributes:
+        lines: By the name of the list of results.
+        losses: A sentence per stream about late events and dead letters.
+        unkeyed: By join a sentence for each input that had events without a usable key.
+    """
+
+    lines: dict[str, list[str]]
+    losses: Mapping[str, str]
+    unkeyed: Mapping[str, Sequence[str]]
+
+
 def cases_of(documents: Sequence[Document], project: LocalProject) -> list[Case]:
     """The tests among some documents, in their order.
 
@@ -91,15 +106,16 @@ def cases_of(documents: Sequence[Document], project: LocalProject) -> list[Case]
     return [_case(document, project) for document in documents if document.kind == "test"]
 
 
-def run_case(case: Case, project: LocalProject) -> tuple[dict[str, list[str]], dict[str, str]]:
-    """The results of a test, as lines by the name of their list, and a sentence per stream about lost events."""
+def run_case(case: Case, project: LocalProject) -> CaseRun:
+    """The results of a test and its notices."""
     ran = project.fed(case.events, promises=case.promises)
     found = ran.results(is_open=case.is_open)
     keys = {key for batch in case.events.values() for key in batch.columns.column("key").to_pylist()}
     short = short_ids(found[EVENTS])
     chosen = {name: [one for one in found[name] if _is_compared(one, case, project)] for name in (*LISTS, EVENTS)}
     lines = {name: sorted(line_of(name, one, short, has_keys=len(keys) > 1) for one in chosen[name]) for name in LISTS}
-    return {**lines, EVENTS: sorted(event_lines(chosen[EVENTS]))}, ran.losses
+    lines[EVENTS] = sorted(event_lines(chosen[EVENTS]))
+    return CaseRun(lines=lines, losses=ran.losses, unkeyed=ran.unkeyed)
 
 
 def _is_compared(result: Mapping[str, Any], case: Case, project: LocalProject) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from constraints import ConstraintSet, parse_constraints
-from nfa import Pattern, Prune, parse_pattern
+from nfa import KindsRead, Pattern, Prune, incomparable, parse_pattern
 from service.projects.documents import Document
 from service.projects.errors import ProjectRefused
 from service.projects.joins import Joins
@@ -125,6 +125,20 @@ class LocalProject:
         patterns = [one.pattern for stream in self.streams.values() for one, _ in stream.patterns]
         fed = {pattern.name: "" if pattern.into is None else pattern.into.stream for pattern in patterns}
         return fed | {one.name: one.name for one in self.operators if one.kind == JoinKind.name}
+
+    def incomparable(self, events: Mapping[str, Sequence[EventBatch]]) -> dict[str, list[str]]:
+        """By pattern its comparisons that are null for events, as a text meets a number or a boolean.
+
+        Args:
+            events: Of each stream; they are counted together.
+        """
+        found: dict[str, list[str]] = {}
+        for name, batches in events.items():
+            batch, known = EventBatch.joined(batches), KindsRead()
+            for one, _ in self.stream(name).patterns:
+                if notices := [notice.placed for notice in incomparable(one.pattern, batch, known)]:
+                    found[one.pattern.name] = notices
+        return found
 
     def exercises(self) -> list[str]:
         """The exercises that compile the kernels of a run (``streams.compiling``)."""

@@ -9,7 +9,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nfa import Notice, Pattern, PatternRefused, attributes_by_types, incomparable, unknown_types
+from nfa import KindsRead, Notice, Pattern, PatternRefused, attributes_by_types, incomparable, unknown_types
 from streams import EventBatch, StreamDeclaration, did_you_mean, listed
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def strangers(patterns: Sequence[Pattern], events: EventBatch) -> Iterator[tuple
     if not len(events):
         return
     types = pc.unique(events.columns.column("type")).to_pylist()
-    seen = _Attributes(events)
+    seen, known = _Attributes(events), KindsRead()
     for pattern in patterns:
         for notice in unknown_types(pattern, types, "in these events"):
             yield pattern, notice
@@ -45,7 +45,7 @@ def strangers(patterns: Sequence[Pattern], events: EventBatch) -> Iterator[tuple
                     attribute.position,
                 ),
             )
-        for notice in incomparable(pattern, events):
+        for notice in incomparable(pattern, events, known):
             yield pattern, notice
 
 

@@ -214,8 +214,8 @@ HAS_TAKEN: dict[str, Any] = {
     "type": CHANGED,
 }
 IDLE_EVENTS = [
-    ("payments", Event(id="e07", type="A", time_us=1, key="1", data={"order": "1"})),
-    ("payments", Event(id="e11", type="A", time_us=1 + IDLE_US, key="1", data={"order": "1"})),
+    ("payments", Event(id="e07", type="A", time_us=1, key="1", data={"k": "1"})),
+    ("payments", Event(id="e11", type="A", time_us=1 + IDLE_US, key="1", data={"k": "1"})),
 ]
 
 

@@ -151,7 +151,9 @@ def events(draw: st.DrawFn) -> list[tuple[str, Event]]:
         other = draw(unusual_keys) if stream == "parcels" and number % 3 == 0 else key
         if isinstance(other, float) and other.is_integer():  # the same key as the order's
             other = key if key == "a" else float(key)
-        data |= {} if event_type == RANGE else {"order": key, "other": other, "v": VALUES[number % len(VALUES)]}
+        order = draw(unusual_keys.filter(lambda one: one != 1.0)) if stream == "parcels" and number % 5 == 0 else key
+        if event_type != RANGE:
+            data |= {"k": key, "order": order, "other": other, "v": VALUES[number % len(VALUES)]}
         own = f"x{number % 4}" if stream == "parcels" else key
         event = Event(id=f"e{number:02}", type=event_type, time_us=time_us, key=own, data=data)
         if stream == "alarms" and what not in (RANGE, RETRACTED):
@@ -220,7 +222,7 @@ class Naive:
         if event.type == RANGE:
             self.take_range(number, event)
             return
-        if one.key == "data.other" and key_of(event.data["other"]) is None:
+        if is_keyless(one, event):
             self.take_unkeyed(number, event)
             return
         if event.type == IDLE:
@@ -302,7 +304,7 @@ class Naive:
 
     def is_forgotten(self, number: int, event: Event) -> bool:
         """Whether all inputs have finished the key of an event, and its own not by a range, which is remembered."""
-        if self.inputs[number].key == "data.other" and key_of(event.data["other"]) is None:
+        if is_keyless(self.inputs[number], event):
             return False
         key = self.key_of(event)
         is_finished = all((other, key) in self.join._closings for other in range(len(self.inputs)))
@@ -326,7 +328,7 @@ class Naive:
 
     def key_of(self, event: Event) -> int:
         """A number for the join key."""
-        return self.number_of(str(event.data["order"]))
+        return self.number_of(str(event.data["k"]))
 
     def number_of(self, key: str) -> int:
         """A number for a join key."""
@@ -382,6 +384,11 @@ class Naive:
         ]
 
 
+def is_keyless(one: JoinInput, event: Event) -> bool:
+    """Whether an event has no usable key in an input."""
+    return one.key is not None and key_of(event.data[one.key.removeprefix("data.")]) is None
+
+
 def takes_back(one: JoinInput, event: Event) -> bool:
     """Whether an event is the retraction of one of an input."""
     retracted = event.type.removesuffix(RETRACTED)
@@ -424,7 +431,7 @@ def idle_ends(made: Sequence[tuple[str, Event]]) -> Iterator[Event]:
         (FAR_US, "far", ""),
     ]:
         for known in [known for known, seen_us in last.items() if seen_us + IDLE_US <= time_us]:
-            yield Event(id=IDLE, type=IDLE, time_us=last.pop(known) + IDLE_US, key=known, data={"order": known})
+            yield Event(id=IDLE, type=IDLE, time_us=last.pop(known) + IDLE_US, key=known, data={"k": known})
         last[key] = time_us
         if event_type == "End":
             del last[key]
@@ -521,8 +528,8 @@ NEWEST_KEY: dict[str, Any] = {
 }
 """When the range comes, all events of key 1 have left their windows, and the newest event of i1 is one of them."""
 NEWEST_EVENTS = [
-    ("alarms", Event(id="e00", type="A", time_us=1, key="1", data={"order": "1"})),
-    ("alarms", Event(id="e01", type="B", time_us=3, key="2", data={"order": "2"})),
+    ("alarms", Event(id="e00", type="A", time_us=1, key="1", data={"k": "1"})),
+    ("alarms", Event(id="e01", type="B", time_us=3, key="2", data={"k": "2"})),
     ("alarms", Event(id="e02", type=RANGE, time_us=3, key="1", data={"range": {"to": 1}, "by": ""})),
 ]
 

@@ -45,11 +45,13 @@ from streams import (
     Punctuation,
     Start,
     StreamDeclaration,
+    attribute_path,
     column_of,
     key_hash,
     key_of,
     keys_summary,
     pieces_of,
+    place_for,
     texts_of,
     whole_number,
     whole_numbers,
@@ -399,6 +401,8 @@ class JoinInputHost(Host):
     def _merged(self, name: str, batch: EventBatch, finished: Sequence[int]) -> Merged:
         """The events that take part in one input, and behind those of some rows that their keys are finished."""
         version, body = self.running[name]
+        if "keyless" in body:
+            batch = _without_key(body, batch)
         is_here = body["path"] is None  # elsewhere events of one key meet that come from several shards
         ends = (*self.declaration.end_events, ENDED) if body["ends"] and is_here else ()
         of_types = np.array([_mark_of(kind, body, ends) for kind in batch.type_names], np.int8)
@@ -414,6 +418,8 @@ class JoinInputHost(Host):
             chosen, rows, is_unkeyed = _keyed_by(body["path"], chosen, is_event, body["alias"])
             sources, marks, is_closing = sources.take(column_of(rows)), marks[rows], is_closing[rows]
             marks[is_unkeyed] = _UNKEYED
+        if "keyless" in body:
+            marks[:] = _UNKEYED
         if name in self.monitors:
             rows, refused = self._watched(name, chosen, ~np.isin(marks, (_CLOSING, _RETRACTING)))
             chosen, sources = chosen.take(rows), sources.take(column_of(rows))
@@ -510,7 +516,7 @@ def _keyed_by(
     keys = [key_of(value_at(one, path)) for one in found]
     is_unkeyed = is_event & np.array([key is None for key in keys], np.bool_)
     for row in np.flatnonzero(is_unkeyed).tolist():
-        keys[row] = f"no key: {alias} {columns.column('id')[row].as_py()}"
+        keys[row] = _own_key(alias, columns.column("id")[row].as_py())
     rows = np.array([row for row, key in enumerate(keys) if key is not None], np.intp)
     taken = columns.take(column_of(rows))
     keyed = EventBatch.of_columns(
@@ -522,6 +528,33 @@ def _keyed_by(
     )
     keyed = replace(keyed, arrivals=None if batch.arrivals is None else batch.arrivals[rows])
     return keyed, rows, is_unkeyed[rows]
+
+
+def _without_key(body: Mapping[str, Any], batch: EventBatch) -> EventBatch:
+    """The events of an input whose type has a key by the stream's declaration and that have no usable one.
+
+    Each gets a key of its own. They stay in the shard of their correlation key.
+    """
+    path = attribute_path(body["keyless"])
+    places = [None if _mark_of(kind, body, ()) == _NOTHING else place_for(path, kind) for kind in batch.type_names]
+    data, found = batch.columns.column("data"), list[int]()
+    for row, code in enumerate(batch.type_codes.tolist()):
+        place = places[code]
+        if place is not None and key_of(value_at(orjson.loads(data[row].as_py()), place)) is None:
+            found.append(row)
+    taken = batch.columns.take(pa.array(found, pa.int64()))
+    return EventBatch.of_columns(
+        taken.column("id"),
+        taken.column("type"),
+        batch.time_us[found],
+        texts_of([_own_key(body["alias"], one) for one in taken.column("id").to_pylist()]),
+        taken.column("data"),
+    )
+
+
+def _own_key(alias: str, event_id: str) -> str:
+    """The key of an event without a usable one."""
+    return f"no key: {alias} {event_id}"
 
 
 def _places(batch: EventBatch, marks: NDArray[np.int8]) -> NDArray[np.uint64]:

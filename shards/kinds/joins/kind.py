@@ -16,10 +16,10 @@ from shards.errors import OperatorRefused
 from shards.feeds import Feed
 from shards.kinds.joins.result_kinds import JOIN_SUSPENSION
 from shards.kinds.joins.schema import JOIN_SCHEMA
-from shards.kinds.joins.sources import source_of
+from shards.kinds.joins.sources import KEYLESS, source_of
 from shards.operators import Decided, DocumentKind, Host, Kind, SavedHost
 from shards.results import ResultKind
-from streams import Definition, ForestallError, Input, SpilledFiles, StreamDeclaration
+from streams import Definition, ForestallError, Input, SpilledFiles, StreamDeclaration, key_json
 
 _OWN = (*"inputs window where emit outer return type late memory wait results".split(),)
 _INPUT = "join-input"
@@ -96,7 +96,10 @@ class JoinKind(DocumentKind):
         return Definition(kind=self.name, name=name, version=0, inputs=(Input(merged_stream(name)),), body=body)
 
     def parts(self, definition: Definition, declared: Callable[[str], StreamDeclaration]) -> Sequence[Definition]:
-        """The inputs of a join, each an operator of its own that runs where its events come in."""
+        """The inputs of a join, each an operator of its own that runs where its events come in.
+
+        Of an input with a further key another one runs on the correlation key, where events without that key are.
+        """
         from joins import read_join  # noqa: PLC0415 - takes long
 
         found = []
@@ -121,15 +124,12 @@ class JoinKind(DocumentKind):
                 **({"retracts": True} if declaration.derived and one.retractions == "take" else {}),
                 **({"wait": True} if one.waits else {}),
             }
-            found.append(
-                Definition(
-                    kind=_INPUT,
-                    name=f"{definition.name}.{one.alias}",
-                    version=definition.version,
-                    inputs=(source,),
-                    body=body,
-                )
-            )
+            name, version = f"{definition.name}.{one.alias}", definition.version
+            found.append(Definition(kind=_INPUT, name=name, version=version, inputs=(source,), body=body))
+            if source.key:
+                body = body | {"last": [], "ends": False, "keyless": key_json(declaration.keys[source.key])}
+                inputs = (Input(one.stream),)
+                found.append(Definition(kind=_INPUT, name=name + KEYLESS, version=version, inputs=inputs, body=body))
         return found
 
     def keeps(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:

@@ -10,6 +10,7 @@ import orjson
 import pyarrow as pa
 
 from shards.errors import KeyNotWhole
+from shards.kinds.joins.sources import KEYLESS
 from shards.operators import Origin, Single
 from shards.results import DEAD_LETTER, DERIVED
 from shards.rows import FoundRows, dead_letter_body, row_id
@@ -71,7 +72,7 @@ def refused_letters(events: EventBatch, operator: tuple[str, int], origin: Origi
         origin: What they come from.
     """
     name, version = operator
-    join, _, alias = name.rpartition(".")
+    join, _, alias = name.removesuffix(KEYLESS).rpartition(".")
     stream = origin.entry.stream
     for event in events.to_events():
         error = KeyNotWhole(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from streams import Definition, Input, StreamDeclaration, places_of
 
+KEYLESS = ".keyless"
+"""Behind the name of an input: what hands on its events without a usable further key."""
+
 
 def finishes_range(part: Definition, by: str, declaration: StreamDeclaration) -> bool:
     """Whether an input of a join finishes a range of the keys of its stream, where a punctuation has one.
 
     Args:
         part: The input, as it runs.
-        by: Of which key the range is; empty: the correlation key.
+        by: The key that the range refers to; empty: the correlation key.
         declaration: Of the stream.
     """
     source, path = source_of(declaration.name, by or None, declaration)

@@ -89,5 +89,6 @@ def test_a_running_pipeline_is_told_with_its_backlog_and_its_latest_batch(orders
             "held_partial_matches": 0,
             "waiting_events": 0,
             "late_events": {"dropped": 2},
+            "events_without_key": None,
         }
     ]

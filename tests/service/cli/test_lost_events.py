@@ -84,3 +84,77 @@ def test_the_status_names_waiting_and_late_events_and_dead_letters(call, server_
     assert (found["backlog_events"], "waiting_events" in found) == (0, False)
     orders = found["streams"]["orders"]
     assert (orders["waiting_events"], orders["late_events"], orders["dead_letters"]) == (3, {"dead_lettered": 2}, 1)
+
+
+@pytest.mark.redis
+def test_the_status_counts_events_without_a_key_of_a_join(call, server_url, stores):
+    with serving(create_app(settings_for(server_url))) as url:
+        counts = {"watermark_us": 0, "waiting": 0, "join_without_key": 2}
+        for shard in range(2):
+            told = {"paid.inputs": counts, "orders": {"watermark_us": 0, "waiting": 0}}
+            stores.pipeline_status.note([stats_row(shard, "1-0", state_bytes=1, streams=told)])
+        found = orjson.loads(call("status", "--over", "0", "--json", "--url", url)[1])["streams"]
+    assert (found["paid.inputs"]["events_without_key"], "events_without_key" in found["orders"]) == (4, False)
+
+
+COMPARED = """
+{kind: stream, name: s}
+---
+kind: pattern
+name: large
+stream: s
+text: "PATTERN large EVENT A a [amount > 100] RETURN a.amount AS amount INTO bigs"
+---
+kind: pattern
+name: medium
+stream: bigs
+text: "PATTERN medium EVENT large a [amount = 200]"
+---
+kind: pattern
+name: exact
+stream: s
+text: "PATTERN exact EVENT A a [note = 5]"
+"""
+COMPARED_CASE = """
+kind: test
+name: t{number}
+events:
+  - {{id: x, type: A, time: "2026-01-01T00:00:00Z", key: k, data: {{amount: {amount}, note: text}}}}
+expect: {{alerts: []}}
+"""
+
+
+def test_a_run_counts_comparisons_of_texts_with_numbers(tmp_path, call):
+    (tmp_path / "p.yaml").write_text(COMPARED)
+    amounts = ["250", 300, "n/a"]
+    lines = [
+        {"id": str(n), "type": "A", "time": "2026-01-01T00:00:00Z", "key": "k", "data": {"amount": one, "note": "x"}}
+        for n, one in enumerate(amounts)
+    ]
+    (tmp_path / "e.jsonl").write_bytes(b"\n".join(map(orjson.dumps, lines)))
+    status, out, err = call("run", ".", "--events", "e.jsonl", "--output", "json")
+    notices = orjson.loads(out)["stats"]["notices"]
+    assert (status, sorted(notices)) == (0, ["exact", "large"])
+    assert "amount is a text in 2 of 3 events of the type A, and 100 is a number" in notices["large"][0]
+    assert "--columns NAME=number" in notices["large"][0]
+    status, out, err = call("run", ".", "--events", "e.jsonl")
+    assert "notice: large: line 1, column" in err
+
+
+def test_a_run_counts_comparisons_in_derived_streams(tmp_path, call):
+    (tmp_path / "p.yaml").write_text(COMPARED.replace("RETURN a.amount AS", "RETURN a.note AS"))
+    line = {"id": "1", "type": "A", "time": "2026-01-01T00:00:00Z", "key": "k", "data": {"amount": 300, "note": "x"}}
+    (tmp_path / "e.jsonl").write_bytes(orjson.dumps(line))
+    _, _, err = call("run", ".", "--events", "e.jsonl")
+    assert "medium: line 1, column" in err
+    assert "amount is a text in 1 of 1 events of the type large" in " ".join(err.split())
+
+
+def test_the_tests_of_a_project_count_them_together_and_once(tmp_path, call):
+    (tmp_path / "p.yaml").write_text(COMPARED)
+    cases = [COMPARED_CASE.format(number=n, amount=one) for n, one in enumerate(['"250"', '"7"', "5"])]
+    (tmp_path / "case.yaml").write_text("---".join(cases))
+    status, _, err = call("test", ".")
+    said = " ".join(err.split())
+    assert (status, said.count("notice: large: ")) == (0, 1)
+    assert "amount is a text in 2 of 3 events of the type A" in said

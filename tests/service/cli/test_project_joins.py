@@ -368,4 +368,29 @@ def test_run_and_test_say_what_can_do_nothing_and_count_events_without_a_key(tmp
     _, out, _ = call("run", str(tmp_path), "--events", f"payments={tmp_path / 'payments.jsonl'}", "--output", "json")
     assert len(orjson.loads(out)["stats"]["notices"]["paid"]) == 3
     _, _, err = call("test", str(tmp_path))
-    assert err.count("notice: paid: ") == 2
+    assert err.count("notice: paid: ") == 3
+    assert "notice: paid: p: events without a usable key: 1." in err
+
+
+@pytest.mark.parametrize("outer", ["[o]", "[]"])
+def test_events_without_a_key_that_the_stream_declares_are_counted_and_reported_where_they_are_unmatched(
+    tmp_path, call, outer
+):
+    text = UNUSUAL.replace("name: payments}", "name: payments, keys: {order: data.order}}").replace("[o]", outer)
+    text = text.replace("{order: o.id, payment: id(p)}", "{payment: id(p), why: decided_by(o)}")
+    text = text if outer == "[o]" else text.replace(", why: decided_by(o)", "")
+    (tmp_path / "p.yaml").write_text(text)
+    lines = [
+        {"id": f"p{n}", "type": "P", "time": f"2026-01-01T00:00:0{n}Z", "key": "x", "data": {"order": key}}
+        for n, key in enumerate([None, "", "a", True, 0.5])
+    ]
+    (tmp_path / "payments.jsonl").write_bytes(b"\n".join(map(orjson.dumps, lines)))
+    events = f"payments={tmp_path / 'payments.jsonl'}"
+    status, out, err = call("run", str(tmp_path), "--events", events, "--output", "json")
+    assert status == 0, err
+    found = orjson.loads(out)
+    (notice,) = [one for one in found["stats"]["notices"]["paid"] if "usable" in one]
+    assert "p: events without a usable key: 4." in notice
+    alone = {one["data"]["payment"]: one["data"]["why"] for one in found["streams"]["paid"]} if outer == "[o]" else {}
+    wanted = dict.fromkeys(["p0", "p1", "p3", "p4"], "no_key") | {"p2": "end_of_input"}
+    assert alone == (wanted if outer == "[o]" else {})
