@@ -21,7 +21,7 @@ Closing: TypeAlias = Literal["unique", "clustered", "end", "punctuation", "workf
 
 _TRACE_ENDS = frozenset[Closing]({"end", "punctuation", "workflow"})
 _ALIAS = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")
-_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d|w)\s*")
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d|w|weeks?)\s*")
 _UNITS_US = {
     "us": 1,
     "ms": 1_000,
@@ -265,7 +265,7 @@ def _without_retractions(one: JoinInput, value: Mapping[str, Any], number: int) 
 def _duration_us(value: object) -> int | None:
     """The length of a text such as ``15 min``; None: it is none, or longer than ``_MOST_DURATION_US``."""
     found = _DURATION.fullmatch(value) if isinstance(value, str) else None
-    length_us = float(found[1]) * _UNITS_US[found[2]] if found else 0.0
+    length_us = float(found[1]) * _UNITS_US[found[2][0] if found[2].startswith("w") else found[2]] if found else 0.0
     return round(length_us) or None if length_us <= _MOST_DURATION_US else None
 
 

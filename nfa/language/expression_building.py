@@ -43,6 +43,7 @@ _UNITS_US: Mapping[str, int] = {
     "hour": 3_600_000_000,
     "d": 86_400_000_000,
     "day": 86_400_000_000,
+    "w": 604_800_000_000,
     "week": 604_800_000_000,
 }
 _MAX_DIGITS = 20  # more are read as float64

@@ -19,7 +19,7 @@ from nfa.language.expression_building import Branch
 from nfa.language.kept_parser import kept_parser
 from nfa.language.limits import check_text, position_at
 from nfa.language.tree_building import build_drafts
-from nfa.language.words import CONDITION_WORDS, HINTS, STEP_WORDS, TERMINALS, listed
+from nfa.language.words import CONDITION_WORDS, HINTS, STEP_WORDS, TERMINALS, is_plain, listed
 from nfa.syntax import NOWHERE, Pattern, Position
 
 _OPTIONS: Mapping[str, Any] = MappingProxyType(
@@ -32,6 +32,9 @@ _OPTIONS: Mapping[str, Any] = MappingProxyType(
     }
 )
 _WORD = re.compile(r"\w+|.", re.DOTALL)
+_NAME_BEFORE = re.compile(r"[\w-]*\Z")
+_NAME_BEHIND = re.compile(r"[\w-]{0,100}\w")
+_LONGEST_NAME = 100  # before a place
 _PAIRS = frozenset(hint for hint in HINTS if len(hint) == 2)
 _NAMES_IN_QUOTES = (STEP_WORDS | CONDITION_WORDS) - {"_"}
 
@@ -78,7 +81,8 @@ def _parser() -> Lark:
 
 
 def _refuse_syntax(error: UnexpectedInput, text: str, start: str) -> NoReturn:
-    advice = f"expected {listed(sorted({_called(name) for name in _acceptable(text, start)}))}"
+    acceptable = _acceptable(text, start)
+    advice = f"expected {listed(sorted({_called(name) for name in acceptable}))}"
     if isinstance(error, UnexpectedEOF) or (isinstance(error, UnexpectedToken) and error.token.type == "$END"):
         position, found = position_at(text, len(text)), "the text ends"
     else:
@@ -86,7 +90,7 @@ def _refuse_syntax(error: UnexpectedInput, text: str, start: str) -> NoReturn:
         word, back = _word_at(text, place)
         position = Position(error.line, error.column - back)
         found = f"unexpected {word!r}"
-        if hint := _hint(word):
+        if hint := _hint(word) or _hint_at(text, place, is_name="NAME" in acceptable):
             advice += f" ({hint})"
     raise PatternRefused("syntax", f"{found}; {advice}", position) from error
 
@@ -98,7 +102,25 @@ def _called(terminal: str) -> str:
 def _hint(word: str) -> str | None:
     if word.upper() in _NAMES_IN_QUOTES:
         return f"as a name, write it in back quotes: `{word}`"
-    return HINTS.get(word)
+    return HINTS.get(word.upper())
+
+
+def _hint_at(text: str, place: int, *, is_name: bool) -> str | None:
+    """Advice by what is around a place: a call, or a name with characters that need back quotes.
+
+    Args:
+        text: The pattern.
+        place: Where it cannot be read.
+        is_name: Whether a name could be there.
+    """
+    before, behind = _NAME_BEFORE.search(text[max(0, place - _LONGEST_NAME) : place]), _NAME_BEHIND.match(text, place)
+    left, right = before.group() if before else "", behind.group() if behind else ""
+    if text[place] == "(" and left.upper() in HINTS:
+        return HINTS[left.upper()]
+    name = left + right
+    is_number = left[:1].isdigit()
+    is_named = bool(right) and (bool(left) or is_name) and not is_number and any(one.isalpha() for one in name)
+    return f"write names with other characters in back quotes: `{name}`" if is_named and not is_plain(name) else None
 
 
 def _word_at(text: str, place: int) -> tuple[str, int]:

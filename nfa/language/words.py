@@ -18,7 +18,7 @@ TERMINALS: Mapping[str, str] = {
     "COMPARE": "a comparison (=, !=, <, <=, >, >=)",
     "NUMBER": "a number",
     "INT": "a number",
-    "UNIT": "a unit of time (us, ms, s, min, h, d, weeks)",
+    "UNIT": "a unit of time (us, ms, s, min, h, d, w)",
     "STRING": "a text in single quotes",
     "QUOTED": "a name",
     "NAME": "a name",
@@ -55,6 +55,8 @@ HINTS: Mapping[str, str] = {
     "/*": "a comment begins with --",
     "//": "a comment begins with --",
     "==": "equal is one =",
+    "COUNT": "to require 21 events write Refunded{21} r",
+    "GROUP": "to group, correlate: WHERE [country]",
 }
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

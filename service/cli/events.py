@@ -15,7 +15,8 @@ from service.client import part
 
 events = typer.Typer(help="Events of streams of the running service.", no_args_is_help=True)
 
-_Stream = Annotated[str, typer.Option(metavar="STREAM", help="The stream.")]
+_Stream = Annotated[str | None, typer.Argument(metavar="STREAM", help="The stream.", show_default=False)]
+_OldStream = Annotated[str | None, typer.Option("--stream", hidden=True)]  # as earlier releases have it
 _Key = Annotated[str | None, typer.Option(metavar="KEY", help="Only events of this transaction.")]
 _Type = Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Only events of this type.")]
 
@@ -24,7 +25,7 @@ _PATIENCE_S = 60.0  # of who follows: as long as a service may take to come back
 
 @events.command("list")
 def list_events(
-    stream: _Stream,
+    stream: _Stream = None,
     key: _Key = None,
     type_: _Type = None,
     after: Annotated[
@@ -34,9 +35,10 @@ def list_events(
     url: Url = None,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
+    old_stream: _OldStream = None,
 ) -> None:
     """List the newest events of a stream, or those after a cursor, the oldest first."""
-    at, chosen = f"/streams/{part(stream)}/events", given(key=key, type=type_)
+    at, chosen = f"/streams/{part(_one(stream, old_stream))}/events", given(key=key, type=type_)
     with calling(url, api_key) as client:
         page = client.get(at, limit=min(limit, 1_000), **chosen, **given(after=after))
         if page["trimmed_until"] is not None:
@@ -49,7 +51,7 @@ def list_events(
 
 @events.command("tail")
 def tail_events(
-    stream: _Stream,
+    stream: _Stream = None,
     key: _Key = None,
     type_: _Type = None,
     after: Annotated[
@@ -59,12 +61,21 @@ def tail_events(
     url: Url = None,
     api_key: ApiKeyOption = None,
     is_json: IsJson = False,
+    old_stream: _OldStream = None,
 ) -> None:
     """Show events as they come, until interrupted; reconnects where it stopped when the service is back."""
-    chosen = given(key=key, type=type_)
+    at, chosen = f"/streams/{part(_one(stream, old_stream))}/events/live", given(key=key, type=type_)
     with calling(url, api_key, _PATIENCE_S) as client:
-        for event in islice(client.follow(f"/streams/{part(stream)}/events/live", after, _note_gap, **chosen), limit):
+        for event in islice(client.follow(at, after, _note_gap, **chosen), limit):
             _show(event, is_json=is_json)
+
+
+def _one(stream: str | None, old_stream: str | None) -> str:
+    """The stream that is named, in either way."""
+    named = [one for one in (stream, old_stream) if one is not None]
+    if len(named) != 1:
+        raise typer.BadParameter("name one stream.", param_hint="STREAM")
+    return named[0]
 
 
 def _note_gap(trimmed_until: str) -> None:

@@ -54,6 +54,7 @@ def waiting_reason(stream: str, producers: Sequence[Feeder], reports: Sequence[S
     if not waiting:
         return None
     events = f"{waiting:,} event{'s wait' if waiting > 1 else ' waits'}"
+    held = f"{waiting:,} event{'s are' if waiting > 1 else ' is'} held"
     if not producers:
         return f"{events} and nothing feeds the stream any more"
     found = sorted(_times(producers, reports))
@@ -68,7 +69,8 @@ def waiting_reason(stream: str, producers: Sequence[Feeder], reports: Sequence[S
         )
     if not is_known:
         return f"{events} until shard {shard} has seen time pass in {source}"
-    return f"{events} for time to pass in {source}, which has come to {format_time(time_us)} in shard {shard}"
+    place = f"stream {source!r} passes {format_time(time_us)} in shard {shard}"
+    return f"{held} until {place}; no newer event has arrived there"
 
 
 def _times(producers: Sequence[Feeder], reports: Sequence[ShardReport]) -> Iterator[tuple[bool, int, str, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ _REFERENCES = ("text_file", "model_file", "schema_file")
 _MOST_BYTES = 16_000_000
 _DEEPEST = 100
 _COMPACT = (",", ":")
+_SECONDS = "A number of seconds"  # begins the description of a time that has no unit
 _PLAIN: tuple[tuple[re.Pattern[str], Callable[[str], Any]], ...] = (
     (re.compile(r"|~|null|Null|NULL"), lambda _: None),
     (re.compile(r"true|True|TRUE"), lambda _: True),
@@ -176,7 +178,10 @@ def _value(node: yaml.Node, path: Path, met: set[int], depth: int) -> Any:
             value[key.value] = _value(child, path, met, depth + 1)
         return value
     if isinstance(node, yaml.ScalarNode) and not node.style:  # neither in quotes nor a block
-        return next((read(node.value) for form, read in _PLAIN if form.fullmatch(node.value)), node.value)
+        found = next((read(node.value) for form, read in _PLAIN if form.fullmatch(node.value)), node.value)
+        if isinstance(found, float) and math.isinf(found):
+            raise ProjectRefused.of([f"{place}: {node.value} is too large"])
+        return found
     return node.value
 
 
@@ -216,8 +221,10 @@ def _explained(fault: jsonschema_rs.ValidationError, schema: Mapping[str, Any]) 
     for name in parents:
         part = part[name]
     value: Any = fault.instance
-    if keyword == "oneOf" and "description" in part:
-        forms = str(part["description"]).rstrip(".")
+    said = str(part.get("description", "")) if isinstance(part, Mapping) else ""
+    is_time = said.startswith(_SECONDS) and keyword in ("type", "pattern")
+    if said and (keyword == "oneOf" or is_time):
+        forms = (said.partition(":")[0] if is_time else said).rstrip(".")
         return f"{forms[0].lower()}{forms[1:]}; got {json.dumps(value, ensure_ascii=False, separators=_COMPACT)}"
     if keyword == "additionalProperties" and "properties" in part:
         known = list(part["properties"])

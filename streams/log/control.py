@@ -340,7 +340,7 @@ class Punctuation:
         keys: No later event has one of these correlation keys.
         range: No later event with a time after ``time_us`` has a key in this range. The range finishes keys of inputs
             of joins and ends no traces, because only the hash of a trace's key is known.
-        by: The key that the range is about: name or path of a further key, or the path of another attribute; empty: the
+        by: The key of the range: name or path of a further key, or the path of another attribute; empty: the
             correlation key.
         time_us: When the range is finished, in event time; None: at the newest time that the shard knows.
     """

@@ -138,3 +138,11 @@ def test_with_late_fail_nothing_comes_after_the_first_contradiction(
     if first is not None:
         assert (run.measures()["stored"], len(run.keys())) == (0, 0)
         assert said(run.finish()) == said(run.advance_time(time_us + 100)) == []
+
+
+@pytest.mark.parametrize("window", ["2 w", "2 weeks", "14 d", "1 week", "7 d"])
+def test_weeks_are_written_as_in_patterns(window: str) -> None:
+    inputs = [{"stream": alias, "as": alias} for alias in "op"]
+    body = read_join({"inputs": inputs, "window": window, "return": {"o": "id(o)"}})
+    days = 14 if window in ("2 w", "2 weeks", "14 d") else 7
+    assert {one.window for one in body.inputs} == {Window("time", days * 86_400_000_000)}

@@ -62,6 +62,7 @@ RETURN a.v, b.v + 1 AS `next one`, (a.v = 1)"""
     [
         ("WITHIN 120 s", "WITHIN 2 min"),
         ("WITHIN 2 weeks", "WITHIN 14 d"),
+        ("WITHIN 2 w", "WITHIN 14 d"),
         ("WITHIN 0.001 ms", "WITHIN 1 us"),
         ("SELECT ALL MATCHES", ""),
         ("SELECT SKIP PAST LAST", "SELECT SKIP PAST LAST"),

@@ -297,6 +297,15 @@ def test_two_webhooks_cannot_have_one_name(service):
             "kind: stream\nname: a\nlateness: {auto: {at_least: 9, at_most: 5}}",
             "x.yaml:1: stream 'a': lateness: at_least of auto is 9 seconds, more than at_most, which is 5",
         ),
+        (
+            'kind: stream\nname: a\nlateness: "1h"',
+            'x.yaml:3: lateness: a number of seconds (3600), or auto; got "1h"',
+        ),
+        (
+            "kind: stream\nname: a\nidle_timeout: 1h",
+            'x.yaml:3: idle_timeout: a number of seconds (3600); got "1h"',
+        ),
+        ("kind: stream\nname: a\nlateness: 1e400", "x.yaml:3: 1e400 is too large"),
         ("kind: stream\nname: a\nkey: {A: 1}", "x.yaml:3: key.A: 1 is not of type"),
         ("kind: stream\nname: a\nkey: {A: data..x}", "the path 'data..x' of the correlation key has an empty part"),
         ("kind: stream\nname: a\nname: b", "x.yaml:3: 'name' is given twice"),

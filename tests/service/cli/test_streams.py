@@ -108,14 +108,14 @@ def test_a_stream_is_deleted_after_asking(call, service, at, answer):
 
 def test_events_are_listed_and_followed(call, service, at):
     send(service, 1, 2, 3)
-    status, out, _ = call("events", "list", "--stream", "s", "--limit", "2", *at)
+    status, out, _ = call("events", "list", "s", "--limit", "2", *at)
     assert (status, out.splitlines()) == (
         0,
         ["1970-01-01T00:00:02Z  k  A  e2  {}", "1970-01-01T00:00:03Z  k  A  e3  {}"],
     )
     _, out, _ = call("events", "list", "--stream", "s", "--after", "0", "--key", "nobody", *at, "--json")
     assert out == ""
-    _, out, _ = call("events", "tail", "--stream", "s", "--after", "0", "--limit", "2", *at, "--json")
+    _, out, _ = call("events", "tail", "s", "--after", "0", "--limit", "2", *at, "--json")
     assert [orjson.loads(line)["id"] for line in out.splitlines()] == ["e1", "e2"]
 
 
@@ -140,3 +140,9 @@ def test_a_range_of_keys_is_finished(call, service, at):
 def test_a_punctuation_says_something(call, service, at):
     status, _, err = call("streams", "punctuate", "s", *at)
     assert (status, "give --before, --key, --from or --to" in " ".join(err.split())) == (2, True)
+
+
+@pytest.mark.parametrize("named", [(), ("s", "--stream", "s")])
+def test_events_are_of_one_stream(call, named):
+    status, _, err = call("events", "list", *named, "--url", "http://127.0.0.1:1")
+    assert (status, "name one stream" in err) == (2, True)
