@@ -7,7 +7,7 @@ as over at the first item at which that is known; one look-up for each event.
 """
 
 from joins.changing import keeps_rows
-from joins.combinations import FIGURE, Condition
+from joins.combinations import FIGURE, Condition, Placed
 from joins.document import JoinBody, JoinInput, read_join
 from joins.errors import JoinError, JoinRefused, JoinStateError
 from joins.exercises import JOIN_EXERCISE
@@ -64,6 +64,7 @@ __all__ = [
     "JoinStateError",
     "JoinStats",
     "JoinedColumns",
+    "Placed",
     "WaitingInput",
     "Why",
     "Window",

@@ -78,6 +78,14 @@ class MemberEvents:
         found = self._found(column)
         return [found[place] for place in self._places.tolist()]
 
+    def placed(self, column: Column) -> tuple[list[Any], NDArray[np.intp]]:
+        """What a column says of the distinct ones, times in microseconds, and of each its place among these."""
+        if column.function == "id":
+            return original_ids(self._held.ids(self._distinct)).to_pylist(), self._places
+        if column.function == "time":
+            return self._held.times_us(self._distinct).tolist(), self._places
+        return self._found(column), self._places
+
     def sizes(self, columns: Sequence[Column]) -> NDArray[np.int64]:
         """Bytes of what some columns say of each, where that may be much; 0 where it is little."""
         ids, data = (binary_sizes(one(self._distinct)) for one in (self._held.ids, self._held.data))
@@ -144,9 +152,12 @@ class DerivedEvents:
         sizes = np.zeros(len(found.members), np.int64)
         for number, alias in enumerate(self._aliases if is_each else ()):
             columns = [column for column in self._columns if column.alias == alias]
-            rows = np.flatnonzero(found.members[:, number] >= 0)
-            if columns and len(rows):
-                sizes[rows] += MemberEvents(held, held.rows_of(found.members[rows, number])).sizes(columns)
+            if not columns:
+                continue
+            members = found.members[:, number]
+            rows = slice(None) if members.min(initial=0) >= 0 else np.flatnonzero(members >= 0)
+            if len(members[rows]):
+                sizes[rows] += MemberEvents(held, held.rows_of(members[rows])).sizes(columns)
         return sizes
 
     def of_keys(

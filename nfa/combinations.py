@@ -52,16 +52,17 @@ class CombinedCondition:
     reads: tuple[tuple[str, Leaf], ...]
     _expression: Expression
 
-    def holds(self, values: Sequence[Sequence[Any]], size: int) -> NDArray[np.bool_]:
+    def holds(self, values: Sequence[tuple[Sequence[Any], NDArray[np.intp]]], size: int) -> NDArray[np.bool_]:
         """The combinations for which the condition is true, and neither false nor null.
 
         Args:
-            values: For each of ``reads``, the values of all combinations as plain JSON; times are integers in
-                microseconds.
+            values: For each of ``reads``, distinct values as plain JSON, and the index of each combination's value among
+                these; times are integers in microseconds.
             size: The number of combinations.
         """
         columns: dict[Leaf, Values] = {
-            _path_of(alias, leaf): Values.of(list(some)) for (alias, leaf), some in zip(self.reads, values, strict=True)
+            _path_of(alias, leaf): Values.of(some).take(places)
+            for (alias, leaf), (some, places) in zip(self.reads, values, strict=True)
         }
         return evaluate(self._expression, columns, size).is_true
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import orjson
+import pyarrow.compute as pc
 
 from shards.deciding import undecided
 from shards.entries import EventsEntry, StoredEntry
@@ -112,6 +113,13 @@ class ChainShard:
             stream, event, is_rekeyed = derived_event(row)
             if is_rekeyed or stream not in self._streams:
                 yield stream, event
+
+
+def has_rekeyed(block: RowBlock) -> bool:
+    """Whether some rows of a block are derived events with keys of their own; none is read for that."""
+    if block.found.kind is not DERIVED:
+        return False
+    return not pc.all(pc.ends_with(block.found.bodies, '"rekeyed":false}')).as_py()  # type: ignore[attr-defined]
 
 
 def derived_event(row: OutputRow) -> tuple[str, Event, bool]:

@@ -9,12 +9,11 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from shards.chains import derived_event
+from shards.chains import derived_event, has_rekeyed
 from shards.deciding import Deciders
 from shards.entries import Entry, EventsEntry, StoredEntry
 from shards.kinds import KINDS_BY_NAME
 from shards.operators import Kind
-from shards.results import DERIVED
 from shards.rows import OutputRow, RowBlock
 from shards.state import ShardState
 from streams import NEVER_US, ControlRecord, Event, EventBatch, StreamOff, Tick, encode_control
@@ -181,7 +180,7 @@ class InlineShards:
     def _forward(self, rows: Sequence[RowBlock]) -> None:
         """Append derived events with keys of their own to the logs, then the time that all shards have reached."""
         events: dict[str, list[Event]] = defaultdict(list)
-        for row in (row for block in rows if block.found.kind is DERIVED for row in block):
+        for row in (row for block in rows if has_rekeyed(block) for row in block):
             stream, event, is_rekeyed = derived_event(row)
             if is_rekeyed and not self._is_over(stream, row.shard, row.position):
                 events[stream].append(event)

@@ -1,6 +1,6 @@
 """Which combinations a join has, besides what windows and keys say: a condition, and events without a usable key."""
 
-from joins.combinations.conditions import Condition, Conditional, Conditions, unconditional
+from joins.combinations.conditions import Condition, Conditional, Conditions, Placed, unconditional
 from joins.combinations.unkeyed import COUNT, FIGURE, UnkeyedEvents, lone_inputs
 
 __all__ = [
@@ -9,6 +9,7 @@ __all__ = [
     "Condition",
     "Conditional",
     "Conditions",
+    "Placed",
     "UnkeyedEvents",
     "lone_inputs",
     "unconditional",

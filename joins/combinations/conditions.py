@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,10 @@ from joins.returns import Column
 _PART = 65_536  # combinations; the values of so many are in memory at a time
 
 
+Placed: TypeAlias = tuple[Sequence[Any], NDArray[np.intp]]
+"""Values, of which each may be that of several combinations, and the places of those of all."""
+
+
 class Condition(Protocol):
     """A condition over the events of a combination."""
 
@@ -32,11 +36,11 @@ class Condition(Protocol):
         """What it reads of events; ``time`` is in microseconds."""
         ...
 
-    def holds(self, values: Sequence[Sequence[Any]], size: int) -> NDArray[np.bool_]:
+    def holds(self, values: Sequence[Placed], size: int) -> NDArray[np.bool_]:
         """Of some combinations those in which it holds.
 
         Args:
-            values: Of each column, of each combination: what it reads, as plain JSON.
+            values: Of each column what it reads, as plain JSON, and of each combination its place among these.
             size: The number of combinations.
         """
         ...
@@ -139,10 +143,5 @@ class Conditional:
             alias: MemberEvents(held, held.rows_of(members[:, aliases.index(alias)]))
             for alias in {column.alias for column in self.condition.reads}
         }
-        values: list[Sequence[Any]] = [
-            held.times_us(events[column.alias].rows).tolist()
-            if column.function == "time"
-            else events[column.alias].values(column)
-            for column in self.condition.reads
-        ]
+        values = [events[column.alias].placed(column) for column in self.condition.reads]
         return self.condition.holds(values, len(members))

@@ -125,6 +125,10 @@ class Values:
         integers = (is_true & ~is_null).astype(np.int64)
         return cls(kinds, integers, np.zeros(len(kinds)), np.full(len(kinds), "", np.object_))
 
+    def take(self, rows: NDArray[np.intp]) -> Values:
+        """The values of some rows."""
+        return Values(self.kinds[rows], self.integers[rows], self.floats[rows], self.texts[rows])
+
     @property
     def is_number(self) -> NDArray[np.bool_]:
         """Rows that hold a number."""

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from nfa import PatternRefused, parse_condition
@@ -32,5 +33,10 @@ def test_a_condition_is_true_false_or_null_as_in_patterns() -> None:
     left = [1, 1.0, "1", None, True, 2]
     right = [1.0, 1, 1, None, True, 2]
     columns: list[list[Any]] = [left, right, [5] * 5 + [1], [5] * 6, ["A"] * 5 + ["x1"]]
-    assert condition.holds(columns, 6).tolist() == [True, True, False, False, True, True]
-    assert condition.holds([[]] * 5, 0).tolist() == []
+    each, none = np.arange(6), np.arange(0)
+    assert condition.holds([(one, each) for one in columns], 6).tolist() == [True, True, False, False, True, True]
+    assert condition.holds([([], none)] * 5, 0).tolist() == []
+    turned = each[::-1]
+    assert condition.holds([(one, turned) for one in columns], 6).tolist() == [True, True, False, False, True, True]
+    assert condition.holds([(one[:1], none.repeat(0)) for one in columns], 0).tolist() == []
+    assert condition.holds([(one[2:3], np.zeros(3, np.intp)) for one in columns], 3).tolist() == [False] * 3

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from joins import Column, Condition, JoinBody
+from joins import Column, Condition, JoinBody, Placed
 from nfa import CombinedCondition, PatternRefused, parse_condition
 from shards.errors import OperatorRefused
 
@@ -28,7 +28,7 @@ class JoinCondition:
     reads: tuple[Column, ...]
     _parsed: CombinedCondition
 
-    def holds(self, values: Sequence[Sequence[Any]], size: int) -> NDArray[np.bool_]:
+    def holds(self, values: Sequence[Placed], size: int) -> NDArray[np.bool_]:
         """See ``joins.Condition``."""
         return self._parsed.holds(values, size)
 
