@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins import Broken, JoinOutput, JoinRefused, JoinRun, merged_id, read_join
+from joins import Broken, JoinOutput, JoinRefused, JoinRun, Window, merged_id, read_join
 from streams import Event, EventBatch
 
 PAIRS = {
