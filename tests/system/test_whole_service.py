@@ -137,6 +137,31 @@ def test_a_replayed_log_gives_the_alerts_of_match_on_the_same_file(service, tmp_
     assert check_replay(service, log, "made", pattern) == (100, 80)
 
 
+def test_a_join_of_too_many_results_is_suspended_while_alerts_of_another_stream_come(service) -> None:
+    client, size = service.client, 1_500
+    for name in ("left", "right", "beside"):
+        client.post("/streams", {"name": name})
+    inputs = [{"stream": name, "as": name[0]} for name in ("left", "right")]
+    client.post("/joins", {"name": "product", "inputs": inputs, "window": "24 h", "return": {"l": "id(l)"}})
+    client.post("/patterns", {"stream": "beside", "text": "PATTERN watch EVENT A a"})
+    pipeline = service.supervisor.pid("pipeline")
+    jvm, since = children_of(pipeline), client.get("/pipeline")["running_since"]
+    for name in ("left", "right"):
+        small = [Event(id=f"{name}{n}", type="T", time_us=n, key="unknown", data={}) for n in range(size)]
+        client.send_events(name, small, f"all-{name}")
+        client.send_events("beside", [Event(id=f"a-{name}", type="A", time_us=1, key="k", data={})], f"a-{name}")
+    until(lambda: client.get("/joins/product")["state"] == "suspended", "the suspension")
+    client.send_events("beside", [Event(id="a-after", type="A", time_us=2, key="k", data={})], "a-after")
+    until(lambda: len(alerts_of(service, "beside")) == 3, "the alerts of the other stream")
+    reason = client.get("/joins/product")["suspension"]["reason"]
+    assert "results" in reason
+    until(lambda: client.get("/pipeline")["backlog"]["waiting"]["events"] == 0, "the pipeline to have matched all")
+    made = sum(one["count"] for one in client.get("/derived-events", limit=1)["counts"] if one["into"] == "product")
+    assert 200_000 < made <= 20 * 2 * size + 200_000 + 10_000, "of 2,250,000 combinations"
+    assert (service.supervisor.pid("pipeline"), children_of(pipeline)) == (pipeline, jvm)
+    assert client.get("/pipeline")["running_since"] == since
+
+
 def test_a_real_log_gives_the_alerts_of_match_on_the_same_file(service, tmp_path: Path) -> None:
     log = LOGS / "receipt.xes.gz"
     if not log.exists():
