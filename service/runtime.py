@@ -170,7 +170,7 @@ def open_stores(
     """The stores that the settings name, for as long as the block runs; what is stored is brought up to date first.
 
     Without a Redis URL the private server of the data folder is used, and started (and at the end stopped) if it does
-    not run. A server of one's own that does not answer yet is no error here.
+    not run. A server of one's own that does not answer is no error here.
 
     Args:
         settings: Name the server.

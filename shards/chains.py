@@ -119,7 +119,7 @@ def has_rekeyed(block: RowBlock) -> bool:
     """Whether some rows of a block are derived events with keys of their own; none is read for that."""
     if block.found.kind is not DERIVED:
         return False
-    return not pc.all(pc.ends_with(block.found.bodies, '"rekeyed":false}')).as_py()  # type: ignore[attr-defined]
+    return not pc.all(pc.ends_with(block.found.bodies, '"rekeyed":false}')).as_py()
 
 
 def derived_event(row: OutputRow) -> tuple[str, Event, bool]:

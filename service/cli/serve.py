@@ -107,7 +107,7 @@ def _waiting(tell: Tell, *, is_json: bool) -> AbstractContextManager[Waiting]:
 
 
 def tell_risks(redis_url: str) -> None:
-    """Warn of acknowledged data that the Redis server may lose; nothing if it does not answer yet."""
+    """Warn of acknowledged data that the Redis server may lose; nothing while it is starting."""
     try:
         with connect(redis_url, retries=0) as client:
             risks = list(at_risk(server_facts(client)))

@@ -16,6 +16,7 @@ from joins import (
     ItemColumns,
     JoinRefused,
     JoinRun,
+    Placed,
     Window,
     WindowJoin,
     explain,
@@ -212,8 +213,9 @@ class Ordered:
 
     reads = (Column(name="", alias="o", function="id"), Column(name="", alias="p", function="id"))
 
-    def holds(self, values: Sequence[Sequence[Any]], size: int) -> np.ndarray:
-        return np.array([int(o[1:]) % 3 < int(p[1:]) % 3 for o, p in zip(*values, strict=True)], np.bool_)
+    def holds(self, values: Sequence[Placed], size: int) -> np.ndarray:
+        ids = [[known[place] for place in places.tolist()] for known, places in values]
+        return np.array([int(o[1:]) % 3 < int(p[1:]) % 3 for o, p in zip(*ids, strict=True)], np.bool_)
 
 
 def conditional(document: dict[str, Any]) -> JoinRun:

@@ -112,7 +112,7 @@ class JoinKind(DocumentKind):
                     f"the input {one.alias!r} is closed_by workflow, which is about transactions, but is joined by "
                     f"{one.key}; leave its key out, or take another closed_by"
                 )
-            body = {
+            body: dict[str, Any] = {
                 "into": merged_stream(definition.name),
                 "number": number,
                 "alias": one.alias,

@@ -76,8 +76,8 @@ def test_its_events_are_listed_and_its_state_is_shown(http, hints, stores, clock
         "next": None,
     }
     assert http.get("/v1/streams/hints").json()["waits_for"] == (
-        "1 event is held until stream 'orders' passes 1970-01-01T00:00:00.000007Z in shard 0; no newer event has arrived "
-        "there"
+        "1 event is held until stream 'orders' passes 1970-01-01T00:00:00.000007Z in shard 0; no newer event has "
+        "arrived there"
     )
     AlertSink(stores, clock)([stats_row(0, "2-0", after="1-0", streams={"hints": {"waiting": 2}, "orders": {}})], 2)
     assert http.get("/v1/streams/hints").json()["waits_for"] == (
