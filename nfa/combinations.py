@@ -56,8 +56,8 @@ class CombinedCondition:
         """The combinations for which the condition is true, and neither false nor null.
 
         Args:
-            values: For each of ``reads``, distinct values as plain JSON, and the index of each combination's value among
-                these; times are integers in microseconds.
+            values: For each of ``reads``, distinct values as plain JSON, and for each combination the index of its
+                value among these; times are integers in microseconds.
             size: The number of combinations.
         """
         columns: dict[Leaf, Values] = {
