@@ -85,7 +85,7 @@ def alarms_in(found: Results) -> list[tuple[str, Event]]:
             type=one["type"],
             time_us=parse_time(one["time"]),
             key=one["key"],
-            data={**one["data"], "order": one["key"], "other": one["key"]},
+            data={**one["data"], "k": one["key"], "order": one["key"], "other": one["key"]},
         )
         for one in found["events"]
         if one["stream"] == "alarms" and one["key"] != "far"
