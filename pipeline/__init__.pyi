@@ -31,10 +31,9 @@ from .spark.pulse import Heartbeat
 from .spark.running_query import RunningQuery
 from .spark.session import SessionOptions, build_context, build_session, end_session, end_with_process
 from .spark.worker_check import workers_answer
-from .warmup import PIPELINE_EXERCISES, compiling_beside, warm_up
+from .warmup import compiling_beside, warm_up
 
 __all__ = [
-    "PIPELINE_EXERCISES",
     "BacktestFailed",
     "BacktestOptions",
     "BacktestResult",

@@ -10,11 +10,8 @@ from threading import Event
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from constraints import guarded_exercise
+from shards import EXERCISES
 from streams.compiling import CompileProgress, compile_kernels, compile_missing, run_exercise
-
-PIPELINE_EXERCISES = (guarded_exercise(),)
-"""A stream may get any pattern and any constraints at any time, and its state is saved."""
 
 
 @contextmanager
@@ -49,7 +46,7 @@ def warm_up(session: SparkSession) -> None:
 
 def _load(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        compile_missing(PIPELINE_EXERCISES)
-        for exercise in PIPELINE_EXERCISES:
+        compile_missing(EXERCISES)
+        for exercise in EXERCISES:
             run_exercise(exercise)
         yield batch

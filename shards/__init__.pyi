@@ -16,8 +16,8 @@ from .errors import (
 from .exercises import trial_exercises
 from .feeds import Feed, Feeds
 from .inline import InlineShards, run_inline
-from .kinds import COUNTED, DOCUMENT_KINDS, KINDS, KINDS_BY_NAME, RESULT_KINDS, result_table
-from .kinds.patterns import ALERT, alert_id
+from .kinds import COUNTED, DOCUMENT_KINDS, EXERCISES, KINDS, KINDS_BY_NAME, RESULT_KINDS, result_table
+from .kinds.patterns import ALERT, PatternKind, alert_id
 from .kinds.patterns.bound_columns import BOUND_SAME, BoundTexts, match_marks, match_times
 from .kinds.patterns.host import PatternHost, PatternOutput
 from .kinds.patterns.rules import Rules
@@ -38,6 +38,7 @@ __all__ = [
     "DECIDERS",
     "DERIVED",
     "DOCUMENT_KINDS",
+    "EXERCISES",
     "KINDS",
     "KINDS_BY_NAME",
     "LATENESS",
@@ -66,6 +67,7 @@ __all__ = [
     "OperatorRefused",
     "OutputRow",
     "PatternHost",
+    "PatternKind",
     "PatternOutput",
     "Place",
     "ResultKind",

@@ -266,11 +266,13 @@ class Kind(ABC):
         name: As in definitions and in saved state; never changes.
         result_kinds: Results of the operators besides dead letters; their names are distinct among all kinds.
         is_resident: Whether every stream has a host from its declaration on, which then knows the open traces.
+        exercise: The exercise that compiles all kernels of its hosts (``streams.compiling``); empty: they have none.
     """
 
     name: ClassVar[str]
     result_kinds: ClassVar[tuple[ResultKind, ...]] = ()
     is_resident: ClassVar[bool] = False
+    exercise: ClassVar[str] = ""
 
     def feed(self, definition: Definition) -> Feed | None:
         """The derived stream of an operator; None: it has none.

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from pipeline import (
-    PIPELINE_EXERCISES,
     BacktestOptions,
     BacktestResult,
     ChainInput,
@@ -29,7 +28,7 @@ from pipeline import (
 )
 from service.process import signals_held
 from service.projects import LocalProject
-from shards import ChainPlan, TrialPlan, trial_exercises
+from shards import ChainPlan, PatternKind, TrialPlan, trial_exercises
 from streams.compiling import JSON_LINES, CompileProgress, progress_of
 from streams.readers import kind_of
 
@@ -151,8 +150,8 @@ def _exercises(history: History, plan: TrialPlan, use: SparkUse) -> list[str]:
     if not is_local(use.master):
         return []  # the machines of a cluster compile their own
     reads_lines = any(kind_of(file) == "jsonl" for file in history.files)
-    is_everything_kept = progress_of(PIPELINE_EXERCISES).is_complete  # if so, no part of it needs to be recorded
-    return [*(PIPELINE_EXERCISES if is_everything_kept else trial_exercises(plan)), *([JSON_LINES] * reads_lines)]
+    is_everything_kept = progress_of([PatternKind.exercise]).is_complete  # if so, no part of it needs to be recorded
+    return [*([PatternKind.exercise] if is_everything_kept else trial_exercises(plan)), *([JSON_LINES] * reads_lines)]
 
 
 def with_output(options: BacktestOptions, folder: Path | None) -> BacktestOptions:

@@ -29,8 +29,8 @@ from service.projects import (
     plan_project,
     read_project,
 )
+from service.projects.document_operators import DocumentOperators
 from service.projects.errors import ProjectRefused
-from service.projects.joins import Joins
 from streams.compiling import JSON_LINES, compile_kernels
 from streams.readers import reading_of
 
@@ -77,15 +77,16 @@ def apply(
 
 
 def _notices(plan: Plan, documents: Sequence[Document], folder: Path) -> Mapping[str, Sequence[str]]:
-    """By join that is new or changed the members of its document that can do nothing."""
-    joins = {change.name for change in plan.work if isinstance(change.kind, Joins) and change.wanted is not None}
-    if not joins:
+    """By new or changed operator the members of its document without effect."""
+    changes = (change for change in plan.work if isinstance(change.kind, DocumentOperators))
+    names = {change.name for change in changes if change.wanted is not None}
+    if not names:
         return {}
     try:
         notices = LocalProject.of(documents, folder).notices
     except ProjectRefused:  # a stream that only the service has; the registration names them then
         return {}
-    return {name: some for name, some in notices.items() if name in joins}
+    return {name: some for name, some in notices.items() if name in names}
 
 
 def _show(plan: Plan, *, is_json: bool) -> None:

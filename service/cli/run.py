@@ -19,6 +19,7 @@ from service.cli.waiting import waiting_on, working
 from service.projects import (
     EVENTS,
     LISTS,
+    OWN_LISTS,
     SUSPENSIONS,
     LocalProject,
     PromiseRefused,
@@ -140,11 +141,11 @@ def print_results(
     if is_json:
         streams = {name: [_without_stream(one) for one in events if one["stream"] == name] for name in shown}
         letters = {"dead_letters": found["dead_letters"]} if found["dead_letters"] else {}
-        lists = {name: found[name] for name in LISTS}
+        lists = {name: found[name] for name in (*LISTS, *OWN_LISTS.values())}
         stopped = {SUSPENSIONS: found[SUSPENSIONS]} if found[SUSPENSIONS] else {}
         typer.echo(orjson.dumps({"streams": streams, **lists, **letters, **stopped, "stats": stats}).decode())
         return
-    for part in LISTS:
+    for part in (*LISTS, *OWN_LISTS.values()):
         for one in found[part]:
             typer.echo(printable("  ".join([part, *_words(part, one)])))
     for one in events:
@@ -161,12 +162,15 @@ def print_results(
             typer.echo(printable(f"waiting  {name}  {alias}: {said}"))
     tell_notices(stats.get("notices", {}))
     counted = [f"{numbers[part]} {part}" for part in LISTS]
+    counted += [f"{len(found[part])} {part}" for part in OWN_LISTS.values()]
     counted += [f"{numbers[part]} {name}" for part, name in _FEW.items() if numbers[part]]
     typer.echo(", ".join([f"{stats['events']} events", *counted]))
 
 
 def _words(part: str, one: Mapping[str, Any]) -> list[str]:
     """A result as it is printed: stream, time where it has one, pattern and events, columns of RETURN."""
+    if part not in LISTS:
+        return [one["stream"], *_values(_without_stream(one))]
     times = [str(one[name]) for name in ("end", "due", "time") if name in one]
     return [one["stream"], *times[:1], line_of(part, one, {}, has_keys=True), *_values(one.get("returns", {}))]
 

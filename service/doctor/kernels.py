@@ -6,11 +6,11 @@ import os
 from pathlib import Path
 
 from service.doctor.findings import Finding, ok, problem, warning
-from service.trials.matching import EVERY_JOIN, EVERY_MATCHER
+from shards import EXERCISES
 from streams import KeptFolderRefused
 from streams.compiling import JSON_LINES, kernels_folder, progress_of
 
-EVERYTHING = (EVERY_MATCHER, EVERY_JOIN, JSON_LINES)
+EVERYTHING = (*EXERCISES, JSON_LINES)
 
 _SUBJECT = "kernels"
 _MIB = 1024**2

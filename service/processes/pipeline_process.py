@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 import structlog
 
 from pipeline import (
-    PIPELINE_EXERCISES,
     BatchProgress,
     ClusterUnready,
     ExecutorWatch,
@@ -41,6 +40,7 @@ from service.processes.timekeeper import Timekeeper
 from service.runtime import Stores, open_stores
 from service.settings import Settings
 from service.stores import ExecutorReport, server_facts
+from shards import EXERCISES
 from streams import ForestallError, SystemClock
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _match(settings: Settings, stores: Stores, spans: Spans | None = None) -> No
         ends.callback(_say_nothing_more, stores)
         where = session_options(settings)
         report = StartReport(stores.heartbeat)
-        needed = PIPELINE_EXERCISES if is_local(where.master) else ()  # the machines of a cluster compile their own
+        needed = EXERCISES if is_local(where.master) else ()  # the machines of a cluster compile their own
         ends.enter_context(report.repeating())
         with compiling_beside(needed, report.compiling):
             report.begin("starting Spark")

@@ -25,11 +25,12 @@ from service.projects.exporting import export_project
 from service.projects.local import LocalProject, LocalStream
 from service.projects.planning import Change, Plan, plan_project
 from service.projects.promises import PromiseRefused, read_promises
-from service.projects.running import EVENTS, LISTS, SUSPENSIONS, Results
+from service.projects.running import EVENTS, LISTS, OWN_LISTS, SUSPENSIONS, Results
 
 __all__ = [
     "EVENTS",
     "LISTS",
+    "OWN_LISTS",
     "SUSPENSIONS",
     "Case",
     "Change",

@@ -82,10 +82,13 @@ class Document:
 def document_schema() -> dict[str, Any]:
     """JSON Schema (2020-12) of a document."""
     schema: dict[str, Any] = orjson.loads(files("service.projects").joinpath("document.schema.json").read_bytes())
+    shared = schema["$defs"].pop("operator")["properties"]
     for kind in DOCUMENT_KINDS:
-        part = schema["$defs"][kind.name]
-        part["properties"] |= kind.schema["properties"]
-        part["required"] = kind.schema["required"]
+        schema["properties"]["kind"]["enum"].insert(-2, kind.name)
+        of_kind = {"if": {"properties": {"kind": {"const": kind.name}}}, "then": {"$ref": f"#/$defs/{kind.name}"}}
+        schema["allOf"].append(of_kind)
+        own = kind.schema
+        schema["$defs"][kind.name] = {"required": own["required"], "properties": {**shared, **own["properties"]}}
     return schema
 
 

@@ -6,14 +6,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from constraints import ConstraintSet, parse_constraints
 from nfa import KindsRead, Pattern, Prune, incomparable, parse_pattern
+from service.projects.document_operators import DocumentOperators
 from service.projects.documents import Document
 from service.projects.errors import ProjectRefused
-from service.projects.joins import Joins
 from service.projects.planning import wanted_of
 from service.projects.resources import Form, Wanted
 from service.projects.results import Patterns
@@ -22,8 +23,8 @@ from service.projects.streams import ConstraintSets, Following, Streams, Workflo
 from service.registering.joining import Derived, effective_set
 from service.registering.reports import joined_with
 from service.registering.routing import RoutedPattern, routed
-from service.trials.matching import EVERY_JOIN, MatchOptions, exercise_of
-from shards.kinds.joins import JoinKind
+from service.trials.matching import MatchOptions, exercise_of
+from shards import KINDS_BY_NAME, DocumentKind
 from streams import Definition, EventBatch, ForestallError, Punctuation, StreamDeclaration, did_you_mean
 from workflows import ReadOptions, compile_workflow, read_model
 
@@ -77,8 +78,8 @@ class LocalProject:
 
     Attributes:
         streams: By name.
-        operators: Active joins, and their inputs.
-        notices: By join the members of its document without effect, in words.
+        operators: Active operators of document kinds, and their parts.
+        notices: By operator the members of its document without effect, in words.
     """
 
     streams: Mapping[str, LocalStream]
@@ -121,10 +122,14 @@ class LocalProject:
         return [name for name, stream in self.streams.items() if stream.declaration.derived]
 
     def feeds(self) -> dict[str, str]:
-        """The active patterns and joins by name, each with the derived stream that it feeds; empty: none."""
+        """The active patterns and other operators by name, each with the derived stream that it feeds; empty: none."""
         patterns = [one.pattern for stream in self.streams.values() for one, _ in stream.patterns]
         fed = {pattern.name: "" if pattern.into is None else pattern.into.stream for pattern in patterns}
-        return fed | {one.name: one.name for one in self.operators if one.kind == JoinKind.name}
+        for one in self.operators:
+            if isinstance(kind := KINDS_BY_NAME[one.kind], DocumentKind):
+                feed = kind.feed(one)
+                fed[one.name] = "" if feed is None else feed.stream
+        return fed
 
     def incomparable(self, events: Mapping[str, Sequence[EventBatch]]) -> dict[str, list[str]]:
         """By pattern its comparisons that are null for events, as a text meets a number or a boolean.
@@ -142,8 +147,8 @@ class LocalProject:
 
     def exercises(self) -> list[str]:
         """The exercises that compile the kernels of a run (``streams.compiling``)."""
-        of_joins = {EVERY_JOIN} if self.operators else set()
-        return sorted({one for stream in self.streams.values() for one in stream.exercises()} | of_joins)
+        of_operators = {KINDS_BY_NAME[one.kind].exercise for one in self.operators} - {""}
+        return sorted({one for stream in self.streams.values() for one in stream.exercises()} | of_operators)
 
     def run(
         self,
@@ -215,27 +220,29 @@ class _Reading:
                 for name, declaration in self._declared.items()
             },
             operators=operators,
-            notices={
-                one.name: some for one in operators if one.kind == JoinKind.name and (some := self._notices(one, sets))
-            },
+            notices={one.name: some for one in operators if (some := self._notices(one, sets))},
         )
 
-    def _notices(self, join: Definition, sets: Mapping[str, ConstraintSet]) -> Sequence[str]:
-        """Members of a join's document without effect, in words."""
-        return JoinKind().notices(join, self._declared.__getitem__, lambda stream: bool(sets[stream].parts))
+    def _notices(self, operator: Definition, sets: Mapping[str, ConstraintSet]) -> Sequence[str]:
+        """Members of an operator's document without effect, in words."""
+        kind = KINDS_BY_NAME[operator.kind]
+        if not isinstance(kind, DocumentKind):
+            return ()
+        return kind.notices(operator, self._declared.__getitem__, lambda stream: bool(sets[stream].parts))
 
     def _operators(self) -> Iterator[Definition]:
-        """Joins and their inputs, as a service would register them."""
-        kind = JoinKind()
-        for one in self._of(Joins):
-            for source in one.form["body"]["inputs"]:
-                self._require(one, "stream", source["stream"], self._declared)
+        """Operators of document kinds and their parts, as a service would register them."""
+        for one in self._of(DocumentOperators):
+            kind = cast("DocumentOperators", one.kind).kind
+            declared = partial(self._declaration, one)
             with _placed(one):
-                join = kind.read({"name": one.name, **one.form["body"]}, self._declared.__getitem__)
+                operator = kind.read({"name": one.name, **one.form["body"]}, declared)
                 if one.form["state"] == "active":
-                    yield from (
-                        replace(part, version=1) for part in (join, *kind.parts(join, self._declared.__getitem__))
-                    )
+                    yield from (replace(part, version=1) for part in (operator, *kind.parts(operator, declared)))
+
+    def _declaration(self, one: Wanted, stream: str) -> StreamDeclaration:
+        self._require(one, "stream", stream, self._declared)
+        return self._declared[stream]
 
     def _sets(self) -> dict[str, ConstraintSet]:
         """The constraints that the transactions of each stream keep."""
@@ -269,6 +276,8 @@ def _placed(one: Wanted) -> Iterator[None]:
     """Add the place of the document to a refusal in the block."""
     try:
         yield
+    except ProjectRefused:
+        raise
     except ForestallError as error:
         member = re.match(r"\w*", str(error.details.get("field") or ""))
         raise one.document.refuse(error.message, member[0] if member else "") from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import Any
 
 from service.client import ForestallClient, part
 from service.projects.resources import Found, ResourceKind, Wanted, tag_of
@@ -14,7 +14,7 @@ _STEPS = {("active", "paused"): "pause", ("paused", "active"): "resume", ("draft
 class Operators(ResourceKind):
     """Operators of one kind that are not retired."""
 
-    place: ClassVar[str]
+    place: str
     """Their path in the API."""
 
     @abstractmethod

@@ -11,9 +11,9 @@ from typing import Literal, TypeAlias
 import yaml
 
 from service.client import ForestallClient
+from service.projects.document_operators import DocumentOperators
 from service.projects.documents import Document
 from service.projects.errors import ProjectRefused
-from service.projects.joins import Joins
 from service.projects.ownership import Identity, Ownership, project_name, read_ownership
 from service.projects.resources import Form, Found, ResourceKind, Wanted
 from service.projects.results import Patterns, Webhooks
@@ -26,6 +26,7 @@ from service.projects.streams import (
     Workflows,
     stream_uses,
 )
+from shards import DOCUMENT_KINDS
 from streams import DeclarationError
 
 Action: TypeAlias = Literal["new", "changed", "gone", "kept"]
@@ -38,7 +39,7 @@ KINDS: tuple[ResourceKind, ...] = (
     Following(),
     ConstraintSets(),
     Patterns(),
-    Joins(),
+    *(DocumentOperators(kind) for kind in DOCUMENT_KINDS),
     Webhooks(),
 )
 """The kinds in the order of their dependencies."""

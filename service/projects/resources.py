@@ -65,7 +65,7 @@ Files: TypeAlias = Callable[[str, bytes], str]
 class ResourceKind(ABC):
     """A kind of resources."""
 
-    title: ClassVar[str]
+    title: str
     """The kind's name for people, in the singular."""
 
     cannot_go: ClassVar[str] = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from nfa import parse_pattern
 from service.client import ForestallClient, part
@@ -31,8 +31,8 @@ _WEBHOOK: Form = {
 class Patterns(Operators):
     """Patterns that are not retired."""
 
-    title: ClassVar[str] = "pattern"
-    place: ClassVar[str] = "/patterns"
+    title = "pattern"
+    place = "/patterns"
 
     def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
         """The pattern."""
@@ -93,7 +93,7 @@ def fed_by(text: str) -> str:
 class Webhooks(ResourceKind):
     """Webhooks, by name; one without a name by its id."""
 
-    title: ClassVar[str] = "webhook"
+    title = "webhook"
 
     def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
         """The webhook; its secrets are read from the environment when it is written."""

@@ -13,7 +13,7 @@ from constraints import ConstraintSet, to_document, within_cap
 from nfa import build_query
 from service.projects.errors import ProjectRefused
 from service.registering.routing import RoutedPattern
-from shards import DEAD_LETTER, DERIVED, WAIT, InlineShards, RowBlock
+from shards import DEAD_LETTER, DERIVED, DOCUMENT_KINDS, WAIT, InlineShards, RowBlock
 from shards.errors import KeyFinished, KeyNotWhole, NotDerivable, ResultLimitReached, RetractionLate
 from shards.kinds.joins import JOIN_SUSPENSION, JoinKind
 from streams import (
@@ -45,6 +45,13 @@ EVENTS = "events"
 """The list of derived events."""
 SUSPENSIONS = "suspensions"
 """The list of suspended joins."""
+OWN_LISTS: Mapping[str, str] = {
+    result.name: result.plural
+    for kind in DOCUMENT_KINDS
+    for result in kind.result_kinds
+    if result.in_backtests == "listed"
+}
+"""The lists of further results of document kinds, by kind of result."""
 
 _ROWS = dict(
     zip(("alert", "timeout", "ending", "deviation", "correction", DERIVED.name), (*LISTS, EVENTS), strict=True)
@@ -101,7 +108,7 @@ class ProjectPlan:
         """
         every = [one.pattern for some in self.patterns.values() for one, _ in some]
         with_returns = {pattern.name for pattern in every if pattern.returns}
-        found: Results = {name: [] for name in (*LISTS, EVENTS, DEAD_LETTER.member, SUSPENSIONS)}
+        found: Results = {name: [] for name in (*LISTS, *OWN_LISTS.values(), EVENTS, DEAD_LETTER.member, SUSPENSIONS)}
         for kind, content in rows:
             body = orjson.loads(content)
             if (name := _ROWS.get(kind)) is not None:
@@ -114,6 +121,8 @@ class ProjectPlan:
                 found[name].append({"stream": stream, **{member: body[member] for member in members}})
             elif kind == DEAD_LETTER.name and body["code"] in _SHOWN_LETTERS:
                 found[DEAD_LETTER.member].append({name: body[name] for name in ("stream", "pattern", "key", "reason")})
+            elif (own := OWN_LISTS.get(kind)) is not None:
+                found[own].append({name: value for name, value in body.items() if name not in ("type", "id")})
             elif kind == JOIN_SUSPENSION.name:
                 told = {name: body[name] for name in ("pattern", "key", "event", "time", "reason") if name in body}
                 found[SUSPENSIONS].append({"stream": body.get("source", body["pattern"]), **told})

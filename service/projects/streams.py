@@ -23,7 +23,7 @@ _XML, _YAML = "application/xml", "application/yaml"
 class Streams(ResourceKind):
     """Declarations of streams."""
 
-    title: ClassVar[str] = "stream"
+    title = "stream"
 
     def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
         """The declaration."""
@@ -75,7 +75,7 @@ class Streams(ResourceKind):
 class SchemaChecks(ResourceKind):
     """Whether streams check their events against schemas."""
 
-    title: ClassVar[str] = "schema check"
+    title = "schema check"
     cannot_go: ClassVar[str] = "it is a member of its stream"
 
     def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
@@ -103,7 +103,7 @@ class SchemaChecks(ResourceKind):
 class EventTypes(ResourceKind):
     """Schemas of event types; the name is that of the stream, a slash, and the type."""
 
-    title: ClassVar[str] = "event type"
+    title = "event type"
 
     def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
         """The schema."""
@@ -146,7 +146,7 @@ class EventTypes(ResourceKind):
 class Workflows(ResourceKind):
     """Workflows."""
 
-    title: ClassVar[str] = "workflow"
+    title = "workflow"
 
     def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
         """The model with its options."""
@@ -196,7 +196,7 @@ class Workflows(ResourceKind):
 class Following(ResourceKind):
     """The workflows that streams follow."""
 
-    title: ClassVar[str] = "workflow of the stream"
+    title = "workflow of the stream"
 
     def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
         """The workflow of a stream that names one."""
@@ -227,7 +227,7 @@ class Following(ResourceKind):
 class ConstraintSets(ResourceKind):
     """Hand-written constraint sets."""
 
-    title: ClassVar[str] = "constraint set"
+    title = "constraint set"
 
     def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
         """The set in canonical form."""

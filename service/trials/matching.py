@@ -30,7 +30,7 @@ from nfa import (
     matching_exercise,
 )
 from service.trials.match_text import matches_text
-from shards import PatternHost, PatternOutput, Place, Rules, StoredEntry
+from shards import PatternHost, PatternKind, PatternOutput, Place, Rules, StoredEntry
 from streams import (
     EARLIEST_US,
     LATEST_US,
@@ -48,11 +48,6 @@ from streams.compiling import progress_of
 
 if TYPE_CHECKING:  # importing constraints takes a tenth of the start of ``forestall match``
     from constraints import ConstraintSet, DeviationReason, Explanation
-
-EVERY_MATCHER = "constraints.exercises:guarded:shared,runs,idle,saved,guard,bits"
-"""What ``constraints.guarded_exercise()`` says, without importing that."""
-EVERY_JOIN = "joins.exercises:joined"
-"""``joins.JOIN_EXERCISE``, without importing that."""
 
 BATCH_ROWS = 131_072
 _GUARD_VERSION = 1
@@ -384,8 +379,8 @@ def exercise_of(patterns: Sequence[Pattern], constraint_set: ConstraintSet | Non
 
     Where the kernels of every matcher are kept, that is the exercise of every matcher, so that none is recorded.
     """
-    if progress_of([EVERY_MATCHER]).is_complete:
-        return EVERY_MATCHER
+    if progress_of([PatternKind.exercise]).is_complete:
+        return PatternKind.exercise
     features = matcher_features(patterns, ties=options.ties, is_idling=options.idle_timeout_us is not None)
     if constraint_set is None:
         return matching_exercise(features)

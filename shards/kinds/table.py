@@ -13,6 +13,9 @@ KINDS: tuple[Kind, ...] = (PatternKind(), JoinInputKind(), JoinKind())
 
 DOCUMENT_KINDS: tuple[DocumentKind, ...] = tuple(kind for kind in KINDS if isinstance(kind, DocumentKind))
 
+EXERCISES: tuple[str, ...] = tuple(kind.exercise for kind in KINDS if kind.exercise)
+"""The exercises that compile every kernel that a shard may need (``streams.compiling``)."""
+
 KINDS_BY_NAME: Mapping[str, Kind] = {kind.name: kind for kind in KINDS}
 
 COUNTED: tuple[str, ...] = tuple(f"{kind.name}_" for kind in DOCUMENT_KINDS)

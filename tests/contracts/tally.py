@@ -132,8 +132,8 @@ class TallyKind(DocumentKind):
     result_kinds: ClassVar[tuple[ResultKind, ...]] = (TALLY,)
     schema: ClassVar[Mapping[str, Any]] = {
         "type": "object",
-        "properties": {"every": {"type": "integer", "minimum": 1}},
-        "required": ["every"],
+        "properties": {"stream": {"type": "string"}, "every": {"type": "integer", "minimum": 1}},
+        "required": ["stream", "every"],
     }
 
     def read(self, document: Mapping[str, Any], declared: Callable[[str], StreamDeclaration]) -> Definition:

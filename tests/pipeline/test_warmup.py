@@ -5,9 +5,9 @@ import sys
 import pytest
 
 from constraints import ConstraintSet, Exclusive, Settings, to_document
-from pipeline import PIPELINE_EXERCISES, compiling_beside
+from pipeline import compiling_beside
 from pipeline.warmup import warm_up
-from shards import TrialPlan, Variant, trial_exercises
+from shards import EXERCISES, TrialPlan, Variant, trial_exercises
 from streams import ConstraintsOn, KeptFolderRefused, PatternOn, StreamDeclaration, StreamOn
 from streams.compiling import COMPILING
 from streams.kernels.keeping import kept_needs
@@ -23,12 +23,12 @@ NEEDLESS = {
 UNCALLED = """
 import sys
 from numba.core.dispatcher import Dispatcher
-from pipeline import PIPELINE_EXERCISES
+from shards import EXERCISES
 from streams.compiling import run_exercise
 from streams.kernels.keeping import KeptKernel
 from streams.kernels.recording import recorded
 
-called = {needed.name for name in PIPELINE_EXERCISES for needed in recorded(lambda: run_exercise(name))}
+called = {needed.name for name in EXERCISES for needed in recorded(lambda: run_exercise(name))}
 for module in list(sys.modules.values()):
     for value in list(vars(module).values()) if module.__name__.partition(".")[2].startswith("kernels") else ():
         if isinstance(value, Dispatcher) and isinstance(vars(value).get("_cache"), KeptKernel):
@@ -88,9 +88,9 @@ def test_compiling_goes_on_beside_the_block(monkeypatch):
         report(COMPILING)
 
     monkeypatch.setattr("pipeline.warmup.compile_kernels", compile_kernels)
-    with compiling_beside(PIPELINE_EXERCISES, said.append):
+    with compiling_beside(EXERCISES, said.append):
         said.append("Spark has started") if len(said) == 2 else None
-    assert said[:2] == [PIPELINE_EXERCISES, COMPILING]
+    assert said[:2] == [EXERCISES, COMPILING]
 
 
 def test_what_compiling_refuses_is_raised_after_the_block(monkeypatch):
@@ -99,7 +99,7 @@ def test_what_compiling_refuses_is_raised_after_the_block(monkeypatch):
 
     monkeypatch.setattr("pipeline.warmup.compile_kernels", compile_kernels)
     done = []
-    with pytest.raises(KeptFolderRefused), compiling_beside(PIPELINE_EXERCISES, print):
+    with pytest.raises(KeptFolderRefused), compiling_beside(EXERCISES, print):
         done.append("the block")
     assert done == ["the block"]
 
@@ -111,7 +111,7 @@ def test_a_failing_block_ends_compiling(monkeypatch):
         ended.append(stop.wait(60))
 
     monkeypatch.setattr("pipeline.warmup.compile_kernels", compile_kernels)
-    with pytest.raises(ZeroDivisionError), compiling_beside(PIPELINE_EXERCISES, print):
+    with pytest.raises(ZeroDivisionError), compiling_beside(EXERCISES, print):
         ended.append(1 // 0)
     assert ended == [True]
 
@@ -120,5 +120,6 @@ def test_a_failing_block_ends_compiling(monkeypatch):
 def test_kernels_are_compiled_into_the_shared_folder(spark):
     warm_up(spark)
     assert spark.conf.get("spark.executorEnv.NUMBA_CACHE_DIR") == os.environ["NUMBA_CACHE_DIR"]
-    kept = [kept_needs(exercise) for exercise in PIPELINE_EXERCISES]
-    assert all(needs is None or any("kernels.runs.rows" in name for name in needs) for needs in kept)
+    for exercise, kernels in zip(EXERCISES, ("nfa.kernels.runs.rows", "joins.kernels.windowed"), strict=True):
+        needs = kept_needs(exercise)
+        assert needs is None or any(kernels in name for name in needs), exercise

@@ -60,6 +60,7 @@ class JoinKind(DocumentKind):
     result_kinds: ClassVar[tuple[ResultKind, ...]] = (JOIN_SUSPENSION,)
     schema: ClassVar[Mapping[str, Any]] = JOIN_SCHEMA
     decider: ClassVar[str] = WAIT
+    exercise: ClassVar[str] = "joins.exercises:joined"
     files: SpilledFiles = field(default_factory=SpilledFiles, compare=False)
 
     def spilling_to(self, files: SpilledFiles) -> JoinKind:

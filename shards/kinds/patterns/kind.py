@@ -22,6 +22,7 @@ class PatternKind(Kind):
     name: ClassVar[str] = "pattern"
     result_kinds: ClassVar[tuple[ResultKind, ...]] = PATTERN_RESULTS
     is_resident: ClassVar[bool] = True
+    exercise: ClassVar[str] = "constraints.exercises:guarded:shared,runs,idle,saved,guard,bits"
 
     def feed(self, definition: Definition) -> Feed | None:
         """The derived stream of a pattern's INTO clause.
