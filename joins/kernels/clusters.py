@@ -1,4 +1,4 @@
-"""Keys and stored events: taken into their lists, and out of them."""
+"""Keys and stored events of a join: insertion into their lists, and removal from them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from streams.kernels.compiling import inlined, routine
 from streams.kernels.slots import find_slot, remove_slot
 
 _FOREVER = np.int64(2**62)  # later than any time
-_TOUCH_BITS = 8  # events that are told apart in when a key was touched: 2 to the power of it
+_TOUCH_BITS = 8  # a key's time of last use is kept in units of 2 ** _TOUCH_BITS events
 
 
 @inlined
@@ -53,13 +53,13 @@ def has_closed(lent: JoinState, cluster: np.int64, number: np.int64) -> bool:
 
 @inlined
 def touch(lent: JoinState, cluster: np.int64) -> None:
-    """An item of a key comes."""
+    """Note that an item of a key has come."""
     lent.keyed[cluster]["touched"] = np.int32(lent.counters[SEQUENCE] >> _TOUCH_BITS)
 
 
 @inlined
 def first_due(lent: JoinState, rules: Rules) -> tuple[np.int64, np.int64]:
-    """When the first event leaves its window of time, and its input; a later time than any and NIL: none."""
+    """The time at which the next event leaves its window of time, and its input; ``_FOREVER`` and NIL: none."""
     due, who = _FOREVER, np.int64(NIL)
     for number in range(rules.spans_us.shape[0]):
         first = lent.sides[number]["first"]
@@ -70,7 +70,7 @@ def first_due(lent: JoinState, rules: Rules) -> tuple[np.int64, np.int64]:
 
 @inlined
 def take_head(lent: JoinState, cluster: np.int64, number: np.int64, behind: np.int64) -> bool:
-    """The oldest event of a key leaves its list for the one behind it; whether the input has no more of the key."""
+    """Remove the oldest event from a key's list; returns whether the list is empty. ``behind``: the event after it."""
     lent.lists[cluster, number]["head"] = behind
     lent.lists[cluster, number]["live"] -= 1
     if behind != NIL:
@@ -82,7 +82,7 @@ def take_head(lent: JoinState, cluster: np.int64, number: np.int64, behind: np.i
 
 @routine
 def add_cluster(lent: JoinState, slot: np.uint64, key: np.uint64) -> np.int64:
-    """A new key at an empty slot; there is room for it."""
+    """Add a key at an empty slot; there is room for it."""
     counters = lent.counters
     if counters[FREE_CLUSTERS] > 0:
         counters[FREE_CLUSTERS] -= 1
@@ -120,7 +120,7 @@ def remove_cluster(lent: JoinState, cluster: np.int64) -> None:
 
 @routine
 def enter_dead(lent: JoinState, cluster: np.int64) -> None:
-    """Put a key at the end of those that are closed and remembered."""
+    """Append a key to the list of closed and remembered keys."""
     counters = lent.counters
     newest = counters[NEWEST_DEAD]
     lent.keyed[cluster]["ends"] |= CLOSED_FOR_GOOD
@@ -136,7 +136,7 @@ def enter_dead(lent: JoinState, cluster: np.int64) -> None:
 
 @routine
 def leave_dead(lent: JoinState, cluster: np.int64) -> None:
-    """Take a key from those that are closed and remembered."""
+    """Remove a key from the list of closed and remembered keys."""
     counters = lent.counters
     before, behind = lent.keyed[cluster]["before"], lent.keyed[cluster]["behind"]
     if before == NIL:
@@ -153,7 +153,7 @@ def leave_dead(lent: JoinState, cluster: np.int64) -> None:
 
 @routine
 def add_node(lent: JoinState, number: np.int64, time_us: np.int64, sequence: np.int64) -> np.int64:
-    """A new node at the end of its input's list, without a key; there is room for it."""
+    """Append a new node to its input's list, without a key; there is room for it."""
     counters = lent.counters
     if counters[FREE_NODES] > 0:
         counters[FREE_NODES] -= 1
@@ -181,7 +181,7 @@ def add_node(lent: JoinState, number: np.int64, time_us: np.int64, sequence: np.
 
 @routine
 def remove_node(lent: JoinState, number: np.int64, node: np.int64) -> None:
-    """Take a node out of its input's list and give it back."""
+    """Remove a node from its input's list and free it."""
     counters = lent.counters
     before, behind = lent.nodes[node]["input_before"], lent.nodes[node]["of_input"]
     if before == NIL:
@@ -201,7 +201,7 @@ def remove_node(lent: JoinState, number: np.int64, node: np.int64) -> None:
 
 @routine
 def link_node(lent: JoinState, node: np.int64, number: np.int64, cluster: np.int64, flags: np.int32) -> None:
-    """Put a node at the end of the list of its key."""
+    """Append a node to the list of its key."""
     lent.nodes[node]["flags"] = flags | ALIVE
     lent.nodes[node]["cluster"] = cluster
     tail = lent.lists[cluster, number]["tail"]
@@ -219,7 +219,7 @@ def link_node(lent: JoinState, node: np.int64, number: np.int64, cluster: np.int
 def report_absent(
     lent: JoinState, found: Found, event: tuple[np.int64, np.int64], time_us: np.int64, item: np.int64, why: np.uint8
 ) -> None:
-    """Report an event (its input and sequence) that joined nothing and no longer can; there is room for it."""
+    """Report an event (its input and sequence) that joined nothing and no longer can; there is room for the result."""
     place, (number, sequence) = found.filled[0], event
     for other in range(found.members.shape[1]):
         found.members[place, other] = NIL
@@ -242,10 +242,10 @@ def purge_list(
     item: np.int64,
     why: np.uint8,
 ) -> np.int64:
-    """Take all events of a key in one input out of its list; in a window of a number of events they keep their places.
+    """Remove all events of a key in one input; in a window of a number of events they keep their places.
 
     Returns:
-        How many they were.
+        The number of removed events.
     """
     cluster, number = of
     node = np.int64(lent.lists[cluster, number]["head"])
@@ -272,7 +272,7 @@ def purge_list(
 
 @routine
 def say_over(lent: JoinState, rules: Rules, found: Found, cluster: np.int64, time_us: np.int64, item: np.int64) -> None:
-    """Report a key that is closed for good, once nothing more can be reported of it; there is room for it."""
+    """Report a key that is closed for good, once no more results of it can come; there is room for the report."""
     if lent.keyed[cluster]["ends"] != CLOSED_FOR_GOOD or rules.reporters[0] & ~lent.keyed[cluster][
         "closed"
     ] != np.uint64(0):

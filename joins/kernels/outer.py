@@ -1,15 +1,16 @@
-"""The windowed join of more than two inputs some of which may be absent: combinations that are part of no larger one.
+"""The windowed join of more than two inputs of which some may be absent: combinations that are part of no larger one.
 
 Source: the full disjunction (Galindo-Legaria, "Outerjoins as disjunctions", SIGMOD 1994), of combinations that lack no
 required input. Events of a key join each other while both are in their windows. So the stay of each is an interval, and
 as intervals that overlap in pairs have a point in common, a combination is part of a larger one if and only if another
-input had an event of the key while all members were stored. Two things say that, and no combination is stored:
-when a combination is decided its absent inputs have no event of the key, and each of them had its last one (``seen``)
-before the newest member came. What is decided is found by looking through the stored events of the key:
+input had an event of the key while all members were stored. This can be decided without storing combinations: a
+combination is part of no larger one if, when it is decided, its absent inputs have no event of the key, and each had
+its last one (``seen``) before the newest member came. Combinations to decide are found among the stored events of a
+key:
 
-- An event leaves its window: the combinations that it is in.
-- An input closes the key: those that lack it, if all inputs that they lack have closed the key now.
-- An event comes: those that it is in, if all inputs that they lack had closed the key.
+- An event leaves its window: the combinations that contain it.
+- An input closes the key: the combinations that lack it, if all inputs that they lack have now closed the key.
+- An event comes: the combinations that contain it, if all inputs that they lack had closed the key.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ def is_over(lent: JoinState, rules: Rules, cluster: np.int64) -> bool:
 
 @routine
 def product_of(lent: JoinState, rules: Rules, cluster: np.int64, number: np.int64) -> np.int64:
-    """The most results of the ways to take an event from each input that has some, but ``number`` (NIL: of all)."""
+    """The most results of combining one event of each input that has some, except ``number`` (NIL: no exception)."""
     count = np.int64(1)
     for other in range(lent.lists.shape[1]):
         if other != number and lent.lists[cluster, other]["live"] > 0:
@@ -118,7 +119,7 @@ def product_of(lent: JoinState, rules: Rules, cluster: np.int64, number: np.int6
 
 @inlined
 def member_of(lent: JoinState, cluster: np.int64, number: np.int64, node: np.int64) -> np.int64:
-    """What a combination has of an input: the sequence of a node; NIL or FINISHED where it is absent."""
+    """The member of an input in a combination: the sequence of a node; NIL or FINISHED if the input is absent."""
     if node != NIL:
         return np.int64(lent.nodes[node]["sequence"])
     return np.int64(FINISHED if has_closed(lent, cluster, number) else NIL)
@@ -126,10 +127,10 @@ def member_of(lent: JoinState, cluster: np.int64, number: np.int64, node: np.int
 
 @routine
 def next_combination(lent: JoinState, found: Found, cluster: np.int64, number: np.int64) -> bool:
-    """Move the cursors to the next combination, the last input's first; that of one input stays (NIL: of none).
+    """Move the cursors to the next combination; the last input's cursor moves fastest, that of ``number`` is fixed.
 
     Returns:
-        Whether there is another one; else the cursors are at the first again.
+        Whether there is another combination; else the cursors are at the first one again.
     """
     cursors, last = found.cursors, lent.lists.shape[1] - 1
     while last >= 0:
@@ -144,10 +145,10 @@ def next_combination(lent: JoinState, found: Found, cluster: np.int64, number: n
 
 @routine
 def skip_older(lent: JoinState, found: Found, cluster: np.int64, number: np.int64, since: np.int64) -> bool:
-    """Move the cursors, all of which are at events before ``since``, to the next combination with a newer one.
+    """Move the cursors, all at events before ``since``, to the next combination with an event from ``since`` on.
 
     Returns:
-        Whether there is one.
+        Whether there is such a combination.
     """
     cursors, last = found.cursors, lent.lists.shape[1] - 1
     while last >= 0:
@@ -169,7 +170,10 @@ def write_at(
     said: tuple[np.int64, np.int64, np.uint8],
     place: np.int64,
 ) -> np.int64:
-    """Write the combination at the cursors (``key``: cluster, an input and the event it has); its newest event."""
+    """Write the combination at the cursors; returns its newest event.
+
+    ``key``: the cluster, an input and the sequence of its event; ``said``: as in ``write_combinations``.
+    """
     (cluster, number, sequence), newest = key, np.int64(NIL)
     for other in range(lent.lists.shape[1]):
         one = sequence
@@ -191,9 +195,10 @@ def cover_combinations(
     said: tuple[np.int64, np.int64, np.uint8],
     since: np.int64,
 ) -> np.int64:
-    """Write so many combinations that each event is in one that was in none before; the place behind them.
+    """Write enough combinations for each event that was in none before to be in one; returns the place after them.
 
-    An event that is in any that is not part of a larger one is in that with the newest events of the other inputs.
+    An event that is in any combination that is part of no larger one is also in such a combination with the newest
+    events of the other inputs.
     """
     (cluster, number, _), cursors, place = key, found.cursors, found.filled[0]
     for other in range(lent.lists.shape[1]):
@@ -222,15 +227,15 @@ def write_combinations(
     of: tuple[np.int64, np.int64],
     said: tuple[np.int64, np.int64, np.uint8],
 ) -> None:
-    """Write the combinations with an event of each input that has some, but those that are part of a larger one.
+    """Write the combinations of an event of each input that has some, except parts of larger combinations.
 
     Args:
         lent: The state.
-        rules: What the join was declared to do.
-        found: There is room.
+        rules: The declaration of the join.
+        found: The output; there is room.
         cluster: The key.
-        of: An input, and the sequence of its event that all of them have; NIL: they have any.
-        said: Their time, the item that leads to them, and why.
+        of: An input, and the sequence of its event in all combinations; NIL: any event.
+        said: The time of the combinations, the item that leads to them, and the reason.
     """
     cursors, place, (number, sequence) = found.cursors, np.int64(found.filled[0]), of
     key, end = (cluster, number, sequence), place + rules.most[0]
@@ -258,7 +263,7 @@ def write_combinations(
 
 @routine
 def remember(lent: JoinState, rules: Rules, cluster: np.int64) -> None:
-    """A key has no stored events: it is remembered as long as it is closed by some inputs, and not too many are."""
+    """Remember a key without stored events if some inputs have closed it; forget the oldest if there are too many."""
     if lent.keyed[cluster]["closed"] == _NONE:
         remove_cluster(borrowed(lent), cluster)
         return
@@ -273,7 +278,7 @@ def remember(lent: JoinState, rules: Rules, cluster: np.int64) -> None:
 def close_cluster(
     lent: JoinState, rules: Rules, found: Found, cluster: np.int64, cause: np.uint8, time_us: np.int64, item: np.int64
 ) -> None:
-    """No combination of a key comes any more, and all are reported: its events go."""
+    """Close a key of which no combination comes any more and all are reported: its events are removed."""
     for number in range(lent.lists.shape[1]):
         of, why = (cluster, np.int64(number)), np.uint8(BY_CLOSING)
         lent.counters[PURGED] += purge_list(borrowed(lent), borrowed(rules), borrowed(found), of, time_us, item, why)
@@ -291,13 +296,13 @@ def close_cluster(
 def leave(
     lent: JoinState, rules: Rules, found: Found, number: np.int64, node: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
-    """An event leaves its window, the oldest of its key in its input; there is room for what that leads to."""
+    """Let an event leave its window, the oldest of its key in its input; there is room for the results."""
     cluster, behind = np.int64(lent.nodes[node]["cluster"]), lent.nodes[node]["of_key"]
     if lent.nodes[node]["flags"] & ALIVE == 0:
         remove_node(borrowed(lent), number, node)
         return
     absent = every_input(lent) & ~live_inputs(lent, cluster)
-    is_open = absent & ~lent.keyed[cluster]["closed"] != _NONE  # else they were reported when that became known
+    is_open = absent & ~lent.keyed[cluster]["closed"] != _NONE  # else reported when the last absent input closed it
     if is_open and absent & rules.required[0] == _NONE:
         of, why = (number, np.int64(lent.nodes[node]["sequence"])), np.uint8(BY_WINDOW)
         write_combinations(borrowed(lent), borrowed(rules), borrowed(found), cluster, of, (time_us, item, why))
@@ -325,7 +330,7 @@ def owed_by(lent: JoinState, rules: Rules, number: np.int64) -> np.int64:
 
 @routine
 def pass_time(lent: JoinState, rules: Rules, found: Found, now: np.int64, item: np.int64) -> bool:
-    """Events leave windows of time, the one that is due first first; False where there is no room."""
+    """Let events leave windows of time, in the order of their times; False if there is no room."""
     while True:
         due, who = first_due(lent, rules)
         if due > now:
@@ -340,7 +345,7 @@ def pass_time(lent: JoinState, rules: Rules, found: Found, now: np.int64, item: 
 def join_event(
     lent: JoinState, rules: Rules, found: Found, of: tuple[np.int64, np.int64], is_stored: bool, item: np.int64
 ) -> bool:
-    """Write the combinations of an event (``of``: its key and input) that comes; whether they are decided at once."""
+    """Write the combinations of a new event (``of``: its key and input) if they are decided now; returns whether."""
     cluster, number = of
     absent = every_input(lent) & ~(live_inputs(lent, cluster) | bit_of(number))
     is_open = absent & ~lent.keyed[cluster]["closed"] != _NONE
@@ -356,7 +361,7 @@ def join_event(
 def take_part(
     lent: JoinState, rules: Rules, found: Found, items: Items, of: tuple[np.int64, np.uint64], item: np.int64
 ) -> None:
-    """An event comes; there is room. ``of``: the cluster of its key (NIL: it is new) and its slot."""
+    """Take an event in; there is room. ``of``: the cluster of its key (NIL: the key is new) and its slot."""
     counters, number, (cluster, slot) = lent.counters, np.int64(items.inputs[item]), of
     time_us = counters[NOW]
     if cluster == NIL:
@@ -396,7 +401,7 @@ def take_part(
 def close_input(
     lent: JoinState, rules: Rules, found: Found, items: Items, of: tuple[np.int64, np.uint64], item: np.int64
 ) -> None:
-    """An input closes a key; there is room. ``of``: the cluster of the key (NIL: it is new) and its slot."""
+    """Close a key by an input; there is room. ``of``: the cluster of the key (NIL: the key is new) and its slot."""
     counters, number, (cluster, slot) = lent.counters, np.int64(items.inputs[item]), of
     time_us, every, why = counters[NOW], every_input(lent), np.uint8(BY_CLOSING)
     if cluster == NIL:
@@ -428,7 +433,7 @@ def close_input(
 
 @inlined
 def most_of(lent: JoinState, rules: Rules, cluster: np.int64, number: np.int64, is_event: bool) -> np.int64:
-    """The most results that an item can lead to: its own, and those of events that it pushes out of their windows."""
+    """The most results of an item: its own, and those of events that it pushes out of their windows."""
     owed = np.int64(2)
     if cluster != NIL:
         owed = 2 * product_of(borrowed(lent), borrowed(rules), cluster, number if is_event else np.int64(NIL))
@@ -439,7 +444,7 @@ def most_of(lent: JoinState, rules: Rules, cluster: np.int64, number: np.int64, 
 
 @routine
 def take_one(lent: JoinState, rules: Rules, found: Found, items: Items, item: np.int64) -> bool:
-    """Take an item in; False, with nothing changed but the time, where there is no room."""
+    """Take an item in; False if there is no room, with nothing changed but the time."""
     counters, kind, number = lent.counters, items.kinds[item], np.int64(items.inputs[item])
     now = max(counters[NOW], items.times[item])
     if not pass_time(borrowed(lent), borrowed(rules), borrowed(found), now, item):
@@ -485,7 +490,7 @@ def join_outer(rules: Rules, state: JoinState, items: Items, found: Found, first
 def leave_nodes(
     rules: Rules, state: JoinState, found: Found, leaving: NDArray[np.int64], first: int
 ) -> tuple[int, int]:
-    """Let stored events leave windows that have become smaller; as ``windowed.expire_nodes``."""
+    """Let stored events leave windows that have become smaller, as ``windowed.expire_nodes`` does."""
     lent, law, written = borrowed(state), borrowed(rules), borrowed(found)
     for place in range(first, leaving.shape[0]):
         node, number = leaving[place, 0], leaving[place, 1]

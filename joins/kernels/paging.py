@@ -1,6 +1,6 @@
-"""Keys that leave the tables of a join with all of their events, and come back as they were.
+"""Kernels that take keys with all of their events out of the tables of a join, and put them back unchanged.
 
-Who takes a key out sees to it that it is back before an item of it comes, and before time leads to a result of it.
+The caller puts a key back before an item of it comes, and before time leads to a result of it.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import inlined, kernel, routine
 from streams.kernels.slots import find_slot
 
-# A key on its way.
+# A key that is taken out or put back.
 KEY = np.dtype([("key", np.uint64), ("closed", np.uint64), ("rows", np.int64), ("cluster", np.int64)])
-# An event on its way.
+# An event that is taken out or put back.
 ROW = np.dtype(
     [
         ("sequence", np.int64),
         ("time", np.int64),
         ("input", np.int32),
-        ("flags", np.int32),  # those of the node, and above them the inputs that were seen with it, as bits
+        ("flags", np.int32),  # flags of the node, and above them the inputs that were seen with it, as bits
         ("owner", np.int64),  # the place of its key
     ]
 )
@@ -33,9 +33,9 @@ SEEN = 256  # the bit of the first input in ROW.flags
 
 @inlined
 def seen_with(lent: JoinState, cluster: np.int64, sequence: np.int64) -> np.int64:
-    """The inputs that had an event of a key when one of its events had come, as ``ROW.flags`` have them.
+    """The inputs that had an event of a key when one of its events had come, as bits of ``ROW.flags``.
 
-    Numbers of events only count as compared with the sequences of stored events, so these bits say all of ``seen``.
+    Values of ``seen`` are only compared with the sequences of stored events, so these bits contain all that matters.
     """
     found = np.int64(0)
     for number in range(lent.lists.shape[1] if lent.seen.shape[0] > 0 else 0):
@@ -46,12 +46,12 @@ def seen_with(lent: JoinState, cluster: np.int64, sequence: np.int64) -> np.int6
 
 @kernel
 def take_keys(state: JoinState, keys: NDArray[np.void], rows: NDArray[np.void]) -> int:
-    """Take known keys that are not closed for good out, with their events.
+    """Remove known keys that are not closed for good, with their events.
 
     Args:
-        state: Of the join.
-        keys: ``KEY``, of which the hashed keys are given; the rest is written.
-        rows: ``ROW``, room for all events: those of the first key, by input and then by sequence, then of the next.
+        state: State of the join.
+        keys: ``KEY``, with the hashed keys; the other members are written.
+        rows: ``ROW``, room for all events, in the order of the keys, then by input and sequence.
 
     Returns:
         The number of events.
@@ -83,7 +83,7 @@ def take_keys(state: JoinState, keys: NDArray[np.void], rows: NDArray[np.void]) 
 
 @routine
 def move_node(lent: JoinState, number: np.int64, node: np.int64, before: np.int64) -> None:
-    """Move the last node of an input's list behind another one; NIL: to the front."""
+    """Move the last node of an input's list to the place after another node; NIL: to the front."""
     last_but_one = lent.nodes[node]["input_before"]
     if last_but_one == before:
         return
@@ -102,7 +102,7 @@ def move_node(lent: JoinState, number: np.int64, node: np.int64, before: np.int6
 
 @inlined
 def behind_of(lent: JoinState, number: np.int64, node: np.int64) -> np.int64:
-    """The next node of an input's list; NIL: the first one, and behind the last one."""
+    """The node after another one in an input's list; after NIL comes the first one, after the last one NIL."""
     return np.int64(lent.sides[number]["first"]) if node == NIL else np.int64(lent.nodes[node]["of_input"])
 
 
@@ -110,14 +110,14 @@ def behind_of(lent: JoinState, number: np.int64, node: np.int64) -> np.int64:
 def put_keys(
     state: JoinState, rules: Rules, keys: NDArray[np.void], rows: NDArray[np.void], cursors: NDArray[np.int64]
 ) -> None:
-    """Let keys be back; there is room for them and their events.
+    """Put keys back; there is room for them and their events.
 
-    The list of an input with a window is in the order of sequences again; the others have no use for one.
+    The list of an input with a window of time is again in the order of sequences; other inputs do not need an order.
 
     Args:
-        state: Of the join.
-        rules: Of the join.
-        keys: ``KEY``; none is known.
+        state: State of the join.
+        rules: Rules of the join.
+        keys: ``KEY``; none of them is known.
         rows: ``ROW``, by sequence.
         cursors: (inputs,) scratch.
     """

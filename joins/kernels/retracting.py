@@ -1,4 +1,4 @@
-"""Events that are taken out of the tables of a join, as they are retracted."""
+"""Kernels that remove retracted events from the tables of a join."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from streams.kernels.slots import find_slot
 
 @routine
 def place_in_list(lent: JoinState, of: tuple[np.int64, np.int64], sequence: np.int64) -> tuple[np.int64, np.int64]:
-    """The node of an event of a key in one input, and the node before it; NIL: it is not stored."""
+    """The node of an event of a key in one input, and the node before it; NIL: the event is not stored."""
     cluster, number = of
     before = np.int64(NIL)
     node = np.int64(lent.lists[cluster, number]["head"]) if cluster != NIL else np.int64(NIL)
@@ -37,7 +37,7 @@ def place_in_list(lent: JoinState, of: tuple[np.int64, np.int64], sequence: np.i
 
 @kernel
 def unjoin_event(state: JoinState, key: np.uint64, number: int, sequence: int) -> bool:
-    """Let a stored event of a key count as one that has joined nothing; returns whether it is stored."""
+    """Mark a stored event of a key as unjoined; returns whether it is stored."""
     lent = borrowed(state)
     of = np.int64(lent.slots[find_slot(lent.slots, key), 1]) - 1, np.int64(number)
     node, _ = place_in_list(lent, of, np.int64(sequence))
@@ -49,12 +49,12 @@ def unjoin_event(state: JoinState, key: np.uint64, number: int, sequence: int) -
 
 @kernel
 def retract_event(rules: Rules, state: JoinState, found: Found, key: np.uint64, number: int, sequence: int) -> int:
-    """Take a stored event of a key out, as if it had never come; in a window of a number of events it keeps its place.
+    """Remove a stored event of a key, as if it had never come; in a window of a number of events it keeps its place.
 
-    If it was the last one of an input that has closed the key, no combination of the key can come any more.
+    If it was the last event of an input that has closed the key, no combination of the key can come any more.
 
     Returns:
-        A status; where there is no room nothing has changed.
+        A status; if there is no room, nothing has changed.
     """
     lent, law, written = borrowed(state), borrowed(rules), borrowed(found)
     cluster, side = np.int64(lent.slots[find_slot(lent.slots, key), 1]) - 1, np.int64(number)
@@ -87,7 +87,7 @@ def retract_event(rules: Rules, state: JoinState, found: Found, key: np.uint64, 
 
 @kernel
 def is_key_over(state: JoinState, key: np.uint64) -> bool:
-    """Whether nothing is known of a key, or it was reported that no combination of it comes any more."""
+    """Whether a key is unknown, or was reported as over."""
     lent = borrowed(state)
     cluster = np.int64(lent.slots[find_slot(lent.slots, key), 1]) - 1
     return bool(cluster == NIL or lent.keyed[cluster]["ends"] & SAID != 0)

@@ -16,14 +16,14 @@ NIL = -1
 FINISHED = -2  # in combinations that may lack inputs: absent, and the input has finished the key
 NEVER = -(2**62)  # before every time
 
-# What an item is.
+# Kinds of items.
 EVENT = 0  # an event with a key
 CLOSING = 1  # no more events of the key come on the input
 PLACE = 2  # an event without a key: it joins nothing and takes a place in a window of a number of events
 TIME = 3  # no item before its time comes any more; its input and key mean nothing
-REMINDER = 4  # as a closing, by a range that was said before: it may say what is known
+REMINDER = 4  # as a closing, by a range that was closed before; it does not count as a duplicate
 
-# What the kernel returns: it is done, or stopped before an item for want of room.
+# Statuses that kernels return: done, or stopped before an item because there was no room.
 DONE = 0
 NODES_FULL = 1
 CLUSTERS_FULL = 2
@@ -34,10 +34,10 @@ REGULAR = 0  # every input closed it
 WINDOW_ASSISTED = 1  # an input closed it, and the last of its events of the key left the window
 IMMEDIATE = 2  # an input closed it, and held no event of it
 
-# What decided a result.
-LAST_EVENT = 0  # it is complete
-BY_WINDOW = 1  # an event is absent, and the one that is there, or the last that could be, has left its window
-BY_CLOSING = 2  # an event is absent, and an input says that it does not come any more
+# Reasons of results.
+LAST_EVENT = 0  # the combination is complete
+BY_WINDOW = 1  # an event is absent, and the present event, or the last one that could be present, has left its window
+BY_CLOSING = 2  # an event is absent, and an input has announced that it does not come any more
 
 # Bits of NODE.flags.
 ALIVE = 1  # in the list of its key
@@ -45,12 +45,12 @@ JOINED = 2  # part of a combination
 
 # Bits of KEYED.ends.
 CLOSED_FOR_GOOD = 1  # no combination can contain the key any more
-SAID = 2  # and that was reported
+SAID = 2  # the key was reported as over
 
 # Indices of JoinState.counters.
 NODES = 0  # in use, places included
 FREE_NODES = 1  # on the stack
-FRESH_NODES = 2  # that were ever given out
+FRESH_NODES = 2  # ever used
 CLUSTERS = 3
 FREE_CLUSTERS = 4
 FRESH_CLUSTERS = 5
@@ -59,10 +59,10 @@ SEQUENCE = 7  # of the next event
 OPEN_NODES = 8  # in the list of a key
 DEAD = 9  # keys that are closed and remembered
 DROPPED = 10  # events of closed keys
-ON_THE_FLY = 11  # events that joined and need not be stored
+ON_THE_FLY = 11  # events that need not be stored
 PURGED = 12  # stored events that a closing made useless
 EXPIRED = 13  # events that left their window
-DUPLICATES = 14  # closings that said what was known
+DUPLICATES = 14  # closings of keys that the input had already closed
 VIOLATIONS = 15  # events of keys that their input had closed
 LOOKUPS = 16  # of keys
 RESULTS = 17
@@ -71,31 +71,31 @@ ABSENTS = 19
 FORGOTTEN = 20  # closed keys beyond the number that is remembered
 OLDEST_DEAD = 21  # first cluster of the list of closed keys
 NEWEST_DEAD = 22
-NEEDED = 23  # results that the item before which it stopped needs room for
-N_SAVED = 24  # those before it are saved
+NEEDED = 23  # room, in results, that the item needs before which the kernel stopped
+N_SAVED = 24  # counters before this index are saved
 CLOSED_KEYS = 24  # known keys that an input has closed
 N_COUNTERS = 25
 
-MOST_COUNTED = 2**31  # combinations; a number of more than that is not exact
+MOST_COUNTED = 2**31  # combinations; greater numbers are not exact
 
 
 class Rules(NamedTuple):
-    """What a join was declared to do; arrays by input."""
+    """The declaration of a join, as arrays by input."""
 
-    spans_us: NDArray[np.int64]  # an event is out of the window when it is as old; 0: no window of time
+    spans_us: NDArray[np.int64]  # an event of this age is outside of the window; 0: no window of time
     counts: NDArray[np.int64]  # newest events of the input in the window; NIL: no such window
     of_key: NDArray[np.int64]  # newest events of the key in the window; NIL: no such window
-    reports_absent: NDArray[np.bool_]  # an event of it that joined nothing is reported when it no longer can
-    reporters: NDArray[np.uint64]  # (1,) those inputs as bits: a key is over only when they have closed it, too
-    most_dead: NDArray[np.int64]  # (1,) closed keys that are remembered
+    reports_absent: NDArray[np.bool_]  # an event of the input that joined nothing is reported when it no longer can
+    reporters: NDArray[np.uint64]  # (1,) these inputs as bits: a key is over only when they have closed it, too
+    most_dead: NDArray[np.int64]  # (1,) the most closed keys that are remembered
     is_plain: NDArray[np.bool_]  # (1,) windows of time or none, and no input reports absent ones
     required: NDArray[np.uint64]  # (1,) inputs that combinations may not lack, as bits (kernels/outer.py)
     reports_all: NDArray[np.bool_]  # (1,) absent events are reported whether or not they have joined something
-    most: NDArray[np.int64]  # (1,) results that one event of a key may lead to at once; the others are cut
-    covers: NDArray[np.bool_]  # (1,) of combinations only as many are written as each event needs to be in one
+    most: NDArray[np.int64]  # (1,) results that one event of a key may lead to at once; further ones are cut
+    covers: NDArray[np.bool_]  # (1,) only enough combinations are written for each event to be in one
 
 
-# Records: what is read together lies together.
+# Records: members that are read together are stored together.
 NODE = np.dtype(
     [
         ("time", np.int64),  # us
@@ -117,7 +117,7 @@ KEYED = np.dtype(
         ("before", np.int32),  # neighbours in the list of keys that are closed for good
         ("behind", np.int32),
         ("cause", np.int32),  # why it is closed for good
-        ("touched", np.int32),  # when an event or a closing of it came last, in hundreds of events; 0: not known
+        ("touched", np.int32),  # when an event or closing of the key came last, in units of 256 events; 0: not known
     ]
 )
 LIST = np.dtype([("head", np.int32), ("tail", np.int32), ("live", np.int32)])  # oldest and newest node, their number
@@ -125,7 +125,7 @@ SIDE = np.dtype([("first", np.int32), ("last", np.int32), ("size", np.int64)])  
 
 
 class JoinState(NamedTuple):
-    """Everything that lives from batch to batch."""
+    """The state of a join between batches."""
 
     slots: NDArray[np.uint64]  # (slots, 2): key, cluster + 1; a power of two, 0 in the second: empty
     keyed: NDArray[np.void]  # (clusters,) KEYED
@@ -150,18 +150,18 @@ class Items(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a batch led to; an item is told by its place in the batch."""
+    """The output of a batch; items are identified by their places in the batch."""
 
     members: NDArray[np.int64]  # (results, inputs) sequences of a combination's events; NIL, FINISHED: absent
     result_times: NDArray[np.int64]
     result_items: NDArray[np.int32]
-    result_whys: NDArray[np.uint8]  # what decided it
+    result_whys: NDArray[np.uint8]  # reasons
     closing_keys: NDArray[np.uint64]
     closing_causes: NDArray[np.uint8]
     closing_times: NDArray[np.int64]
     closing_items: NDArray[np.int32]
     closing_places: NDArray[np.int64]  # results before it
     violations: NDArray[np.int32]  # items
-    cut_places: NDArray[np.int64]  # of each event whose results were cut, the last one that was written
-    filled: NDArray[np.int64]  # (5,) results, closings, violations; one that means nothing (look_ahead); cuts
+    cut_places: NDArray[np.int64]  # for each event whose results were cut, the last result that was written
+    filled: NDArray[np.int64]  # (5,) numbers of results, closings, violations; a meaningless value (look_ahead); cuts
     cursors: NDArray[np.int32]  # (inputs,) scratch

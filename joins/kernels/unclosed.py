@@ -1,9 +1,9 @@
-"""An event of a windowed join while no key is closed: the hash window join, over the tables of the general one.
+"""A windowed join while no key is closed: the hash window join, over the tables of the general join.
 
 Source: remark (ii) of section 3.4 of the specification of punctuation-aware joins: inputs without punctuations do not
-pay for them. It holds for windows of time, or none, where nothing is said of events that joined nothing. Then the
-order in which events leave shows nowhere, no list has places, and nothing is written but results. What it leaves
-behind is what ``take_item`` leaves.
+pay for them. It applies to windows of time, or none, where unjoined events are not reported. Then the order in which
+events leave has no effect on the output, no list has places, and only results are written. The state afterwards is the
+same as after ``take_item``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from streams.kernels.slots import find_slot
 
 @routine
 def expire_due(lent: JoinState, number: np.int64, due_us: np.int64) -> None:
-    """The events of an input up to a time leave their window."""
+    """Remove the events of an input up to a time, which have left their window."""
     counters, node, gone = lent.counters, np.int64(lent.sides[number]["first"]), np.int64(0)
     while node != NIL and lent.nodes[node]["time"] <= due_us:
         cluster, behind = np.int64(lent.nodes[node]["cluster"]), lent.nodes[node]["of_key"]
@@ -68,7 +68,7 @@ def expire_due(lent: JoinState, number: np.int64, due_us: np.int64) -> None:
 
 @inlined
 def completed(lent: JoinState, cluster: np.int64, number: np.int64) -> np.int64:
-    """The number of combinations that an event of an input completes; ``MOST_COUNTED`` of them count as all."""
+    """The number of combinations that an event of an input completes, at most ``MOST_COUNTED``."""
     count = np.int64(1)
     for other in range(lent.lists.shape[1]):
         if other != number:
@@ -78,7 +78,7 @@ def completed(lent: JoinState, cluster: np.int64, number: np.int64) -> np.int64:
 
 @inlined
 def room_for(lent: JoinState, rules: Rules, cluster: np.int64, number: np.int64, count: np.int64) -> np.int64:
-    """The most results that are written of a number of combinations with an event of an input (NIL: of any)."""
+    """The room needed for the results of ``count`` combinations with an event of an input (NIL: of any input)."""
     if not rules.covers[0]:
         return np.int64(min(count, rules.most[0]) + 1)
     rows = np.int64(1)
@@ -92,7 +92,7 @@ def room_for(lent: JoinState, rules: Rules, cluster: np.int64, number: np.int64,
 def write_result(
     lent: JoinState, found: Found, number: np.int64, time_us: np.int64, item: np.int64, place: np.int64
 ) -> None:
-    """Write the combination of the event that comes with those at the cursors."""
+    """Write the combination of the new event with the events at the cursors."""
     for other in range(lent.lists.shape[1]):
         if other == number:
             found.members[place, other] = lent.counters[SEQUENCE]
@@ -105,7 +105,7 @@ def write_result(
 
 @inlined
 def note_cut(found: Found, place: np.int64) -> None:
-    """The result before a place is the last one of its event that is written, and there are more."""
+    """Note that the result before a place is the last one written of its event, though there are more."""
     found.cut_places[found.filled[4]] = place - 1
     found.filled[4] += 1
 
@@ -114,10 +114,10 @@ def note_cut(found: Found, place: np.int64) -> None:
 def write_cover(
     lent: JoinState, found: Found, cluster: np.int64, number: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
-    """Write so many combinations of the event that comes that each event is in one that was in none before.
+    """Write enough combinations of the new event for each event that was in none before to be in one.
 
-    They are those of all combinations, in their order, that have an event for the first time. Of each input the events
-    that are in none are the newest: so where its newest is in one, all are.
+    Of all combinations, in their order, these are the ones that contain an event for the first time. The events of an
+    input that are in no combination are its newest, so if the newest event is in one, all are.
     """
     inputs, cursors, place = lent.lists.shape[1], found.cursors, found.filled[0]
     for other in range(inputs):
@@ -152,10 +152,7 @@ def write_results(
     time_us: np.int64,
     item: np.int64,
 ) -> None:
-    """Write each combination of the event that comes with one event of every other input, up to the limit.
-
-    There is room for them.
-    """
+    """Write each combination of the new event with one event of every other input, up to the limit; there is room."""
     if rules.covers[0]:
         write_cover(borrowed(lent), borrowed(found), cluster, number, time_us, item)
         return
@@ -184,7 +181,7 @@ def write_results(
 
 @apart
 def take_unclosed(lent: JoinState, rules: Rules, found: Found, items: Items, item: np.int64) -> bool:
-    """Take an event in; False, with nothing changed but the time, where there is no room for its results."""
+    """Take an event in; False if there is no room for its results, with only the time and expired events changed."""
     counters, number, key = lent.counters, np.int64(items.inputs[item]), items.keys[item]
     now = max(counters[NOW], items.times[item])
     counters[NOW] = now

@@ -1,9 +1,9 @@
 """The windowed join of any number of inputs on one key, by windows and by keys that inputs close.
 
 Source: punctuation-aware window joins (PWJoin and MPWJoin, sections 3.4 and 3.5 of the specification), corrected.
-Windows are half-open: an event of time t is out at t + span. A key is closed at the expiry by which the last event of
-an input that has closed it leaves; so no schedule is kept. Room for what an item can lead to is found before anything
-changes, so a call that stopped can be made again from the same item.
+Windows are half-open: an event of time t is outside at t + span. A key is closed for good when the last event of an
+input that has closed it expires, so no schedule is kept. The room for the results of an item is checked before anything
+changes, so a call that stopped can be repeated from the same item.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ from streams.kernels.slots import HOME_BITS, find_slot
 from streams.kernels.slots import fill_slots as fill_slots  # noqa: PLC0414 - Python code of this package calls it, too
 
 _AHEAD = 32  # items
-_MANY = 1 << 15  # slots; fewer, and what belongs to them, are in the cache anyway
+_MANY = 1 << 15  # slots; smaller tables are in the cache anyway
 
 
 @inlined
 def has_room(lent: JoinState, found: Found, results: np.int64) -> bool:
-    """Whether a number of results, two closed keys and a violation can be written; notes what is needed."""
+    """Whether a number of results, two closed keys and a violation can be written; notes the needed room."""
     lent.counters[NEEDED] = results
     has: bool = (
         found.filled[0] + results <= found.result_times.shape[0]
@@ -93,7 +93,7 @@ def has_room(lent: JoinState, found: Found, results: np.int64) -> bool:
 
 @inlined
 def stored(lent: JoinState, cluster: np.int64) -> np.int64:
-    """The number of a key's events."""
+    """The number of stored events of a key."""
     count = np.int64(0)
     for number in range(lent.lists.shape[1]):
         count += lent.lists[cluster, number]["live"]
@@ -110,7 +110,7 @@ def every_input(lent: JoinState) -> np.uint64:
 def close_key(
     lent: JoinState, rules: Rules, found: Found, cluster: np.int64, cause: np.uint8, time_us: np.int64, item: np.int64
 ) -> None:
-    """No combination of the key comes any more: its events go; it is remembered as long as an input may bring some."""
+    """Close a key for good: its events are removed; it is remembered as long as an input may bring events of it."""
     counters = lent.counters
     why = np.uint8(BY_WINDOW if cause == WINDOW_ASSISTED else BY_CLOSING)
     for number in range(lent.lists.shape[1]):
@@ -133,7 +133,7 @@ def close_key(
 def expire(
     lent: JoinState, rules: Rules, found: Found, number: np.int64, node: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
-    """An event leaves its window, the oldest of its key in its input; there is room for what that leads to."""
+    """Let an event leave its window, the oldest of its key in its input; there is room for the results."""
     cluster, flags, sequence = (
         np.int64(lent.nodes[node]["cluster"]),
         lent.nodes[node]["flags"],
@@ -157,7 +157,7 @@ def expire(
 
 @inlined
 def owed_by_first(lent: JoinState, number: np.int64) -> np.int64:
-    """The most results that the expiry of the oldest event of an input can lead to."""
+    """The most results of the expiry of an input's oldest event."""
     node = lent.sides[number]["first"]
     if node == NIL or lent.nodes[node]["flags"] & ALIVE == 0:
         return np.int64(0)
@@ -166,7 +166,7 @@ def owed_by_first(lent: JoinState, number: np.int64) -> np.int64:
 
 @routine
 def advance_time(lent: JoinState, rules: Rules, found: Found, now: np.int64, item: np.int64) -> bool:
-    """Events leave windows of time, the one that is due first first; False where there is no room."""
+    """Let events leave windows of time, in the order of their times; False if there is no room."""
     while True:
         due, who = first_due(lent, rules)
         if due > now:
@@ -181,7 +181,7 @@ def advance_time(lent: JoinState, rules: Rules, found: Found, now: np.int64, ite
 def emit_all(
     lent: JoinState, rules: Rules, found: Found, cluster: np.int64, number: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
-    """Write each combination of the event that comes, and note which events have joined something; there is room."""
+    """Write each combination of the new event, and mark the events that have joined; there is room."""
     for other in range(0 if rules.covers[0] else lent.lists.shape[1]):
         node = np.int64(lent.lists[cluster, other]["head"])
         while rules.reports_absent[other] and not rules.reports_all[0] and other != number and node != NIL:
@@ -202,7 +202,7 @@ def combinations(lent: JoinState, cluster: np.int64, number: np.int64) -> np.int
 def refuse_event(
     lent: JoinState, rules: Rules, found: Found, cluster: np.int64, number: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
-    """An event of a key that its input has closed (a broken promise), or that is closed for good: it joins nothing."""
+    """Reject an event of a key that its input has closed (a violation), or that is closed for good."""
     if has_closed(lent, cluster, number):
         found.violations[found.filled[2]] = item
         found.filled[2] += 1
@@ -217,7 +217,7 @@ def refuse_event(
 
 @inlined
 def hold_place(lent: JoinState, rules: Rules, number: np.int64, time_us: np.int64) -> None:
-    """An event that is not stored takes a place in a window of a number of events."""
+    """Let an event that is not stored take a place in a window of a number of events."""
     if rules.counts[number] > 0:
         add_node(borrowed(lent), number, time_us, np.int64(NIL))
 
@@ -231,7 +231,10 @@ def take_event(
     of: tuple[np.int64, np.uint64, np.int64],
     item: np.int64,
 ) -> None:
-    """An event comes; there is room. ``of``: the cluster of its key (NIL: it is new), its slot, what it completes."""
+    """Take an event in; there is room.
+
+    ``of``: the cluster of its key (NIL: the key is new), its slot, and the number of combinations that it completes.
+    """
     counters, number, time_us = lent.counters, np.int64(items.inputs[item]), lent.counters[NOW]
     cluster, slot, count = of
     if cluster != NIL:
@@ -264,7 +267,7 @@ def take_event(
 def take_closing(
     lent: JoinState, rules: Rules, found: Found, items: Items, cluster: np.int64, slot: np.uint64, item: np.int64
 ) -> None:
-    """An input closes a key (``cluster``: NIL if the key is new, then at ``slot``); there is room."""
+    """Close a key by an input (``cluster``: NIL if the key is new, then at ``slot``); there is room."""
     counters, number, time_us = lent.counters, np.int64(items.inputs[item]), lent.counters[NOW]
     if cluster == NIL:
         cluster = add_cluster(borrowed(lent), slot, items.keys[item])
@@ -292,7 +295,7 @@ def take_closing(
 
 @inlined
 def most_results(lent: JoinState, rules: Rules, number: np.int64, own: np.int64) -> np.int64:
-    """The most results that an item can lead to: its own, and those of the event that it pushes out of its window."""
+    """The most results of an item: its own, and those of the event that it pushes out of its window."""
     owed = max(np.int64(1), own)
     if rules.counts[number] > 0 and lent.sides[number]["size"] >= rules.counts[number]:
         owed += owed_by_first(lent, number)
@@ -301,7 +304,7 @@ def most_results(lent: JoinState, rules: Rules, number: np.int64, own: np.int64)
 
 @routine
 def take_item(lent: JoinState, rules: Rules, found: Found, items: Items, item: np.int64) -> bool:
-    """Take an item in; False, with nothing changed but the time, where there is no room."""
+    """Take an item in; False if there is no room, with nothing changed but the time."""
     kind, number = items.kinds[item], np.int64(items.inputs[item])
     if not advance_time(
         borrowed(lent), borrowed(rules), borrowed(found), max(lent.counters[NOW], items.times[item]), item
@@ -338,10 +341,10 @@ def take_item(lent: JoinState, rules: Rules, found: Found, items: Items, item: n
 
 @routine
 def look_ahead(lent: JoinState, items: Items, first: np.int64) -> np.int64:
-    """Read what the next items will need, so that the processor fetches it for all of them at once.
+    """Read the table rows of the next items, so that the processor fetches them from memory at the same time.
 
     Returns:
-        Something that depends on what was read; else the compiler would leave the reading out.
+        A value that depends on all rows read; else the compiler would drop the reads.
     """
     last = min(first + _AHEAD, items.times.shape[0])
     mask, seen = np.uint64(lent.slots.shape[0] - 1), np.uint64(0)
@@ -376,7 +379,7 @@ def join_batch(rules: Rules, state: JoinState, items: Items, found: Found, first
 
 @kernel
 def drop_keys(state: JoinState, keys: NDArray[np.uint64]) -> None:
-    """Forget known keys with their events; nothing is reported."""
+    """Forget known keys with their events, without any report."""
     lent = borrowed(state)
     for key in keys:
         cluster = np.int64(lent.slots[find_slot(lent.slots, key), 1]) - 1
@@ -393,7 +396,7 @@ def drop_keys(state: JoinState, keys: NDArray[np.uint64]) -> None:
 
 @kernel
 def note_inputs(state: JoinState, inputs: NDArray[np.int64]) -> None:
-    """Note the input of each node, in ``inputs`` of the length of the nodes."""
+    """Write the input of each node to ``inputs``, which has the length of the nodes."""
     lent = borrowed(state)
     for number in range(lent.sides.shape[0]):
         node = np.int64(lent.sides[number]["first"])
@@ -406,13 +409,13 @@ def note_inputs(state: JoinState, inputs: NDArray[np.int64]) -> None:
 def expire_nodes(
     rules: Rules, state: JoinState, found: Found, leaving: NDArray[np.int64], first: int
 ) -> tuple[int, int]:
-    """Let stored events leave windows that have become smaller, each behind the older ones of its key in its input.
+    """Let stored events leave windows that have become smaller; of each key and input, older events leave first.
 
     Args:
-        rules: The windows as they are from here on.
-        state: The state; nothing is stored meanwhile, so a node that has left is not another event.
-        found: What that leads to.
-        leaving: (events, 2) nodes and their inputs; those that went with their key before are passed over.
+        rules: The rules with the new windows.
+        state: The state; no event is stored meanwhile, so a freed node is not another event.
+        found: The output.
+        leaving: (events, 2) nodes and their inputs; nodes that were removed with their key before are skipped.
         first: The place in ``leaving`` to begin at.
 
     Returns:
