@@ -1,9 +1,9 @@
-"""Joins of events of several streams on one key, which forget by themselves.
+"""Joins of events of several streams on one key, with bounded state.
 
-Purpose: combine events of two or more inputs that have the same key, within windows, and drop what can no longer join:
-what left its window, and what a closed key has made useless. Promises: exact results, each once, at the event that
-completes it; any cut of the items into batches, and saving and loading in between, changes nothing; a key is reported
-as over at the first item at which that is known; one look-up for each event.
+Purpose: combine events of two or more inputs that have the same key, within windows, and drop events that can no longer
+join, because they left their window or because their key was closed. Promises: exact results, each once, at the event
+that completes it; neither batch boundaries nor saving and loading change the results; a key is reported as over at the
+first item at which this is known; one look-up per event.
 """
 
 from joins.changing import keeps_rows

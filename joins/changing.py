@@ -1,4 +1,4 @@
-"""Whether another version of a join can go on with what the version before it holds."""
+"""Compatibility of two versions of a join: whether the later one can keep the rows of the earlier one."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from joins.document import JoinBody, read_join
 
 
 def keeps_rows(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Whether one document of a join differs from another in what can change while it runs.
+    """Whether a new version of a join differs from the version before only in members that can change while it runs.
 
-    That is windows, when keys are finished, the condition, what happens to events that come later, what is emitted and
-    its type. With other inputs, keys or event types, another ``emit`` or ``outer``, or ``where`` for the first or the
-    last time in a join with ``outer``, what is held may be what the join would never have held, or lack what it needs.
+    These are windows, closings of keys, the condition, the handling of late events, limits, and the members and type of
+    the derived events. With other inputs, keys or event types, another ``emit``, ``outer`` or ``wait``, or with
+    ``where`` added or removed in a join with ``outer``, the state might contain events that the new version would never
+    have held, or lack events that it needs.
 
     Args:
-        before: Its own members, as they are.
-        after: As they are to be.
+        before: The members of the current document.
+        after: The members of the new document.
 
     Raises:
         JoinRefused: One of them is not the document of a join.

@@ -1,4 +1,4 @@
-"""The document of a join: its inputs, when keys are finished, what is emitted; and whether its memory is bounded."""
+"""The document of a join: inputs, closings of keys, derived events, and the check that its memory is bounded."""
 
 from __future__ import annotations
 
@@ -51,19 +51,19 @@ _MEMBERS_OF_INPUT = ("stream", "as", "type", "key", "closed_by", "window", "retr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinInput:
-    """One input.
+    """One input of a join.
 
     Attributes:
-        alias: By which ``return`` names it.
-        stream: Its stream.
+        alias: Its name in ``return``.
+        stream: Name of its stream.
         key: Path of the join key, as a stream declares keys; None: the stream's correlation key.
         types: Event types that take part; empty: all.
         window: Which of its events may still join.
-        closings: When a key of it is finished.
-        closing_types: Types of which an event finishes its key; one that does not take part does nothing else.
-        retractions: What retractions of a derived stream are: they take events out, or are events like others.
-        retractions_us: For how long events can be retracted, where its window is not longer.
-        waits: Its keys are whole numbers that rise roughly, and are finished by what is measured (``wait: auto``).
+        closings: How its keys are finished.
+        closing_types: Types whose events finish their key; events of a type that does not take part do nothing else.
+        retractions: Whether retractions of a derived stream take events out, or are ordinary events.
+        retractions_us: How long events can be retracted, where its window is not longer.
+        waits: Its keys are whole numbers that rise roughly, and are finished by measurement (``wait: auto``).
     """
 
     alias: str
@@ -79,12 +79,12 @@ class JoinInput:
 
     @property
     def revocable_us(self) -> int | None:
-        """For how long its events can be retracted; None: until their key is finished."""
+        """How long its events can be retracted; None: until their key is finished."""
         return max(self.retractions_us, self.window.size if self.window.kind == "time" else 0) or None
 
     @property
     def ends_with_traces(self) -> bool:
-        """Whether its keys are finished with their traces, and by punctuations."""
+        """Whether its keys are finished by the ends of their traces and by punctuations."""
         return not self.closings.isdisjoint(_TRACE_ENDS)
 
     @property
@@ -94,25 +94,25 @@ class JoinInput:
 
     @property
     def closes(self) -> bool:
-        """Whether its keys are finished at some time."""
+        """Whether anything finishes its keys."""
         return bool(self.closings or self.closing_types or self.waits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinBody:
-    """What a join does.
+    """A join, as its document describes it.
 
     Attributes:
         inputs: Two or more.
         emit: ``each``: an event for each combination. ``on_close``: one for each key, once it is finished.
         outer: Aliases of inputs whose absence is reported.
-        columns: What the events say.
-        event_type: Their type; None: the name of the join.
+        columns: The members of the derived events.
+        event_type: Type of the derived events; None: the name of the join.
         late: What to do with an event of a key that its input has finished.
-        memory_rows: At most this many events per shard are kept in memory, and the others on disk; None: all in memory.
-        most_rows: Where nothing goes to disk: more events per shard than this are not to be kept; None: any number.
+        memory_rows: The most events per shard in memory, where the others are spilled to disk; None: all in memory.
+        most_rows: Where nothing is spilled: the most events per shard that the join may hold; None: any number.
         where: A condition between the inputs, as text: a combination exists only where it holds.
-        results: How many results it may lead to.
+        results: Limits of the number of results.
     """
 
     inputs: tuple[JoinInput, ...]
@@ -128,7 +128,7 @@ class JoinBody:
 
     @property
     def multiplying(self) -> tuple[str, ...]:
-        """Aliases of inputs that may have any number of events of one key, where two or more are such."""
+        """Aliases of the inputs that may have any number of events of one key; empty if there are fewer than two."""
         found = [
             one.alias for one in self.inputs if "unique" not in one.closings and one.window.kind != "events-of-key"
         ]
@@ -136,12 +136,12 @@ class JoinBody:
 
     @property
     def waits(self) -> bool:
-        """Whether keys are finished by what is measured."""
+        """Whether keys are finished by measurement (``wait: auto``)."""
         return any(one.waits for one in self.inputs)
 
     @property
     def reporting(self) -> tuple[int, ...]:
-        """Of two inputs, those whose events are reported when nothing joined them, as the other one may be absent."""
+        """In a join of two inputs, those whose unjoined events are reported, because the other input may be absent."""
         if len(self.inputs) > _PAIR:
             return ()
         return tuple(
@@ -150,17 +150,17 @@ class JoinBody:
 
     @property
     def optional(self) -> tuple[int, ...]:
-        """Of more than two inputs, those that combinations may lack."""
+        """In a join of more than two inputs, those that combinations may lack."""
         if len(self.inputs) <= _PAIR:
             return ()
         return tuple(number for number, one in enumerate(self.inputs) if one.alias in self.outer)
 
 
 def read_join(document: Mapping[str, Any]) -> JoinBody:
-    """The join that a document describes.
+    """Read the document of a join.
 
     Args:
-        document: Its own members.
+        document: The members of the join.
 
     Raises:
         JoinRefused: A member is unknown, missing or wrong, or nothing bounds the memory of an input.
@@ -252,7 +252,7 @@ def _retractions(value: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 
 def _without_retractions(one: JoinInput, value: Mapping[str, Any], number: int) -> JoinInput:
-    """An input of a join of which combinations may lack several inputs: retractions are events like others."""
+    """An input of a join of more than two inputs with ``outer``, where retractions are ordinary events."""
     if value.get("retractions", "event") != "event":
         raise JoinRefused(
             f"'retractions' of inputs[{number}] is {value['retractions']!r}; a join of more than two inputs with "
@@ -263,7 +263,7 @@ def _without_retractions(one: JoinInput, value: Mapping[str, Any], number: int) 
 
 
 def _duration_us(value: object) -> int | None:
-    """The length of a text such as ``15 min``; None: it is none, or longer than ``_MOST_DURATION_US``."""
+    """The length of a duration such as ``15 min``; None: no duration, or longer than ``_MOST_DURATION_US``."""
     found = _DURATION.fullmatch(value) if isinstance(value, str) else None
     length_us = float(found[1]) * _UNITS_US[found[2][0] if found[2].startswith("w") else found[2]] if found else 0.0
     return round(length_us) or None if length_us <= _MOST_DURATION_US else None
@@ -300,7 +300,7 @@ def _window(value: object, place: str) -> Window:
 
 
 def _memory(value: object, *, waits: bool) -> tuple[int, bool]:
-    """How many events are kept in memory, and whether the others go to disk."""
+    """The number of events kept in memory, and whether the others are spilled to disk."""
     if not isinstance(value, Mapping) or not _is_number(value.get("rows")):
         raise JoinRefused(
             f"'memory' of a join is {value!r}; write {{rows: 2000000, spill: true}}: at most this many events of each "
@@ -325,12 +325,12 @@ def _optional(document: Mapping[str, Any], name: str) -> str | None:
 
 
 def _is_number(value: object) -> bool:
-    """Whether a member is a whole number that is not out of proportion."""
+    """Whether a member is a whole number from 1 to ``MOST_RESULTS``."""
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_RESULTS
 
 
 def _limits(value: object) -> ResultLimits:
-    """How many results the join may lead to."""
+    """Read the limits of the number of results."""
     usual = asdict(ResultLimits())
     if not isinstance(value, Mapping):
         raise JoinRefused(f"'results' of a join is {value!r}; write limits such as {usual}", field="results")
@@ -352,10 +352,10 @@ def _outer(value: object, aliases: Sequence[str]) -> tuple[str, ...]:
 
 
 def _require_bounds(body: JoinBody) -> None:
-    """Refuse a join that may have to keep events of an input for ever, or keys that never finish.
+    """Refuse a join that may have to keep events of an input for ever, or whose keys never finish.
 
-    Source: the safety check of punctuation-aware joins (7.2): an input is bounded by its own window, if all others
-    finish their keys, or if another one does whose events leave a window and that may not be absent.
+    Source: the safety check of punctuation-aware joins (7.2): an input is bounded by its own window, or if all other
+    inputs finish their keys, or if one other input finishes its keys, has a window of time and may not be absent.
     """
     if body.emit == "on_close" and not any(one.closes for one in body.inputs):
         raise JoinRefused("emit: on_close needs an input whose keys finish: give one a 'closed_by'", field="emit")
@@ -388,7 +388,7 @@ def _require_bounds(body: JoinBody) -> None:
 
 
 def _finishes(body: JoinBody) -> bool:
-    """Whether keys of a join of more than two inputs are finished, some of which may be absent."""
+    """Whether keys are finished in a join of more than two inputs of which some may be absent."""
     required = [one.closes for one in body.inputs if one.alias not in body.outer]
     return any(required) or all(one.closes for one in body.inputs)
 

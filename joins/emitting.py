@@ -1,4 +1,4 @@
-"""The events that a join derives, by columns: for many combinations or keys at once the same bytes as one by one."""
+"""The derived events of a join, built by columns; the bytes are the same as if each were built by itself."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ from streams import (
 
 _ID_LENGTH = 32
 _LITTLE = 512  # bytes of the values of one event
-_WINDOW, _FINISHED, _END = "window", "finished", "end_of_input"  # what decides that an event is absent
-_TAKEN_BACK, _NO_KEY = "retracted", "no_key"  # so do these
+_WINDOW, _FINISHED, _END = "window", "finished", "end_of_input"  # reasons why an event is absent
+_TAKEN_BACK, _NO_KEY = "retracted", "no_key"  # further reasons
 
 
 class MemberEvents:
-    """Events of one input that take part in something.
+    """The events of one input in some combinations or totals.
 
     Args:
-        held: What holds them.
-        rows: Of each the row there; an event may come several times.
+        held: Holds the events.
+        rows: The row of each event in ``held``; an event may occur several times.
     """
 
     def __init__(self, held: HeldEvents, rows: NDArray[np.intp]) -> None:
@@ -56,11 +56,11 @@ class MemberEvents:
 
     @cached_property
     def ids(self) -> pa.Array:
-        """Of each its id in its stream as JSON text, without the quotes."""
+        """The id of each event in its stream, as JSON text without the quotes."""
         return self._of_each(json_contents(original_ids(self._held.ids(self._distinct))))
 
     def texts(self, column: Column) -> pa.Array:
-        """What a column says of each, as JSON text."""
+        """The value of a column for each event, as JSON text."""
         if column.function == "id":
             return joined_texts(['"', self.ids, '"'])
         if column.function == "time":
@@ -68,7 +68,7 @@ class MemberEvents:
         return self._of_each(json_texts(self._found(column)))
 
     def values(self, column: Column) -> list[Any]:
-        """What a column says of each, as plain JSON."""
+        """The value of a column for each event, as plain JSON."""
         if column.function == "count":
             return [None] * len(self.rows)
         if column.function == "id":
@@ -87,7 +87,7 @@ class MemberEvents:
         return self._found(column), self._places
 
     def sizes(self, columns: Sequence[Column]) -> NDArray[np.int64]:
-        """Bytes of what some columns say of each, where that may be much; 0 where it is little."""
+        """Bytes of the values of some columns for each event; 0 for all events if none can exceed ``_LITTLE``."""
         ids, data = (binary_sizes(one(self._distinct)) for one in (self._held.ids, self._held.data))
         found = np.full(len(self._distinct), 64 * len(columns), np.int64)
         found += ids * sum(column.function == "id" for column in columns)
@@ -100,11 +100,11 @@ class MemberEvents:
 
     @cached_property
     def _told(self) -> list[dict[str, Any]]:
-        """Types and data of the distinct ones."""
+        """Types and data of the distinct events."""
         return originals_of(self._held.data(self._distinct).to_pylist())
 
     def _found(self, column: Column) -> list[Any]:
-        """What a column says of the distinct ones."""
+        """The value of a column for each distinct event."""
         if column.function == "type":
             return [told["type"] for told in self._told]
         if len(column.path) == 1:
@@ -117,15 +117,15 @@ class MemberEvents:
 
 
 class DerivedEvents:
-    """What makes the events of one join.
+    """Makes the derived events of one join.
 
     Args:
-        body: What it does.
-        name: Of the join.
-        version: Of the join.
+        body: The join.
+        name: Its name.
+        version: Its version.
 
     Attributes:
-        event_type: Of the events.
+        event_type: Type of the derived events.
     """
 
     def __init__(self, body: JoinBody, name: str, version: int) -> None:
@@ -137,7 +137,7 @@ class DerivedEvents:
         self._type = texts_of([self.event_type])
 
     def of_combinations(self, held: HeldEvents, found: JoinedColumns, *, is_over: bool = False) -> EventBatch:
-        """An event for each combination, in their order; ``is_over``: the end of the input has decided them."""
+        """An event for each combination, in their order; ``is_over``: the end of the input decided the combinations."""
         if not len(found.members):
             return EventBatch.from_events([])
         present = (found.members >= 0) @ (1 << np.arange(len(self._aliases)))
@@ -148,7 +148,7 @@ class DerivedEvents:
         return EventBatch.joined(parts).take(np.argsort(np.concatenate(rows)))
 
     def sizes(self, held: HeldEvents, found: JoinedColumns, *, is_each: bool) -> NDArray[np.int64]:
-        """Bytes of what the event of each combination says, where that may be much and each has one."""
+        """Bytes of the values of each combination's event; 0 where they are few, or if not ``is_each``."""
         sizes = np.zeros(len(found.members), np.int64)
         for number, alias in enumerate(self._aliases if is_each else ()):
             columns = [column for column in self._columns if column.alias == alias]
@@ -167,22 +167,22 @@ class DerivedEvents:
 
         Args:
             keys: Strings, and their hashes.
-            times_us: Of the events.
-            values: Of each column, of each key: what the event says, as plain JSON.
-            behind: Id of the event that the one event corrects; empty: there is none.
+            times_us: Times of the events.
+            values: Of each column, the value for each key, as plain JSON.
+            behind: Id of the event that this single event replaces; empty: none.
         """
         contents = json_contents(keys[0])
         end = f'",{json_text(behind)}]' if behind else '"]'
         return self._made(keys, times_us, ['["', contents, end], [json_texts(some) for some in values])
 
     def of_retractions(self, said: Sequence[tuple[str, str]], behind: str, key: str, time_us: int) -> EventBatch:
-        """Events that take others back.
+        """Retractions of derived events.
 
         Args:
-            said: Ids and types of those.
-            behind: Id of the retraction that they follow from.
-            key: Of all of them.
-            time_us: Of the events.
+            said: Ids and types of the events that are retracted.
+            behind: Id of the retraction of an input's event that causes them.
+            key: Key of all these events.
+            time_us: Time of the retractions.
         """
         return EventBatch.from_events(
             [
@@ -200,7 +200,7 @@ class DerivedEvents:
     def _combined(
         self, held: HeldEvents, found: JoinedColumns, chosen: NDArray[np.intp], *, is_over: bool
     ) -> EventBatch:
-        """Events for some combinations that all have members of the same inputs."""
+        """Events for combinations that all have members of the same inputs."""
         members, times_us = found.members[chosen], found.result_times_us[chosen]
         events = {
             alias: MemberEvents(held, held.rows_of(members[:, number]))
@@ -230,13 +230,13 @@ class DerivedEvents:
         what: Sequence[Texts],
         texts: Sequence[Texts],
     ) -> EventBatch:
-        """Derived events; the id of each depends on what it is of only.
+        """Derived events; each id depends only on the join's name and version, the content of ``what`` and the time.
 
         Args:
             keys: Strings, and their hashes.
-            times_us: Of the events.
-            what: What they are of, as JSON in parts.
-            texts: Of each column what it says, as JSON.
+            times_us: Times of the events.
+            what: What identifies each event (its members or its key), as parts of a JSON text.
+            texts: Of each column its values, as JSON.
         """
         said: list[Texts] = [f'{self._head},"', json_contents(keys[0]), '",', *what, ","]
         ids = text_digests(joined_texts([*said, column_of(times_us).cast(pa.string()), "]"]), _ID_LENGTH)
@@ -250,13 +250,13 @@ class DerivedEvents:
 
 
 def _digest(what: Sequence[Any]) -> str:
-    """An id that depends on plain JSON only."""
+    """An id made from plain JSON; equal JSON gives equal ids."""
     found: str = text_digests(texts_of([orjson.dumps(what).decode()]), _ID_LENGTH).to_pylist()[0]
     return found
 
 
 def binary_sizes(pieces: pa.Array) -> NDArray[np.int64]:
-    """Bytes of each text or piece of bytes."""
+    """The number of bytes of each string or binary value."""
     return cast("NDArray[np.int64]", pc.binary_length(pieces).to_numpy(zero_copy_only=False).astype(np.int64))
 
 
@@ -272,7 +272,7 @@ def json_texts(values: Sequence[Any]) -> pa.Array:
 
 
 def _json_of(value: Any) -> bytes:
-    """A plain JSON value as JSON; an integer beyond 64 bits, such as a sum, is a floating-point number there."""
+    """A plain JSON value as JSON; an integer beyond 64 bits, such as a sum, becomes a floating-point number."""
     try:
         return orjson.dumps(value)
     except TypeError:

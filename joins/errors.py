@@ -6,12 +6,12 @@ from streams import ForestallError
 
 
 class JoinError(ForestallError, code="join"):
-    """Something is wrong with a join or its state."""
+    """A join or its saved state is faulty."""
 
 
 class JoinRefused(JoinError, code="join-refused", fault="caller"):
-    """A document describes no join, or one whose memory nothing bounds; the message names the member."""
+    """A document describes no join, or a join with unbounded memory; the message names the member."""
 
 
 class JoinStateError(JoinError, code="join-state"):
-    """A saved state of a join is damaged, or of a version that this release does not know."""
+    """A saved state of a join is damaged, or has a format that this release does not know."""

@@ -1,4 +1,4 @@
-"""A small join, which stands for the kernels that joins call (``streams.compiling``)."""
+"""A small join that calls all kernels of joins, to compile them (``streams.compiling``)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ JOIN_EXERCISE = "joins.exercises:joined"
 
 
 def joined() -> int:
-    """Join two events, let time pass, and grow, drop, take out, put back, save and load what is held.
+    """Join events, let time pass, and grow, drop, take out, put back, save and load the state.
 
     Returns:
-        How many results there were.
+        The number of results.
     """
     windows = (Window("time", 10), Window())
     join, again = WindowJoin(windows, outer=[0]), WindowJoin(windows, outer=[0])

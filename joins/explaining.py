@@ -1,4 +1,4 @@
-"""Why a join runs as it does, and what bounds its memory, in words."""
+"""Explanations of a join in sentences: its algorithm, its memory and its output."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CLOSINGS = {
 
 
 def explain(body: JoinBody) -> list[str]:
-    """Which algorithm runs and why, what is kept of each input and for how long, and what is emitted when."""
+    """Sentences about a join: its algorithm and why, how long events of each input are kept, what is emitted when."""
     return [
         _algorithm(body),
         *_memory(body),
@@ -31,7 +31,7 @@ def explain(body: JoinBody) -> list[str]:
 
 
 def warnings(body: JoinBody) -> list[str]:
-    """What lets a join lead to more results than it may: nothing bounds the product of its inputs."""
+    """A warning if a join may exceed its limits of results because nothing bounds the product of its inputs."""
     if (body.emit == "on_close" and body.where is None) or not (inputs := body.multiplying):
         return []
     power = "²" if len(inputs) == _PAIR else f" to the power of {len(inputs)}"
@@ -76,7 +76,7 @@ def _memory(body: JoinBody) -> Iterator[str]:
 
 
 def _kept(body: JoinBody, number: int) -> str:
-    """What ends the stay of an input's events, and what the input says of its own keys."""
+    """A sentence about what ends the stay of an input's events, and when the input finishes its own keys."""
     one = body.inputs[number]
     others = [other for place, other in enumerate(body.inputs) if place != number]
     ends = [_window(one.window)] if one.window.kind != "none" else []
@@ -115,7 +115,7 @@ def _emitted(body: JoinBody) -> Iterator[str]:
 
 
 def _limits(body: JoinBody) -> Iterator[str]:
-    """How many results it may lead to."""
+    """Sentences about the limits of the number of results."""
     if body.where is not None:
         yield f"Ten combinations that 'where' {'decides' if body.emit == 'on_close' else 'drops'} count as one result."
     elif body.emit == "on_close":

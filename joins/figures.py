@@ -1,7 +1,7 @@
-"""What a join is expected to hold, with the figures that say so: rates, lives of keys, and how long events stay.
+"""The expected state of a join, and the figures that it follows from: rates, lives of keys, and stays of events.
 
-Source: Little's law over Eq. 6.1 (sections 4 and 7.2 of the specification of punctuation-aware joins). Each shard tells
-whole numbers, which can be added up; sentences are made of the sums.
+Source: Little's law over Eq. 6.1 (sections 4 and 7.2 of the specification of punctuation-aware joins). Each shard
+reports whole numbers, which can be added up; the sentences are made from the sums.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _Sums: TypeAlias = Mapping[str, int]
 
 
 def numbers_of(body: JoinBody, observer: StateObserver, stored: list[int]) -> dict[str, int]:
-    """What one shard tells.
+    """The figures of one shard.
 
     Args:
-        body: What the join does.
-        observer: What it has seen.
-        stored: Events that it holds, by input.
+        body: The join.
+        observer: Its observations.
+        stored: The number of events that it holds, by input.
     """
     found: dict[str, int] = {}
     for number, one in enumerate(body.inputs):
@@ -45,7 +45,7 @@ def numbers_of(body: JoinBody, observer: StateObserver, stored: list[int]) -> di
 
 
 def figures(body: JoinBody, sums: _Sums) -> list[str]:
-    """A sentence for each input of which enough is known, and for each that had events without a usable key."""
+    """A sentence for each input with enough observations, and for each that had events without a usable key."""
     return [
         *(sentence for number in range(len(body.inputs)) for sentence in _of_input(body, number, sums)),
         *without_keys(body, sums),

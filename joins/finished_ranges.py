@@ -1,7 +1,7 @@
-"""The keys that inputs have finished by ranges: kept as intervals, however many keys they are.
+"""Keys that inputs have finished by ranges, kept as intervals, however many keys these contain.
 
 Source: section 3.3 of the specification of punctuation-aware joins: a range is applied to the keys that a join knows,
-and to those to come as they appear; keys that are over by it need not be remembered one by one.
+and to later keys as they appear; keys that are over by a range need not be remembered one by one.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Pairs = Sequence[Sequence[Sequence[int]]]
 
 
 class FinishedRanges:
-    """The ranges of all inputs of a join, and which whole numbers the keys are that it knows by their hashes.
+    """The finished ranges of all inputs of a join, and the whole numbers of the keys that it knows by their hashes.
 
     Args:
-        inputs: How many there are.
+        inputs: Number of inputs.
     """
 
     def __init__(self, inputs: int) -> None:
@@ -33,11 +33,11 @@ class FinishedRanges:
 
     @property
     def are_there(self) -> bool:
-        """Whether an input has finished any."""
+        """Whether any input has finished a range."""
         return any(map(len, self._closed))
 
     def are_of(self, number: int) -> bool:
-        """Whether an input has finished any."""
+        """Whether an input has finished a range."""
         return len(self._closed[number]) > 0
 
     @property
@@ -47,14 +47,14 @@ class FinishedRanges:
         return sum(array.nbytes for array in (self._hashes.values, self._numbers.values, *bounds))
 
     def note(self, keys: pa.Array, hashes: NDArray[np.uint64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-        """Know the numbers of some keys, which a join takes in.
+        """Remember the numbers of some keys that a join takes in.
 
         Args:
             keys: Strings.
-            hashes: Of the same.
+            hashes: The hashes of these keys.
 
         Returns:
-            Which of them are whole numbers, and of each the number.
+            Which keys are whole numbers, and the number of each.
         """
         is_whole, numbers = whole_numbers(keys)
         self._hashes.add(hashes[is_whole])
@@ -65,7 +65,7 @@ class FinishedRanges:
         """Forget the numbers of keys that the join no longer knows.
 
         Args:
-            known: The hashed keys that it does.
+            known: The hashed keys that the join knows.
         """
         hashes, first = np.unique(self._hashes.values, return_index=True)
         is_known = np.isin(hashes, known)
@@ -73,28 +73,28 @@ class FinishedRanges:
 
     @property
     def are_many(self) -> bool:
-        """Whether it is time to forget numbers."""
+        """Whether there are enough numbers for ``prune`` to be worth its cost."""
         return len(self._hashes) > self._most
 
     def covers(self, number: int, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which keys an input has finished by a range.
 
         Args:
-            number: Of the input.
+            number: Number of the input.
             keys: Whole numbers.
         """
         return self._closed[number].covers(keys)
 
     def finish(self, number: int, finished: KeyRange, known: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """An input finishes a range.
+        """Add a range that an input finishes.
 
         Args:
-            number: Of the input.
+            number: Number of the input.
             finished: The range.
             known: The hashed keys that the join knows.
 
         Returns:
-            Those of them in it, by number.
+            The known keys in the range, hashed, in the order of their numbers.
         """
         self.prune(known)
         self._closed[number].add(finished)
@@ -104,11 +104,11 @@ class FinishedRanges:
         return hashes
 
     def implied(self, keys: NDArray[np.uint64], closed: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """Of some keys those that only ranges have closed: what is known of them follows from the ranges.
+        """The keys that only ranges have closed, so that their state follows from the ranges.
 
         Args:
-            keys: Hashed keys that are over, since the last ``prune``.
-            closed: Of each the inputs that closed it, as bits.
+            keys: Hashed keys that are over; the numbers must have been pruned (``prune``).
+            closed: The inputs that closed each key, as bits.
         """
         hashes = self._hashes.values
         places = np.searchsorted(hashes, keys)
@@ -130,7 +130,7 @@ class FinishedRanges:
 
     @classmethod
     def load(cls, pairs: Pairs, sections: Mapping[str, bytes]) -> FinishedRanges:
-        """What ``dump`` gave."""
+        """The ranges that ``dump`` saved."""
         found = cls(len(pairs))
         found._closed = [Intervals(KeyRange(low=low, high=high) for low, high in some) for some in pairs]
         found._set_numbers(np.frombuffer(sections["hashes"], np.uint64), np.frombuffer(sections["numbers"], np.int64))

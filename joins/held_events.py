@@ -1,7 +1,7 @@
-"""The events that a join may still need, beside its numbers: what results say of them.
+"""The events that a join may still need for its results, with ids, types and data; the kernel has only numbers.
 
-They are columns to which rows are added at the end. What is not needed any more is forgotten once it is most of them,
-so each event costs the same, however many are held.
+They are columns to which rows are appended. Rows that are not needed any more are removed once they are the majority,
+so the cost per event does not depend on the number of held events.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from streams import EventBatch, GrowingNumbers, GrowingTexts, column_of, texts_of
 
-_SPARSE = 2  # with so many times more events than are needed, those that are not go
+_SPARSE = 2  # remove rows once there are this many times more than are needed
 
 
 class HeldEvents:
@@ -23,13 +23,13 @@ class HeldEvents:
     Args:
         sequences: int64, ascending.
         batch: The events.
-        is_counted: Which of them have taken part in something.
+        is_counted: Which events were already part of a result or total.
     """
 
     def __init__(self, sequences: NDArray[np.int64], batch: EventBatch, is_counted: NDArray[np.bool_]) -> None:
         self._types: dict[str, int] = {}
         self._sequences = GrowingNumbers(sequences)
-        self._rows: GrowingNumbers | None = None  # of each sequence number its row; None: they are in that order
+        self._rows: GrowingNumbers | None = None  # row of each sequence number; None: the rows are in that order
         self._is_counted = GrowingNumbers(is_counted)
         self._times_us = GrowingNumbers(batch.time_us)
         self._hashes = GrowingNumbers(batch.key_hashes)
@@ -38,7 +38,7 @@ class HeldEvents:
 
     @classmethod
     def empty(cls) -> HeldEvents:
-        """None."""
+        """No events."""
         return cls(np.zeros(0, np.int64), EventBatch.from_events([]), np.zeros(0, np.bool_))
 
     def __len__(self) -> int:
@@ -46,23 +46,23 @@ class HeldEvents:
 
     @property
     def key_hashes(self) -> NDArray[np.uint64]:
-        """Of all events; not copied."""
+        """Hashed keys of all events; not copied."""
         return self._hashes.values
 
     def add(self, sequences: NDArray[np.int64], batch: EventBatch) -> None:
-        """More events, with numbers behind those that are there."""
+        """Add events whose sequence numbers follow all present ones."""
         if self._rows is not None:
             self._rows.add(len(self) + np.arange(len(sequences)))
         self._sequences.add(sequences)
         self._append(batch, np.zeros(len(sequences), np.bool_))
 
     def restore(self, sequences: NDArray[np.int64], batch: EventBatch, is_counted: NDArray[np.bool_]) -> None:
-        """Events that were here once and are needed again; those that are still here stay as they are.
+        """Add events again that were held before; events that are still held are left unchanged.
 
         Args:
             sequences: Ascending.
             batch: The events.
-            is_counted: Which of them have taken part in something.
+            is_counted: Which events were already part of a result or total.
         """
         known = self._sequences.values
         places = np.searchsorted(known, sequences)
@@ -84,7 +84,7 @@ class HeldEvents:
             held.add(batch.columns.column(name))
 
     def rows_of(self, sequences: NDArray[np.int64]) -> NDArray[np.intp]:
-        """The rows of some events that are there."""
+        """The rows of some held events."""
         places = np.searchsorted(self._sequences.values, sequences)
         return places if self._rows is None else cast("NDArray[np.intp]", self._rows.values[places])
 
@@ -115,26 +115,26 @@ class HeldEvents:
         return EventBatch.of_hashed(self.ids(rows), types, self.times_us(rows), keys, self.data(rows))
 
     def is_counted(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Which of some events have taken part in something."""
+        """Which of some events were already part of a result or total."""
         return cast("NDArray[np.bool_]", self._is_counted.values[rows])
 
     def count(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Which of some events, each named once, have not taken part in anything so far; from now on they have."""
+        """Mark some distinct events as part of a result or total; returns which of them were not marked before."""
         is_new = ~self._is_counted.values[rows]
         self._is_counted.values[rows] = True
         return cast("NDArray[np.bool_]", is_new)
 
     def is_sparse(self, needed: int, least: int) -> bool:
-        """Whether most are not needed, and it is time to forget them.
+        """Whether most events are not needed, so that ``only`` is worth its cost.
 
         Args:
-            needed: How many are.
-            least: So many are kept in any case.
+            needed: Number of needed events.
+            least: Up to this number of events are kept in any case.
         """
         return len(self) > max(_SPARSE * needed, least)
 
     def only(self, needed: NDArray[np.int64]) -> HeldEvents:
-        """Those that are needed.
+        """The needed events.
 
         Args:
             needed: Sequence numbers, ascending.
@@ -143,7 +143,7 @@ class HeldEvents:
         return HeldEvents(needed, self.batch(rows), self._is_counted.values[rows])
 
     def dump(self, needed: NDArray[np.int64]) -> dict[str, bytes]:
-        """What is needed, as sections by name."""
+        """The needed events, as sections by name."""
         rows = self.rows_of(needed)
         return {
             "sequences": needed.tobytes(),
@@ -153,7 +153,7 @@ class HeldEvents:
 
     @classmethod
     def load(cls, sections: dict[str, bytes]) -> HeldEvents:
-        """What ``dump`` gave.
+        """The events that ``dump`` saved.
 
         Raises:
             BatchFormatError: The events cannot be read.
@@ -165,6 +165,6 @@ class HeldEvents:
         )
 
     def _coded(self, batch: EventBatch) -> NDArray[np.int32]:
-        """The types of events as numbers of the types that are known."""
+        """The types of events as numbers of known types; new types are added."""
         numbers = [self._types.setdefault(name, len(self._types)) for name in batch.type_names]
         return np.array(numbers, np.int32)[batch.type_codes]

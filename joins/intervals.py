@@ -1,4 +1,4 @@
-"""Intervals of whole numbers, merged where they touch: finished keys take the space of the ranges that named them.
+"""Intervals of whole numbers, merged where they touch: memory grows with the number of ranges, not of keys.
 
 Source: section 3.3 of the specification of punctuation-aware joins (coalesced intervals).
 """
@@ -17,10 +17,10 @@ class Intervals:
     """A set of 64-bit integers.
 
     Args:
-        ranges: The first ones to add.
+        ranges: The first ranges to add.
 
     Attributes:
-        least: Lower bounds, ascending; both bounds are in the set, and no two intervals touch.
+        least: Lower bounds, ascending; both bounds belong to the set, and no two intervals touch.
         greatest: Upper bounds.
     """
 
@@ -35,7 +35,7 @@ class Intervals:
         return len(self.least)
 
     def add(self, new: KeyRange) -> None:
-        """Add the numbers of a range; one whose bounds cross has none."""
+        """Add the numbers of a range; a range whose bounds cross has none."""
         low, high = new.least, new.greatest
         if low > high:
             return

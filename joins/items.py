@@ -1,4 +1,4 @@
-"""What a join takes in and what it finds, as columns."""
+"""The input items and the results of a join, as columns."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from joins.kernels import tables
 
 UNKEYED = -4
-"""In a combination of one event that has no usable key: absent."""
+"""Absent, in the combination of a single event without a usable key."""
 
 
 class Item(IntEnum):
-    """What an item is."""
+    """The kind of an item (``joins.kernels.tables``)."""
 
     EVENT = tables.EVENT
     CLOSING = tables.CLOSING
@@ -35,7 +35,7 @@ class Cause(IntEnum):
 
 
 class Why(IntEnum):
-    """What decided a result."""
+    """The event, closing or retraction that decided a result."""
 
     LAST_EVENT = tables.LAST_EVENT
     BY_WINDOW = tables.BY_WINDOW
@@ -50,11 +50,11 @@ class ItemColumns:
 
     Attributes:
         kinds: uint8 ``Item``. ``EVENT``: an event of a key. ``CLOSING``: no more events of the key come on the input.
-            ``PLACE``: an event that joins nothing. ``TIME``: time has come that far. ``REMINDER``: as ``CLOSING``, of
-            a key in a range that was closed before, which may be known.
+            ``PLACE``: an event that joins nothing. ``TIME``: time advances. ``REMINDER``: as ``CLOSING``, for a key in
+            a range that was closed before; it does not count as a duplicate.
         inputs: uint8 numbers of inputs; 0 for times.
         keys: uint64 hashed keys; 0 for times, and for places of events of keys that ranges have finished.
-        times_us: int64; one that is older than an item before it counts as that time.
+        times_us: int64; a time older than that of an earlier item counts as the earlier item's time.
     """
 
     kinds: NDArray[np.uint8]
@@ -75,7 +75,7 @@ class ItemColumns:
 
     @classmethod
     def closing(cls, keys: NDArray[np.uint64], inputs: Sequence[int], now_us: int, kind: Item) -> ItemColumns:
-        """Columns of items of a kind: of each key one for each of some inputs."""
+        """Columns of items of one kind: for each key, one item for each of some inputs."""
         return cls(
             kinds=np.full(len(keys) * len(inputs), kind, np.uint8),
             inputs=np.tile(np.array(inputs, np.uint8), len(keys)),
@@ -85,11 +85,11 @@ class ItemColumns:
 
     @classmethod
     def in_order(cls, parts: Sequence[Part], times_us: NDArray[np.int64]) -> tuple[ItemColumns, NDArray[np.intp]]:
-        """Items by the rows that they are of, and of each its row; those of one row in the order of the parts.
+        """Items in the order of their rows, and the row of each; items of one row come in the order of the parts.
 
         Args:
             parts: The items.
-            times_us: Of each row its time.
+            times_us: The time of each row.
         """
         places = np.concatenate([part[0] for part in parts])
         order = np.argsort(places, kind="stable")
@@ -105,7 +105,7 @@ class ItemColumns:
         return len(self.times_us)
 
     def with_time(self, until_us: int) -> ItemColumns:
-        """The same, and behind it that time has come so far."""
+        """The same items, followed by a ``TIME`` item."""
         return ItemColumns(
             kinds=np.append(self.kinds, np.uint8(Item.TIME)),
             inputs=np.append(self.inputs, np.uint8(0)),
@@ -125,21 +125,21 @@ class ItemColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinedColumns:
-    """What some items led to.
+    """The results of some items, and the keys that they closed.
 
     Attributes:
         members: int64 (results, inputs): the sequence numbers of a combination's events, which count the events of all
-            inputs from 0, places included; -1: no event of that input comes any more, and none was there.
+            inputs from 0, places included; -1: the input has no event in the combination and none can come any more.
         result_times_us: int64: when each combination was complete, or could no longer be completed.
-        result_items: int32: the item that led to it, as its place among the items.
-        result_whys: uint8 ``Why``: what decided it.
+        result_items: int32: the item that led to each combination, as its place among the items.
+        result_whys: uint8 ``Why``: what decided each combination.
         closing_keys: uint64: keys of which no combination comes any more.
         closing_causes: uint8 ``Cause``.
         closing_times_us: int64.
         closing_items: int32.
-        closing_places: int64: the number of results before each, as both come in one order.
+        closing_places: int64: the number of results before each closing, as results and closings have one order.
         violations: int32: items that are events of keys that their own input had closed. They joined nothing.
-        cuts: int64: of each event that led to more results than one may, the number of the last one that is there.
+        cuts: int64: for each event that led to more results than allowed, the place of its last reported result.
     """
 
     members: NDArray[np.int64]
@@ -155,7 +155,7 @@ class JoinedColumns:
     cuts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def up_to(self, result: int) -> JoinedColumns:
-        """What there is up to a result, that one included; of other kinds what came before it."""
+        """The results up to and including one of them, with the closings, violations and cuts before it."""
         item = int(self.result_items[result])
         before = self.until(item - 1)
         closings = int(np.searchsorted(self.closing_places, result, side="right"))
@@ -175,7 +175,7 @@ class JoinedColumns:
         )
 
     def until(self, item: int) -> JoinedColumns:
-        """What items up to one led to, that one included."""
+        """The results of the items up to and including one of them."""
         results = int(np.searchsorted(self.result_items, item, side="right"))
         closings = int(np.searchsorted(self.closing_items, item, side="right"))
         violations = int(np.searchsorted(self.violations, item, side="right"))
@@ -194,10 +194,10 @@ class JoinedColumns:
         )
 
     def only(self, is_kept: NDArray[np.bool_]) -> JoinedColumns:
-        """What was found, without some results; those behind which others were cut are kept.
+        """The same without some results; results after which others were cut must be kept.
 
         Args:
-            is_kept: Of each result, and perhaps of more behind them.
+            is_kept: For each result, whether it is kept; further values after them are ignored.
         """
         is_kept = is_kept[: len(self.members)]
         if is_kept.all():
@@ -219,7 +219,7 @@ Part: TypeAlias = tuple[NDArray[np.intp], Item, NDArray[np.uint64], NDArray[np.u
 
 
 def are_events(items: ItemColumns) -> NDArray[np.bool_]:
-    """Which items are events, those included that contradict a range."""
+    """Which items are events, including events that contradict a range."""
     found: NDArray[np.bool_] = (items.kinds == Item.EVENT) | (items.kinds == Item.PLACE)
     return found
 
@@ -231,7 +231,7 @@ def are_late(items: ItemColumns) -> NDArray[np.bool_]:
 
 
 def with_late(found: JoinedColumns, items: ItemColumns) -> JoinedColumns:
-    """What was found, and among the events of finished keys those that contradict a range."""
+    """Add the events that contradict a range to the violations of some results."""
     late = np.flatnonzero(are_late(items)).astype(np.int32)
     return replace(found, violations=np.sort(np.concatenate([found.violations, late]))) if len(late) else found
 
@@ -243,10 +243,10 @@ def are_unkeyed(items: ItemColumns) -> NDArray[np.bool_]:
 
 
 def reminders(is_said: NDArray[np.bool_], hashes: NDArray[np.uint64]) -> list[Part]:
-    """Closings of keys that are in ranges.
+    """Closings of keys that lie in ranges that inputs have finished.
 
     Args:
-        is_said: By input and row.
+        is_said: By input and row, whether the input has finished the row's key by a range.
         hashes: The hashed key of each row.
     """
     rows = [np.flatnonzero(some) for some in is_said]
@@ -262,13 +262,13 @@ def keys_before(
     keys: NDArray[np.uint64],
     is_event: NDArray[np.bool_],
 ) -> NDArray[np.uint64]:
-    """The key that each row finishes, as its event has another one; 0 where it finishes none.
+    """The key that each row finishes because its event has another key; 0: none.
 
     Args:
         clustered: Numbers of inputs whose events of a key come together.
-        newest_keys: By number of such an input its newest key; updated.
-        inputs: Of each row the number of its input.
-        keys: Of each row its hashed key.
+        newest_keys: The newest key of each such input, by number; updated.
+        inputs: The number of each row's input.
+        keys: The hashed key of each row.
         is_event: Which rows are events.
     """
     before = np.zeros(len(keys), np.uint64)

@@ -1,7 +1,7 @@
-"""Merged events: how an event of one input is in the one order of all inputs of its join.
+"""Merged events: the form of an input's events in the common order of all inputs of a join.
 
-The type of a merged event is the alias of its input, with a mark behind it where the event finishes its key, or says
-nothing but that. Its id begins with the input and a place, and its data are the type and the data of the event.
+The type of a merged event is the alias of its input, followed by a mark if the event finishes its key, or does only
+that. Its id begins with the input and a place, and its data are the type and the data of the event.
 """
 
 from __future__ import annotations
@@ -31,59 +31,54 @@ from streams import (
 )
 
 LAST = ".last"
-"""Behind the alias of an event that finishes its key."""
+"""Mark of an event that finishes its key."""
 CLOSED = ".closed"
-"""Behind the alias of what only says that a key is finished."""
+"""Mark of a row that only finishes a key."""
 
 RANGE = ".range"
-"""Behind the alias of what says that all keys of a range are finished; its data are the range."""
+"""Mark of a row that finishes all keys of a range; its data are the range."""
 
 AGAIN = ".again"
-"""Behind the alias of what says that the keys of an input have begun again."""
+"""Mark of a row after which the keys of an input begin again."""
 
 RETRACTED = ".retracted"
-"""Behind the type of an event that takes another one back, and behind the alias of such an event."""
+"""Mark of a retraction, after the alias of a merged event and after the type of a derived event."""
 REVOCABLE = ".revocable"
-"""Behind the alias of an event that may be taken back."""
+"""Mark of an event that may be retracted."""
 UNKEYED = ".unkeyed"
-"""Behind the alias of an event that has no usable key where its input is re-keyed: it has a key of its own."""
+"""Mark of an event without a usable key in a re-keyed input: it has a key of its own."""
 
 MARKS = ("", LAST, CLOSED, RANGE, AGAIN, RETRACTED, REVOCABLE, REVOCABLE + LAST, UNKEYED)
-"""All of them, by number."""
+"""All marks, by number."""
 
 _PLACED = 18  # characters in front of the id
 _LAST_PLACE = (1 << 64) - 1
 
 
 def finishes_key(mark: str, *, is_unique: bool) -> bool:
-    """Whether a merged event with a mark finishes its key.
-
-    Args:
-        mark: The mark.
-        is_unique: Whether its input has one event of each key.
-    """
+    """Whether a merged event with a mark finishes its key; ``is_unique``: its input has one event of each key."""
     return mark != UNKEYED and (is_unique or mark.endswith((LAST, CLOSED)))
 
 
 def merged_id(number: int, place: int, identity: str) -> str:
-    """The id of a merged event: events of one time come by input, then by their place in it.
+    """The id of a merged event; it orders events of one time by input, then by their place in the input.
 
     Args:
-        number: Of the input.
-        place: Counts the events of the input at their place.
+        number: Number of the input.
+        place: A counter of the input's events.
         identity: Id of the event in its stream.
     """
     return f"{number:02x}{place:016x}{identity}"
 
 
 def finished_range(number: int, alias: str, keys: KeyRange | None, time_us: int) -> EventBatch:
-    """The row by which an input finishes a range of keys: it comes behind all events of its time and input.
+    """The row by which an input finishes a range of keys, in order after all events of its time and input.
 
     Args:
-        number: Of the input.
-        alias: Of the input.
-        keys: The range; None: its keys begin again, so what was finished before may come again.
-        time_us: When it is finished.
+        number: Number of the input.
+        alias: Alias of the input.
+        keys: The range; None: the keys of the input begin again, so finished keys may come again.
+        time_us: When the range is finished.
     """
     return EventBatch.of_hashed(
         texts_of([merged_id(number, _LAST_PLACE, "")]),
@@ -95,7 +90,7 @@ def finished_range(number: int, alias: str, keys: KeyRange | None, time_us: int)
 
 
 def merged_ids(number: int, places: NDArray[np.uint64], identities: pa.Array) -> pa.Array:
-    """``merged_id`` of many events of one input."""
+    """The ids of many merged events of one input (``merged_id``)."""
     return joined_texts([f"{number:02x}", hex_texts(places), identities])
 
 
@@ -104,8 +99,8 @@ def merged_data(types: Sequence[str], codes: NDArray[np.int32], data: pa.Array) 
 
     Args:
         types: The types of the events.
-        codes: Of each event the place of its type there.
-        data: Of each event the JSON object, as bytes.
+        codes: Of each event the place of its type in ``types``.
+        data: The JSON object of each event, as bytes.
     """
     heads = [f'{{"type":{json_text(one)},"data":' for one in types]
     return joined_texts([chosen_texts(heads, codes), data.view(pa.string()), "}"]).view(pa.binary())
@@ -124,7 +119,7 @@ def original_of(event: Event) -> Event:
 
 
 def attributes_of(data: bytes) -> Any:
-    """What a JSON object says; an empty one if it is damaged."""
+    """A JSON object, parsed; empty if its text is damaged."""
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:
@@ -132,7 +127,7 @@ def attributes_of(data: bytes) -> Any:
 
 
 def originals_of(data: Sequence[bytes]) -> list[dict[str, Any]]:
-    """Of merged events by their data: ``type`` and ``data`` of each; neither is known where the data are damaged."""
+    """The members ``type`` and ``data`` of merged events, from their data; None and empty where these are damaged."""
     with suppress(orjson.JSONDecodeError):
         found: list[dict[str, Any]] = orjson.loads(b"[" + b",".join(data) + b"]")
         if len(found) == len(data):
@@ -144,7 +139,7 @@ def merged_types(alias: str, marks: NDArray[np.int8]) -> pa.DictionaryArray:
     """The types of merged events of one input.
 
     Args:
-        alias: Of the input.
-        marks: Of each event its place in ``MARKS``.
+        alias: Alias of the input.
+        marks: The place of each event's mark in ``MARKS``.
     """
     return texts_of([alias + mark for mark in MARKS]).take(column_of(marks)).dictionary_encode()

@@ -1,4 +1,4 @@
-"""What a join makes of some events: derived events, ends of traces, and what contradicts a finished key."""
+"""The output of a join for some events: derived events, ends of traces, and events that contradict a finished key."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from streams import Event, EventBatch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
-    """An event of a key that its input had finished; it joined nothing.
+    """An event that an output refers to, mostly an event of a key that its input had finished; it joined nothing.
 
     Attributes:
         event: The event.
-        alias: Of its input.
+        alias: Alias of its input.
     """
 
     event: Event
@@ -30,17 +30,19 @@ class Broken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinOutput:
-    """What some events led to.
+    """The output of a join for some events.
 
     Attributes:
-        events: Of the derived stream, in the order in which they came about; the key is that of the join.
-        passed_on: The same, and among them a row that ends the trace of each key that is finished: ``streams.ENDED``.
+        events: Events of the derived stream, in the order in which they arose; their key is that of the join.
+        passed_on: The same events, with a row that ends the trace of each finished key (``streams.ENDED``).
         broken: Events that contradict a finished key.
-        is_suspended: Whether the join stops with the first of them (``late: fail``), and holds nothing any more.
-        late_retractions: Retractions of events of which nothing is known, or not any more.
-        lost: Why rows that were on disk are gone, so that the join has stopped here; None: it has not.
-        cut: The newest event of each combination behind which results are missing, as one event led to too many.
-        excess: Where the join stops as its events led to too many results: the newest event of the last one.
+        is_suspended: Whether the join stops here and drops its state, at the first broken event (``late: fail``) or at
+            its limits of results.
+        late_retractions: Retractions of events that the join does not know, or no longer knows.
+        lost: The reason why the join has stopped for good, such as missing rows on disk; None: it has not, or the
+            reason was reported before.
+        cut: The newest event of each combination after which results are missing, because one event led to too many.
+        excess: If the join stops at its limits of results, the newest event of the last result; else empty.
     """
 
     events: EventBatch
@@ -54,12 +56,12 @@ class JoinOutput:
 
 
 def with_ends(events: EventBatch, places: NDArray[np.int64], found: JoinedColumns, *, is_each: bool) -> EventBatch:
-    """Events, and behind those of each finished key a row that ends its trace.
+    """Derived events, with a row that ends the trace of each finished key after the events of the key.
 
     Args:
         events: In their order.
-        places: Of each the number of its combination, or of the closing that it was made at.
-        found: What the join found.
+        places: Of each event the number of its combination, or of the closing at which it was made.
+        found: The results of the join.
         is_each: Whether the events are of combinations.
     """
     closings = len(found.closing_keys)
@@ -72,7 +74,7 @@ def with_ends(events: EventBatch, places: NDArray[np.int64], found: JoinedColumn
 
 
 def joined_outputs(outputs: Sequence[JoinOutput]) -> JoinOutput:
-    """The outputs of the parts of something as one."""
+    """Concatenate the outputs of consecutive parts."""
     if len(outputs) == 1:
         return outputs[0]
     return JoinOutput(
@@ -89,14 +91,14 @@ def joined_outputs(outputs: Sequence[JoinOutput]) -> JoinOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """What a join found until it stops, where it does.
+    """The results of a join up to the place where it stops, if it does.
 
     Attributes:
-        found: What is reported.
+        found: The results that are reported.
         is_there: Whether it stops.
-        broken: Events that contradict a finished key.
-        cut: The newest event of each combination behind which results are missing, as one event led to too many.
-        excess: Where the join stops as its events led to too many results: the newest event of the last; else empty.
+        broken: As in ``JoinOutput``.
+        cut: As in ``JoinOutput``.
+        excess: As in ``JoinOutput``.
     """
 
     found: JoinedColumns
@@ -106,7 +108,7 @@ class Stop:
     excess: tuple[Broken, ...]
 
     def output(self, events: EventBatch, places: NDArray[np.int64], *, is_each: bool) -> JoinOutput:
-        """What was made of what was found (``with_ends``), and what is reported beside it."""
+        """The output: derived events with the ends of traces (``with_ends``), and the other reports."""
         return JoinOutput(
             events=events,
             passed_on=with_ends(events, places, self.found, is_each=is_each),
@@ -124,14 +126,14 @@ def stopped(
     of: tuple[JoinBody, HeldEvents],
     over: int | None,
 ) -> Stop:
-    """What a join found, up to the event or the result with which it stops.
+    """Cut the results of a join at the event or result at which it stops.
 
     Args:
-        found: What the items led to.
+        found: The results of the items.
         items: In their order.
-        first: Number of the first event among them.
+        first: Sequence number of the first event among the items.
         of: The join, and the events that it holds.
-        over: The result with which the join has led to too many; None: it has not.
+        over: The place of the result that exceeds the limits; None: none does.
     """
     body, held = of
     late = int(found.violations[0]) if body.late == "fail" and len(found.violations) else None
@@ -159,7 +161,7 @@ def _newest(held: HeldEvents, aliases: Sequence[str], members: NDArray[np.int64]
 def _named(
     held: HeldEvents, aliases: Sequence[str], sequences: NDArray[np.int64], numbers: NDArray[np.integer]
 ) -> tuple[Broken, ...]:
-    """Some events that are held, as they were in their streams; ``numbers``: their inputs."""
+    """Held events as they were in their streams; ``numbers``: their inputs."""
     events = held.batch(held.rows_of(sequences)).to_events() if len(sequences) else []
     told = zip(events, numbers.tolist(), strict=True)
     return tuple(Broken(event=original_of(event), alias=aliases[number]) for event, number in told)

@@ -1,4 +1,4 @@
-"""The meaning of a join, slow and obvious: every event is kept, and all combinations are looked through.
+"""Reference implementation of a join, slow and obvious: it keeps every event and examines all combinations.
 
 Source: section 6.1 of the specification of punctuation-aware joins (the brute-force oracle), with half-open windows.
 """
@@ -15,7 +15,7 @@ from joins.windows import Window
 
 @dataclass(frozen=True, slots=True)
 class ReferenceEvent:
-    """An event that has come; its places count from 0."""
+    """An event of a reference join; places count from 0."""
 
     sequence: int
     number: int
@@ -26,15 +26,15 @@ class ReferenceEvent:
 
 @dataclass
 class ReferenceJoin:
-    """What ``WindowJoin`` must equal.
+    """The reference for ``WindowJoin``, which must give the same results.
 
     Attributes:
         windows: Of each input.
         outer: Inputs whose events are reported when they joined nothing and no longer can.
         holds: Whether the condition holds in a combination, by the sequence numbers of its events.
-        results: Reported so far, as (time, sequence numbers).
-        whys: Of each what decided it.
-        retracted: Places of results that were taken back.
+        results: Results reported so far, as (time, sequence numbers).
+        whys: The reason of each result.
+        retracted: Places of results that were retracted.
         closed: Keys reported as over, in the order of the report.
         violations: Sequence numbers of events of keys that their input had closed.
     """
@@ -65,13 +65,13 @@ class ReferenceJoin:
         self._settle(Why.BY_CLOSING if kind is Item.CLOSING else Why.BY_WINDOW, came=kind is Item.EVENT)
 
     def change(self, windows: Sequence[Window]) -> None:
-        """Other windows from here on; an event that could join nothing any more before does not come back."""
+        """Use other windows from here on; an event that could no longer join anything before does not come back."""
         self._gone.update(event.sequence for event in self._taken if not self._may_join(event))
         self.windows = windows
         self._settle(Why.BY_WINDOW)
 
     def take_unkeyed(self, number: int, time_us: int) -> None:
-        """Take in an event without a usable key: it joins nothing, and is reported alone if others may be absent."""
+        """Take in an event without a usable key, which joins nothing; report it alone if all others may be absent."""
         self.push(Item.TIME, 0, 0, time_us)
         sequence = len(self._events)
         self._take(number, None)
@@ -81,10 +81,10 @@ class ReferenceJoin:
             self.whys.append(Why.NO_KEY)
 
     def retract(self, sequence: int) -> None:
-        """Take an event out that joined, or could have: what contains it is taken back.
+        """Retract an event, and the results that contain it.
 
-        Of the other events in that, those whose absence is reported have joined nothing then, if they are in nothing
-        else. What has left does not come back, and what the event has closed stays closed.
+        An event of an ``outer`` input that was in these results and is in no others counts as unjoined again. An event
+        that has left its window does not come back, and a key that the event has closed stays closed.
         """
         event = next(event for event in self._taken if event.sequence == sequence)
         gone = {one.sequence for one in self._taken if not self._may_join(one)}
@@ -96,7 +96,7 @@ class ReferenceJoin:
         places = len(self.results)
         self._settle(Why.BY_CLOSING)
         for place, (_, members) in enumerate(self.results[places:], places):
-            if gone.intersection(members):  # it could join nothing any more before
+            if gone.intersection(members):  # could no longer join anything before
                 self.whys[place] = Why.BY_RETRACTION
 
     def held(self) -> set[int]:
@@ -127,14 +127,14 @@ class ReferenceJoin:
         self._taken.append(event)
 
     def _join(self, event: ReferenceEvent) -> None:
-        """Report what an event that comes completes."""
+        """Report the combinations that a new event completes."""
         for combination in self._combinations(event):
             self._reported.update(combination)
             self.results.append((self._now_us, combination))
             self.whys.append(Why.LAST_EVENT)
 
     def _combinations(self, event: ReferenceEvent) -> Iterator[tuple[int, ...]]:
-        """Of an event with one event of every other input."""
+        """The combinations of an event with one event of every other input."""
         others = [
             [event]
             if number == event.number
@@ -162,7 +162,10 @@ class ReferenceJoin:
         return (number, key) in self._closings
 
     def _is_over(self, key: int | None, but: ReferenceEvent | None = None) -> bool:
-        """Whether no combination can contain a key any more: some input closed it and has none of it in its window."""
+        """Whether no combination can contain a key any more: an input closed it and has no event of it in its window.
+
+        The event ``but`` does not count.
+        """
         inputs = range(len(self.windows))
         return all(self._has_closed(number, key) for number in inputs) or any(
             self._has_closed(number, key)
@@ -175,7 +178,7 @@ class ReferenceJoin:
         )
 
     def _may_join(self, event: ReferenceEvent) -> bool:
-        """Whether an event to come could join it."""
+        """Whether a later event could join an event."""
         return self._is_inside(event) and not self._is_over(event.key) and not self._have_others_closed(event)
 
     def _have_others_closed(self, event: ReferenceEvent) -> bool:
@@ -183,11 +186,11 @@ class ReferenceJoin:
         return all(self._has_closed(number, event.key) for number in others)
 
     def _settle(self, why: Why, *, came: bool = False) -> None:
-        """Report what can no longer join, and keys that are over.
+        """Report events that can no longer join, and keys that are over.
 
         Args:
-            why: What happened.
-            came: Whether the newest event has just come; if it cannot join, that was closed before.
+            why: The reason to report.
+            came: Whether the newest event has just come; if it cannot join, the key was closed before.
         """
         for event in self._taken:
             if event.number in self.outer and event.sequence not in self._reported and not self._may_join(event):

@@ -1,4 +1,4 @@
-"""What the events of a join say: columns over the events of a combination, or totals over those of a key."""
+"""The members of a join's derived events (``return``): columns over a combination, or totals over a key's events."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COLUMN = re.compile(
     r"(?:(?P<function>[a-z_]+)\s*\(\s*)?(?P<alias>[A-Za-z_]\w*)(?:\.(?P<path>[^\s()]+))?(?P<end>\s*\))?"
 )
 _NUMBERS = frozenset((int, float))
-_MIXED = False  # in the place of a total: null for good, as a value is of another type
+_MIXED = False  # as a total: null for good, because a value is of another type
 _WITHOUT_PATH = ("count", "id", "type", "time", "decided_by")
 
 
@@ -29,10 +29,10 @@ class Column:
     """One member of a derived event.
 
     Attributes:
-        name: Of the member.
-        alias: Of the input that it is about.
-        function: What is said of one event, or a total over many.
-        path: Of the attribute; empty where the function needs none.
+        name: Name of the member.
+        alias: Alias of the input that it reads.
+        function: A property of one event, or a total over many.
+        path: Path of the attribute; empty where the function needs none.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Column:
 
     @property
     def is_total(self) -> bool:
-        """Whether it is over many events."""
+        """Whether it is a total over many events."""
         return self.function in get_args(Total)
 
 
@@ -50,7 +50,7 @@ def read_columns(value: object, aliases: Sequence[str], *, is_on_close: bool) ->
     """The columns of ``return``, in their order.
 
     Raises:
-        JoinRefused: One cannot be read, names no input, or is a total in a join that emits each combination.
+        JoinRefused: A column cannot be read, names no input, or is a total in a join that emits each combination.
     """
     if not isinstance(value, Mapping) or not value:
         raise JoinRefused(
@@ -87,7 +87,7 @@ def _column(name: str, text: object, aliases: Sequence[str], *, is_on_close: boo
 
 
 def value_at(data: object, path: Sequence[str]) -> Any:
-    """The value at a path of a JSON object; None where there is none."""
+    """The value at a path of a JSON object; None: no such value."""
     for part in path:
         if not isinstance(data, Mapping):
             return None
@@ -96,14 +96,14 @@ def value_at(data: object, path: Sequence[str]) -> Any:
 
 
 class Totals:
-    """How events are counted in the totals of a key, each once. A total is a list: of each column what is known so far.
+    """Totals of a key, in which each event counts once. A total is a list with the state of each column.
 
     Args:
-        columns: What is wanted.
+        columns: The columns.
 
     Attributes:
-        adding: By alias, of each column of that input: its place, and the function of what is known of it, the sequence
-            number of an event and its value, which gives what is known then.
+        adding: By alias, for each column of the input: its place, and a function of the column's state, the sequence
+            number of an event and its value that returns the new state.
     """
 
     def __init__(self, columns: Sequence[Column]) -> None:
@@ -115,11 +115,11 @@ class Totals:
         }
 
     def empty(self) -> list[Any]:
-        """The total of no event."""
+        """The total of no events."""
         return [0 if column.function == "count" else None for column in self._columns]
 
     def values(self, totals: Sequence[list[Any]]) -> list[list[Any]]:
-        """Of each column, of each total: what the derived event says."""
+        """The final values of totals: for each column, one value per total."""
         columns = zip(*totals, strict=True) if totals else ((),) * len(self._columns)
         return [list(map(final, some)) for final, some in zip(self._finals, columns, strict=True)]
 
@@ -169,7 +169,7 @@ def _most(state: Any, sequence: int, value: Any) -> Any:
 
 
 def _extreme(choose: Callable[[Any, Any], Any], state: Any, value: Any) -> Any:
-    """The least or the greatest: of numbers, or of texts; of equal ones the oldest."""
+    """The least or greatest number or text; of equal values the oldest."""
     if state is _MIXED or _is_null(value):
         return state
     if type(value) not in _NUMBERS and type(value) is not str:
@@ -244,5 +244,5 @@ def packed_totals(totals: Any) -> bytes:
 
 
 def unpacked_totals(text: bytes) -> Any:
-    """The totals that ``packed_totals`` has packed."""
+    """The inverse of ``packed_totals``."""
     return json.loads(text)

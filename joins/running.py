@@ -1,6 +1,6 @@
-"""A join that runs: merged events of its inputs in, events of its derived stream out.
+"""A running join: it takes merged events of its inputs and returns events of its derived stream.
 
-The merged events come in one order: by time, then by input, then as they came.
+The merged events come in one order: by time, then by input, then by arrival.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from streams import EventBatch, KeyRange, SpilledFiles, texts_of
 _FORMAT = 1
 _FEW = 1_024
 _NO_ITEMS = ItemColumns.of([])
-_KEPT = 8  # events are forgotten when they are more than this part of those that were ever stored at a time
+_KEPT = 8  # events are kept until they exceed 1 / _KEPT of the most that were ever stored at a time
 
 
 class JoinRun:
     """One join at one place.
 
     Args:
-        body: What it does.
-        name: Of the join.
-        version: Of the join.
-        files: Where its rows go that do not fit into its memory; None: to a scratch folder.
-        conditions: What makes the condition between its inputs of its text.
+        body: The join.
+        name: Its name.
+        version: Its version.
+        files: The store of rows that do not fit into its memory; None: a scratch folder.
+        conditions: Reads the condition between its inputs from its text.
     """
 
     def __init__(
@@ -91,44 +91,44 @@ class JoinRun:
 
     @property
     def now_us(self) -> int | None:
-        """How far time has come; None before the first event."""
+        """The current time of the join; None before the first event."""
         return self._join.now_us
 
     @property
     def files(self) -> list[str]:
-        """Names of the files of its rows that are on disk."""
+        """Names of the files of its rows on disk."""
         return [] if self._pager is None else self._pager.disk.names
 
     def verify(self) -> None:
         """Compare the checksums of the files of its rows.
 
         Raises:
-            StateLost: One is missing or damaged; the message names it.
+            StateLost: A file is missing or damaged; the message names it.
         """
         if self._pager is not None:
             self._pager.disk.verify()
 
     @property
     def has_stopped(self) -> bool:
-        """Whether it takes nothing in any more."""
+        """Whether the join takes in no more events."""
         return self.is_suspended or self._lost is not None
 
     def lose(self, reason: str) -> None:
-        """Stop for good, as rows that were on disk are gone: a join without them would miss results.
+        """Stop for good because rows on disk are missing: a join without them would miss results.
 
         Args:
-            reason: A sentence that the next output says.
+            reason: A sentence that the next output reports.
         """
         self._lost = reason
 
     def refuse(self, reason: str) -> None:
-        """Stop for good, as it would hold more than it may; the next output says why."""
+        """Stop for good because the join would hold more than it may; the next output reports the reason."""
         if not self.has_stopped:
             self._suspend()
             self._lost = reason
 
     def measures(self) -> dict[str, int]:
-        """Counts, as ``JoinStats`` has them, of memory and disk, and what ``figures`` makes sentences of."""
+        """Counts as in ``JoinStats``, of memory and disk together, and the numbers that ``figures`` needs."""
         figures = numbers_of(self.body, self._observer, self._join.stored_by_input)
         counts = {**asdict(self._join.stats), "open_totals": len(self._totals.open), **figures}
         counts |= {} if self._retractions is None else self._retractions.ledger.counts()
@@ -147,7 +147,7 @@ class JoinRun:
         return counts
 
     def process(self, batch: EventBatch) -> JoinOutput:
-        """Take merged events in; of what an input of another version has handed on only the time counts.
+        """Take merged events in; of events from an input of another version only the time counts.
 
         Raises:
             StateLost: A file of rows on disk is missing or damaged.
@@ -185,7 +185,7 @@ class JoinRun:
         return joined_outputs(parts)
 
     def _finish_range(self, batch: EventBatch) -> JoinOutput:
-        """An input finishes a range: the keys in it that the join knows are closed, in the order of their numbers.
+        """Close the known keys of a range that an input finishes, in the order of their numbers.
 
         Args:
             batch: One row.
@@ -206,7 +206,7 @@ class JoinRun:
         return joined_outputs(parts)
 
     def _take_back(self, batch: EventBatch) -> JoinOutput:
-        """An event is retracted.
+        """Retract an event.
 
         Args:
             batch: One row.
@@ -231,7 +231,7 @@ class JoinRun:
         return joined_outputs([passed, said, self._output(follows, _NO_ITEMS, self._join.next_sequence)])
 
     def _begun_again(self, number: int) -> Iterator[JoinOutput]:
-        """The keys of an input begin again: every key is over, and none is finished any more."""
+        """The keys of an input begin again: all keys of the join are over, and finished ranges are forgotten."""
         if self._ranges.are_of(number):  # else the keys of another input have begun again with these
             yield self._over(is_over=False)
             keys = self.keys()
@@ -239,7 +239,7 @@ class JoinRun:
             self._ranges = FinishedRanges(len(self.body.inputs))
 
     def _known(self) -> NDArray[np.uint64]:
-        """The keys of which something is held: events, or what has been made of those that have left their windows."""
+        """Hashed keys with state: events in memory or on disk, totals, or results that may be retracted."""
         keys = self._join.keys()
         if self._pager is not None:
             keys = np.concatenate([keys, self._pager.disk.keys])
@@ -247,10 +247,10 @@ class JoinRun:
         return np.union1d(keys, np.array(others, np.uint64)) if others else keys
 
     def _forget_implied(self) -> None:
-        """Forget, where they are many, keys that are over and the numbers of those that are forgotten.
+        """Forget keys that are over and follow from ranges, and the numbers of forgotten keys, once there are many.
 
-        What only ranges have closed is known from the ranges. Where events of a key come together the newest key stays,
-        as it will be closed under its hash.
+        A key that only ranges have closed need not be remembered, as its state follows from the ranges. Where events of
+        a key come together the newest key is kept, because it will be closed by its hash.
         """
         if not self._may_have_ranges:
             return
@@ -263,7 +263,7 @@ class JoinRun:
             self._ranges.prune(self.keys())
 
     def _processed(self, batch: EventBatch, until_us: int) -> JoinOutput:
-        """Take in events the rows of whose keys have room in memory."""
+        """Take in events; the rows of their keys fit into memory."""
         if self._pager is not None:
             before = np.array(list(self._newest_keys.values()), np.uint64)
             self._bring_back(self._pager, np.concatenate([batch.key_hashes, before]), until_us)
@@ -288,9 +288,9 @@ class JoinRun:
         *,
         is_over: bool = False,
     ) -> JoinOutput:
-        """Take items in, part by part, so that what is made of combinations at once is bounded.
+        """Take items in, part by part, so that the number of results that are processed at once is bounded.
 
-        ``note`` takes what a part led to, its items, the number of its first event, and how far time had come.
+        ``note`` gets the results of a part, its items, the number of its first event, and the time before it.
         """
         outputs: list[JoinOutput] = []
         while True:
@@ -315,7 +315,7 @@ class JoinRun:
         self._join.limit(most, covers=covers)
 
     def advance_time(self, watermark_us: int) -> JoinOutput:
-        """No event before a time comes any more."""
+        """Advance time: no event before the watermark comes any more."""
         if self.has_stopped:
             return self._nothing()
         if self._pager is not None:
@@ -323,14 +323,11 @@ class JoinRun:
         return self._pushed(ItemColumns.of([(Item.TIME, 0, 0, watermark_us)]))
 
     def change(self, body: JoinBody, version: int) -> JoinOutput:
-        """Go on as another version of the join, with what is held (``keeps_rows``).
+        """Continue as another version of the join, with the same state (``keeps_rows``).
 
-        What is outside of a smaller window leaves here, at the time that the join has come to; what has left does not
-        come back. A key that an input has finished stays so. What finishes keys from here on does so by the events that
-        come from here on. A total that is in both versions continues; another one is of the events from here on.
-
-        Returns:
-            What that leads to.
+        Events outside of a smaller window leave now, at the current time of the join; events that have left do not come
+        back. A key that an input has finished stays finished. New closings of keys apply to events from here on. A
+        total of both versions continues; a new total counts events from here on.
         """
         self._settle()
         self.body, self.version = body, version
@@ -351,11 +348,11 @@ class JoinRun:
         return self._output(self._join.change([one.window for one in body.inputs]), _NO_ITEMS, self._join.next_sequence)
 
     def finish(self) -> JoinOutput:
-        """No event comes any more: every input finishes every key."""
+        """Finish at the end of the input: every input finishes every key."""
         return self._over(is_over=True)
 
     def _over(self, *, is_over: bool) -> JoinOutput:
-        """Every input finishes every key; ``is_over``: at the end of the input."""
+        """Finish every key by every input; ``is_over``: at the end of the input."""
         now_us = self._join.now_us
         if now_us is None or self.has_stopped:
             return self._nothing()
@@ -371,7 +368,7 @@ class JoinRun:
     def _closed(
         self, keys: NDArray[np.uint64], inputs: Sequence[int], now_us: int, kind: Item, *, is_over: bool = False
     ) -> JoinOutput:
-        """Some inputs finish some keys, one after the other."""
+        """Finish some keys by some inputs, one key after the other."""
         if self._pager is not None:
             self._bring_back(self._pager, keys, now_us)
         items = ItemColumns.closing(keys, inputs, now_us, kind)
@@ -379,7 +376,7 @@ class JoinRun:
         return self._pushed(items, closed=None if closed is None else np.repeat(closed, len(inputs)), is_over=is_over)
 
     def _settle(self) -> None:
-        """Have all rows in memory that may still join; what has left its window is there no more."""
+        """Bring back all rows that may still join, and drop events that have left their windows."""
         now_us = self._join.now_us
         if self._pager is not None and now_us is not None:
             self._bring_back(self._pager, self._pager.disk.keys, now_us)
@@ -390,14 +387,14 @@ class JoinRun:
         return None if rows is None else Pager(rows, self.spilled, f"{self.name} {self.version}")
 
     def _nothing(self) -> JoinOutput:
-        """Nothing; why nothing comes any more is said once."""
+        """An empty output; the first one after the join has stopped for good has the reason."""
         none = EventBatch.from_events([])
         lost, self._has_said_so = None if self._has_said_so else self._lost, self._lost is not None
         return JoinOutput(events=none, passed_on=none, lost=lost)
 
     @property
     def _beside(self) -> KnownBeside:
-        """What is known of keys besides their rows."""
+        """The state of keys besides their rows."""
         return KnownBeside(self._join, self._totals, self._retractions)
 
     def _bring_back(self, pager: Pager, keys: NDArray[np.uint64], until_us: int) -> None:
@@ -416,7 +413,7 @@ class JoinRun:
         self._newest_keys = {number: key for number, key in self._newest_keys.items() if key not in set(gone.tolist())}
 
     def keys(self) -> NDArray[np.uint64]:
-        """Hashed keys of which something is known."""
+        """Hashed keys with state, including the newest keys of clustered inputs."""
         others = [*self._newest_keys.values()]
         return np.unique(np.concatenate([self._known(), np.array(others, np.uint64)]))
 
@@ -453,10 +450,10 @@ class JoinRun:
         }
 
     def load(self, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> None:
-        """Take what ``dump`` gave of the same join.
+        """Restore what ``dump`` saved of the same join.
 
         Raises:
-            JoinStateError: It is damaged, or of another form.
+            JoinStateError: The state is damaged, or has another format.
             StateLost: A file of rows on disk is missing, or of another length.
         """
         if head.get("format") != _FORMAT:
@@ -488,12 +485,12 @@ class JoinRun:
             raise JoinStateError(f"the saved join {self.name!r} cannot be read: {error}") from error
 
     def _note_held(self) -> None:
-        """Know the numbers of the keys that events are held of."""
+        """Remember the numbers of the keys that have held events or totals."""
         texts = self._texts()
         self._ranges.note(texts_of(list(texts.values())), np.array(list(texts), np.uint64))
 
     def _items(self, batch: EventBatch) -> tuple[ItemColumns, NDArray[np.intp]]:
-        """The items of merged events, and of each the row that it is of."""
+        """The items of merged events, and the row of each."""
         known = [self._numbers.get(name, (0, "")) for name in batch.type_names]  # others have no rows here
         inputs = np.array([number for number, _ in known], np.uint8)[batch.type_codes]
         is_event = np.array([mark not in (CLOSED, UNKEYED) for _, mark in known])[batch.type_codes]
@@ -507,9 +504,9 @@ class JoinRun:
         before = keys_before(clustered, self._newest_keys, inputs, batch.key_hashes, is_event)
         rows, hashes = np.arange(len(batch)), batch.key_hashes
         is_other = np.arange(len(covered))[:, None] == (inputs + 1) % len(covered)
-        is_behind = is_other & is_event & (covered.sum(axis=0) == len(covered) - 1)  # or the key is forgotten before
+        is_behind = is_other & is_event & (covered.sum(axis=0) == len(covered) - 1)  # else the key is forgotten before
         is_taken, is_broken, covered = is_event & ~is_broken, is_event & is_broken, covered & ~is_broken
-        parts = [  # of one row: the key before, what ranges say, the event, its own end
+        parts = [  # in the order within a row: the key before, closings by ranges, the event, closing of its key
             (rows[before != 0], Item.CLOSING, before[before != 0], inputs[before != 0]),
             *reminders(covered & ~is_behind, hashes),
             (rows[is_taken], Item.EVENT, hashes[is_taken], inputs[is_taken]),
@@ -521,7 +518,7 @@ class JoinRun:
         return ItemColumns.in_order(parts, batch.time_us)
 
     def _covered(self, batch: EventBatch) -> NDArray[np.bool_]:
-        """By input and row, whether the input has finished the key by a range; the join may not have known it then."""
+        """By input and row, whether the input has finished the key by a range, even if the key was unknown then."""
         inputs = range(len(self.body.inputs))
         if not self._may_have_ranges:
             return np.zeros((len(inputs), len(batch)), np.bool_)
@@ -531,7 +528,7 @@ class JoinRun:
     def _output(
         self, found: JoinedColumns, items: ItemColumns, first: int, *, is_over: bool = False, is_last: bool = True
     ) -> JoinOutput:
-        """What is reported of what the join found; ``is_over``: at the end of the input; ``is_last``: of the items."""
+        """The output for some results; ``is_over``: at the end of the input; ``is_last``: of the last part of items."""
         self._broken += int(np.count_nonzero(are_late(items)))
         found = with_late(found, items)
         self._arrivals.note(items, found.violations)
@@ -568,7 +565,7 @@ class JoinRun:
         return stop if is_kept is None else replace(stop, found=stop.found.only(is_kept))
 
     def _make_room(self) -> None:
-        """Forget what is not needed any more, and have rows on disk if there are too many."""
+        """Forget events that are not needed any more, and spill rows if there are too many."""
         needed = 0
         if self._retractions is not None:
             self._retractions.settle(self._held)
@@ -579,7 +576,7 @@ class JoinRun:
             self._held = self._held.only(self._beside.needed())
 
     def _suspend(self) -> None:
-        """Hold nothing any more, and take nothing in."""
+        """Suspend the join: drop its state and take in no more events."""
         self.is_suspended = True
         self._join.drop(self._join.keys())
         if self._pager is not None:
@@ -589,7 +586,7 @@ class JoinRun:
         self._ranges = FinishedRanges(len(self.body.inputs))
 
     def _texts(self) -> dict[int, str]:
-        """The texts of hashed keys, where an event of it may still join, or there is a total."""
+        """The texts of hashed keys that have a total or an event that is still needed."""
         held = self._beside.texts(self._held)
         for keys, some in () if self._pager is None else self._pager.texts():
             held |= dict(zip(keys.tolist(), some.to_pylist(), strict=True))

@@ -20,15 +20,15 @@ _USELESS = 1 << 40  # keys that never occur
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneratedStream:
-    """One stream.
+    """Parameters of one generated stream.
 
     Attributes:
         gap_us: Mean time between events.
-        active: Keys of which events come at a time.
-        spacing: Events from punctuation to punctuation; 0: it has none.
-        shift: How many keys it is ahead of the others; negative: behind.
-        drifts: Whether the gaps between punctuations are exponential, so that streams drift apart (G-indep), and not
-            even (G-sync).
+        active: Number of keys that are active at a time.
+        spacing: Events from punctuation to punctuation; 0: no punctuations.
+        shift: Number of keys by which the stream leads the others; negative: it lags.
+        drifts: Whether the gaps between punctuations are exponential, so that streams drift apart (G-indep), rather
+            than even (G-sync).
         is_useless: Whether the keys that it closes never occur.
         advance: Events after which the lowest active key is given up; 0: at each punctuation.
     """
@@ -43,7 +43,7 @@ class GeneratedStream:
 
 
 def generated(streams: Sequence[GeneratedStream], seconds: float, seed: int) -> ItemColumns:
-    """Items of streams, by time; the same for a seed."""
+    """Items of streams, by time; equal seeds give equal items."""
     chance = np.random.default_rng(seed)
     parts = [_items(chance, number, stream, seconds) for number, stream in enumerate(streams)]
     rows = np.concatenate(parts)
@@ -80,7 +80,7 @@ def _items(chance: np.random.Generator, number: int, stream: GeneratedStream, se
 
 
 def _punctuation_places(chance: np.random.Generator, stream: GeneratedStream, events: int) -> NDArray[np.int64]:
-    """Before which event each punctuation comes."""
+    """For each punctuation, the place of the event that it precedes."""
     if not stream.spacing:
         return np.zeros(0, np.int64)
     count = events // stream.spacing + 2

@@ -1,6 +1,6 @@
-"""What is measured and decided of the inputs of a join with ``wait: auto``, in numbers and in words.
+"""Measurements and decisions about the inputs of a join with ``wait: auto``, as numbers and as sentences.
 
-Source: data-driven memory management for stream joins, section 8 of the specification: what a join says of each stream.
+Source: data-driven memory management for stream joins, section 8 of the specification: reports about each stream.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _ARRIVED, _LATE, _HELD = "arrived", "late", "held"
 
 
 class Arrivals:
-    """How many events of each input came, and how many of these for keys that the input had finished.
+    """Counts of each input's events, and of those for keys that the input had finished.
 
     Args:
-        inputs: How many inputs there are.
-        saved: What ``to_json`` gave; None: nothing came yet.
+        inputs: Number of inputs.
+        saved: The result of ``to_json``; None: no events yet.
     """
 
     def __init__(self, inputs: int, saved: Sequence[Sequence[int]] | None = None) -> None:
@@ -35,8 +35,8 @@ class Arrivals:
         """Count events.
 
         Args:
-            items: What came.
-            late: The places of late events among them.
+            items: The items.
+            late: The places of late events among the items.
         """
         inputs = self._counts.shape[1]
         self._counts[0] += np.bincount(items.inputs[are_events(items)], minlength=inputs)
@@ -46,8 +46,8 @@ class Arrivals:
         """The counts by input.
 
         Args:
-            body: What the join does.
-            held: The events of each input that are in memory.
+            body: The join.
+            held: The number of each input's events in memory.
         """
         found = {}
         for number, one in enumerate(body.inputs):
@@ -57,25 +57,25 @@ class Arrivals:
         return found
 
     def to_json(self) -> list[list[int]]:
-        """As plain JSON."""
+        """The counts as plain JSON."""
         found: list[list[int]] = self._counts.tolist()
         return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingInput:
-    """What is known of one input; of a number None: nothing is known yet.
+    """Measurements of one input; None: not known yet.
 
     Attributes:
-        disorder: How far a key comes below the highest one before it at most, among the newest blocks of events.
+        disorder: The largest distance of a key below the highest key before it, in the newest blocks of events.
         of_events: The number of these events.
-        lag: How far its highest key is below that of the input that is farthest ahead, at one time.
+        lag: Distance of its highest key below that of the input that is farthest ahead, at one time.
         closing_key: The keys up to this one are finished.
-        arrived: The number of events so far.
-        late: Of those the number of events of finished keys.
-        accuracy: The share of events that were not late: an estimate of the share of results that are found.
-        held: Events in memory.
-        predicted: Events that are expected to be held, from what was measured.
+        arrived: Number of events so far.
+        late: Number of these events whose keys were finished.
+        accuracy: Share of events that were not late: an estimate of the share of results that are found.
+        held: Number of events in memory.
+        predicted: Number of events expected in memory, from the measurements.
     """
 
     disorder: int | None
@@ -92,12 +92,12 @@ class WaitingInput:
 def waiting_inputs(
     body: JoinBody, counts: Mapping[str, int], state: Mapping[str, Any] | None
 ) -> dict[str, WaitingInput]:
-    """What is known of the inputs of a join, by alias.
+    """Measurements of the inputs of a join, by alias.
 
     Args:
-        body: What the join does.
-        counts: Sums of what shards measure.
-        state: Of the decider, as it is kept; None: there is none yet.
+        body: The join.
+        counts: Sums of the counts of all shards.
+        state: The saved state of the decider; None: there is none yet.
     """
     decider = WaitDecider() if state is None else WaitDecider.from_json(state)
     aliases = {one.alias for one in body.inputs}
@@ -123,11 +123,11 @@ def waiting_inputs(
 
 
 def waiting_sentences(inputs: Mapping[str, WaitingInput], decided_us: Mapping[str, int]) -> list[str]:
-    """A sentence for each input of which anything is known.
+    """A sentence for each input with measurements.
 
     Args:
-        inputs: What is known, by alias.
-        decided_us: When the closing key of each was decided last, microseconds UTC.
+        inputs: The measurements, by alias.
+        decided_us: When each input's closing key was decided last, microseconds UTC.
     """
     return [_sentence(name, one, decided_us.get(name)) for name, one in inputs.items() if one.disorder is not None]
 

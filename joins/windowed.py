@@ -1,7 +1,7 @@
 """The join of any number of inputs on one key, bounded by windows and by keys that inputs close.
 
 Source: punctuation-aware window joins (PWJoin and MPWJoin). An input *closes* a key when it promises that no more
-events of it come. A key is over when no combination can contain it any more; what is held for it goes at once.
+events of it come. A key is over when no combination can contain it any more; its events are dropped at once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from joins.windows import Window
 MOST_INPUTS = 16
 MOST_RESULTS = 2**31
 _FORMAT = 1
-_PART = 65_536  # results; a part of a call has about as many at most
+_PART = 65_536  # results; roughly the most that a part of a call has
 _FIRST_ROOM = 64
 _SLOTS_TO_CLUSTERS = 2
 _FOREVER = np.iinfo(np.int64).max
@@ -38,21 +38,21 @@ class JoinStats:
     """Counts since the join began; ``stored``, ``keys`` and ``remembered`` are current.
 
     Attributes:
-        events: Events taken in, those without a key included.
+        events: Events taken in, including events without a key.
         stored: Events that may still join.
-        keys: Keys of which something is known.
+        keys: Keys in the state.
         remembered: Keys that are over, while some input may still bring events of them.
-        results: Combinations reported, absent ones included.
-        absent: Events reported as they can no longer join.
+        results: Results reported: combinations and absences.
+        absent: Events reported because they can no longer join, and combinations that lack inputs.
         closings: Keys reported as over.
         dropped: Events of keys that were over.
-        on_the_fly: Events that joined and did not have to be stored.
+        on_the_fly: Events that did not have to be stored.
         purged: Stored events that a closed key made useless.
         expired: Events that left their window.
-        duplicates: Closings of keys that the input had closed.
+        duplicates: Closings of keys that the input had already closed.
         violations: Events of keys that their input had closed.
         lookups: Look-ups of keys: one for each event and closing.
-        forgotten: Keys that are over and no longer remembered, as there are too many.
+        forgotten: Keys that are over and no longer remembered, because there were too many.
     """
 
     events: int
@@ -103,12 +103,12 @@ class WindowJoin:
     """A join of events by hashed keys.
 
     Args:
-        windows: Of each input, 2 to ``MOST_INPUTS``.
+        windows: The window of each input, 2 to ``MOST_INPUTS``.
         outer: Inputs whose events are reported when they joined nothing and no longer can.
-        optional: Inputs that combinations may lack: those that are part of no larger one are reported when no event can
-            extend them any more (``joins.outer``). Not together with ``outer``.
-        most_remembered: Keys that are over and remembered, so that late events of them are dropped and not stored.
-        reports_all: Report events of ``outer`` inputs whether or not they have joined something, as the caller knows.
+        optional: Inputs that combinations may lack: a combination that is part of no larger one is reported when no
+            event can extend it any more (``joins.outer``). Not together with ``outer``.
+        most_remembered: The most keys that are over and remembered, so that their late events are dropped, not stored.
+        reports_all: Report events of ``outer`` inputs whether or not they have joined something; the caller selects.
     """
 
     def __init__(
@@ -130,77 +130,78 @@ class WindowJoin:
 
     @property
     def inputs(self) -> int:
-        """How many there are."""
+        """Number of inputs."""
         return len(self._rules.counts)
 
     @property
     def now_us(self) -> int | None:
-        """How far time has come; None before the first item."""
+        """The current time of the join; None before the first item."""
         now = int(self._state.counters[kernel.NOW])
         return None if now == kernel.NEVER else now
 
     @property
     def next_sequence(self) -> int:
-        """The number that the next event gets."""
+        """The sequence number that the next event gets."""
         return int(self._state.counters[kernel.SEQUENCE])
 
     @property
     def stored(self) -> int:
-        """How many events may still join."""
+        """Number of events that may still join."""
         return int(self._state.counters[kernel.OPEN_NODES])
 
     @property
     def remembered(self) -> int:
-        """How many keys are over, while some input may still bring events of them."""
+        """Number of keys that are over, while some input may still bring events of them."""
         return int(self._state.counters[kernel.DEAD])
 
     @property
     def stored_by_input(self) -> list[int]:
-        """How many events of each input there are, with those that only keep a place in a window of their number."""
+        """Number of events of each input, including events that only keep a place in a window of a number of events."""
         sizes: list[int] = self._state.sides["size"].tolist()
         return sizes
 
     @property
     def most_stored(self) -> int:
-        """How many were ever stored at a time, at least."""
+        """A lower bound of the largest number of events ever stored at a time."""
         return int(self._state.counters[kernel.FRESH_NODES])
 
     @property
     def stats(self) -> JoinStats:
-        """Counts."""
+        """Counts since the join began."""
         return JoinStats(**{name: int(self._state.counters[place]) for name, place in _COUNTER_OF.items()})
 
     @property
     def used_bytes(self) -> int:
-        """Bytes of the state, free room included."""
+        """Bytes of the state, including free room."""
         return sum(array.nbytes for array in self._state)
 
     def push(self, items: ItemColumns) -> JoinedColumns:
-        """Take items in, in their order; any cut into calls gives the same."""
+        """Take items in, in their order; the results do not depend on how they are divided into calls."""
         found, _ = self._take(items, MOST_RESULTS)
         return found
 
     def push_part(self, items: ItemColumns) -> tuple[JoinedColumns, int]:
-        """Take the first items in, up to one that leads to more results than a part has.
+        """Take in the first of some items, up to an item with more results than fit into a part.
 
         Returns:
-            What they led to, and their number. Of the next item the time has come; what that led to is there, too.
+            The results, and the number of items taken in. Time has already advanced to the next item, and the results
+            include those of this advance.
         """
         return self._take(items, _PART)
 
     def limit(self, most_results: int, *, covers: bool) -> None:
-        """Limit what is reported.
+        """Limit the reported results.
 
         Args:
-            most_results: Of one event at once; beyond them ``JoinedColumns.cuts`` has it.
-            covers: From its first event on: of the combinations, only as many as each event needs to be in one. They
-                are those of all, in their order, in which an event is for the first time (of joins with ``optional``
-                inputs others with the same events). Their number is that of the events.
+            most_results: The most results of one event at once; if there are more, ``JoinedColumns.cuts`` notes this.
+            covers: Report only enough combinations for each event to be in one: of all combinations, in their order,
+                those in which an event occurs for the first time (with ``optional`` inputs, others with the same
+                events). There are as many as events. Has to be set before the first event.
         """
         self._rules = self._rules._replace(most=np.array([most_results], np.int64), covers=np.array([covers]))
 
     def _take(self, items: ItemColumns, most: int) -> tuple[JoinedColumns, int]:
-        """Take items in until there is no room for results, and there is room for a number of them."""
+        """Take items in until the room for results is full and has at least the size ``most``."""
         given = Items(items.kinds, items.inputs, items.keys, items.times_us)
         if len(self._found.violations) < len(items):
             self._found = _room(self.inputs, len(self._found.result_times), len(items))
@@ -218,16 +219,16 @@ class WindowJoin:
                 self._state = _grown(self._state, is_of_clusters=status == kernel.CLUSTERS_FULL)
 
     def change(self, windows: Sequence[Window]) -> JoinedColumns:
-        """Take other windows over: what is outside of them now leaves, and what has left does not come back.
+        """Change the windows: events outside the new windows leave now, and events that have left do not come back.
 
         Args:
-            windows: Of each input. A window of a number of events of an input stays such a window.
+            windows: The window of each input. A window of a number of events of an input cannot change.
 
         Returns:
-            What that leads to, at the time that the join has come to; the items mean nothing.
+            The results of this, at the current time of the join; their item places have no meaning.
 
         Raises:
-            ValueError: There is another number of windows, or one becomes a window of a number of events, or was.
+            ValueError: The number of windows differs, or a window of a number of events of an input changes.
         """
         if len(windows) != self.inputs:
             raise ValueError(f"the join has {self.inputs} inputs; their number cannot change")
@@ -248,12 +249,12 @@ class WindowJoin:
             self._found = _enlarged(self._found, int(self._state.counters[kernel.NEEDED]))
 
     def retract(self, key: int, number: int, sequence: int) -> JoinedColumns:
-        """Take an event of a hashed key out of an input, as if it had never come, if it is stored.
+        """Remove an event of a hashed key from an input, as if it had never come, if it is stored.
 
-        A key that it has closed stays closed, and what it has pushed out of a window does not come back.
+        A key that it has closed stays closed, and an event that it has pushed out of a window does not come back.
 
         Returns:
-            What that leads to, at the time that the join has come to; the items mean nothing.
+            The results of this, at the current time of the join; their item places have no meaning.
         """
         self._found.filled[:] = 0
         while retract_event(self._rules, self._state, self._found, np.uint64(key), number, sequence) != kernel.DONE:
@@ -261,15 +262,15 @@ class WindowJoin:
         return _columns(self._found)
 
     def unjoin(self, key: int, number: int, sequence: int) -> bool:
-        """Let a stored event count as one that has joined nothing; returns whether it is stored."""
+        """Mark a stored event as unjoined; returns whether it is stored."""
         return bool(unjoin_event(self._state, np.uint64(key), number, sequence))
 
     def is_over(self, key: int) -> bool:
-        """Whether nothing is known of a hashed key, or it was reported as over."""
+        """Whether a hashed key is unknown, or was reported as over."""
         return bool(is_key_over(self._state, np.uint64(key)))
 
     def _outside(self) -> NDArray[np.int64]:
-        """(events, 2): nodes of stored events that are in no window any more, the oldest first, and their inputs."""
+        """(events, 2): nodes of stored events outside of their windows, oldest first, and their inputs."""
         state, fresh = self._state, int(self._state.counters[kernel.FRESH_NODES])
         nodes = np.flatnonzero(state.nodes["flags"][:fresh] & kernel.ALIVE)
         nodes = nodes[np.argsort(state.nodes["sequence"][nodes])]
@@ -280,7 +281,7 @@ class WindowJoin:
         age_us = int(state.counters[kernel.NOW]) - stored["time"]
         lists = stored["cluster"].astype(np.int64) * self.inputs + of
         order = np.argsort(lists, kind="stable")
-        newer = np.zeros(len(nodes), np.int64)  # of each the number of events of its key in its input, from it on
+        newer = np.zeros(len(nodes), np.int64)  # number of events of the same key and input, from each on
         newer[order] = np.searchsorted(lists[order], lists[order], side="right") - np.arange(len(nodes))
         is_out = ((spans_us > 0) & (age_us >= spans_us)) | ((most != NIL) & (newer > most))
         return np.stack([nodes[is_out], of[is_out]], axis=1)
@@ -291,26 +292,26 @@ class WindowJoin:
         return np.sort(nodes["sequence"][nodes["flags"] & kernel.ALIVE != 0])
 
     def joined_sequences(self) -> NDArray[np.int64]:
-        """Of those, the ones that were in a combination; only of inputs whose events are reported if they were not."""
+        """Sequence numbers of held events that were in a combination, of inputs whose unjoined events are reported."""
         nodes = self._state.nodes[: int(self._state.counters[kernel.FRESH_NODES])]
         is_joined = nodes["flags"] & (kernel.ALIVE | kernel.JOINED) == kernel.ALIVE | kernel.JOINED
         return np.sort(nodes["sequence"][is_joined])
 
     def keys(self) -> NDArray[np.uint64]:
-        """Hashed keys of which something is known, in any order."""
+        """Hashed keys in the state, in any order."""
         slots = self._state.slots
         keys: NDArray[np.uint64] = slots[slots[:, 1] != 0, 0]
         return keys
 
     def over(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """Hashed keys that are over and remembered, and of each the inputs that closed it, as bits."""
+        """Hashed keys that are over and remembered, and the inputs that closed each, as bits."""
         slots = self._state.slots
         clusters = self._state.keyed[(slots[slots[:, 1] != 0, 1] - np.uint64(1)).astype(np.intp)]
         found = clusters[clusters["ends"] & kernel.CLOSED_FOR_GOOD != 0]
         return found["key"].copy(), found["closed"].copy()
 
     def closed(self, keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """Of each key the inputs that have closed it, as bits; 0 for keys that are not known."""
+        """The inputs that have closed each of some keys, as bits; 0 for unknown keys."""
         slots = self._state.slots[self._state.slots[:, 1] != 0]
         slots = slots[np.argsort(slots[:, 0])]
         found = np.zeros(len(keys), np.uint64)
@@ -326,9 +327,9 @@ class WindowJoin:
         drop_keys(self._state, np.ascontiguousarray(keys))
 
     def coldest(self, rows: int) -> NDArray[np.uint64]:
-        """The hashed keys of which no item has come for longest, with at least a number of rows or all that there are.
+        """The least recently used hashed keys, with at least a number of rows, or all rows if there are fewer.
 
-        Keys without rows are not among them.
+        Keys without rows are left out.
         """
         fresh = int(self._state.counters[kernel.FRESH_CLUSTERS])
         is_used = np.ones(fresh, np.bool_)
@@ -340,9 +341,9 @@ class WindowJoin:
         return np.ascontiguousarray(self._state.keyed["key"][order[: last + 1]])
 
     def take(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.void], NDArray[np.void]]:
-        """Take known keys that may still join out, with their rows: as if they had never come, until they are put back.
+        """Remove known keys that may still join, with their rows, until they are put back (``put``).
 
-        They have to be back before an item of them comes, and before ``leaving`` says.
+        The caller puts them back before an item of them comes, and before the times that ``leaving`` returns.
 
         Returns:
             ``KEY`` and ``ROW`` of ``joins.kernels.paging``: the rows of the first key, then those of the next.
@@ -356,7 +357,7 @@ class WindowJoin:
         """Put keys back.
 
         Args:
-            keys: ``KEY``, of which no item has come since.
+            keys: ``KEY``, of which no item has come since they were taken.
             rows: ``ROW``, by sequence; the owner of each is the place of its key.
         """
         while len(self._state.keyed) <= int(self._state.counters[kernel.CLUSTERS]) + len(keys):
@@ -366,11 +367,11 @@ class WindowJoin:
         put_keys(self._state, self._rules, keys, rows, np.zeros(self.inputs, np.int64))
 
     def leaving(self, keys: NDArray[np.void], rows: NDArray[np.void]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """What time does to keys that were taken out.
+        """The effects of time on keys that were taken out.
 
         Returns:
-            Of each key when time leads to a result or to its end, and when all of its rows have left their windows,
-            in microseconds; the largest number: never.
+            When time leads to a result or the end of each key, and when all of its rows have left their windows, in
+            microseconds; the largest number: never.
         """
         spans = self._rules.spans_us[rows["input"]]
         out_us = np.where(spans > 0, rows["time"] + spans, _FOREVER)
@@ -407,10 +408,10 @@ class WindowJoin:
         return head, {name: np.ascontiguousarray(array).tobytes() for name, array in arrays.items()}
 
     def load(self, head: Mapping[str, int], arrays: Mapping[str, bytes]) -> None:
-        """Take what ``dump`` gave of a join with the same windows.
+        """Restore what ``dump`` saved of a join with the same windows.
 
         Raises:
-            JoinStateError: It is damaged, or of another form.
+            JoinStateError: The state is damaged, or has another format.
         """
         if head.get("format") != _FORMAT or head.get("inputs") != self.inputs:
             raise JoinStateError(
@@ -432,7 +433,7 @@ def _rules(
     covers: bool,
     reports_all: bool,
 ) -> Rules:
-    """The rules; ``limits``: keys that are over and remembered, and results of one event."""
+    """The rules of a join; ``limits``: the most keys that are over and remembered, and results of one event."""
 
     def sizes(kind: str, other: int) -> NDArray[np.int64]:
         return np.array([window.size if window.kind == kind else other for window in windows], np.int64)
@@ -475,7 +476,7 @@ def _empty_state(
 
 
 def _grown(state: JoinState, *, is_of_clusters: bool) -> JoinState:
-    """The same with twice the room for keys, or for events."""
+    """A copy of the state with twice the room for keys, or for events."""
     clusters, nodes = len(state.keyed) << is_of_clusters, len(state.nodes) << (not is_of_clusters)
     grown = _empty_state(len(state.sides), clusters, nodes, has_seen=len(state.seen) > 0)
     pairs: Iterable[tuple[NDArray[Any], NDArray[Any]]] = zip(list(state)[1:], list(grown)[1:], strict=True)
@@ -529,7 +530,7 @@ def _room(inputs: int, results: int, items: int) -> Found:
 
 
 def _enlarged(found: Found, needed: int) -> Found:
-    """The same with more room, what was written included."""
+    """A copy with more room, including what was written."""
     larger = _room(len(found.cursors), 2 * len(found.result_times) + needed, len(found.violations))
     pairs: Iterable[tuple[NDArray[Any], NDArray[Any]]] = zip(list(found), list(larger), strict=True)
     for old, new in pairs:

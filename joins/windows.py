@@ -10,12 +10,13 @@ WindowKind: TypeAlias = Literal["none", "time", "events", "events-of-key"]
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Which events of an input an event of another input joins.
+    """The events of an input that an event of another input joins.
 
     Attributes:
-        kind: ``none``: all so far. ``time``: those less than ``size`` microseconds older. ``events``: the newest
-            ``size`` of the input, those that join nothing included. ``events-of-key``: the newest ``size`` of the key.
-        size: At least 1; 0 is allowed for events: none is kept. Without meaning for ``none``.
+        kind: ``none``: all so far. ``time``: events less than ``size`` microseconds older. ``events``: the newest
+            ``size`` events of the input, including events that join nothing. ``events-of-key``: the newest ``size``
+            events of the key.
+        size: At least 1; windows of events may have size 0, which keeps no event. Without meaning for ``none``.
     """
 
     kind: WindowKind = "none"

@@ -1,4 +1,4 @@
-"""Which combinations a join has, besides what windows and keys say: a condition, and events without a usable key."""
+"""Combinations of a join beyond keys and windows: the condition between inputs, and events without a usable key."""
 
 from joins.combinations.conditions import Condition, Conditional, Conditions, Placed, unconditional
 from joins.combinations.unkeyed import COUNT, FIGURE, UnkeyedEvents, lone_inputs

@@ -1,6 +1,7 @@
-"""Events without a usable key in a re-keyed input: each has a key of its own, which every input has finished.
+"""Events without a usable key in a re-keyed input.
 
-So an event joins nothing. It is reported alone where all other inputs may be absent, and its key is over at once.
+Each has a key of its own that every input has finished, so the event joins nothing. It is reported alone where all
+other inputs may be absent, and its key is over at once.
 """
 
 from __future__ import annotations
@@ -15,23 +16,23 @@ from joins.document import JoinBody
 from joins.items import UNKEYED, Cause, ItemColumns, JoinedColumns, Why, are_events, are_unkeyed
 
 COUNT = "without_key"
-"""The name of the number of these events, and behind the alias of an input that of its own."""
+"""Name of the counter of these events; for a single input, the part after its alias and ``FIGURE``."""
 FIGURE = ":"
-"""Stands in names of numbers between the alias of an input and what they are of, and in no others."""
+"""Separates the alias of an input from the rest of a counter's name; it occurs in no other counter names."""
 
 
 def lone_inputs(body: JoinBody) -> NDArray[np.bool_]:
-    """The inputs an event of which may be a combination alone, as all others may be absent."""
+    """By input, whether an event may be a combination alone, because all other inputs may be absent."""
     lone = [all(other.alias in body.outer for other in body.inputs if other is not one) for one in body.inputs]
     return np.array(lone, np.bool_)
 
 
 class UnkeyedEvents:
-    """The events without a usable key that a join has had.
+    """Counts of a join's events without a usable key.
 
     Args:
-        body: Of the join.
-        counts: Of each input the number of them so far; None: there were none.
+        body: The join.
+        counts: The number of these events so far, by input; None: there were none.
     """
 
     def __init__(self, body: JoinBody, counts: Sequence[int] | None = None) -> None:
@@ -41,17 +42,17 @@ class UnkeyedEvents:
 
     @property
     def counts(self) -> list[int]:
-        """Of each input the number of them; empty where there were none."""
+        """The number of these events, by input; empty if there were none."""
         counts: list[int] = self._counts.tolist() if self._counts.any() else []
         return counts
 
     def reported(self, found: JoinedColumns, items: ItemColumns, first: int, now_us: int | None) -> JoinedColumns:
-        """Count those among some items; what the items led to, with those that are reported alone (``with_lone``)."""
+        """Count the events without a usable key among some items, and add them to the results (``with_lone``)."""
         self._counts += np.bincount(items.inputs[are_unkeyed(items)], minlength=len(self._counts))
         return with_lone(found, items, self._is_lone, first, now_us)
 
     def measures(self) -> dict[str, int]:
-        """Their number, and that of each input that had some."""
+        """The number of these events: in total, and for each input that had some."""
         if not self.counts:
             return {}
         pairs = zip(self._aliases, self.counts, strict=True)
@@ -61,14 +62,14 @@ class UnkeyedEvents:
 def with_lone(
     found: JoinedColumns, items: ItemColumns, is_lone: NDArray[np.bool_], first: int, now_us: int | None
 ) -> JoinedColumns:
-    """What items led to, and among that the events without a usable key that are reported alone, and their keys.
+    """Add to the results of some items their events without a usable key that are reported alone, and their keys.
 
     Args:
-        found: What the other items led to.
+        found: The results of the other items.
         items: The items.
         is_lone: By input, whether its events may be reported alone.
         first: The sequence number of the first event among the items.
-        now_us: How far time had come before.
+        now_us: The time of the join before these items.
     """
     chosen = np.flatnonzero(are_unkeyed(items) & is_lone[items.inputs])
     if not len(chosen):
@@ -79,11 +80,11 @@ def with_lone(
     members[np.arange(len(chosen)), items.inputs[chosen]] = first + np.cumsum(are_events(items))[chosen] - 1
     order = _order([found.result_items, chosen])
     ends = _order([found.closing_items, chosen])
-    before = np.searchsorted(chosen, found.closing_items)  # of each closing the events that are reported before it
+    before = np.searchsorted(chosen, found.closing_items)  # for each closing, the lone events reported before it
     own = np.searchsorted(found.result_items, chosen, side="right") + np.arange(1, len(chosen) + 1)
     behind = np.searchsorted(
         chosen, found.result_items[found.cuts]
-    )  # of each cut the events that are reported before it
+    )  # for each cut, the lone events that are reported before it
 
     def results(some: NDArray[Any], more: NDArray[Any]) -> NDArray[Any]:
         return np.concatenate([some, more.astype(some.dtype)])[order]
@@ -107,5 +108,5 @@ def with_lone(
 
 
 def _order(items: Sequence[NDArray[np.generic]]) -> NDArray[np.intp]:
-    """The order by items of two columns of them; of one item those of the first column come first."""
+    """The order in which two columns of items are merged by item; at the same item, the first column comes first."""
     return np.argsort(np.concatenate(items), kind="stable")

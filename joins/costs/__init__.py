@@ -1,7 +1,7 @@
-"""What joins cost and how much they hold, from rates: formulas, and estimates of a running join.
+"""Costs and state sizes of joins, from rates: formulas, and estimates for a running join.
 
 Purpose: the cost functions of punctuation-aware and of plain window joins, the purge threshold of least cost, and the
-number of events that a join will hold. Promises: pure functions of numbers, checked against simulation.
+expected number of events in the state. Promises: pure functions of numbers, checked against simulation.
 """
 
 from joins.costs.estimate import KeyRecord, StateEstimate, StateEstimator

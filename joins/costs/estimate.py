@@ -1,7 +1,7 @@
-"""How many events a running join will hold, from what it has seen of its inputs.
+"""Estimates of the state size of a running join, from its items.
 
 Source: section 7.2 of the specification of punctuation-aware joins: Little's law over smoothed rates and a sample of
-keys that were closed lately; a lasting change of the rate shortens the memory of the smoothing.
+recently closed keys; a lasting change of the rate shortens the memory of the smoothing.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _MOST_OPEN = 100_000  # keys
 
 @dataclass(frozen=True, slots=True)
 class KeyRecord:
-    """A closed key as an input saw it.
+    """A closed key, as seen by one input.
 
     Attributes:
-        events: Of the key.
-        life_us: From its first event to the input's own punctuation, or else its last event.
-        lag: Lives from its first event until events of it became useless.
-        stay_us: How long an event stayed on average, by Eq. 6.1.
+        events: Number of the input's events of the key.
+        life_us: From its first event to the input's own punctuation, or to its last event if there is none.
+        lag: Time from its first event until events of it became useless, in lives.
+        stay_us: Mean stay of its events, by Eq. 6.1.
     """
 
     events: int
@@ -41,12 +41,12 @@ class KeyRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateEstimate:
-    """Events that an input will have in the state.
+    """The expected number of an input's events in the state.
 
     Attributes:
         mean: At the current rates.
         median: Of the means of the last intervals.
-        high: 95 % of them were not above it.
+        high: The 95 % quantile of these means.
     """
 
     mean: float
@@ -56,13 +56,13 @@ class StateEstimate:
 
 @dataclass(slots=True)
 class SeenKey:
-    """A key that is open, by input.
+    """An open key; each list has one value per input.
 
     Attributes:
         first: Time of its first event, us; infinite: it has none.
-        last: Of its last one; minus infinite: it has none.
-        closed: When the input closed it; infinite: it has not.
-        events: Their number.
+        last: Time of its last event, us; minus infinite: it has none.
+        closed: When the input closed it, us; infinite: it has not.
+        events: Number of its events.
     """
 
     first: list[float]
@@ -72,7 +72,7 @@ class SeenKey:
 
     @classmethod
     def of(cls, inputs: int) -> SeenKey:
-        """A key of which nothing has come."""
+        """A key without events or closings."""
         return cls([math.inf] * inputs, [-math.inf] * inputs, [math.inf] * inputs, [0] * inputs)
 
     def see(self, kind: int, number: int, time_us: int) -> None:
@@ -85,11 +85,12 @@ class SeenKey:
             self.closed[number] = min(self.closed[number], time_us)
 
     def records(self, windows: Sequence[float], optional: Collection[int] = ()) -> Iterator[tuple[int, KeyRecord]]:
-        """What the key was like for each input that has events of it.
+        """A record of the key for each input that has events of it.
 
         Args:
             windows: Of each input; infinite: none.
-            optional: Inputs that combinations may lack: an event is not useless as none of theirs is in its window.
+            optional: Inputs that combinations may lack: an event does not become useless because they have no event in
+                their window.
         """
         inputs = range(len(windows))
         for number in inputs:
@@ -105,7 +106,7 @@ class SeenKey:
 
 @dataclass(slots=True)
 class _Rate:
-    """Events in a microsecond, smoothed over intervals."""
+    """Events per microsecond, smoothed over intervals."""
 
     horizon: float
     value: float = 0.0
@@ -126,14 +127,14 @@ class _Rate:
 
 
 class StateEstimator:
-    """Watches the items of a join.
+    """Estimates the state of a join from its items.
 
     Args:
-        windows: Of each input, of time or none.
-        closes: Which inputs close keys.
-        interval_us: Event time after which rates are taken and the estimate is renewed.
-        horizon: Over how many intervals rates are smoothed.
-        sample: How many of the keys closed last are considered.
+        windows: Of each input: a window of time, or none.
+        closes: By input, whether it closes keys.
+        interval_us: Event time after which rates and estimates are updated.
+        horizon: Number of intervals over which rates are smoothed.
+        sample: Number of the most recently closed keys that are considered.
     """
 
     def __init__(
@@ -170,7 +171,7 @@ class StateEstimator:
                 self._finish(key)
 
     def estimates(self) -> list[StateEstimate]:
-        """For each input; infinite where nothing bounds it."""
+        """The estimate for each input; infinite where nothing bounds it."""
         found = []
         for number, rate in enumerate(self._rates):
             past = list(rate.means) or [0.0]
@@ -207,7 +208,7 @@ class StateEstimator:
         return seen
 
     def _finish(self, key: int) -> None:
-        """A key that every closing input closed becomes part of the sample."""
+        """Add a key to the sample once all inputs that close keys have closed it."""
         seen = self._open[key]
         inputs = range(len(self._windows))
         if any(self._closes[number] and math.isinf(seen.closed[number]) for number in inputs):

@@ -16,14 +16,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputRates:
-    """What an input is like; times in any one unit.
+    """Rates and times of an input; times in any one unit.
 
     Attributes:
-        events: In a unit of time.
-        punctuations: In a unit of time.
-        window: Its length; infinite: none.
+        events: Per unit of time.
+        punctuations: Per unit of time.
+        window: Length of its window; infinite: none.
         life: Mean life of its keys.
-        lag: How many lives after the first event of a key the other input closes it; infinite: never.
+        lag: Time from a key's first event until the other input closes the key, in lives; infinite: never.
         scheduled: Share of its punctuations that have to wait for the window (beta), 0 to 1.
     """
 
@@ -37,14 +37,14 @@ class InputRates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitCosts:
-    """What one step costs, in any one unit.
+    """Costs of single steps, in any one unit.
 
     Attributes:
-        comparison: Of two keys.
-        insert: Of an event into a list.
-        delete: Of an event from a list.
-        schedule: Of a punctuation into the schedule and out of it.
-        results: Of forming the results of an event.
+        comparison: Compare two keys.
+        insert: Insert an event into a list.
+        delete: Delete an event from a list.
+        schedule: Put a punctuation into the schedule and take it out.
+        results: Form the results of an event.
     """
 
     comparison: float = 1.0
@@ -55,7 +55,7 @@ class UnitCosts:
 
 
 def stay_case(life: float, lag: float, window: float) -> int:
-    """Which of the six cases of Eq. 6.1 holds; at a border, where two give the same, the one listed first."""
+    """The number of the case of Eq. 6.1 that applies (1 to 6); where two cases agree, the first in the source."""
     if lag <= 0:
         return 2
     if lag > 1 and (lag - 1) * life >= window:
@@ -66,7 +66,7 @@ def stay_case(life: float, lag: float, window: float) -> int:
 
 
 def mean_stay_us(life: float, lag: float, window: float) -> float:
-    """Eq. 6.1: how long an event stays on average, those that are never stored included, in the unit of the arguments.
+    """Eq. 6.1: mean stay of an event, in the unit of the arguments; events that are never stored count as 0.
 
     Raises:
         ValueError: A life or window is negative, or both lag and window are infinite, so that events stay for ever.
@@ -89,26 +89,26 @@ def mean_stay_us(life: float, lag: float, window: float) -> float:
 
 
 def on_the_fly_share(lag: float) -> float:
-    """The share of events (alpha) that come after the other input closed their key, and are not stored."""
+    """The share of events (alpha) that arrive after the other input closed their key and so are not stored."""
     return 1.0 if lag < 0 else max(0.0, 1 - lag)
 
 
 def state_size(rates: InputRates) -> float:
-    """The mean number of events of an input that are stored (Little's law)."""
+    """The mean number of stored events of an input (Little's law)."""
     return rates.events * mean_stay_us(rates.life, rates.lag, rates.window)
 
 
 def punctuated_cost(
     inputs: Sequence[InputRates], number: int, costs: UnitCosts, *, buckets: int, sharing: float
 ) -> float:
-    """What an input of a PWJoin or MPWJoin costs in a unit of time.
+    """The cost of an input of a PWJoin or MPWJoin per unit of time.
 
     Args:
-        inputs: All of them.
-        number: The input.
-        costs: Of one step.
-        buckets: Of the index of keys.
-        sharing: The mean number of stored events, of all inputs, that share a key.
+        inputs: All inputs.
+        number: Number of the input.
+        costs: Costs of single steps.
+        buckets: Number of buckets of the key index.
+        sharing: Mean number of stored events, of all inputs, that share a key.
     """
     mine = inputs[number]
     chain = sum(map(state_size, inputs)) / (2 * buckets * sharing) * costs.comparison
@@ -119,13 +119,13 @@ def punctuated_cost(
 
 
 def hash_window_cost(mine: InputRates, other: InputRates, costs: UnitCosts, *, buckets: int) -> float:
-    """What an input of a hash window join of two costs in a unit of time."""
+    """The cost of an input of a hash window join of two inputs per unit of time."""
     chain = other.events * other.window / buckets * costs.comparison
     return mine.events * (chain + costs.insert + costs.delete + costs.results)
 
 
 def purge_time_us(closings: Sequence[float], expiries: Sequence[float]) -> float:
-    """When an event becomes useless, by what the other inputs do: the time T_p for any number of inputs.
+    """The time T_p at which the other inputs make an event useless, for any number of inputs.
 
     Args:
         closings: When each other input closes the key; infinite: never.
@@ -136,14 +136,14 @@ def purge_time_us(closings: Sequence[float], expiries: Sequence[float]) -> float
 
 
 def purge_cost(threshold: float, state: float, garbage: float, spacing: float, buckets: int) -> float:
-    """What an event costs if the state is scanned every ``threshold`` punctuations, in comparisons.
+    """The cost of an event, in comparisons, if the state is scanned every ``threshold`` punctuations.
 
     Args:
         threshold: Punctuations of both inputs from purge to purge.
-        state: Events that are useful.
-        garbage: Events that each punctuation makes useless.
+        state: Number of useful events.
+        garbage: Number of events that each punctuation makes useless.
         spacing: Events from punctuation to punctuation, of both inputs.
-        buckets: Of each input.
+        buckets: Number of buckets of each input.
     """
     probing = (state + garbage * threshold / 2) / (2 * buckets)
     scanning = (state + garbage * threshold) / (threshold * spacing)

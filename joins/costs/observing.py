@@ -1,8 +1,8 @@
-"""What a running join sees of its inputs, cheaply: rates of all events, and lives of a sample of keys.
+"""Observations of a running join at low cost: rates of all events, and lives of a sample of keys.
 
 Source: sections 4 and 7.2 of the specification of punctuation-aware joins. Keys are sampled by their hashes, so a key
-is followed whole or not at all; the more items come, the fewer keys are followed. It is about this process: nothing of
-it is saved.
+is followed entirely or not at all; the more items arrive, the fewer keys are followed. The observations belong to this
+process and are not saved.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from joins.items import Item, ItemColumns
 from joins.windows import Window
 
 _MOST_ITEMS = 64  # of sampled keys in a call; where there are more, fewer keys are followed
-_MOST_BITS = 16  # of a hash that say whether its key is followed
+_MOST_BITS = 16  # of a hash that decide whether its key is followed
 _MOST_OPEN = 1_024  # sampled keys
 _SAMPLE = 128  # keys that were over last, of each input
-_FIRST_BIT = np.uint64(16)  # of a hash; those below chose the shard
-_SPAN = 32_768  # events, of all inputs, over which rates are taken at least, and twice as many at most
+_FIRST_BIT = np.uint64(16)  # of a hash; the lower bits choose the shard
+_SPAN = 32_768  # events of all inputs: rates are taken over at least this number, and at most twice as many
 _S = 1_000_000
 
 
 class StateObserver:
-    """Watches the items of a join.
+    """Observes the items of a join.
 
     Args:
         windows: Of each input.
-        closes: Which inputs close keys.
-        optional: Inputs that combinations may lack; they make no event useless by leaving their windows.
+        closes: By input, whether it closes keys.
+        optional: Inputs that combinations may lack; events that leave their windows make no other event useless.
     """
 
     def __init__(self, windows: Sequence[Window], closes: Sequence[bool], optional: Sequence[int] = ()) -> None:
@@ -51,7 +51,7 @@ class StateObserver:
 
     @classmethod
     def of(cls, body: JoinBody) -> StateObserver:
-        """That of a join."""
+        """The observer of a join."""
         return cls([one.window for one in body.inputs], [one.closes for one in body.inputs], body.optional)
 
     def observe(self, items: ItemColumns) -> None:
@@ -68,18 +68,18 @@ class StateObserver:
             self._follow(items, is_event | (items.kinds == Item.CLOSING))
 
     def rate(self, number: int) -> float | None:
-        """Events of an input in a second of event time; None: no time has passed."""
+        """Events of an input per second of event time; None: no time has passed."""
         span_us = 0 if self._begin_us is None else self._now_us - self._begin_us
         return None if span_us <= 0 else int(self._events[number]) * _S / span_us
 
     def records(self, number: int) -> Sequence[KeyRecord]:
-        """The sample of keys of an input that are over."""
+        """Records of an input's sampled keys that are over."""
         return self._records[number]
 
     def stay_us(self, number: int) -> float | None:
-        """How long an event of an input stays on average, by Eq. 6.1; None where nothing tells.
+        """Mean stay of an event of an input, by Eq. 6.1; None: unbounded.
 
-        Where the others do not close keys, or none of a sampled key is over, it is the window.
+        If the other inputs close no keys, or no sampled key is over yet, this is the length of the window.
         """
         others = [closes for other, closes in enumerate(self._closes) if other != number]
         records = self._records[number]
@@ -91,7 +91,7 @@ class StateObserver:
         return None if math.isinf(stay) else stay
 
     def _shorten(self) -> None:
-        """Forget the older half of the events over which rates are taken, once they are many."""
+        """Take rates over the newer half of the events only, once there are many."""
         if self._middle is None and self._events.sum() >= _SPAN:
             self._middle = self._now_us, self._events.copy()
         elif self._middle is not None and self._events.sum() >= 2 * _SPAN:
@@ -99,7 +99,7 @@ class StateObserver:
             self._middle = None
 
     def _follow(self, items: ItemColumns, is_of_key: NDArray[np.bool_]) -> None:
-        """Take note of the items of sampled keys."""
+        """Observe the items of sampled keys."""
         if len(self._open) > _MOST_OPEN:
             self._follow_fewer()
         rows = self._rows(items, is_of_key)
@@ -137,7 +137,7 @@ class StateObserver:
                 self._records[number].append(record)
 
     def _forget(self) -> None:
-        """Keys whose events have left all windows are over, whether or not an input has closed them."""
+        """Finish keys whose events have left all windows, whether or not an input has closed them."""
         widest = max(self._windows)
         while self._open and math.isfinite(widest):
             key = next(iter(self._open))

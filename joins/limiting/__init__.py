@@ -1,4 +1,4 @@
-"""How many results a join may lead to, and the account that suspends it."""
+"""Limits of the number of results of a join, and the account that suspends it."""
 
 from joins.limiting.limits import ResultAccount, ResultLimits
 

@@ -1,7 +1,7 @@
-"""How many results a join may lead to: one event at once, and its events over time.
+"""Limits of the number of results of a join: per event at once, and over time.
 
-What is counted are results, their bytes and events, never seconds. Results and events are counted in their order. So a
-join is suspended at the same result however events are cut into batches, after a restart and in a replay.
+The account counts results, their bytes and events, in their order, and never seconds. So a join is suspended at the
+same result whatever the batch boundaries, after a restart and in a replay.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _DROPPED = 10  # combinations that a condition drops count as one result
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultLimits:
-    """The limits of a join. The usual values are a part of the log's format: a document without limits has them.
+    """The limits of a join. The defaults are part of the log's format: they apply to a document without limits.
 
     Attributes:
-        per_event: Results that one event of a key may lead to at once, at least 1; the others are not emitted.
-        average: Results that each event of the join in a shard may lead to without counting, at least 1.
-        ahead: Results beyond that, at least 1; with more the join is suspended. One of more than two inputs, or with
-            values of more than 512 bytes, counts as several. Ten combinations that the join's condition drops count
-            as one.
+        per_event: Results that one event of a key may lead to at once, at least 1; further results are not emitted.
+        average: Results per event of the join in a shard that are free, at least 1.
+        ahead: Results beyond that, at least 1; with more the join is suspended. A result of more than two inputs, or
+            with values of more than 512 bytes, counts as several. Ten combinations that the join's condition drops
+            count as one result.
     """
 
     per_event: int = 10_000
@@ -37,30 +37,31 @@ class ResultLimits:
 
 
 class ResultAccount:
-    """The results of a join in a shard beyond those that its events may lead to.
+    """The account of a join's results in a shard, beyond those that are free.
 
     Attributes:
-        limits: Of the join.
-        owed: Tenths of results that count; each event takes ``average`` results off, behind its own ones.
-        cut: Events that led to more results than one may.
-        has_asked: Whether its totals have been of combinations in which a condition holds. They are looked for one by
-            one from then on, as events that were in none are anywhere.
+        limits: The limits of the join.
+        owed: Tenths of results on the account; each event takes off ``average`` results, after its own are added.
+        cut: Number of events that led to more than ``per_event`` results.
+        has_asked: Whether its totals were ever over combinations in which a condition holds. From then on all
+            combinations are examined, because events that are in none of them may be anywhere.
     """
 
     def __init__(self, limits: ResultLimits, owed: int = 0, cut: int = 0, *, has_asked: bool = False) -> None:
         self.limits, self.owed, self.cut, self.has_asked = limits, owed, cut, has_asked
 
     def limited(self, limits: ResultLimits, *, asks: bool, is_total: bool) -> tuple[int, bool]:
-        """Take limits over.
+        """Set the limits.
 
         Args:
-            limits: Of the join.
+            limits: The limits of the join.
             asks: Whether it has a condition.
-            is_total: Whether it makes totals and nothing else of its combinations.
+            is_total: Whether it only makes totals of its combinations.
 
         Returns:
-            How many combinations one event may lead to at once, and whether those are enough that have each event.
-            Where combinations only may be results, more than that are too much owed.
+            How many combinations one event may lead to at once, and whether it suffices that each event is in one of
+            the reported combinations. Where combinations are only candidates for results, the number is so high that
+            exceeding it suspends the join anyway.
         """
         self.limits, self.has_asked = limits, self.has_asked or (is_total and asks)
         are_candidates = asks or (is_total and self.has_asked)
@@ -68,17 +69,17 @@ class ResultAccount:
         return most, is_total and not self.has_asked
 
     def measures(self) -> dict[str, int]:
-        """What is owed, and how many events were cut."""
+        """The results on the account, and the number of events whose results were cut."""
         return {"results_ahead": -(-self.owed // _DROPPED), "results_cut": self.cut}
 
     def to_json(self) -> dict[str, list[int]]:
-        """What a saved join has of it; nothing as long as there is nothing."""
+        """The account as part of a saved join's head; empty as long as all values are 0."""
         state = [self.owed, self.cut, int(self.has_asked)]
         return {"account": state} if any(state) else {}
 
     @classmethod
     def from_json(cls, limits: ResultLimits, head: Mapping[str, Any]) -> ResultAccount:
-        """That of a saved join."""
+        """The account of a saved join."""
         owed, cut, has_asked = head.get("account", (0, 0, 0))
         return cls(limits, owed, cut, has_asked=bool(has_asked))
 
@@ -89,17 +90,17 @@ class ResultAccount:
         sizes: NDArray[np.int64],
         is_result: NDArray[np.bool_] | None = None,
     ) -> list[int]:
-        """Count results in.
+        """Add results to the account.
 
         Args:
-            found: What the items led to; what it has of an item behind them was decided before that item came.
+            found: The results of the items; a result of an item after the last one was decided before that item.
             items: In their order.
             sizes: Bytes of the values of each result.
-            is_result: Which are results, and not combinations that a condition drops or events that have joined
-                something; None: all are.
+            is_result: Which combinations are results, and neither dropped by a condition nor events that have joined
+                something; None: all.
 
         Returns:
-            The number of the first one with which more is owed than may be; none where that is not so.
+            The place of the first result that exceeds the limit ``ahead``; empty if none does.
         """
         results, inputs = found.members.shape
         costs = _DROPPED * np.maximum(max(1, inputs // 2), sizes // _SMALL_BYTES)

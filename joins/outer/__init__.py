@@ -1,7 +1,7 @@
-"""Joins of more than two inputs some of which may be absent: what they mean, and how an absence was decided.
+"""Joins of more than two inputs of which some may be absent: their meaning, and what decided an absence.
 
 They report the full disjunction of their inputs: each combination that is part of no larger one. ``joins.WindowJoin``
-finds them (``optional``).
+finds these combinations (``optional``).
 """
 
 from joins.kernels.tables import FINISHED

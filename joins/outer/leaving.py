@@ -1,4 +1,4 @@
-"""When time leads to something with keys whose events are on disk."""
+"""The times at which keys on disk lead to results."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ def due_times(
     required: np.uint64,
     inputs: int,
 ) -> NDArray[np.int64]:
-    """Of each key when time leads to a result or to its end, in microseconds; the largest number: never.
+    """The time at which each key leads to a result or ends, in microseconds; the largest number: never.
 
-    A combination that lacks inputs is reported as the first of its members leaves. There is none if a required input
-    has no event, if all inputs without events have closed the key (then it was reported), or if one of them had an
-    event when the newest event came (then it is part of a larger one). Nothing of that changes while the key is on
-    disk. A key that some inputs have closed is over when the last event of one that is required leaves, and is
-    remembered in memory when it has no events.
+    A combination that lacks inputs is reported when the first of its members leaves. None is reported if a required
+    input has no event, if all inputs without events have closed the key (it was reported then), or if an input without
+    events had one when the newest event came (the combination is part of a larger one). None of this changes while the
+    key is on disk. A key that some inputs have closed is over when the last event of a required one of these inputs
+    leaves; once it has no events, it is remembered in memory.
 
     Args:
         keys: ``KEY`` of ``joins.kernels.paging``.
         rows: ``ROW``; the owner of each is the place of its key.
-        times_us: Of each row when it leaves its window, and of each key when its last row does.
+        times_us: When each row leaves its window, and when the last row of each key does.
         required: Inputs that no combination may lack, as bits.
-        inputs: How many there are.
+        inputs: Number of inputs.
     """
     owners, one, (out_us, gone_us) = rows["owner"], np.uint64(1), times_us
     bits = one << rows["input"].astype(np.uint64)

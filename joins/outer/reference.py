@@ -1,4 +1,4 @@
-"""The meaning of a join some of whose inputs may be absent, slow and obvious: all combinations are kept.
+"""Reference implementation of a join of which some inputs may be absent, slow and obvious: it keeps all combinations.
 
 Source: the full disjunction (Galindo-Legaria, "Outerjoins as disjunctions", SIGMOD 1994), restricted to combinations
 with all required inputs.
@@ -16,12 +16,12 @@ from joins.reference import ReferenceEvent, ReferenceJoin
 
 @dataclass(slots=True)
 class _Combination:
-    """One event of each of some inputs, which were all in their windows when the last of them came.
+    """A combination of one event each of some inputs, all in their windows when the last event came.
 
     Attributes:
-        members: By input.
-        is_extended: Whether it is part of a larger one.
-        is_reported: Whether it was.
+        members: The events by input.
+        is_extended: Whether it is part of a larger combination.
+        is_reported: Whether it was reported.
     """
 
     members: dict[int, ReferenceEvent]
@@ -31,9 +31,9 @@ class _Combination:
 
 @dataclass
 class ReferenceOuterJoin(ReferenceJoin):
-    """What ``WindowJoin`` must equal with ``optional``, for any number of inputs; ``outer`` are those inputs.
+    """The reference for ``WindowJoin`` with ``optional`` inputs (here ``outer``), for any number of inputs.
 
-    In a combination an absent input that has finished the key is -2, another one -1.
+    An absent input of a combination is -2 if it has finished the key, else -1.
     """
 
     _found: list[_Combination] = field(default_factory=list)
@@ -51,7 +51,7 @@ class ReferenceOuterJoin(ReferenceJoin):
         self._found += larger
 
     def _is_over(self, key: int | None, but: ReferenceEvent | None = None) -> bool:
-        """Whether no combination can contain a key any more; inputs that may be absent do not end it."""
+        """Whether no combination can contain a key any more; inputs that may be absent do not end a key."""
         inputs = range(len(self.windows))
         stored = {one.number for one in self._taken if one.key == key and one is not but and self._is_inside(one)}
         return all(self._has_closed(number, key) for number in inputs) or any(
@@ -59,7 +59,7 @@ class ReferenceOuterJoin(ReferenceJoin):
         )
 
     def _settle(self, why: Why, *, came: bool = False) -> None:
-        """Report the combinations that are part of no larger one and never will be, and keys that are over."""
+        """Report keys that are over, and combinations that are no part of a larger one and cannot become part of it."""
         for one in self._found:
             if one.is_extended or one.is_reported or not self._has_required(one) or self._can_grow(one):
                 continue
@@ -87,7 +87,7 @@ class ReferenceOuterJoin(ReferenceJoin):
         return all(number in self.outer for number in self._absent(combination))
 
     def _can_grow(self, combination: _Combination) -> bool:
-        """Whether an event to come could join all of its members."""
+        """Whether a later event could join all members of a combination."""
         key = next(iter(combination.members.values())).key
         are_inside = all(map(self._is_inside, combination.members.values()))
         return are_inside and not all(self._has_closed(number, key) for number in self._absent(combination))

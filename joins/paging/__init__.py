@@ -1,4 +1,4 @@
-"""Rows of a join on disk: a bounded number of them is in memory, and the results stay the same."""
+"""Rows of a join on disk: a bounded number of rows is in memory, and the results stay the same."""
 
 from joins.paging.pager import Beside, Pager
 

@@ -1,4 +1,4 @@
-"""A block of spilled rows as a file has it: an Arrow stream with the events and what the join knows of each."""
+"""The file format of a block of spilled rows: an Arrow stream with the events and the join's state of each."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _MOST_FLAGS = 255
 
 @dataclass(frozen=True, slots=True)
 class BlockRows:
-    """Events that are stored, with what the join knows of each.
+    """Stored events with the join's state of each.
 
     Attributes:
-        rows: ``ROW``; the owners mean nothing here.
+        rows: ``ROW``; the owners have no meaning here.
         events: The events.
-        is_counted: Which of them have taken part in something.
-        totals: Of the first event of a key: what is totalled of the key so far, as JSON; else null.
+        is_counted: Which events were already part of a result or total.
+        totals: For the first event of a key, the key's totals so far, as JSON (``Beside.pack``); else null.
     """
 
     rows: NDArray[np.void]
@@ -36,7 +36,7 @@ class BlockRows:
         return len(self.rows)
 
     def take(self, places: NDArray[np.intp]) -> BlockRows:
-        """Some of them."""
+        """The rows at some places."""
         return BlockRows(
             self.rows[places],
             self.events.take(places),
@@ -48,7 +48,7 @@ class BlockRows:
         """The content of a file.
 
         Args:
-            label: What tells the rows of one join from equal ones of another.
+            label: Distinguishes the rows of this join from equal rows of another join.
         """
         rows = self.rows
         own = [
@@ -75,7 +75,7 @@ class BlockRows:
 
     @classmethod
     def joined(cls, parts: list[BlockRows]) -> BlockRows:
-        """The rows of several, one behind the other; at least one."""
+        """Concatenate the rows of several blocks; at least one."""
         if len(parts) == 1:
             return parts[0]
         return cls(
@@ -87,7 +87,7 @@ class BlockRows:
 
 
 def rows_in(content: pa.Buffer, places: NDArray[np.int64] | None = None) -> BlockRows:
-    """Rows of a file; None: all of them."""
+    """Read rows of a file; ``places``: None for all rows."""
     with pa.ipc.open_stream(content) as reader:
         batch = reader.read_next_batch()
     if places is not None:

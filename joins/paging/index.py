@@ -1,4 +1,4 @@
-"""Which keys have their rows on disk, where, and until when they may stay there."""
+"""Index of the keys whose rows are on disk: in which file, and how long they may stay there."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from joins.paging.blocks import BlockRows, rows_in
 from streams import SpilledFiles
 
 FOREVER = np.iinfo(np.int64).max
-_SPARSE = 2  # a block with fewer than one of so many rows left is not worth a file
+_SPARSE = 2  # a block is not worth a file once less than this part (1 / _SPARSE) of its rows is left
 
 AWAY = np.dtype(
     [
         ("key", np.uint64),  # hashed
         ("due", np.int64),  # when time leads to a result of the key, us
-        ("gone", np.int64),  # from when on all of its rows are out of their windows, us
+        ("gone", np.int64),  # when the last of its rows leaves its window, us
         ("block", np.int32),
-        ("first", np.int32),  # of its rows there
+        ("first", np.int32),  # place of its first row in the block
         ("rows", np.int32),
         ("closed", np.uint16),  # inputs that closed it, as bits
     ]
@@ -30,15 +30,15 @@ AWAY = np.dtype(
 
 @dataclass(slots=True)
 class _Block:
-    """A file that is needed.
+    """A file of rows that is still needed.
 
     Attributes:
         name: Of the file.
         size_bytes: Of the file.
-        rows: In the file.
-        live: Of these, rows of keys that are still away.
-        due_us: When time leads to a result of one of them.
-        gone_us: From when on all of them are out of their windows.
+        rows: Number of rows in the file.
+        live: Number of these rows whose keys are still on disk.
+        due_us: The first time at which one of the keys leads to a result.
+        gone_us: When the last of the rows leaves its window.
     """
 
     name: str
@@ -53,8 +53,8 @@ class KeysOnDisk:
     """Keys whose rows are on disk.
 
     Args:
-        files: Where the rows are.
-        label: What tells the files of one join from those of another.
+        files: The store of the files.
+        label: Distinguishes the files of this join from those of another.
     """
 
     def __init__(self, files: SpilledFiles, label: str) -> None:
@@ -76,7 +76,7 @@ class KeysOnDisk:
 
     @property
     def rows(self) -> int:
-        """The number of their rows."""
+        """The number of rows on disk."""
         return sum(block.live for block in self._blocks.values())
 
     @property
@@ -90,20 +90,20 @@ class KeysOnDisk:
         return [block.name for block in self._blocks.values()]
 
     def rows_of(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """The number of rows of each of some distinct keys; 0 for keys that are not there."""
+        """The number of rows of each of some distinct keys; 0 for keys that are not on disk."""
         found = np.zeros(len(keys), np.int64)
         places, is_there = self._places(keys)
         found[is_there] = self._away["rows"][places[is_there]]
         return found
 
     def wanted(self, keys: NDArray[np.uint64], until_us: int) -> NDArray[np.intp]:
-        """Where the keys are that have to come back: some, and those of which time leads to a result.
+        """The places of keys that have to come back: given keys, and keys that lead to a result by a time.
 
-        Of a block that has to be read anyway all keys come back if few would be left, and if one of it is due.
+        All keys of a block come back if one of them is due, or if the block has to be read and few would be left.
 
         Args:
             keys: Distinct.
-            until_us: How far time comes.
+            until_us: The time.
         """
         places, is_there = self._places(keys)
         if self._next_due_us > until_us and not is_there.any():
@@ -122,10 +122,10 @@ class KeysOnDisk:
         return np.flatnonzero(chosen)
 
     def take(self, places: NDArray[np.intp]) -> tuple[NDArray[np.void], BlockRows]:
-        """Read the rows of some keys, which are not on disk any more.
+        """Read the rows of some keys and remove the keys from the index.
 
         Returns:
-            The keys (``AWAY``), and their rows; each row's owner is the place of its key among them.
+            The keys (``AWAY``), and their rows; each row's owner is the place of its key among the keys.
 
         Raises:
             StateLost: A file is missing or damaged; nothing has changed.
@@ -166,13 +166,13 @@ class KeysOnDisk:
         self.rows_written += rows
 
     def expire(self, now_us: int, *, every: bool = False) -> int:
-        """Forget keys all of whose rows are out of their windows, without reading them; the number of rows.
+        """Forget keys all of whose rows are out of their windows, without reading them; returns the number of rows.
 
-        Time leads to nothing with them: else they would have come back before.
+        They lead to no result: else they would have come back before.
 
         Args:
-            now_us: How far time has come.
-            every: All of them; else those only with which a file is not needed any more.
+            now_us: The time of the join.
+            every: Forget all such keys; else only those of files that are no longer needed afterwards.
         """
         if not every and self._next_gone_us > now_us:
             return 0
@@ -185,7 +185,7 @@ class KeysOnDisk:
         return expired
 
     def forget(self, keys: NDArray[np.uint64]) -> None:
-        """Forget those of some distinct keys that are there."""
+        """Forget some distinct keys; keys that are not on disk are ignored."""
         places, is_there = self._places(keys)
         self._leave(places[is_there])
 
@@ -210,7 +210,7 @@ class KeysOnDisk:
             self._files.read(block.name, block.size_bytes)
 
     def dump(self) -> tuple[dict[str, Any], bytes]:
-        """What to save: the files with their lengths, and which keys are in them."""
+        """The state to save: the files with their lengths, and the index of keys."""
         self._files.note_named(self.names)
         blocks = [
             [number, block.name, block.size_bytes, block.rows, block.live, block.due_us, block.gone_us]
@@ -234,13 +234,13 @@ class KeysOnDisk:
         self._see_times()
 
     def _places(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """Where keys would be, and whether they are there."""
+        """The places of keys in the index, and which keys are in it."""
         places = np.searchsorted(self._away["key"], keys)
         places[places == len(self._away)] = 0
         return places, self._away["key"][places] == keys if len(self._away) else np.zeros(len(keys), np.bool_)
 
     def _leave(self, places: NDArray[np.intp]) -> None:
-        """Keys are not on disk any more; a file that none needs is let go."""
+        """Remove keys from the index, and release files without remaining keys."""
         for number, rows in _sums(self._away["block"][places], self._away["rows"][places]):
             block = self._blocks[number]
             block.live -= rows
@@ -262,7 +262,7 @@ def _ranges(firsts: NDArray[np.int32], counts: NDArray[np.int32]) -> NDArray[np.
 
 
 def _sums(numbers: NDArray[np.int32], values: NDArray[np.int32]) -> Iterator[tuple[int, int]]:
-    """Of each distinct number the sum of its values."""
+    """The sum of the values of each distinct number."""
     distinct, owners = np.unique(numbers, return_inverse=True)
     sums = np.bincount(owners, values, len(distinct)).astype(np.int64)
     return zip(distinct.tolist(), sums.tolist(), strict=True)

@@ -1,7 +1,7 @@
-"""Lets a join keep a bounded number of rows in memory: keys of which nothing has come for longest have theirs on disk.
+"""Paging of a join's rows: a bounded number is in memory, and the rows of the least recently used keys are on disk.
 
-A key is on disk as a whole, with all that the join knows of it, or not at all. It comes back before an item of it is
-joined, and before time leads to a result of it: so the join itself never knows, and finds what it would have found.
+A key is on disk as a whole, with all state that the join has of it, or not at all. It comes back before one of its
+items is joined, and before time leads to a result of it, so paging does not change the results of the join.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ from streams import SpilledFiles
 
 
 class Beside(Protocol):
-    """What a join knows of keys besides their rows."""
+    """The state that a join has of keys besides their rows."""
 
     def pack(self, keys: Sequence[int], rows: NDArray[np.void], held: HeldEvents) -> list[bytes | None]:
-        """Give away what is known of some hashed keys, as bytes; None: nothing.
+        """Remove and return the state of some hashed keys, as bytes; None: no state.
 
         Args:
             keys: In the order of their rows.
-            rows: ``ROW``, which are written beside it.
+            rows: ``ROW``, the rows that are written with the state.
             held: The events.
         """
 
     def unpack(
         self, keys: Sequence[int], packed: Sequence[bytes | None], rows: NDArray[np.void], held: HeldEvents
     ) -> None:
-        """Take back what ``pack`` gave; the rows are there again, and each one's owner is the place of its key."""
+        """Restore the state that ``pack`` returned; the rows are restored, each with the place of its key as owner."""
 
     def until_us(self, keys: Sequence[int]) -> NDArray[np.int64]:
-        """Until when that of some hashed keys is needed, though their rows have left their windows."""
+        """Until when the state of each of some hashed keys is needed, though their rows have left their windows."""
 
     def needed(self) -> NDArray[np.int64]:
         """Sequence numbers of the events that are needed in memory, ascending."""
 
 
-_BLOCKS = 8  # as many as the rows of a memory make, where they are neither too small nor too large
-_LEAST_BLOCK, _LARGEST_BLOCK = 1_024, 8_192  # rows; each file that is read has a cost of its own
+_BLOCKS = 8  # the rows in memory would fill this number of blocks, unless these get too small or too large
+_LEAST_BLOCK, _LARGEST_BLOCK = 1_024, 8_192  # rows; each file that is read has a fixed cost
 _LEAST_PART = 8_192  # rows that may come back for items that are joined at once, however small the memory
 
 
@@ -56,9 +56,9 @@ class Pager:
     """The part of a join's state that is on disk.
 
     Args:
-        rows: At most this many are in memory, besides those of the keys of the items that are being joined.
-        files: Where the others are.
-        label: What tells the join from others that use the same files.
+        rows: The most rows in memory, besides those of the keys whose items are being joined.
+        files: The store of the other rows.
+        label: Distinguishes this join from others that use the same store.
     """
 
     def __init__(self, rows: int, files: SpilledFiles, label: str) -> None:
@@ -69,10 +69,10 @@ class Pager:
         self.expired = 0
 
     def cuts(self, keys: NDArray[np.uint64]) -> list[int]:
-        """Where to cut items, so that what comes back for the keys of each part is about as much as memory may have.
+        """Where to cut items into parts, so that the rows that come back for each part roughly fit into memory.
 
         Args:
-            keys: Hashed, of the items.
+            keys: The hashed keys of the items.
         """
         if not len(self.disk):
             return []
@@ -86,7 +86,7 @@ class Pager:
     def bring_back(
         self, join: WindowJoin, held: HeldEvents, beside: Beside, keys: NDArray[np.uint64], until_us: int
     ) -> None:
-        """Have in memory what items of some keys need, and what is decided until a time.
+        """Bring back the rows of some keys, and of keys that lead to a result by a time.
 
         Raises:
             StateLost: A file is missing or damaged; nothing has changed.
@@ -107,7 +107,7 @@ class Pager:
         beside.unpack(away["key"].tolist(), packed, found.rows, held)
 
     def send_away(self, join: WindowJoin, held: HeldEvents, beside: Beside) -> HeldEvents:
-        """If there are too many rows in memory, write those of half of them; what is still held."""
+        """Write the coldest keys until half the limit of rows remains, if it is exceeded; returns the held events."""
         if join.stored <= self._most:
             return held
         known, rows = join.take(join.coldest(join.stored - self._most // 2))
@@ -135,7 +135,7 @@ class Pager:
             yield rows.events.key_hashes, rows.events.columns.column("key")
 
     def measures(self) -> dict[str, int]:
-        """Rows and keys on disk, bytes of the files, rows that were ever written and read, and those that expired."""
+        """Rows and keys on disk, bytes of the files, and numbers of rows ever written and read."""
         return {
             "spilled": self.disk.rows,
             "spilled_keys": len(self.disk),
@@ -145,7 +145,7 @@ class Pager:
         }
 
     def dump(self) -> tuple[dict[str, Any], bytes]:
-        """What to save."""
+        """The state to save."""
         head, index = self.disk.dump()
         return {**head, "expired": self.expired}, index
 
@@ -161,7 +161,7 @@ class Pager:
 
     @staticmethod
     def _rows(keys: NDArray[np.uint64], rows: NDArray[np.void], held: HeldEvents, beside: Beside) -> BlockRows:
-        """The rows of some keys, with their events and what is known besides."""
+        """The rows of some keys as a block, with their events and other state."""
         places = held.rows_of(rows["sequence"])
         firsts = np.flatnonzero(np.diff(rows["owner"], prepend=-1))
         texts: list[bytes | None] = [None] * len(rows)

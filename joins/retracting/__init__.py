@@ -1,4 +1,4 @@
-"""Events that are taken out of a join, as they are retracted, and what it has said of them taken back."""
+"""Retractions in joins: the retracted event leaves the join, and the results with it are retracted."""
 
 from joins.retracting.beside import KnownBeside
 from joins.retracting.retractions import Retractions

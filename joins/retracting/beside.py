@@ -1,4 +1,4 @@
-"""What a join knows of keys besides their rows, on its way to disk and back: totals, and what it has said of them."""
+"""A join's state of keys besides their rows, on its way to disk and back: totals, and results that may be retracted."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from streams import EventBatch, pieces_of, texts_of
 
 
 class KnownBeside:
-    """What one join knows of keys besides their rows (``paging.Beside``).
+    """The state that one join has of keys besides their rows (``paging.Beside``).
 
     Args:
-        join: What stores its events.
-        totals: Its totals.
-        retractions: What it has said of events that may be retracted; None: of none.
+        join: Stores the events.
+        totals: The totals of the join.
+        retractions: Its results of events that may be retracted; None: there are no such events.
     """
 
     def __init__(self, join: WindowJoin, totals: KeyTotals, retractions: Retractions | None) -> None:
@@ -45,7 +45,7 @@ class KnownBeside:
         return found
 
     def texts(self, held: HeldEvents) -> dict[int, str]:
-        """The texts of hashed keys of which an event in memory may still join, or there is a total."""
+        """The texts of hashed keys with a total or with an event in memory that is still needed."""
         rows = held.rows_of(self.needed())
         texts = dict(zip(held.hashes(rows).tolist(), held.keys(rows).to_pylist(), strict=True))
         return texts | {key: text for key, (text, _) in self._totals.open.items()}
@@ -82,7 +82,7 @@ class KnownBeside:
 
     @staticmethod
     def _part(retractions: Retractions, key: int, written: NDArray[np.int64], held: HeldEvents) -> Any:
-        """What was said of a key, with the events that this needs and that are in no window any more."""
+        """Remove and return a key's part of the ledger, with the needed events that are not among the written rows."""
         ledger = retractions.ledger
         part = ledger.part_of(key)
         if part is None:

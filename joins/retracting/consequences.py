@@ -1,4 +1,4 @@
-"""What follows in a join from the retraction of an event that it has taken in."""
+"""Consequences of a retraction in a join: events that become unjoined, and new totals."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from joins.totalling import KeyTotals
 from joins.windowed import WindowJoin
 
 Removed = Sequence[tuple[Life, Said]]
-"""Combinations that are known no more, and the lives that they were in."""
+"""Combinations that were removed from the ledger, and the lives that they were in."""
 
 
 def left_alone(
     ledger: Ledger, join: WindowJoin, held: HeldEvents, reporting: Sequence[int], of: tuple[int, int], removed: Removed
 ) -> list[tuple[Life, int, int]]:
-    """Events whose absences are reported that are in no combination any more, and can no longer join anything.
+    """Events that a retraction leaves without a combination, and that can no longer join anything.
 
-    Those that can count as events that have joined nothing.
+    Events that can still join are marked as unjoined in ``join`` instead.
 
     Args:
-        ledger: What is known otherwise.
-        join: What stores events.
-        held: Which of them have taken part in something for good.
+        ledger: The ledger, without the removed combinations.
+        join: Stores the events.
+        held: Knows which events were part of a result that can no longer be retracted.
         reporting: Inputs whose events are reported where they joined nothing.
         of: The hashed key and the sequence number of the event that is retracted.
         removed: The combinations that it was in.
 
     Returns:
-        Of each the life of its key, its input and its sequence number, by the latter.
+        The life of each event's key, its input and its sequence number, in the order of the sequence numbers.
     """
     key, sequence = of
     others, found = ledger.others(key), dict[int, tuple[Life, int, int]]()
@@ -53,7 +53,7 @@ def left_alone(
 
 
 def absences(alone: Sequence[tuple[Life, int, int]], inputs: int, time_us: int) -> JoinedColumns:
-    """The results that say of some events that the others are absent, as they were retracted."""
+    """Results for events whose partners are absent because they were retracted."""
     members = np.full((len(alone), inputs), -1, np.int64)
     for place, (_, number, one) in enumerate(alone):
         members[place, number] = one
@@ -75,14 +75,14 @@ def absences(alone: Sequence[tuple[Life, int, int]], inputs: int, time_us: int) 
 def total_of(
     life: Life | None, base: list[Any] | None, held: HeldEvents, totals: KeyTotals, body: JoinBody
 ) -> list[Any]:
-    """The totals of a key: of the events that are in its combinations, each once, in the order in which they came.
+    """The totals of a key over the events of its combinations, each once, in the order in which they came.
 
     Args:
-        life: Its combinations.
-        base: The total of what was counted before they were noted.
-        held: Holds the events; those that are marked there are in ``base``.
+        life: The combinations of the key.
+        base: The total of events counted before combinations were noted; None: there were none.
+        held: Holds the events; events that are marked there are part of ``base``.
         totals: How events are counted.
-        body: Of the join.
+        body: The join.
     """
     total = totals.columns.empty() if base is None else base
     said = () if life is None else life.said.values()

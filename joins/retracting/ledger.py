@@ -1,6 +1,6 @@
-"""What a join has said of events that may be retracted, for as long as they may.
+"""The ledger of a join's results that contain events that may still be retracted.
 
-An event may be retracted for a time that its input says, or until its key is finished.
+An event may be retracted for the time that its input declares, or until its key is finished.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Any
 
 from joins.errors import JoinStateError
 
-_MOST_GONE = 64  # events that are forgotten and still in the queue, besides as many as there are
+_MOST_GONE = 64  # forgotten events that may stay in the queue, besides as many as there are events
 FOREVER_US = (1 << 63) - 1
 
 
 @dataclass(slots=True)
 class Said:
-    """A combination that was found, an absence too.
+    """A reported combination, or a reported absence.
 
     Attributes:
-        members: Of each input the sequence number of its event; -1: none.
-        event_id: Of the event that it became; empty where only totals are emitted.
-        event_type: Of that event.
+        members: The sequence number of each input's event; -1: none.
+        event_id: Id of its derived event; empty where only totals are emitted.
+        event_type: Type of its derived event.
     """
 
     members: tuple[int, ...]
@@ -36,10 +36,10 @@ class Life:
     """A key from its first event until it is finished.
 
     Attributes:
-        key: As text.
+        key: The key as text.
         said: Its combinations by number.
         is_over: Whether it is finished.
-        total: Id and type of the event with its totals; None: there is none.
+        total: Id and type of the derived event with its totals; None: there is none.
     """
 
     key: str
@@ -53,11 +53,11 @@ class Revocable:
     """An event that may be retracted.
 
     Attributes:
-        number: Of its input.
+        number: Number of its input.
         key: Its hashed key.
         identity: Its id in its stream.
-        came_us: When it came.
-        said: Numbers of the combinations that it is in.
+        came_us: The time of the join when it came.
+        said: Numbers of the combinations that contain it.
     """
 
     number: int
@@ -68,10 +68,10 @@ class Revocable:
 
 
 class Ledger:
-    """Events of a join that may be retracted, and what was said of them.
+    """Events of a join that may be retracted, and the reported combinations that contain them.
 
     Args:
-        spans_us: Of each input for how long its events may be retracted; None: until their key is finished.
+        spans_us: How long the events of each input may be retracted; None: until their key is finished.
         keeps_all: Whether all combinations of a key are needed until it is finished, for its totals.
     """
 
@@ -88,20 +88,20 @@ class Ledger:
 
     @property
     def keys(self) -> list[int]:
-        """Hashed keys of which something is known."""
+        """Hashed keys in the ledger."""
         return sorted({*self._lives, *self._of_key})
 
     @property
     def size(self) -> int:
-        """About how many events are needed, at most."""
+        """An upper bound of the number of events whose data are needed."""
         return len(self._events) + len(self._spans_us) * len(self._life_of)
 
     def counts(self) -> dict[str, int]:
-        """How many events may be retracted, and how many combinations are remembered for it."""
+        """The numbers of events that may be retracted and of combinations that are remembered for this."""
         return {"revocable": len(self._events), "remembered": len(self._life_of)}
 
     def change(self, spans_us: Sequence[int | None]) -> None:
-        """Events may be retracted for other times from here on; what is forgotten stays so."""
+        """Use other times for retractions from here on; forgotten events stay forgotten."""
         self._spans_us = spans_us
         self._leaving = []
         for sequence, event in self._events.items():
@@ -112,25 +112,25 @@ class Ledger:
         return {one for key in self.keys for one in self.sequences_of(key)}
 
     def sequences_of(self, key: int) -> set[int]:
-        """Those of a hashed key."""
+        """Events of a hashed key whose data may still be needed."""
         members = (one for life in self._lives.get(key, ()) for said in life.said.values() for one in said.members)
         return {*self._of_key.get(key, ()), *(one for one in members if one >= 0)}
 
     def until_us(self, key: int) -> int:
-        """Until when something of a hashed key may be taken back, as far as time alone tells."""
+        """Until when results of a hashed key may be retracted, if its key is not finished before."""
         if self.current(key) is not None and self._keeps_all:
             return FOREVER_US
         return max((self._due_us(self._events[one]) for one in self._of_key.get(key, ())), default=0)
 
     def add_event(self, sequence: int, event: Revocable) -> None:
-        """An event that may be retracted has come."""
+        """Add an event that may be retracted."""
         self._events[sequence] = event
         self._by_id[event.number, event.key, event.identity] = sequence
         self._of_key.setdefault(event.key, set()).add(sequence)
         self._enter(sequence, event)
 
     def add_said(self, key: tuple[int, str], said: Said) -> bool:
-        """Note a combination of a key (hashed, and as text); returns whether it is kept."""
+        """Add a combination of a key (hashed, and as text); returns whether it is kept."""
         if not self._keeps_all and not self._is_revocable(said):
             return False
         lives = self._lives.setdefault(key[0], [])
@@ -140,7 +140,7 @@ class Ledger:
         return True
 
     def append(self, life: Life, key: int, said: Said) -> None:
-        """Note one more combination of a life of a hashed key."""
+        """Add a combination to a life of a hashed key."""
         number, self._next = self._next, self._next + 1
         life.said[number] = said
         self._life_of[number] = key, life
@@ -149,15 +149,15 @@ class Ledger:
                 self._events[one].said.add(number)
 
     def current(self, key: int) -> Life | None:
-        """The life of a hashed key that is not over."""
+        """The life of a hashed key that is not over; None: there is none."""
         lives = self._lives.get(key)
         return lives[-1] if lives and not lives[-1].is_over else None
 
     def finish(self, key: int) -> list[Said]:
-        """A hashed key is finished: events that may be retracted until then can no longer be.
+        """Finish a hashed key: events that may be retracted until their key is finished no longer can.
 
         Returns:
-            Combinations that nothing can take back any more.
+            Removed combinations, which can no longer be retracted.
         """
         life = self.current(key)
         if life is not None:
@@ -169,20 +169,20 @@ class Ledger:
         return found
 
     def forget_over(self, sequence: int) -> list[Said]:
-        """An event whose key is finished cannot be retracted, if its input says no time.
+        """Forget an event of a finished key, unless its input declares a time for retractions.
 
         Returns:
-            Combinations that nothing can take back any more.
+            Removed combinations, which can no longer be retracted.
         """
         event = self._events.get(sequence)
         return [] if event is None or self._spans_us[event.number] is not None else self._forget(sequence)
 
     def find(self, number: int, key: int, identity: str) -> int | None:
-        """The sequence number of an event that may be retracted; None: there is none, or not any more."""
+        """The sequence number of an event that may be retracted; None: it is unknown or can no longer be retracted."""
         return self._by_id.get((number, key, identity))
 
     def take_back(self, sequence: int) -> list[tuple[Life, Said]]:
-        """An event is retracted; returns the combinations that it is in, which are no longer known."""
+        """Retract an event: remove and return the combinations that contain it."""
         event = self._events[sequence]
         found = []
         for number in sorted(event.said):
@@ -197,11 +197,11 @@ class Ledger:
         return found
 
     def others(self, key: int) -> set[int]:
-        """The events of a hashed key that are in some combination that is known."""
+        """The members of all combinations of a hashed key in the ledger."""
         return {one for life in self._lives.get(key, ()) for said in life.said.values() for one in said.members}
 
     def pass_time(self, now_us: int) -> list[Said]:
-        """Time has come so far; returns the combinations that nothing can take back any more."""
+        """Advance time; returns removed combinations, which can no longer be retracted."""
         found: list[Said] = []
         while self._leaving and self._leaving[0][0] <= now_us:
             _, sequence = heapq.heappop(self._leaving)
@@ -222,7 +222,7 @@ class Ledger:
                     del self._life_of[number]
 
     def part_of(self, key: int) -> dict[str, Any] | None:
-        """What is known of a hashed key, as plain JSON; None: nothing."""
+        """The part of the ledger about a hashed key, as plain JSON; None: there is none."""
         sequences = sorted(self._of_key.get(key, ()))
         lives = self._lives.get(key, ())
         if not sequences and not lives:
@@ -242,10 +242,10 @@ class Ledger:
         }
 
     def add_part(self, key: int, saved: Mapping[str, Any]) -> None:
-        """Take what ``part_of`` gave of a hashed key of which nothing is known.
+        """Restore the part of a hashed key (``part_of``) that is not in the ledger.
 
         Raises:
-            JoinStateError: It is damaged.
+            JoinStateError: The part is damaged.
         """
         try:
             for sequence, number, identity, came_us, said in saved["events"]:
@@ -260,21 +260,21 @@ class Ledger:
             raise JoinStateError(f"what a saved join has said cannot be read: {error}") from error
 
     def dump(self) -> dict[str, Any]:
-        """As plain JSON."""
+        """The ledger as plain JSON."""
         return {"next": self._next, "keys": [[key, self.part_of(key)] for key in self.keys]}
 
     def load(self, saved: Mapping[str, Any]) -> None:
-        """Take what ``dump`` gave.
+        """Restore what ``dump`` saved.
 
         Raises:
-            JoinStateError: It is damaged.
+            JoinStateError: The saved ledger is damaged.
         """
         self._next = saved["next"]
         for key, part in saved["keys"]:
             self.add_part(key, part)
 
     def tidy(self, key: int) -> None:
-        """Forget lives of a key of which nothing can be taken back, with what is known of them."""
+        """Remove the finished lives of a key that can no longer be retracted, with their combinations."""
         kept = []
         for life in self._lives.get(key, ()):
             if life.is_over and not any(map(self._is_revocable, life.said.values())):
@@ -297,7 +297,7 @@ class Ledger:
         return FOREVER_US if span_us is None else event.came_us + span_us
 
     def _forget(self, sequence: int) -> list[Said]:
-        """An event cannot be retracted any more; returns the combinations that are no longer known."""
+        """Forget an event that can no longer be retracted; returns the combinations that are removed with it."""
         event, found = self._events[sequence], []
         self._remove(sequence)
         for number in sorted(event.said):

@@ -1,6 +1,6 @@
-"""The memory of a join for retractions: what it has said of events that may be retracted, and the rows that this needs.
+"""The memory of a join for retractions: its results with events that may be retracted, and the rows that these need.
 
-It begins with the first such event. So a join none of whose inputs has any does not pay for it.
+It begins with the first such event, so a join without such events does not pay for it.
 """
 
 from __future__ import annotations
@@ -28,34 +28,34 @@ _NO_EVENTS = EventBatch.from_events([])
 
 
 class Retractions:
-    """What one join has said of events that may be retracted.
+    """Retractions of one join.
 
     Args:
-        body: Of the join.
-        join: What stores its events.
-        derived: What makes its events.
-        totals: Its totals.
+        body: The join.
+        join: Stores the events.
+        derived: Makes the derived events.
+        totals: The totals of the join.
 
     Attributes:
-        ledger: What was said.
+        ledger: Events that may be retracted, and the results that contain them.
     """
 
     def __init__(self, body: JoinBody, join: WindowJoin, derived: DerivedEvents, totals: KeyTotals) -> None:
         self._body, self._join, self._derived, self._totals = body, join, derived, totals
         self.ledger = Ledger(_spans_us(body), keeps_all=body.emit == "on_close")
-        self._fresh: list[tuple[int, int]] = []  # events that are noted and not looked through, with their keys
+        self._fresh: list[tuple[int, int]] = []  # noted events that ``settle`` has not checked yet, with their keys
 
     def change(self, body: JoinBody, derived: DerivedEvents) -> None:
-        """Go on as the memory of another version of the join."""
+        """Continue as the memory of another version of the join."""
         self._body, self._derived = body, derived
         self.ledger.change(_spans_us(body))
 
     def begin(self, held: HeldEvents) -> None:
-        """What has joined until now has done so for good, as nothing can take that back."""
+        """Begin: events that have joined until now have done so for good, as their results cannot be retracted."""
         self.settle_joined(held, self._join.joined_sequences())
 
     def settle_joined(self, held: HeldEvents, sequences: NDArray[np.int64]) -> None:
-        """Note that some events have joined something that nothing can take back."""
+        """Mark events that were part of a result that cannot be retracted."""
         if self._notes_absences:
             held.count(held.rows_of(sequences))
 
@@ -67,14 +67,14 @@ class Retractions:
         violations: NDArray[np.int32],
         came_us: int | None,
     ) -> None:
-        """Note the events of some rows that may be retracted; not those that contradict a finished key.
+        """Add to the ledger the events of some items that may be retracted and contradict no finished key.
 
         Args:
-            source: Holds them, and has the rows of all events that are taken in, perhaps of more behind them.
-            items: The events and what comes among them.
-            first: Sequence number of the first one.
+            source: A batch with the events, and the rows of the events among the items, perhaps followed by more rows.
+            items: The items.
+            first: Sequence number of the first event.
             violations: The items that contradict a finished key.
-            came_us: How far time had come before.
+            came_us: The time of the join before these items.
         """
         batch, is_event = source[0], are_events(items)
         rows, broken = source[1][: np.count_nonzero(is_event)], set((np.cumsum(is_event) - 1)[violations].tolist())
@@ -99,7 +99,7 @@ class Retractions:
             self._fresh.append((first + place, key))
 
     def note(self, found: JoinedColumns, made: EventBatch, held: HeldEvents) -> None:
-        """Note the combinations that became events, and which keys are finished, in their order."""
+        """Add combinations and their derived events to the ledger, and finish keys, in their order."""
         ids, texts = (made.columns.column(name).to_pylist() for name in ("id", "key"))
         keys, members, done = made.key_hashes.tolist(), found.members.tolist(), 0
         fixed: list[Said] = []
@@ -115,7 +115,7 @@ class Retractions:
         self._fix(fixed, held)
 
     def on_close(self, found: JoinedColumns, held: HeldEvents) -> tuple[EventBatch, NDArray[np.int64]]:
-        """As ``KeyTotals.on_close``, of combinations that are noted."""
+        """As ``KeyTotals.on_close``, over combinations that are added to the ledger."""
         rows = held.rows_of(found.members.max(axis=1)) if len(found.members) else np.zeros(0, np.intp)
         keys, texts = held.hashes(rows).tolist(), held.keys(rows).to_pylist()
         members, done = found.members.tolist(), 0
@@ -141,7 +141,7 @@ class Retractions:
         return made, places
 
     def settle(self, held: HeldEvents) -> None:
-        """Forget what can no longer be retracted; of what stays each event has taken part in something for good."""
+        """Forget combinations that can no longer be retracted; their events were part of a result for good."""
         for sequence, key in self._fresh:
             if self._join.is_over(key):
                 self._fix(self.ledger.forget_over(sequence), held)
@@ -155,14 +155,15 @@ class Retractions:
         return np.union1d(self._join.held_sequences(), others)
 
     def take_back(self, row: EventBatch, held: HeldEvents) -> tuple[JoinOutput, JoinedColumns] | None:
-        """Take what was said of an event back; time has come to the retraction.
+        """Retract an event; time has been advanced to the retraction.
 
         Args:
             row: The retraction.
             held: Holds the events.
 
         Returns:
-            What is said, and what follows where the event is stored; None: nothing is known of it, or not any more.
+            The derived events, and the results of removing the event from the stored events; None: the event is not
+            known, or no longer known.
         """
         (event,) = row.to_events()
         number = next(n for n, one in enumerate(self._body.inputs) if event.type.startswith(f"{one.alias}."))
@@ -186,31 +187,31 @@ class Retractions:
         return JoinOutput(events=events, passed_on=passed_on), self._join.retract(key, number, sequence)
 
     def dump(self) -> bytes:
-        """What to save."""
+        """The ledger, to save it."""
         return orjson.dumps(self.ledger.dump())
 
     def load(self, saved: bytes) -> None:
-        """Take what ``dump`` gave.
+        """Restore what ``dump`` saved.
 
         Raises:
-            JoinStateError: It is damaged.
+            JoinStateError: The saved ledger is damaged.
         """
         self.ledger.load(orjson.loads(saved))
 
     @property
     def _notes_absences(self) -> bool:
-        """Whether it matters which events have taken part in something for good; of totals the marks mean more."""
+        """Whether marks in ``held`` show which events joined for good; with totals they mark counted events."""
         return self._body.emit == "each" and bool(self._body.reporting)
 
     def _fix(self, said: Sequence[Said], held: HeldEvents) -> None:
-        """Note that events have taken part in something for good: in combinations that nothing can take back."""
+        """Mark the events of combinations that can no longer be retracted."""
         if self._notes_absences and (members := members_of(said)):
             held.count(held.rows_of(np.array(members, np.int64)))
 
     def _said_alone(
         self, key: int, alone: Sequence[tuple[Life, int, int]], now_us: int, held: HeldEvents
     ) -> Iterator[EventBatch]:
-        """What is reported of events that are left alone; totals contain it."""
+        """Report events that are left alone; where totals are emitted, they are added to the ledger only."""
         if not alone:
             return
         found = absences(alone, len(self._body.inputs), now_us)
@@ -222,7 +223,10 @@ class Retractions:
             yield made
 
     def _corrected(self, removed: Removed, of: tuple[int, str], now_us: int, held: HeldEvents) -> Iterator[EventBatch]:
-        """Of a hashed key that is finished: that its totals do not hold, by which retraction, and those that do."""
+        """Retract the totals of finished lives of a hashed key, and emit the new totals.
+
+        ``of``: the hashed key and the id of the retraction.
+        """
         key, behind = of
         for life in {id(life): life for life, _ in removed}.values():
             if life.total is None:

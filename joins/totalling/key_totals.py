@@ -1,4 +1,4 @@
-"""What is totalled of keys that are not over: each event counts once, with the first combination that it is in."""
+"""Totals of keys that are not over: each event counts once, with the first combination that contains it."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _CountedEvent: TypeAlias = tuple[int, str, int, int, Sequence[Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Counted:
-    """Events that take part in something for the first time.
+    """Events that are part of a combination for the first time.
 
     Attributes:
-        results: Of each the number of its combination, ascending.
-        events: Of each its hashed key, its key, the number of its input, its sequence number, and its values.
+        results: The number of each event's combination, ascending.
+        events: Hashed key, key, number of the input, sequence number and values of each event.
     """
 
     results: NDArray[np.int64]
@@ -37,11 +37,11 @@ class KeyTotals:
     """Totals of keys that are not over.
 
     Args:
-        body: Of the join.
+        body: The join.
 
     Attributes:
         columns: How events are counted.
-        open: By hashed key its text, and its totals.
+        open: The text and the totals of each key, by hashed key.
     """
 
     def __init__(self, body: JoinBody) -> None:
@@ -50,7 +50,7 @@ class KeyTotals:
         self.open: dict[int, tuple[str, list[Any]]] = {}
 
     def change(self, body: JoinBody) -> None:
-        """Go on as those of another version: a total that is in both continues, another one begins."""
+        """Continue as the totals of another version: totals of both versions continue, new ones begin empty."""
         places = {_what(column): place for place, column in enumerate(self._body.columns)}
         self._body, self.columns = body, Totals(body.columns)
         for key, (text, total) in self.open.items():
@@ -61,7 +61,7 @@ class KeyTotals:
     def on_close(
         self, found: JoinedColumns, held: HeldEvents, derived: DerivedEvents
     ) -> tuple[EventBatch, NDArray[np.int64]]:
-        """An event for each key that is over, of what took part until then, and the numbers of the closings."""
+        """An event for each key that is over, with its totals until then, and the numbers of the closings."""
         counted = self._counted(found, held)
         ends = np.searchsorted(counted.results, found.closing_places)
         numbers = np.diff(ends, prepend=0).tolist()
@@ -81,9 +81,9 @@ class KeyTotals:
         """An event for each of some keys that are over, and the numbers of the closings.
 
         Args:
-            over: Of each the number of its closing, its text, and its totals.
+            over: The number of each key's closing, its text, and its totals.
             found: The closings.
-            derived: What makes the events.
+            derived: Makes the events.
         """
         if not over:
             return EventBatch.from_events([]), np.zeros(0, np.int64)
@@ -93,15 +93,15 @@ class KeyTotals:
         return derived.of_keys(hashed, found.closing_times_us[chosen], self.columns.values(totals)), chosen
 
     def dump(self) -> bytes:
-        """What to save."""
+        """The totals, to save them."""
         return packed_totals([[key, text, total] for key, (text, total) in sorted(self.open.items())])
 
     def load(self, saved: bytes) -> None:
-        """Take what ``dump`` gave."""
+        """Restore what ``dump`` saved."""
         self.open = {key: (text, total) for key, text, total in unpacked_totals(saved)}
 
     def _counted(self, found: JoinedColumns, held: HeldEvents) -> _Counted:
-        """The events of combinations that were in none before, in the order of the combinations."""
+        """The events that are in a combination for the first time, in the order of the combinations."""
         inputs = np.argsort(found.members, axis=1)
         members = np.take_along_axis(found.members, inputs, 1).ravel()
         results = np.repeat(np.arange(len(inputs)), inputs.shape[1])
@@ -126,12 +126,12 @@ class KeyTotals:
         )
 
     def values(self, held: HeldEvents, rows: NDArray[np.intp], numbers: NDArray[np.int64]) -> list[Sequence[Any]]:
-        """Of some events the values that their totals are of.
+        """The values of some events that enter their totals.
 
         Args:
-            held: Holds them.
-            rows: Where.
-            numbers: Of each the number of its input.
+            held: Holds the events.
+            rows: Their rows in ``held``.
+            numbers: The number of each event's input.
         """
         values: list[Sequence[Any]] = [()] * len(rows)
         for number, one in enumerate(self._body.inputs):
@@ -145,7 +145,7 @@ class KeyTotals:
         return values
 
     def _count(self, events: Iterator[_CountedEvent]) -> None:
-        """Count events in."""
+        """Add events to the totals of their keys."""
         adding = [self.columns.adding.get(one.alias, []) for one in self._body.inputs]
         for key, text, number, sequence, values in events:
             known = self.open.get(key)
@@ -157,5 +157,5 @@ class KeyTotals:
 
 
 def _what(column: Column) -> tuple[str, str, tuple[str, ...]]:
-    """What a column says, under whatever name."""
+    """The content of a column, without its name."""
     return column.alias, column.function, column.path
