@@ -39,17 +39,17 @@ _REMEDY = (
 
 @dataclass(frozen=True, slots=True)
 class JoinResults:
-    """What joins found, by join."""
+    """The outputs of joins, by join."""
 
     stream: str
     found: tuple[tuple[JoinRun, JoinOutput], ...] = ()
 
     def derived(self) -> Iterator[tuple[str, EventBatch]]:
-        """The events of each join, which has the name of their stream, and where their keys are finished."""
+        """The events of each join, with the ends of finished keys; the stream has the join's name."""
         return ((run.name, output.passed_on) for run, output in self.found if len(output.passed_on))
 
     def results(self, origin: Origin) -> Iterator[Result]:
-        """A row for each event, and a dead letter for each that contradicts a finished key."""
+        """Result rows: derived events, dead letters and suspensions."""
         for run, output in self.found:
             if len(output.events):
                 sources = output.events.columns.column("key")
@@ -71,14 +71,14 @@ class JoinResults:
 
 @dataclass(slots=True)
 class JoinHost(Host):
-    """Joins; each has merged events of its own, so there is one at a place.
+    """Host of the joins at one place; each join has a merged stream of its own, so there is one join at a place.
 
     Attributes:
-        stream: That of the merged events.
-        runs: By name, with the documents that they are made of.
-        newest_us: How far time has come.
-        spilled: Where the rows go that do not fit into the memory of a join.
-        changed: What follows from the last start, until it is asked for.
+        stream: The stream of the merged events.
+        runs: The running joins by name, with their documents.
+        newest_us: Newest time seen.
+        spilled: The store of rows that do not fit into the memory of a join.
+        changed: Outputs of the last start, until ``started`` returns them.
     """
 
     stream: str
@@ -89,11 +89,11 @@ class JoinHost(Host):
 
     @classmethod
     def of(cls, declaration: StreamDeclaration, saved: SavedHost | None, spilled: SpilledFiles) -> JoinHost:
-        """A host without joins, or the one that was saved.
+        """A host without joins, or the saved host.
 
         Raises:
             ForestallError: The saved state cannot be read.
-            StateLost: A file of rows that it names is gone, and ``spilled`` does not say to do without.
+            StateLost: A file of rows that it names is missing, and ``spilled`` does not allow this (``may_be_lost``).
         """
         host = cls(declaration.name, spilled=spilled)
         if saved is not None:
@@ -116,14 +116,14 @@ class JoinHost(Host):
 
     @property
     def waits_for_time(self) -> bool:
-        """Events leave windows, and keys are finished, as time passes."""
+        """Whether there is a join: events leave windows, and keys are finished, as time passes."""
         return bool(self.runs)
 
     def start(self, definition: Definition, start: Start) -> None:
-        """Start a join; another version begins from nothing, or goes on with what is held (``keep``).
+        """Start a join; another version begins with an empty state, or keeps the rows of the one before (``keep``).
 
         Raises:
-            JoinRefused: The document describes none.
+            JoinRefused: The document describes no join.
         """
         known = self.runs.get(definition.name)
         if known is not None and known[0].version == definition.version:
@@ -139,12 +139,12 @@ class JoinHost(Host):
         self.runs[definition.name] = run, definition.body
 
     def started(self) -> JoinResults:
-        """What left as windows have become smaller."""
+        """The outputs of changed joins: events have left windows that became smaller."""
         found, self.changed = JoinResults(self.stream, self.changed), ()
         return found
 
     def stop(self, name: str) -> None:
-        """Stop a join; what it holds is dropped.
+        """Stop a join and drop its state.
 
         Raises:
             ControlRecordError: No such join runs.
@@ -168,13 +168,13 @@ class JoinHost(Host):
         return self._all(lambda run: run.finish())
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        """Forget other keys."""
+        """Forget all other keys."""
         for run, _ in self.runs.values():
             keys = run.keys()
             run.drop(~is_kept(keys), keys)
 
     def close_keys(self, record: KeysClosed) -> EventBatch:
-        """The merged events by which inputs finish keys up to their closing keys; a join that is refused is over."""
+        """Merged events by which inputs finish keys up to their closing keys; a refused join stops for good."""
         found = []
         for run, _ in self.runs.values():
             if record.refused is not None and run.body.waits:
@@ -190,7 +190,7 @@ class JoinHost(Host):
         return EventBatch.joined(found) if found else EventBatch.from_events([])
 
     def observed(self) -> Iterator[Observation]:
-        """How many events joins hold that may hold so many and no more."""
+        """The number of held events of each join with a limit of rows (``most_rows``)."""
         for run, _ in self.runs.values():
             if (allowed := run.body.most_rows) is not None and not run.has_stopped:
                 names = [one.alias for one in run.body.inputs]
@@ -203,10 +203,10 @@ class JoinHost(Host):
         return [name for run, _ in self.runs.values() for name in run.files]
 
     def verify(self) -> None:
-        """Compare the checksums of those files.
+        """Compare the checksums of the files of rows.
 
         Raises:
-            StateLost: One is missing or damaged.
+            StateLost: A file is missing or damaged.
         """
         for run, _ in self.runs.values():
             run.verify()
@@ -220,7 +220,7 @@ class JoinHost(Host):
         return found
 
     def dump(self) -> SavedHost:
-        """The documents and states; documents as text, as the order of the members of ``return`` counts."""
+        """The documents and states; documents as text, because the order of the members of ``return`` matters."""
         joins: list[Any] = []
         sections: dict[str, bytes] = {}
         for number, (name, (run, body)) in enumerate(self.runs.items()):
@@ -237,7 +237,7 @@ class JoinHost(Host):
 
 
 def _loaded(run: JoinRun, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> JoinRun:
-    """A join with what was saved of it; where rows on disk are gone and have to be done without, one that is over."""
+    """A join with its saved state; a stopped join if rows on disk are missing and may be lost (``may_be_lost``)."""
     try:
         run.load(head, sections)
         if run.spilled.may_be_lost:
@@ -251,7 +251,7 @@ def _loaded(run: JoinRun, head: Mapping[str, Any], sections: Mapping[str, bytes]
 
 
 def _lost(run: JoinRun, reason: str, stream: str, origin: Origin) -> Result:
-    """A join runs no more, as rows that it had on disk are gone, or it would hold more than it may."""
+    """The suspension of a join whose rows on disk are missing, or that would hold more rows than it may."""
     why = f"because rows that it had on disk are missing: {reason}, and no older snapshot can restore them"
     if run.is_suspended:
         why = f"as {reason}. With 'spill: true' in its memory it would hold the others on disk"
@@ -264,7 +264,7 @@ def _letter(run: JoinRun, broken: Broken, origin: Origin) -> Result:
 
 
 def _late_retraction(run: JoinRun, late: Broken, origin: Origin) -> Result:
-    """The dead letter of a retraction of which the join does not know the event, or not any more."""
+    """The dead letter of a retraction whose event the join does not hold, or no longer holds."""
     error = RetractionLate(
         f"{_said(late)} had no effect: the join {run.name!r} does not hold, or no longer holds, the event "
         f"{late.event.data.get('retracts')!r} of the input {late.alias!r}: it has left its window of time, or, without "
@@ -274,7 +274,7 @@ def _late_retraction(run: JoinRun, late: Broken, origin: Origin) -> Result:
 
 
 def _cut(run: JoinRun, cut: Broken, origin: Origin) -> Result:
-    """The dead letter of the newest event of the last combination that an event led to, where there were more."""
+    """The dead letter about cut results: the newest event of the last combination that is emitted."""
     most = run.body.results.per_event
     error = ResultLimitReached(
         f"at {_said(cut)} of the key {cut.event.key!r} there were more than {most:,} results of the join {run.name!r} "
@@ -291,13 +291,13 @@ def _dead_letter(run: JoinRun, broken: Broken, origin: Origin, error: ShardError
 
 
 def _suspension(run: JoinRun, broken: Broken, stream: str, origin: Origin) -> Result:
-    """A join runs no more, as an event contradicts a finished key."""
+    """The suspension of a join because an event contradicts a finished key (``late: fail``)."""
     why = f"by late: fail: {_said(broken)} came, but {_why(run, broken)}"
     return _suspended(run, stream, origin, why, _about(run, broken))
 
 
 def _excess(run: JoinRun, newest: Broken, stream: str, origin: Origin) -> Result:
-    """A join runs no more, as its events led to too many results."""
+    """The suspension of a join because its events led to too many results."""
     limits = run.body.results
     tried = "" if run.body.where is None else " (ten combinations that 'where' drops count as one)"
     why = (
@@ -319,7 +319,7 @@ def _about(run: JoinRun, broken: Broken) -> dict[str, str]:
 
 
 def _suspended(run: JoinRun, stream: str, origin: Origin, why: str, about: Mapping[str, str]) -> Result:
-    """A join runs no more; however many shards find so, it is one and the same suspension."""
+    """The suspension of a join; its id is the same in all shards, so several shards report one suspension."""
     identity = row_id(JOIN_SUSPENSION, stream, run.name, run.version)
     body = {
         "type": JOIN_SUSPENSION.delivered_as,

@@ -1,4 +1,4 @@
-"""What hands the events of a stream on to the joins that they take part in."""
+"""Inputs of joins: they hand the events of a stream on to the joins in which these take part."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ from streams import (
 
 _CLOSING = np.int8(MARKS.index(CLOSED))
 _RETRACTING = np.int8(MARKS.index(RETRACTED))
-_REVOCABLE = np.int8(MARKS.index(REVOCABLE))  # behind it the same with the mark of the last event
+_REVOCABLE = np.int8(MARKS.index(REVOCABLE))  # followed by the same with the mark of a last event
 _UNKEYED = np.int8(MARKS.index(UNKEYED))
-_NOTHING = np.int8(-1)  # of what does not concern an input
+_NOTHING = np.int8(-1)  # for types that do not concern an input
 _IDLE = {"idle_key": np.uint64, "idle_last": np.int64}
 
 
@@ -72,10 +72,10 @@ class Merged:
     Attributes:
         operator: Name and version of the input.
         into: The stream of merged events.
-        is_rekeyed: Whether they go through the log to the shards of their keys.
+        is_rekeyed: Whether the events go through the log to the shards of their keys.
         events: The events.
-        sources: Strings: the keys in their stream.
-        refused: Events that are not handed on, as their keys are no whole numbers.
+        sources: Strings: the keys of the events in their stream.
+        refused: Events that are not handed on because their keys are no whole numbers.
     """
 
     operator: tuple[str, int]
@@ -88,10 +88,10 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class MergedOutput:
-    """Merged events by the operator that made them.
+    """Merged events by input.
 
     Attributes:
-        stream: The stream that they are from.
+        stream: The stream of the original events.
         found: The events of each input.
     """
 
@@ -99,11 +99,11 @@ class MergedOutput:
     found: tuple[Merged, ...] = ()
 
     def derived(self) -> Iterator[tuple[str, EventBatch]]:
-        """Those that stay in their shard."""
+        """Merged events that stay in their shard, with their streams."""
         return ((one.into, one.events) for one in self.found if not one.is_rekeyed and len(one.events))
 
     def results(self, origin: Origin) -> Iterator[Result]:
-        """A row for each of those that go to another shard, and a dead letter for each that is refused."""
+        """A row for each re-keyed event, and a dead letter for each refused one."""
         for one in self.found:
             if one.refused is not None:
                 yield from refused_letters(one.refused, one.operator, origin)
@@ -114,18 +114,19 @@ class MergedOutput:
 
 @dataclass(slots=True)
 class JoinInputHost(Host):
-    """The inputs of joins at one place.
+    """Host of the inputs of joins at one place.
 
     Attributes:
         declaration: Of the stream.
-        route: Name of the further key by which its events come; empty for the correlation key.
-        running: Definitions by name.
-        counts: Of each the number of events that it has handed on.
-        newest_us: How far time has come.
-        ruled_out: What constraints say of inputs that are finished by them; None: there is no such input.
-        idle: When each trace had its newest event, where traces end without one after a while, and inputs with them.
-        monitors: Of each input of a join with ``wait: auto`` what its keys were since that was last asked for.
-        refused: Of each of these the number of events whose keys are no whole numbers.
+        route: Name of the further key by which the events arrive; empty for the correlation key.
+        running: Versions and bodies of the inputs' definitions, by name.
+        counts: The number of rows that each input has handed on within the shard, from which their places are made.
+        newest_us: Newest time seen.
+        ruled_out: Inputs that constraints finish in each trace (``closed_by: workflow``); None: no such input.
+        idle: Times of the newest event of each trace, if traces have an idle timeout and an input is finished with
+            traces; else None.
+        monitors: For each input of a join with ``wait: auto``, its keys since the last observation.
+        refused: For each input of such a join, the number of events whose keys are no whole numbers.
     """
 
     declaration: StreamDeclaration
@@ -140,7 +141,7 @@ class JoinInputHost(Host):
 
     @classmethod
     def of(cls, declaration: StreamDeclaration, route: str, saved: SavedHost | None) -> JoinInputHost:
-        """A host without inputs, or the one that was saved."""
+        """A host without inputs, or the saved host."""
         if saved is None:
             return cls(declaration, route)
         running = {name: (version, body) for name, version, body in saved.head["running"]}
@@ -165,7 +166,7 @@ class JoinInputHost(Host):
 
     @property
     def waits_for_time(self) -> bool:
-        """Time decides nothing here."""
+        """False: inputs wait for no time."""
         return False
 
     def start(self, definition: Definition, start: Start) -> None:
@@ -181,7 +182,10 @@ class JoinInputHost(Host):
             self.ruled_out.restart(definition.name)
 
     def learn(self, followed: ConstraintsOn | None, open_keys: Callable[[], NDArray[np.uint64]]) -> None:
-        """Know the constraints that traces follow, and which traces began unseen, where constraints finish an input."""
+        """If constraints finish an input, follow the constraints of the stream from now on.
+
+        Nothing is decided in traces that are already open, because their first events were not seen.
+        """
         if self.ruled_out is not None or not self._by_constraints:
             return
         self.ruled_out = RuledOut(self.declaration.ties, open_keys().tolist())
@@ -192,7 +196,7 @@ class JoinInputHost(Host):
         """Stop an input.
 
         Raises:
-            ControlRecordError: None of that name runs.
+            ControlRecordError: No input of this name runs.
         """
         if name not in self.running:
             raise ControlRecordError(f"no input {name!r} of a join runs on the stream {self.declaration.name!r}")
@@ -204,13 +208,13 @@ class JoinInputHost(Host):
         self._follow_idle()
 
     def declare(self, declaration: StreamDeclaration) -> MergedOutput:
-        """Other types end traces from here on, or traces end after another time without an event."""
+        """Apply a changed declaration: from here on other types end traces, or traces have another idle timeout."""
         self.declaration = declaration
         self._follow_idle()
         return MergedOutput(self.declaration.name) if self.newest_us is None else self.advance_time(self.newest_us)
 
     def follow(self, record: ConstraintsOn) -> None:
-        """Traces that begin later follow these constraints.
+        """Let traces that begin later follow these constraints.
 
         Raises:
             ConstraintError: The document is refused.
@@ -235,7 +239,7 @@ class JoinInputHost(Host):
         )
 
     def advance_time(self, watermark_us: int) -> MergedOutput:
-        """Time has come so far."""
+        """Advance time: end traces that are idle for too long."""
         self.newest_us = watermark_us if self.newest_us is None else max(self.newest_us, watermark_us)
         if self.ruled_out is not None and (idle_us := self.declaration.idle_timeout_us) is not None:
             self.ruled_out.pass_time(self.newest_us - idle_us)
@@ -245,7 +249,7 @@ class JoinInputHost(Host):
         return MergedOutput(self.declaration.name, tuple(self._merged(name, batch, ()) for name in self.running))
 
     def end_trace(self, key: str, time_us: int | None) -> MergedOutput:
-        """The trace of a key ends, and with it the key in the inputs that say so, where it is that of the stream."""
+        """End the trace of a key, and finish the key in inputs by the same key that are finished with their traces."""
         if self.ruled_out is not None:
             self.ruled_out.end(key)
         if self.idle is not None:
@@ -267,9 +271,9 @@ class JoinInputHost(Host):
         return MergedOutput(self.declaration.name, tuple(ended))
 
     def finish_keys(self, promise: Punctuation) -> MergedOutput:
-        """Inputs that are finished with their traces, or by punctuations, finish the range that a punctuation has.
+        """Finish the range of a punctuation in inputs that are finished with their traces or by punctuations.
 
-        Each shard says so to itself, also of events that change shards: the merged events are in the order of time.
+        Each shard does this for itself, also for events that change shards, as merged events are in the order of time.
         """
         stream = self.declaration.name
         source, path = source_of(stream, promise.by or None, self.declaration)
@@ -292,7 +296,7 @@ class JoinInputHost(Host):
         return MergedOutput(stream, tuple(finished))
 
     def finish(self) -> MergedOutput:
-        """No event comes any more; the join knows that by itself."""
+        """Nothing at the end of the input: the join finishes all keys itself."""
         return MergedOutput(self.declaration.name)
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
@@ -304,12 +308,12 @@ class JoinInputHost(Host):
             self.idle.forget(keys[~is_kept(keys)])
 
     def measures(self) -> Mapping[str, int]:
-        """How many events were handed on, and how many not, as their keys are no whole numbers."""
+        """The number of rows handed on within the shard, and of events refused as their keys are no whole numbers."""
         refused = {"refused": sum(self.refused.values())} if self.refused else {}
         return {"handed_on": sum(self.counts.values()), **refused}
 
     def observed(self) -> Iterator[Observation]:
-        """What the keys of inputs were whose join waits for them by their order."""
+        """Summaries of the keys of each input of a join with ``wait: auto``, since the last call."""
         for name, monitor in self.monitors.items():
             version, body = self.running[name]
             if chunks := monitor.taken():
@@ -328,13 +332,13 @@ class JoinInputHost(Host):
         return SavedHost(head=head, sections={name: array.tobytes() for name, array in arrays.items()})
 
     def _follow_idle(self, arrays: Mapping[str, NDArray[Any]] | None = None) -> None:
-        """Know when traces had their newest event, where an input is finished with its trace and traces may be idle.
+        """Set up ``idle`` if an input is finished with traces and traces have an idle timeout.
 
-        The inputs of a join change one after the other. Where the first one no longer needs the traces, the next one
-        may: they are forgotten with the next event.
+        The inputs of a join change one after the other. If the first one no longer needs the traces, the next one may,
+        so the traces are only forgotten with the next event.
 
         Args:
-            arrays: What was saved of them; None: what is known.
+            arrays: The saved traces; None: the present ones.
         """
         idle_us = self.declaration.idle_timeout_us
         if arrays is None:
@@ -350,22 +354,22 @@ class JoinInputHost(Host):
         return any(body["ends"] and body["path"] is None for _, body in self.running.values())
 
     def _ended(self, idle: IdleTraces, batch: EventBatch, times_us: NDArray[np.int64]) -> EndedTraces:
-        """The traces that are idle for too long before some events."""
+        """The traces that were idle for too long before some events."""
         ends = (*self.declaration.end_events, ENDED)
         is_last = np.array([name in ends for name in batch.type_names], np.bool_)[batch.type_codes]
         return idle.advance(batch.key_hashes, times_us, is_last, NEVER_US if self.newest_us is None else self.newest_us)
 
     @property
     def _by_constraints(self) -> dict[str, tuple[str, ...]]:
-        """The types of the inputs that constraints finish, by name."""
+        """The event types of each input that constraints finish, by name."""
         return {name: tuple(body["types"]) for name, (_, body) in self.running.items() if body.get("workflow")}
 
     def _finished(self, batch: EventBatch, now_us: NDArray[np.int64]) -> dict[str, list[int]]:
-        """By input the rows after whose events constraints leave no more events of it in the trace.
+        """For each input, the rows after which constraints allow no more of its events in the trace.
 
         Args:
             batch: The events.
-            now_us: How far time has come with each.
+            now_us: The newest time at each event.
         """
         found: dict[str, list[int]] = {}
         if self.ruled_out is None:
@@ -399,11 +403,11 @@ class JoinInputHost(Host):
         return self.counts[name]
 
     def _merged(self, name: str, batch: EventBatch, finished: Sequence[int]) -> Merged:
-        """The events that take part in one input, and behind those of some rows that their keys are finished."""
+        """The merged events of one input; after the events of ``finished`` rows, their keys are finished."""
         version, body = self.running[name]
         if "keyless" in body:
             batch = _without_key(body, batch)
-        is_here = body["path"] is None  # elsewhere events of one key meet that come from several shards
+        is_here = body["path"] is None  # else the events of one key come from several shards
         ends = (*self.declaration.end_events, ENDED) if body["ends"] and is_here else ()
         of_types = np.array([_mark_of(kind, body, ends) for kind in batch.type_names], np.int8)
         rows = np.concatenate([np.flatnonzero((of_types != _NOTHING)[batch.type_codes]), np.array(finished, np.intp)])
@@ -451,7 +455,7 @@ class JoinInputHost(Host):
     def _watched(
         self, name: str, batch: EventBatch, is_event: NDArray[np.bool_]
     ) -> tuple[NDArray[np.intp], EventBatch | None]:
-        """Observe the keys of some rows; those that are whole numbers, and the events whose keys are none."""
+        """Observe the keys of some rows; returns the rows with whole numbers as keys, and the events without."""
         is_whole, keys = whole_numbers(batch.columns.column("key"))
         is_seen = is_whole & is_event
         self.monitors[name].add(batch.time_us[is_seen], keys[is_seen])
@@ -461,11 +465,11 @@ class JoinInputHost(Host):
 
 
 def _mark_of(event_type: str, body: Mapping[str, Any], ends: Sequence[str]) -> np.int8:
-    """The mark of events of a type in an input, by its place in ``MARKS``.
+    """The mark of an input's events of a type, as its place in ``MARKS``; ``_NOTHING``: they do not concern the input.
 
     Args:
         event_type: The type.
-        body: Of the input.
+        body: Body of the input's definition.
         ends: Types that end a trace.
     """
     if _takes_back(event_type, body):
@@ -477,7 +481,7 @@ def _mark_of(event_type: str, body: Mapping[str, Any], ends: Sequence[str]) -> n
 
 
 def _takes_back(event_type: str, body: Mapping[str, Any]) -> bool:
-    """Whether events of a type take back events of the input; not if the input names the type itself."""
+    """Whether events of a type retract events of the input; not if the input names the type itself."""
     retracted = event_type.removesuffix(RETRACTED)
     if not body.get("retracts") or retracted == event_type or event_type in body["types"]:
         return False
@@ -487,29 +491,32 @@ def _takes_back(event_type: str, body: Mapping[str, Any]) -> bool:
 def _with_ended(
     batch: EventBatch, now_us: NDArray[np.int64], ended: EndedTraces
 ) -> tuple[EventBatch, NDArray[np.int64]]:
-    """Events, and before some of them the ends of traces; and how far time has come with each."""
+    """Events with the ends of traces before some of them, and the newest time at each."""
     order = np.argsort(np.concatenate([2 * np.arange(len(batch)) + 1, 2 * ended.rows]), kind="stable")
     mixed = EventBatch.joined([batch, EventBatch.of_ended(ended.keys, ended.times_us)]).take(order)
     return mixed, np.concatenate([now_us, ended.times_us])[order]
 
 
 def _replaced(pieces: pa.Array, is_other: NDArray[np.bool_], by: bytes) -> pa.Array:
-    """Texts or pieces of bytes, with one of them in some places."""
+    """Strings or binary values, with a given value at some places."""
     return pc.if_else(column_of(is_other), pieces_of([by], pieces.type)[0], pieces)
 
 
 def _keyed_by(
     path: Sequence[str], batch: EventBatch, is_event: NDArray[np.bool_], alias: str
 ) -> tuple[EventBatch, NDArray[np.intp], NDArray[np.bool_]]:
-    """The rows by the key at a path, which becomes theirs; their places, and which are events without a usable key.
+    """Re-key rows by the value at a path; an event without a usable key gets a key of its own.
 
-    An event without one gets a key of its own. Data are as rows of results have them.
+    Data are formatted as in rows of results.
 
     Args:
-        path: Of the key.
+        path: Path of the key.
         batch: The rows.
-        is_event: Which of them are events of the input; others without a key are dropped.
-        alias: Of the input.
+        is_event: Which rows are events of the input; other rows without a key are dropped.
+        alias: Alias of the input.
+
+    Returns:
+        The re-keyed rows, their places in ``batch``, and which are events without a usable key.
     """
     columns = batch.columns
     found = [attributes_of(one) for one in columns.column("data").to_pylist()]
@@ -558,7 +565,7 @@ def _own_key(alias: str, event_id: str) -> str:
 
 
 def _places(batch: EventBatch, marks: NDArray[np.int8]) -> NDArray[np.uint64]:
-    """The places of events that change shards: as they came; of those of a derived stream, retractions come last."""
+    """The places of events that change shards: by arrival; without arrivals (derived streams) retractions come last."""
     if batch.arrivals is not None:
         return batch.arrivals.astype(np.uint64)
     is_retraction: NDArray[np.bool_] = marks == _RETRACTING

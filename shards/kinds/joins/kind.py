@@ -1,8 +1,8 @@
-"""Joins as two kinds of operators, without what runs them: who only registers joins does not load that.
+"""Joins as two kinds of operators. Their hosts are loaded on use, not by processes that only register joins.
 
-A join listens to one stream: that of the merged events of its inputs, which is derived from theirs. So what puts events
-of several streams into one order, what carries them from shard to shard and how far time has come for all of them is
-what derived streams have anyway.
+A join reads one stream: the merged events of its inputs, which is derived from their streams. So the mechanisms of
+derived streams put the events of several streams into one order, carry them from shard to shard, and determine their
+common time.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ def merged_stream(join: str) -> str:
 
 @dataclass(frozen=True)
 class JoinInputKind(Kind):
-    """One input of a join: it hands the events that take part on, marked, to the stream of the merged events."""
+    """The kind of a join's inputs, which mark the events that take part and hand them on to the merged stream."""
 
     name: ClassVar[str] = _INPUT
 
     def feed(self, definition: Definition) -> Feed | None:
-        """The stream of the merged events."""
+        """The feed into the stream of the merged events."""
         return Feed(stream=definition.body["into"], is_rekeyed=definition.body["path"] is not None, is_merged=True)
 
     def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> Host:
@@ -49,10 +49,10 @@ class JoinInputKind(Kind):
 
 @dataclass(frozen=True)
 class JoinKind(DocumentKind):
-    """Joins.
+    """The kind of joins.
 
     Attributes:
-        files: Where the rows go that do not fit into the memory of a join.
+        files: The store of rows that do not fit into the memory of a join.
     """
 
     name: ClassVar[str] = "join"
@@ -64,18 +64,18 @@ class JoinKind(DocumentKind):
     files: SpilledFiles = field(default_factory=SpilledFiles, compare=False)
 
     def spilling_to(self, files: SpilledFiles) -> JoinKind:
-        """The same with other files."""
+        """The same kind with another store of rows."""
         return replace(self, files=files)
 
     def spills(self, definition: Definition) -> bool:
-        """Whether a join has a bounded memory."""
+        """Whether a join spills rows to disk."""
         return bool(definition.body.get("memory", {}).get("spill"))
 
     def read(self, document: Mapping[str, Any], declared: Callable[[str], StreamDeclaration]) -> Definition:
-        """The join that a document describes.
+        """Read the document of a join.
 
         Raises:
-            OperatorRefused: It describes none, nothing bounds its memory, or it cannot run on its streams.
+            OperatorRefused: It describes no join, its memory is unbounded, or it cannot run on its streams.
             ForestallError: A stream is not declared.
         """
         from joins import read_join  # noqa: PLC0415 - takes long
@@ -134,7 +134,7 @@ class JoinKind(DocumentKind):
         return found
 
     def keeps(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-        """Whether a join can go on as another one, with the rows that it holds."""
+        """Whether another version of a join can keep the rows of the current one."""
         from joins import keeps_rows  # noqa: PLC0415 - takes long
 
         return keeps_rows(before, after)
@@ -145,7 +145,7 @@ class JoinKind(DocumentKind):
         declared: Callable[[str], StreamDeclaration],
         has_constraints: Callable[[str], bool],
     ) -> Sequence[str]:
-        """Members of a join that can do nothing, and what may let it lead to more results than it may."""
+        """Sentences about members without effect, and about causes of too many results."""
         from joins import read_join, warnings  # noqa: PLC0415 - takes long
         from shards.kinds.joins.notices import notices_of  # noqa: PLC0415 - loads the joins
 
@@ -153,13 +153,13 @@ class JoinKind(DocumentKind):
         return [*notices_of(body, definition.body, declared, has_constraints), *warnings(body)]
 
     def explain(self, definition: Definition) -> Sequence[str]:
-        """Which algorithm runs and why, what is kept of each input and for how long, and what is emitted when."""
+        """Sentences about a join: its algorithm and why, how long events are kept, and what is emitted when."""
         from joins import explain, read_join  # noqa: PLC0415 - takes long
 
         return explain(read_join(definition.body))
 
     def figures(self, definition: Definition, counts: Mapping[str, int]) -> tuple[Sequence[str], Mapping[str, int]]:
-        """What the rates let expect of each input's events, and the counts that are no parts of these sentences."""
+        """Sentences about the expected state of each input, and the counts that these do not contain."""
         from joins import FIGURE, figures, read_join  # noqa: PLC0415 - takes long
 
         others = {name: count for name, count in counts.items() if FIGURE not in name}
@@ -172,7 +172,7 @@ class JoinKind(DocumentKind):
         state: Mapping[str, Any] | None,
         decisions: Sequence[Decided],
     ) -> Sequence[str]:
-        """Of each input of a join with ``wait: auto`` how far it is out of order, and what follows from that."""
+        """Sentences about each input of a join with ``wait: auto``: its disorder, and the decisions based on it."""
         from joins import read_join, waiting_inputs, waiting_sentences  # noqa: PLC0415 - takes long
 
         body = read_join(definition.body)
@@ -182,11 +182,11 @@ class JoinKind(DocumentKind):
         return waiting_sentences(waiting_inputs(body, counts, state), decided_us)
 
     def feed(self, definition: Definition) -> Feed | None:
-        """The stream of the join's name."""
+        """The feed into the stream with the join's name."""
         return Feed(stream=definition.name)
 
     def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> Host:
-        """A host of the joins at the place of some merged events."""
+        """A host of the joins at the place of a merged stream."""
         from shards.kinds.joins.host import JoinHost  # noqa: PLC0415 - loads the joins
 
         return JoinHost.of(declaration, saved, self.files)

@@ -1,4 +1,4 @@
-"""Members of a join that can do nothing: legal, and probably not meant."""
+"""Notices about members of a join that have no effect: legal, but probably a mistake."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def notices_of(
     declared: Callable[[str], StreamDeclaration],
     has_constraints: Callable[[str], bool],
 ) -> Iterator[str]:
-    """A sentence for each member of a join that can do nothing.
+    """A sentence for each member of a join without effect.
 
     Args:
         body: The join.
-        document: Its own members.
-        declared: The declaration of a stream by its name.
+        document: The members of its document.
+        declared: Returns the declaration of a stream by its name.
         has_constraints: Whether a stream follows a workflow or has constraints.
     """
     for number, one in enumerate(body.inputs):

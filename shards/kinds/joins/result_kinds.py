@@ -1,4 +1,4 @@
-"""What joins report besides dead letters and the events of their streams."""
+"""Kinds of results of joins, besides dead letters and derived events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events of derived streams as rows of results, by columns."""
+"""Result rows of joins: events of derived streams, by columns, and dead letters."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from streams import (
 def derived_rows(
     events: EventBatch, sources: pa.Array, streams: tuple[str, str], operator: tuple[str, int], *, is_merged: bool
 ) -> FoundRows:
-    """A row for each event.
+    """A row for each event of a derived stream.
 
     Args:
-        events: One at least.
-        sources: Strings: of each the key in the stream that it comes from.
-        streams: That one, and the derived one.
-        operator: Name and version of what made them.
+        events: At least one.
+        sources: Strings: the key of each event in the stream that it comes from.
+        streams: The stream that the events come from, and the derived stream.
+        operator: Name and version of the operator that made the events.
         is_merged: Whether they are merged events, which go through the log to the shards of their keys.
     """
     stream, into = streams
@@ -67,9 +67,9 @@ def refused_letters(events: EventBatch, operator: tuple[str, int], origin: Origi
     """Dead letters of events whose keys are no whole numbers, in a join with ``wait: auto``.
 
     Args:
-        events: They have the key of the join.
-        operator: Name and version of the input: that of the join, and the alias.
-        origin: What they come from.
+        events: The events, with the key of the join.
+        operator: Name (that of the join and the alias) and version of the input.
+        origin: The entry that they come from.
     """
     name, version = operator
     join, _, alias = name.removesuffix(KEYLESS).rpartition(".")
@@ -88,13 +88,13 @@ def refused_letters(events: EventBatch, operator: tuple[str, int], origin: Origi
 
 
 def letter_body(event: Event, origin: Origin, error: ForestallError, identity: str) -> dict[str, Any]:
-    """What a dead letter says of an event that a join does not take.
+    """The body of a dead letter about an event that a join does not take.
 
     Args:
-        event: As the join has it.
-        origin: What it comes from.
-        error: Why.
-        identity: Of the dead letter.
+        event: The event, as the join has it.
+        origin: The entry that it comes from.
+        error: The reason.
+        identity: Id of the dead letter.
     """
     shown = {"id": event.id, "type": event.type, "time": format_time(event.time_us), "key": event.key}
     return {

@@ -1,7 +1,7 @@
-"""Which inputs of joins are finished in a trace, as the constraints of its stream leave no more events of them.
+"""Inputs of joins that are finished in a trace because the constraints of its stream allow no more of their events.
 
-This is the question that ends partial matches early (constraint-aware CEP, section 4.2), asked of one event instead of
-a pattern: can an event of these types still come, in any continuation that keeps the constraints?
+This is the question of early termination (constraint-aware CEP, section 4.2), for one event instead of a pattern: can
+an event of these types still come, in any continuation that keeps the constraints?
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from nfa import ANY_TYPE, OTHER, Atom, EventClass, MonitorState
 from shards.kinds.patterns.rules import Rules, rules_of
 from streams import ConstraintsOn, Ties, key_hash
 
-_RELEASED = -1  # a trace that deviates, or beyond the cap of states: nothing is known of what may come
+_RELEASED = -1  # the trace deviates, or needs more states than allowed: any event may come
 
 
 @dataclass(slots=True)
@@ -25,7 +25,7 @@ class _Trace:
     """An open trace.
 
     Attributes:
-        version: Of the constraints that it follows.
+        version: Version of the constraints that it follows.
         state: Number of its monitor's state, or ``_RELEASED``.
         finished: Names of the inputs that are finished.
         last_us: Time of its newest event.
@@ -38,7 +38,7 @@ class _Trace:
 
 
 class _Version:
-    """One version of a stream's constraints, and how its monitor moves."""
+    """One version of a stream's constraints, with the states and transitions of its monitor."""
 
     def __init__(self, name: str, document: Any, ties: Ties, states: Sequence[MonitorState] = ()) -> None:
         self.name, self.document = name, document
@@ -51,7 +51,7 @@ class _Version:
         self._answers: dict[tuple[int, tuple[str, ...]], bool] = {}
 
     def moved(self, state: int, event_type: str) -> int:
-        """The number of the state after an event."""
+        """The number of the state after an event, or ``_RELEASED``."""
         found = self._moves.get((state, event_type))
         if found is None:
             found = self._moves[state, event_type] = self._move(state, event_type)
@@ -80,11 +80,11 @@ class _Version:
 
 
 class RuledOut:
-    """The traces of a stream, under its constraints.
+    """The open traces of a stream, with the monitor states of its constraints.
 
     Args:
-        ties: What events of one time are; only where they are ordered is anything known.
-        begun: Hashed keys of traces that are open already. Nothing is known of them, as their events were not seen.
+        ties: How events of one time are ordered; inputs are only finished where the log orders them.
+        begun: Hashed keys of traces that are already open. They are not monitored, because their events were not seen.
     """
 
     def __init__(self, ties: Ties, begun: Iterable[int] = ()) -> None:
@@ -99,7 +99,7 @@ class RuledOut:
             self._versions[record.version] = _Version(record.name, record.document, self._ties)
 
     def restart(self, name: str) -> None:
-        """An input begins anew: what was reported of it is reported again, at the next event of each trace."""
+        """Restart an input: traces in which it is finished report this again, at their next event."""
         for trace in self._traces.values():
             trace.finished -= {name}
 
@@ -107,10 +107,10 @@ class RuledOut:
         """The inputs that an event finishes in its trace.
 
         Args:
-            key: Of the trace.
-            event_type: Of the event.
-            time_us: Of the event.
-            inputs: Names and types; no types: all.
+            key: Key of the trace.
+            event_type: Type of the event.
+            time_us: Time of the event.
+            inputs: Event types of each input by name; empty: all types.
         """
         trace = self._traces.get(key)
         if trace is None:
@@ -128,7 +128,7 @@ class RuledOut:
                 yield name
 
     def _new(self, key: str, time_us: int) -> _Trace:
-        """A trace that begins under the newest constraints; one that has begun unseen, or without any, is given up."""
+        """A trace under the newest constraints; it is released if it began unseen, or without usable constraints."""
         newest = max(self._versions, default=0)
         is_known = bool(self._versions) and self._versions[newest].is_usable
         if self._begun and (hashed := key_hash(key)) in self._begun:
@@ -137,11 +137,11 @@ class RuledOut:
         return _Trace(newest, 0 if is_known else _RELEASED, frozenset(), time_us)
 
     def ends(self, event_type: str) -> bool:
-        """Whether the newest constraints say that a type ends its trace."""
+        """Whether a type ends its trace by the newest constraints."""
         return bool(self._versions) and event_type in self._versions[max(self._versions)].rules.trace_ends
 
     def end(self, key: str) -> None:
-        """The trace of a key is over."""
+        """End the trace of a key."""
         self._traces.pop(key, None)
         if self._begun:
             self._begun.discard(key_hash(key))
@@ -158,7 +158,7 @@ class RuledOut:
             del self._traces[key]
 
     def keep(self, is_kept: Callable[[NDArray[np.uint64]], NDArray[np.bool_]]) -> None:
-        """Forget the traces of other keys."""
+        """Forget the traces of all other keys."""
         keys = list(self._traces)
         kept = is_kept(np.array([key_hash(key) for key in keys], np.uint64))
         self._traces = {key: self._traces[key] for key, one in zip(keys, kept.tolist(), strict=True) if one}
@@ -166,7 +166,7 @@ class RuledOut:
         self._begun = set(begun[is_kept(begun)].tolist())
 
     def dump(self) -> dict[str, Any]:
-        """The constraints that something follows, and the traces."""
+        """The versions of constraints in use, and the traces; unused versions are dropped."""
         newest = max(self._versions, default=0)
         used: dict[int, list[int]] = {newest: [0]} if self._versions else {}
         for trace in self._traces.values():
@@ -197,7 +197,7 @@ class RuledOut:
 
     @classmethod
     def load(cls, saved: Mapping[str, Any], ties: Ties) -> RuledOut:
-        """What ``dump`` gave."""
+        """The traces that ``dump`` saved."""
         found = cls(ties, saved["begun"])
         for number, name, document, states in saved["versions"]:
             found._versions[number] = _Version(name, document, ties, [_state_of(form) for form in states])

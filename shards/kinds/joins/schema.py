@@ -1,4 +1,4 @@
-"""The form of a join as a JSON schema; what it means is checked by ``joins.read_join``."""
+"""The JSON schema of a join's document; ``joins.read_join`` checks the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the events of an input of a join come in."""
+"""The places at which the events of a join's inputs arrive."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ def finishes_range(part: Definition, by: str, declaration: StreamDeclaration) ->
 
 
 def source_of(stream: str, key: str | None, declaration: StreamDeclaration) -> tuple[Input, list[str] | None]:
-    """Where an input's events come in, and the path of a key that is none of the stream's: then they change shards.
+    """The place at which an input's events arrive, and the path of a key that the stream does not declare.
+
+    Events with such a key change shards; None: the stream declares the key.
 
     Args:
-        stream: Its name.
-        key: As the document of a join names it; None: the correlation key.
-        declaration: Of the stream.
+        stream: Name of the stream.
+        key: The key as the join's document names it; None: the correlation key.
+        declaration: Declaration of the stream.
     """
     if key is None or {key} == set(places_of(declaration.key)):
         return Input(stream), None
