@@ -1,4 +1,4 @@
-"""Several cases of kills at random on one service: each kill is one for all of them."""
+"""Several cases of random kills on one service: each kill affects all of them."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ class Together:
     """Cases whose streams, patterns and joins have different names; their requests are posted in turn.
 
     Args:
-        cases: By name, with how many of the events are theirs, at least.
+        cases: Cases by name, each with its least number of events.
 
     Attributes:
-        outcomes: What each has and what was found of it, by name; kills are in the outcome of the whole only.
+        outcomes: The expected and found results of each case, by name; kills are only in the outcome of the whole.
     """
 
     def __init__(self, cases: Mapping[str, tuple[Case, int]]) -> None:
         self._cases = cases
         self._events: dict[str, list[Event]] = {}
-        self._streams: dict[int, str] = {}  # by the object, as events of different cases may have one id
+        self._streams: dict[int, str] = {}  # by object identity, as events of different cases may have the same id
         self.outcomes: dict[str, Outcome] = {}
 
     def events(self, plan: Plan) -> list[Event]:
-        """Those of all cases: a request of one, a request of another, so that all end at the same time."""
+        """The events of all cases, with their requests interleaved so that all cases end at the same time."""
         turns: list[tuple[float, list[Event]]] = []
         for name, (case, count) in self._cases.items():
             events = self._events[name] = case.events(replace(plan, events=count))
@@ -37,21 +37,21 @@ class Together:
         return [event for _, part in sorted(turns, key=lambda turn: turn[0]) for event in part]
 
     def stream_of(self, event: Event) -> str:
-        """The stream that its case says."""
+        """The stream of an event, from its case."""
         return self._streams[id(event)]
 
     def expected(self, events: Sequence[Event], request: int) -> Outcome:
-        """What each case has of its own events."""
+        """Compute the expected results of each case (``outcomes``)."""
         self.outcomes = {name: case.expected(self._events[name], request) for name, (case, _) in self._cases.items()}
         return Outcome()
 
     def declare(self, service: TemporaryService) -> None:
-        """Streams, patterns and joins of all."""
+        """Declare the streams, patterns and joins of all cases."""
         for case, _ in self._cases.values():
             case.declare(service)
 
     def look(self, service: TemporaryService, outcome: Outcome, patience_s: float) -> None:
-        """What was found of each, and all of it under the name of its case."""
+        """Collect the results of each case; in ``outcome`` they have the name of their case."""
         for name, (case, _) in self._cases.items():
             own = self.outcomes[name]
             case.look(service, own, patience_s)

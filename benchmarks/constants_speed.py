@@ -1,13 +1,13 @@
-"""Ten thousand patterns, each with a constant of its own, beside one such pattern on the same events.
+"""Throughput of ten thousand patterns, each with a constant of its own, compared with one such pattern.
 
 Events are like W's (``matcher_speed``: one a millisecond, 20 types), with the attributes ``customer``, a text, and
 ``amount``, a number below a million. 10,000 customers are watched, each by one pattern: in the stream *all* every event
-is of a watched customer, in *few* one in a hundred. Thresholds lie so that the median event is beyond none of them,
-and one event in 10,000 beyond half of them.
+is of a watched customer, in *few* one in a hundred. Thresholds are chosen so that the median event exceeds none of
+them, and one event in 10,000 exceeds half of them.
 
-A line says the events per second of the whole ``Matcher`` (columns in memory to match columns, thread time, one core)
-with 10,000 patterns, with one of them, which nearly no event concerns, and with the pattern without a constant, which
-every event concerns. Rounds are in turn; the median counts.
+Each line has the events per second of the whole ``Matcher`` (columns in memory to match columns, thread time, one core)
+with 10,000 patterns, with one of them, which hardly any event concerns, and with the pattern without a constant, which
+every event concerns. Rounds take turns; the median counts.
 
 ``scripts/bench constants_speed [--quick]``
 """
@@ -38,7 +38,7 @@ FORMS: Mapping[str, tuple[str, str]] = {
 
 
 def events_of(size: int, customers: int) -> EventBatch:
-    """Some events, with a trace for each customer."""
+    """Random events, with a trace for each customer."""
     rng = random.Random(42)
     owners = [rng.randrange(customers) for _ in range(size)]
     plain = EventBatch.from_events(
@@ -53,7 +53,7 @@ def events_of(size: int, customers: int) -> EventBatch:
 
 
 def matcher_of(form: str, number: int) -> Matcher:
-    """A matcher of so many patterns; of one without a constant for 0."""
+    """A matcher of ``number`` patterns; for 0, of one pattern without a constant."""
     shape, test = FORMS[form]
     matcher = Matcher(may_be_guarded=False)
     for place in range(max(number, 1)):
@@ -64,7 +64,7 @@ def matcher_of(form: str, number: int) -> Matcher:
 
 
 def seconds_of(form: str, number: int, batch: EventBatch) -> tuple[float, int]:
-    """Thread time and matches of a fresh matcher; its tables are made before the clock runs."""
+    """Thread time and matches of a fresh matcher; its tables are built before the clock starts."""
     matcher = matcher_of(form, number)
     matches_in(matcher, batch.slice(0, 1))
     start = time.thread_time()

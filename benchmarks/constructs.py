@@ -1,9 +1,9 @@
-"""One line for each construct of the language that the run engine runs: events a second on W-like input.
+"""Events per second of each construct of the language that the run engine runs, on W-like input.
 
 W is 1,000,000 events, one a millisecond, 1,000 keys, 20 types with an attribute ``value`` (``matcher_speed``). Every
-query has bounded output: at most a few matches for an event. A line says the events per second of the whole ``Matcher``
+query has bounded output: at most a few matches per event. Each line has the events per second of the whole ``Matcher``
 (columns in memory to match columns, thread time, one core), the matches, and the ratio to the plain sequence of the
-same steps in the same run, which shared nodes run. Rounds are in turn; the median counts.
+same steps in the same run, which the shared-node engine runs. Rounds take turns; the median counts.
 
 ``scripts/bench constructs [--quick]``
 """
@@ -52,7 +52,7 @@ def main() -> None:
     chosen = [word for word in sys.argv[1:] if not word.startswith("--")]
     texts = {name: text for name, text in CONSTRUCTS.items() if not chosen or name in chosen}
     batch = workload_w(100_000 if is_quick else 1_000_000)
-    for text in texts.values():  # compiles what it needs
+    for text in texts.values():  # compiles the kernels
         matches_in(unguarded(f"PATTERN w EVENT {text}"), batch.slice(0, 5_000))
     taken: dict[str, list[float]] = {name: [] for name in texts}
     found: dict[str, int] = {}

@@ -1,8 +1,8 @@
-"""Kills at random while a chain of derived streams crosses two keys: no derived event is lost or comes twice.
+"""Random kills while a chain of derived streams crosses two keys: no derived event is lost or duplicated.
 
-As ``pipeline_chaos``, with patterns per order, per customer and per region. Each hop goes through the log of another
+As ``pipeline_chaos``, with patterns per order, per customer and per region. Each hop passes through the log of another
 shard. In the end alerts and derived events must be those of the shards run in this process: the same ids, each once. A
-derived event that came twice, late or not at all would make another match of the next pattern, under another id.
+derived event that is duplicated, late or lost would lead to another match of the next pattern, with another id.
 
     scripts/bench derived_chaos --kills=30 --events=60000
 """
@@ -20,29 +20,29 @@ from streams import Event
 
 
 class Chain:
-    """Orders whose payments become events of customers, and those events of regions."""
+    """Orders whose payments become events of customers, which become events of regions."""
 
     def events(self, plan: Plan) -> list[Event]:
-        """Two of an order."""
+        """Two events of each order."""
         return chain_events(max(1, plan.events // 2), plan.seed)
 
     def stream_of(self, event: Event) -> str:
-        """There is one."""
+        """The stream of the orders."""
         return ORDERS
 
     def expected(self, events: Sequence[Event], request: int) -> Outcome:
-        """Alerts and derived events."""
+        """The expected alerts and derived events."""
         rows = chain_rows(events, request)
         letters = [f"expected: {row.body.decode()}" for row in rows if row.kind == "dead-letter"]
         found = [row.id for row in rows if row.kind in ("alert", "derived")]
         return Outcome(expected=found, dead_letters=letters)
 
     def declare(self, service: TemporaryService) -> None:
-        """The stream and the patterns."""
+        """Declare the stream and the patterns."""
         declare_chain(service.client)
 
     def look(self, service: TemporaryService, outcome: Outcome, patience_s: float) -> None:
-        """Wait until the last events have gone all the way, and look."""
+        """Wait until the last events have passed the whole chain, and collect the results."""
         deadline = time.monotonic() + patience_s
         outcome.found = _found(service)
         while time.monotonic() < deadline and len(outcome.found) < len(outcome.expected):

@@ -1,10 +1,10 @@
-"""How long each hop of a chain of derived streams takes, at a steady rate.
+"""Latency of each hop of a chain of derived streams, at a steady rate.
 
 The chain of ``chain_workload``: per order, per customer, per region. The whole service runs as in production. This
-process posts events at their times and sees results come into Redis, so all times are read from one clock:
+process posts events at their times and watches results arrive in Redis, so all times are read from one clock:
 
 - *found*: from the acknowledgement of an event to the derived event that it completes;
-- *hop 1*, *hop 2*: from a derived event to what it completes in the shard of another key;
+- *hop 1*, *hop 2*: from a derived event to the result that it completes in the shard of another key;
 - *whole*: from the acknowledgement to the alert at the end of the chain.
 
     scripts/bench derived_latency --rate=2000 --seconds=60
@@ -36,11 +36,11 @@ from streams import Event, format_time, render_plain
 
 GRACE_S = 20.0
 
-_Place: TypeAlias = tuple[str, str]  # a key and a time: of an event, and of what it completes
+_Place: TypeAlias = tuple[str, str]  # a key and a time: of an event, and of the result that it completes
 
 
 class Results:
-    """Sees derived events and alerts come into Redis."""
+    """Watches derived events and alerts arrive in Redis."""
 
     def __init__(self, url: str) -> None:
         self._server = redis.Redis.from_url(url)
@@ -49,7 +49,7 @@ class Results:
         self.stop = Flag()
 
     def run(self) -> None:
-        """Note when each is there; until ``stop``."""
+        """Record the arrival time of each result, until ``stop`` is set."""
         last: dict[Any, Any] = {list_key(DERIVED): b"0", f"{INDEX_KEY}:stream:{HABITS}": b"0"}
         while not self.stop.is_set():
             found: Any = self._server.xread(last, block=200, count=10_000)
@@ -63,7 +63,7 @@ class Results:
                         self.alerts.append((now, fields[b"id"]))
 
     def seen(self) -> dict[str, dict[_Place, tuple[float, _Place]]]:
-        """By stream and by key and time of each result: when it was there, and key and time of what completed it."""
+        """By stream, and by key and time of each result: its arrival, and the key and time of the completing event."""
         found: dict[str, dict[_Place, tuple[float, _Place]]] = {PURCHASES: {}, HABITS: {}, "alerts": {}}
         for when, record in self.events:
             event = orjson.loads(record)
@@ -78,7 +78,7 @@ class Results:
 def latencies(
     acknowledged: Mapping[_Place, float], seen: Mapping[str, Mapping[_Place, tuple[float, _Place]]]
 ) -> dict[str, list[float]]:
-    """Seconds by the name of the latency; what cannot be traced back is left out."""
+    """Seconds by the name of the latency; results that cannot be traced back are left out."""
     found: dict[str, list[float]] = {"found": [], "hop 1": [], "hop 2": [], "whole": []}
     chain = (("found", PURCHASES, None), ("hop 1", HABITS, PURCHASES), ("hop 2", "alerts", HABITS))
     for name, stream, source in chain:

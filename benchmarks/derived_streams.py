@@ -1,12 +1,11 @@
-"""What does a chain cost: one pattern that feeds another, in one shard, against both alone?
+"""The cost of a chain: one pattern that feeds another, in one shard, compared with both alone.
 
     python -m benchmarks.derived_streams [--quick]
 
 Input: orders of five events each, twenty orders at once, in entries of 1,000 events and in entries of 20. The first
 pattern finds two steps of an order, with two columns of RETURN, the second two of those matches. *Alone* means: the
-first with alerts in place of events, and the second over the same events, which are posted to it in entries of the
-log. All are states of a shard over stored entries, with their rows; they take turns, and the ratio is that of their
-best rounds.
+first with alerts instead of derived events, and the second over the same events, posted in entries of the log. Each run
+is a shard's state over stored entries, with its rows; the runs take turns, and the ratio is that of their best rounds.
 """
 
 from __future__ import annotations

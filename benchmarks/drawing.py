@@ -1,4 +1,4 @@
-"""How pictures of measurements look, wherever they are drawn."""
+"""The common style of pictures of measurements."""
 
 from __future__ import annotations
 

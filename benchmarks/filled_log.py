@@ -1,4 +1,4 @@
-"""A private event log full of orders, as a backfill leaves it: large requests, one entry of each per shard."""
+"""A private event log filled with orders, as after a backfill: large requests, each with one entry per shard."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from streams import EventBatch, StreamDeclaration, SystemClock, key_hash
 from workflows import OrderSettings
 
 STREAM = "orders"
-_MADE_ORDERS = 10_000  # generating events takes longer than matching them: further ones are renamed copies
+_MADE_ORDERS = 10_000  # generating events takes longer than matching them, so further orders are renamed copies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +30,9 @@ class FilledLog:
     """A log with control records and events.
 
     Attributes:
-        url: Its server.
-        stores: On it.
-        events: How many events there are.
+        url: URL of its server.
+        stores: The stores on this server.
+        events: Number of events.
     """
 
     url: str
@@ -49,13 +49,13 @@ def filled_log(
     patterns: Sequence[str] = (Q1, Q2, EP1),
     is_guarded: bool = True,
 ) -> Iterator[FilledLog]:
-    """A server of its own in ``folder``, whose log holds the batches, each appended as one request.
+    """A private server in ``folder`` whose log has the batches, each appended as one request.
 
     Args:
         folder: For the server's files.
-        batches: What is appended.
-        shards: Of the log.
-        patterns: Their texts.
+        batches: The events to append.
+        shards: Number of shards of the log.
+        patterns: Texts of the patterns.
         is_guarded: Whether the order workflow's constraints are uploaded.
     """
     with private_server(folder) as url, connect(url) as client:
@@ -67,7 +67,7 @@ def filled_log(
 
 
 def declare(stores: Stores, registration: Registration, patterns: Sequence[str], *, is_guarded: bool) -> None:
-    """The stream of orders, its constraints if wanted, and patterns on it."""
+    """Declare the stream of orders, its constraints if ``is_guarded``, and patterns on it."""
     constraint_set = order_constraints()
     registration.declare_stream(StreamDeclaration(name=STREAM, end_events=tuple(sorted(constraint_set.end_events))))
     if is_guarded:
@@ -77,7 +77,7 @@ def declare(stores: Stores, registration: Registration, patterns: Sequence[str],
 
 
 def append(stores: Stores, batch: EventBatch) -> int:
-    """Append a batch past the HTTP API's reading of JSON; how many events it has."""
+    """Append a batch without the HTTP API's reading of JSON; returns the number of events."""
     submission = Submission(
         stream=STREAM, batch=batch, dead_letters=(), answer={}, fingerprint="", token=uuid.uuid4().hex
     )
@@ -86,12 +86,12 @@ def append(stores: Stores, batch: EventBatch) -> int:
 
 
 def order_batches(events: int, *, request: int, settings: OrderSettings | None = None) -> Iterator[EventBatch]:
-    """About so many events of orders, 1,000 at a time, in batches of a request.
+    """About ``events`` events of orders, 1,000 orders at a time, in batches of one request.
 
     Args:
-        events: How many; a whole number of copies of those made is cut there.
-        request: Events of a batch.
-        settings: Of the workflow; None: one in ten is cancelled.
+        events: Number of events; whole copies of the generated events are cut there.
+        request: Number of events of a batch.
+        settings: Settings of the workflow; None: one order in ten is cancelled.
     """
     chosen = OrderSettings(reject=0.0, cancel=0.1) if settings is None else settings
     made = EventBatch.from_events(orders(min(_MADE_ORDERS, max(1, events // 18)), settings=chosen))
@@ -103,7 +103,7 @@ def order_batches(events: int, *, request: int, settings: OrderSettings | None =
 
 
 def renamed(batch: EventBatch, copy: int) -> EventBatch:
-    """The same events of other orders, later."""
+    """The same events with other orders and later times."""
     if copy == 0:
         return batch
     columns = {name: batch.columns.column(name) for name in batch.columns.schema.names}

@@ -1,9 +1,9 @@
-"""Kills at random while events of several streams are joined: nothing that joins find is lost or comes twice.
+"""Random kills while events of several streams are joined: no result of a join is lost or duplicated.
 
 As ``pipeline_chaos``, with the project of ``join_workload``: joins of two and three streams, by declared keys and
-through the log, patterns behind joins, and auctions that report their bids by webhook once they are over. In the end
-the derived events, the alerts and the webhooks must be those that ``forestall run`` has of the same events: the same
-ids, each once. A webhook may come again after a kill, under the same id, as it is promised at least once.
+through the log, patterns over joins, and auctions that report their bids by webhook once they are over. In the end
+the derived events, the alerts and the webhooks must be those of ``forestall run`` over the same events: the same ids,
+each once. A webhook may be repeated after a kill, with the same id, because delivery is at least once.
 
     scripts/bench join_chaos --kills=30 --events=60000
 """
@@ -36,7 +36,7 @@ from streams import Event
 DERIVED, WEBHOOKS = "derived events", "webhooks"
 _EVENTS_OF_AN_ORDER = 6.9
 _PATIENCE_S = 120.0
-_QUIET_S = 3.0  # in which nothing more may come
+_QUIET_S = 3.0  # in which no more results may come
 
 
 class Joins:
@@ -44,7 +44,7 @@ class Joins:
 
     Args:
         folder: For the project.
-        receiver: Of the webhooks of auctions.
+        receiver: Receives the webhooks of auctions.
     """
 
     def __init__(self, folder: Path, receiver: HandReceiver) -> None:
@@ -53,7 +53,7 @@ class Joins:
         self._streams: dict[str, str] = {}
 
     def events(self, plan: Plan) -> list[Event]:
-        """About seven of an order."""
+        """About seven events of each order."""
         told: list[Told] = join_events(max(1, round(plan.events / _EVENTS_OF_AN_ORDER)), plan.seed)
         self._streams = {one.event.id: one.stream for one in told}
         return [one.event for one in told]
@@ -63,7 +63,7 @@ class Joins:
         return self._streams[event.id]
 
     def expected(self, events: Sequence[Event], request: int) -> Outcome:
-        """What ``forestall run`` finds."""
+        """The results of ``forestall run``."""
         results = run([*begins(), *(Told(self.stream_of(event), event) for event in events)], self._folder)
         found = results["events"]
         return Outcome(
@@ -76,7 +76,7 @@ class Joins:
         )
 
     def declare(self, service: TemporaryService) -> None:
-        """The project, a webhook for auctions that are over, and the time with which all streams begin."""
+        """Apply the project, register a webhook for finished auctions, and begin the time of all streams."""
         declare(service.client, self._folder)
         first = by_stream(begins())
         before = service.client.get("/pipeline")["backlog"]["appended"]["events"]
@@ -86,7 +86,7 @@ class Joins:
         service.client.post("/webhooks", {"url": self._receiver.url, "kinds": ["derived"], "pattern": COUNTED})
 
     def look(self, service: TemporaryService, outcome: Outcome, patience_s: float) -> None:
-        """Wait until as much has come as is expected, and a little more, and look."""
+        """Wait until all expected results have come, and a little longer, and collect the results."""
         deadline = time.monotonic() + patience_s
         self._see(service, outcome)
         while time.monotonic() < deadline and not _is_complete(outcome):
@@ -114,12 +114,12 @@ def _is_complete(outcome: Outcome) -> bool:
 
 
 def _identity(alert: Mapping[str, Any]) -> str:
-    """An alert in words: its events have ids that depend on what they are of only."""
+    """An alert as text; the ids of its events depend only on their content."""
     return f"{alert['pattern']} {alert['key']} {_sorted(alert['bindings'].items())} {alert['end']}"
 
 
 def _text(stream: str, event: Mapping[str, Any]) -> str:
-    """All of a derived event."""
+    """A derived event as text, with all members."""
     return f"{stream} {event['id']} {event['type']} {event['time']} {event['key']} {_sorted(event['data'].items())}"
 
 

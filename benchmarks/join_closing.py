@@ -1,7 +1,7 @@
-"""What a join holds, and when it says that a partner is absent: by the end of the trace, by the workflow.
+"""Held rows of a join and the times of reported absences, with keys closed by the trace's end or by the workflow.
 
-Generated orders, some of them cancelled: each stock check is joined with what was taken from remote stock, the absence
-of it is reported. One shard, events by 500. Held rows are those of the join after each entry.
+Generated orders, some of them cancelled: each stock check is joined with the withdrawal from remote stock, whose
+absence is reported. One shard, entries of 500 events. Held rows are those of the join after each entry.
 
     scripts/bench join_closing --orders=2000
 """
@@ -40,15 +40,15 @@ _SECOND_US = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What one way of closing gave.
+    """The results of one way of closing keys.
 
     Attributes:
-        closed_by: The way.
+        closed_by: The way of closing.
         most: Most rows held after an entry.
-        mean: Mean of the rows held.
+        mean: Mean number of rows held.
         absent: Time at which each absence was reported, in microseconds, by stock check.
         pairs: The pairs found.
-        seconds: For all of it.
+        seconds: Total time.
     """
 
     closed_by: str
@@ -60,7 +60,7 @@ class Outcome:
 
 
 def outcome(closed_by: str, events: list[Event], constraint_set: ConstraintSet) -> Outcome:
-    """Join all events, with inputs that are closed in some way."""
+    """Join all events, with inputs that are closed in a given way."""
     shards = InlineShards(1)
     for stream, record in _records(closed_by, constraint_set):
         shards.say(stream, record)

@@ -1,13 +1,13 @@
-"""How much later an alert comes of a pattern behind a join of three streams than one of a plain pattern.
+"""Latency of an alert of a pattern over a join of three streams, compared with an alert of a plain pattern.
 
 Orders, payments and shipments of one key, at a steady rate; the shipment comes last and completes both: a match of a
-plain pattern on its own stream, and a combination of the join, of which the pattern behind it makes an alert. The whole
-service runs as in production; this process posts events at their times and sees results come into Redis, so all times
-are read from one clock, from the acknowledgement of the shipment on:
+plain pattern on its own stream, and a combination of the join, for which the pattern over the join raises an alert. The
+whole service runs as in production; this process posts events at their times and watches results arrive in Redis, so
+all times are read from one clock, from the acknowledgement of the shipment on:
 
 - *plain*: to the alert of the plain pattern;
 - *joined*: to the derived event of the join;
-- *behind*: to the alert of the pattern behind it;
+- *behind*: to the alert of the pattern over the join;
 - *later*: *behind* less *plain*, of the same shipment.
 
 Before that, *alone*: the plain pattern in a service without the join.
@@ -51,11 +51,11 @@ PLAIN = "PATTERN plain EVENT shipments s [v < 5]"
 BEHIND = "PATTERN behind EVENT ready r [v < 5]"
 GRACE_S = 20.0
 _START_US = 1_767_225_600_000_000
-_LAST_US = 500_000  # longest from one event of an order to the next
+_LAST_US = 500_000  # longest time from one event of an order to the next
 
 
 def made(seconds: float, rate: int, seed: int = 7) -> dict[str, list[Event]]:
-    """Events of each stream by time, a third of the rate in each; those at one place have about the same time."""
+    """Events of each stream by time, each with a third of the rate; events at the same place have similar times."""
     chance = random.Random(seed)
     found: dict[str, list[Event]] = {stream: [] for stream in STREAMS}
     for number in range(round((seconds + 2.0) * rate / len(STREAMS))):
@@ -65,14 +65,14 @@ def made(seconds: float, rate: int, seed: int = 7) -> dict[str, list[Event]]:
             identity = f"{stream}-{number}"
             found[stream].append(Event(id=identity, type=stream, time_us=time_us, key=f"o{number}", data=data))
             time_us += chance.randrange(1, _LAST_US)
-    begin_us = _START_US + len(STREAMS) * _LAST_US  # from here on all streams have their rate
+    begin_us = _START_US + len(STREAMS) * _LAST_US  # from this time on all streams have their full rate
     begun = {stream: [one for one in events if one.time_us >= begin_us] for stream, events in found.items()}
     least = min(map(len, begun.values()))
     return {stream: sorted(events, key=lambda one: one.time_us)[:least] for stream, events in begun.items()}
 
 
 class Results:
-    """Sees derived events and alerts come into Redis."""
+    """Watches derived events and alerts arrive in Redis."""
 
     def __init__(self, url: str) -> None:
         self._server = redis.Redis.from_url(url)
@@ -80,7 +80,7 @@ class Results:
         self.stop = Flag()
 
     def run(self) -> None:
-        """Note when each is there; until ``stop``."""
+        """Record the arrival time of each result, until ``stop`` is set."""
         keys = [list_key(DERIVED), *(f"{INDEX_KEY}:stream:{stream}" for stream in (JOIN["name"], STREAMS[-1]))]
         last: dict[Any, Any] = dict.fromkeys(keys, b"0")
         while not self.stop.is_set():
@@ -91,7 +91,7 @@ class Results:
                 self._seen += [(now, key, fields) for _, fields in entries]
 
     def of_shipments(self) -> dict[str, dict[str, float]]:
-        """When each result was there: what it is, and the shipment that completed it."""
+        """The arrival time of each result, by its kind and the shipment that completed it."""
         found: dict[str, dict[str, float]] = {"plain": {}, "joined": {}, "behind": {}}
         shipments: dict[str, str] = {}
         for when, _, fields in self._seen:
@@ -147,7 +147,7 @@ def latencies(acknowledged: Mapping[str, float], seen: Mapping[str, Mapping[str,
 
 
 def declare(client: ForestallClient, *, is_joined: bool) -> None:
-    """The streams, the plain pattern, and the join with the pattern behind it."""
+    """Declare the streams, the plain pattern, and if ``is_joined`` the join with a pattern over it."""
     for stream in STREAMS:
         client.post("/streams", {"name": stream})
     client.post("/patterns", {"stream": STREAMS[-1], "text": PLAIN})

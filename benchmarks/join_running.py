@@ -1,4 +1,4 @@
-"""What does a join cost in a shard, from the entries of the log to the rows, and how far is that from its kernel?
+"""The cost of a join in a shard, from the entries of the log to the rows, compared with its kernel alone.
 
     scripts/bench join_running [--quick] [--entry=12 --taken=16]
 
@@ -8,9 +8,9 @@ apart, and every other event has a key of its own. *each* emits an event for eac
 totals for each key, of which the last stream has twice as many events.
 
 *join* is a shard with the join and its inputs. *pattern* is a shard with a one-step pattern with INTO, over the same
-events in one stream, which makes as many derived events of as many columns. *apart* is the shard with the join, which
-matches each entry apart, as it has to where events are late. *kernel* is the join of the same items by hashed keys
-alone. They take turns; the figures are those of the best rounds, thread time.
+events in one stream, which makes the same number of derived events with the same number of columns. *apart* is the
+shard with the join, which matches each entry by itself, as it must when events are late. *kernel* is the join of the
+same items by hashed keys alone. They take turns; the figures are those of the best rounds, thread time.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ _STREAMS = ("orders", "payments", "parcels")
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """What is joined.
+    """A join to measure.
 
     Attributes:
-        inputs: How many streams.
+        inputs: Number of streams.
         is_on_close: Whether it emits totals.
     """
 
@@ -61,7 +61,7 @@ class Case:
 
     @property
     def document(self) -> dict[str, object]:
-        """The join."""
+        """The document of the join."""
         inputs = [
             {"stream": stream, "as": f"i{number}", "closed_by": self._closing(number)}
             for number, stream in enumerate(_STREAMS[: self.inputs])
@@ -73,7 +73,7 @@ class Case:
         return {"name": "all", "inputs": inputs, "window": f"{_WINDOW_US // 1_000_000} s", "return": wanted, **emit}
 
     def events(self, keys: int) -> list[tuple[int, Event, bool]]:
-        """By time: the number of the stream, the event, and whether it is the last of its key there."""
+        """By time: the number of the stream, the event, and whether it is the last of its key in the stream."""
         found = []
         for number in range(self.inputs):
             copies = 2 if self.is_on_close and number == self.inputs - 1 else 1
@@ -120,7 +120,7 @@ def pattern_log(case: Case, rows: Sequence[tuple[int, Event, bool]], entry: int 
 def log_of_records(
     records: Sequence[tuple[str, ControlRecord]], events: Sequence[tuple[str, Event]], entry: int = _ENTRY
 ) -> list[LogEntry]:
-    """A log of records and then of events, by entries of so many events of each stream."""
+    """A log of control records and then of events, in entries of ``entry`` events of each stream."""
     found: list[tuple[RecordKind, str, bytes]] = [
         (record.KIND, stream, encode_control(record)) for stream, record in records
     ]
@@ -140,7 +140,7 @@ def log_of_records(
 
 
 def items_of(case: Case, rows: Sequence[tuple[int, Event, bool]]) -> ItemColumns:
-    """What the kernel gets: each event, and behind those that finish their key the end of it."""
+    """The items for the kernel: each event, followed by the closing of its key if the event finishes it."""
     closes = np.array([is_last or not case.is_on_close for _, _, is_last in rows])
     places = np.repeat(np.arange(len(rows)), 1 + closes)
     is_end: NDArray[np.bool_] = np.diff(places, prepend=-1) == 0
@@ -153,7 +153,7 @@ def items_of(case: Case, rows: Sequence[tuple[int, Event, bool]]) -> ItemColumns
 
 
 class _Apart(ShardState):
-    """Matches entries one after the other, in the order of the log."""
+    """A shard that matches entries one after the other, in the order of the log."""
 
     def _is_in_order(self, *_: object) -> bool:
         return False

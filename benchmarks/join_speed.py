@@ -1,8 +1,9 @@
-"""The kernel of joins: two inputs on one key, 100,000 keys open at a time, columns in memory, one thread.
+"""Speed of the join kernel: two inputs on one key, 100,000 keys open at a time, columns in memory, one thread.
 
-Each key has one event of each input, the second 100,000 keys behind the first. *closed*: both inputs finish the key
-with their event, so both go at once (PWJoin). *window*: nothing is finished, and events leave their window (WJoin).
-The reference is the brute-force meaning over a part of the same items. Medians of rounds that take turns, thread time.
+Each key has one event of each input, the second 100,000 keys after the first. *closed*: both inputs finish the key
+with their event, so both events are removed at once (PWJoin). *window*: no key is finished, and events leave their
+window (WJoin). The reference is the brute-force join over a part of the same items. Medians of rounds that take turns,
+thread time.
 
     scripts/bench join_speed --keys=500000 --rounds=5
 """
@@ -24,7 +25,7 @@ _PART = 400
 
 
 def items_of(keys: int, open_keys: int, *, closes: bool) -> ItemColumns:
-    """Events of both inputs, each followed by the end of its key where ``closes``; a microsecond apart."""
+    """Events of both inputs, a microsecond apart, each followed by the closing of its key if ``closes``."""
     first = np.arange(1, keys + 1, dtype=np.uint64)
     second = np.concatenate([np.zeros(open_keys, np.uint64), first[: keys - open_keys]])
     both = np.column_stack([first, second]).ravel()  # key 0: none
@@ -43,7 +44,7 @@ def items_of(keys: int, open_keys: int, *, closes: bool) -> ItemColumns:
 
 
 def played(items: ItemColumns, windows: tuple[Window, Window]) -> tuple[float, int, int]:
-    """Seconds, results, and most keys that were known after a call."""
+    """Seconds, results, and the most keys known after a call."""
     join, results, most = WindowJoin(windows), 0, 0
     seconds = 0.0
     for start in range(0, len(items), _CALL):
@@ -57,7 +58,7 @@ def played(items: ItemColumns, windows: tuple[Window, Window]) -> tuple[float, i
 
 
 def events_in(items: ItemColumns) -> int:
-    """How many items are events."""
+    """The number of events among items."""
     return int(np.count_nonzero(items.kinds == Item.EVENT))
 
 

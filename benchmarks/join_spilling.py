@@ -1,16 +1,16 @@
-"""What does a join cost whose memory holds a tenth of its rows, against the same join with all of them in memory?
+"""The cost of a join with a tenth of its rows in memory, compared with the same join with all rows in memory.
 
     scripts/bench join_spilling [--quick]
 
 Input: events of two streams, a millisecond apart, in entries of 1,000 events of each stream. *running* is PJoin's:
-there is no window, events pick their keys evenly among those that are active, the lowest active key is finished by both
-streams and another one becomes active. So every active key is as likely as any other to be needed next, which is the
-worst case for a memory that holds a tenth of them. *returning* is a join that nothing bounds: nine of ten events are of
-keys that came lately, one is of any key so far.
+there is no window, events pick their keys evenly among the active keys, the lowest active key is finished by both
+streams and another key becomes active. So every active key is equally likely to be needed next, which is the worst case
+for a memory with a tenth of the rows. *returning* is an unbounded join: nine of ten events have recent keys, one has
+any earlier key.
 
-*memory* is a shard whose join has all rows in memory, *disk* one whose join has a tenth. They take turns; the figures
-are those of the best rounds, processor time of the thread. Both find the same rows, byte for byte, or nothing is
-printed.
+*memory* is a shard whose join has all rows in memory, *disk* a shard whose join has a tenth. They take turns; the
+figures are those of the best rounds, processor time of the thread. Both must find the same rows, byte for byte, or
+nothing is printed.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _STREAMS = ("orders", "payments")
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """What is joined.
+    """A join to measure.
 
     Attributes:
-        name: Of the case.
+        name: Name of the case.
         closes: Whether both streams finish keys.
-        most: Rows that are stored at a time, about.
+        most: Approximate number of rows stored at a time.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Case:
     most: int
 
     def document(self, rows: int) -> dict[str, Any]:
-        """The join, with so many rows in memory."""
+        """The document of the join, with ``rows`` rows in memory."""
         inputs = [
             {"stream": stream, "as": f"i{number}", **({"closed_by": {"type": "Last"}} if self.closes else {})}
             for number, stream in enumerate(_STREAMS)
@@ -62,7 +62,7 @@ class Case:
         """By time: the number of the stream, and the event."""
         chance = np.random.default_rng(7)
         found: list[tuple[int, Event]] = []
-        active = self.most // 4  # a key has four rows on average, half of them of each stream
+        active = self.most // 4  # a key has four rows on average, two of each stream
         for place in range(count):
             number, kind = place % 2, "Part"
             lowest = place // 8
@@ -96,8 +96,8 @@ class Run:
 
     Attributes:
         log: The log.
-        counts: What the join counted at the end of the last run.
-        most: Rows that were stored at a time, at most.
+        counts: Counts of the join at the end of the last run.
+        most: The most rows stored at a time.
     """
 
     log: Sequence[LogEntry]

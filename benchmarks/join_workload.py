@@ -1,7 +1,7 @@
-"""A project of joins: orders with payments and couriers, patterns behind joins, and auctions that count their bids.
+"""A project of joins: orders with payments and couriers, patterns over joins, and auctions that count their bids.
 
 ``orders``: paid in parts, some never; the courier comes in time, late or not at all. ``auctions``: bids until the
-auction is closed, or until it has been open for its window, whichever comes first; some get none, some never close.
+auction is closed, or until its window is over, whichever comes first; some get no bids, some never close.
 The auctions are the worked example 6.4 e of the specification of punctuation-aware joins.
 """
 
@@ -18,11 +18,11 @@ from service.projects import LocalProject, Results, apply_plan, plan_project, re
 from streams import Event, EventBatch
 
 OPEN_US = 4_000_000
-"""How long an auction takes bids that nobody closes."""
+"""How long an auction takes bids if it is never closed."""
 STREAMS = ("orders", "payments", "couriers", "auctions", "bids")
 DERIVED_STREAMS = ("paid", "delivered", "totals", "sold", "customers")
 COUNTED = "sold"
-"""The join that has one event of each auction."""
+"""The join that emits one event for each auction."""
 
 PROJECT = f"""
 kind: stream
@@ -122,7 +122,7 @@ _START_US = 1_767_225_600_000_000
 _STEP_US = 3_000  # between orders
 _FAR_US = 3_600_000_000
 _CUSTOMERS = 40
-_BEGINS = 64  # keys, so that each of a few shards has some
+_BEGINS = 64  # keys, enough for each of a few shards to have some
 
 _Row: TypeAlias = tuple[int, str, str, str, Mapping[str, Any]]  # time, stream, type, key, data
 
@@ -136,9 +136,9 @@ class Told:
 
 
 def join_events(orders: int, seed: int = 7) -> list[Told]:
-    """About seven events of each order, by time; no two have the same.
+    """About seven events of each order, by time; all times differ.
 
-    The last event of each stream is so late that every window is over.
+    The last event of each stream comes after all windows are over.
     """
     chance = random.Random(seed)
     rows: list[_Row] = []
@@ -154,10 +154,10 @@ def join_events(orders: int, seed: int = 7) -> list[Told]:
 
 
 def begins() -> list[Told]:
-    """Events with which the time of each stream begins in every shard, of many keys and before all others.
+    """Events of many keys with which the time of each stream begins in every shard, before all other events.
 
-    An input that has had no event does not hold the others back: an event of it that is posted behind later ones of
-    others is too late for what these have decided. So these are posted, and matched, first.
+    An input without events does not hold the others back, so an event of it that is posted after later events of other
+    inputs comes too late for their decisions. So these events are posted, and matched, first.
     """
     return [
         Told(
@@ -194,7 +194,7 @@ def _auction(number: int, at_us: int, chance: random.Random) -> Iterator[_Row]:
     auction = f"a{number}"
     yield at_us, "auctions", "Opened", auction, {}
     for _ in range(chance.choice((0, 1, 3, 6))):
-        at_us += chance.randrange(1_500_000)  # some of them after the window
+        at_us += chance.randrange(1_500_000)  # sometimes after the window
         yield at_us, "bids", "Bid", auction, {"price": chance.randrange(1_000)}
     if chance.random() < 0.7:
         yield at_us + chance.randrange(1, 1_000_000), "bids", "Closed", auction, {}
@@ -209,19 +209,19 @@ def by_stream(told: Sequence[Told]) -> dict[str, list[Event]]:
 
 
 def declare(client: ForestallClient, folder: Path) -> None:
-    """Make a service equal to the project, as ``forestall apply`` does; it is written to a folder first."""
+    """Write the project to a folder and apply it to a service, as ``forestall apply`` does."""
     documents = read_project(written(folder))
     apply_plan(client, plan_project(client, documents, folder, is_pruned=False), lambda change: None)
 
 
 def run(told: Sequence[Told], folder: Path) -> Results:
-    """What the project finds in files of these events, as ``forestall run`` does."""
+    """The results of the project over files of these events, as ``forestall run`` gives them."""
     local = LocalProject.of(read_project(written(folder)), folder)
     return local.run({stream: EventBatch.from_events(events) for stream, events in by_stream(told).items()})
 
 
 def written(folder: Path) -> Path:
-    """The folder, with the project in it."""
+    """Write the project to a folder; returns the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "project.yaml").write_text(PROJECT, encoding="utf-8")
     return folder

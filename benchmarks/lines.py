@@ -10,7 +10,7 @@ from streams import Event, EventBatch
 
 
 def write_lines(batch: EventBatch, path: Path) -> None:
-    """Workload W as JSON lines, values among the data."""
+    """Write workload W as JSON lines, with the values among the data."""
     values = batch.attributes[("value",)].to_pylist()
     with path.open("wb") as file:
         for event, value in zip(batch.to_events(), values, strict=True):

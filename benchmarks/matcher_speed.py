@@ -1,12 +1,12 @@
-"""The whole matcher on workload W and on the order workflow: columns in memory to match columns, one core.
+"""Speed of the whole matcher on workload W and on the order workflow: columns in memory to match columns, one core.
 
 W is 1,000,000 events, one a millisecond, 1,000 keys, 20 types; ``SEQ(T0, T1, T2)`` on one key within 60 s has 215,366
 matches of ALL MATCHES and 38,821 of NEXT, which is checked. The order queries are Q1, Q2 and EP1, with and without the
-workflow's constraints. Each is beside the *null* run: the trace table alone, looking up every trace (twice the least
-that any stateful matcher does). Medians of rounds in turn, thread time.
+workflow's constraints. Each is compared with the *null* run: the trace table alone, looking up every trace (twice the
+least that any stateful matcher does). Medians of rounds that take turns, thread time.
 
-The same query with a condition between steps that every event meets shows what the run engine costs, which has a run
-per partial match instead of shared nodes.
+The same query with a condition between steps that every event satisfies shows the cost of the run engine, which has a
+run per partial match instead of shared nodes.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def workload_w(count: int = EVENTS) -> EventBatch:
 
 
 def matches_in(matcher: Matcher, batch: EventBatch) -> int:
-    """How many matches a fresh matcher finds, given the events in batches of ``ROWS``."""
+    """The number of matches that a fresh matcher finds, given the events in batches of ``ROWS``."""
     parts = (batch.slice(start, min(ROWS, len(batch) - start)) for start in range(0, len(batch), ROWS))
     return sum(matcher.process(part).n_matches for part in parts)
 
@@ -76,7 +76,7 @@ def unguarded(text: str, end_events: Collection[str] = ()) -> Matcher:
 def taking_turns(
     matchers: dict[str, Callable[[], Matcher]], batch: EventBatch
 ) -> tuple[dict[str, float], dict[str, int]]:
-    """Median seconds of each, and what it found; the tables of a matcher are made before the clock runs."""
+    """Median seconds and matches of each matcher; its tables are built before the clock starts."""
     found: dict[str, int] = {}
     seconds: dict[str, list[float]] = {name: [] for name in matchers}
     for number in range(ROUNDS + 1):
@@ -101,7 +101,7 @@ def report(title: str, batch: EventBatch, matchers: dict[str, Callable[[], Match
 
 
 def measure_w() -> None:
-    """Workload W."""
+    """Measure workload W."""
     found = report(
         "W",
         workload_w(),
@@ -119,7 +119,7 @@ def measure_w() -> None:
 
 
 def measure_orders() -> None:
-    """Q1, Q2 and EP1, without and with constraints."""
+    """Measure Q1, Q2 and EP1, without and with constraints."""
     batch = decoded(orders(ORDERS, concurrent=10_000), ["price", "totalPrice"])
     constraint_set = order_constraints()
     monitor, ends = Monitor(constraint_set), constraint_set.end_events
@@ -139,7 +139,7 @@ def measure_orders() -> None:
 
 
 def main() -> None:
-    """Print all of it."""
+    """Print all measurements."""
     print(f"kernels {kernel_digest()}, medians of {ROUNDS} rounds")
     measure_w()
     measure_orders()

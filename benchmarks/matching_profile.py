@@ -1,10 +1,10 @@
-"""Where the time of matching goes without Spark: the shards of an event log in this process.
+"""A profile of matching without Spark: the shards of an event log in this process.
 
 The log is that of ``pipeline_against_empty``, made in memory: Q1, Q2 and EP1 with the order workflow's constraints.
 Each shard decodes its entries, matches, explains, writes its rows as JSON, and is saved once at the end. First the time
-of this thread is taken, then the same is done under cProfile, which tells each package's share of the time spent in its
-own functions; what C functions and compiled kernels take is their callers'. Profiling slows everything down, and code
-with many small calls most, so its shares are somewhat too large. ``--modules`` tells the shares of modules.
+of this thread is measured, then the run is repeated under cProfile, which shows each package's share of the time spent
+in its own functions; the time of C functions and compiled kernels counts for their callers. Profiling slows down code
+with many small calls most, so the shares of such code are somewhat too large. ``--modules`` shows shares of modules.
 
     scripts/bench matching_profile --events=200000 --modules
 """
@@ -34,7 +34,7 @@ _SHOWN_SHARE = 0.005
 
 
 def order_log(events: int, *, request: int, shards: int) -> dict[int, list[LogEntry]]:
-    """The entries of each shard: control records, then about so many events of orders."""
+    """The entries of each shard: control records, then about ``events`` events of orders."""
     constraint_set = order_constraints()
     controls: list[Step] = [
         StreamOn(StreamDeclaration(name=STREAM, end_events=tuple(sorted(constraint_set.end_events)))),
@@ -50,7 +50,7 @@ def order_log(events: int, *, request: int, shards: int) -> dict[int, list[LogEn
 
 
 def matched(logs: Mapping[int, Sequence[LogEntry]], at_once: int) -> tuple[list[OutputRow], int]:
-    """The rows of all shards, so many entries at once, and the bytes of the saved states."""
+    """The rows of all shards, with ``at_once`` entries at a time, and the bytes of the saved states."""
     rows: list[OutputRow] = []
     saved = 0
     for shard, entries in logs.items():
@@ -74,12 +74,12 @@ def shares_of(stats: Mapping[Any, Any], *, is_by_module: bool) -> Counter[str]:
 
 
 def is_c(file: str) -> bool:
-    """Whether the profiler names no source: a function in C."""
+    """Whether a function has no source file in the profile, as it is written in C."""
     return file == "~"
 
 
 def name_of(file: str, *, is_by_module: bool) -> str:
-    """The package or module of a source file; of a library its name, of C functions that call others ``C``."""
+    """The package or module of a source file; for a library its name, for C functions that call others ``C``."""
     path = Path(file)
     if "site-packages" in path.parts:  # first: .venv is in the project's folder
         return path.parts[path.parts.index("site-packages") + 1].removesuffix(".py")

@@ -1,9 +1,9 @@
-"""The Spark pipeline against the same plan with an operator that looks at nothing: a backfill.
+"""The Spark pipeline in a backfill, compared with the same plan with an operator that ignores its input.
 
 Both read the same log (a private Redis server), in the same session, from offset zero to its end, into fresh
-checkpoints, taking turns. So the ratio is what decoding, matching, guarding, explaining and keeping state cost on top
-of Spark and the source. The rows of the matching run are collected as the service would store them; snapshots and
-handed over states are written to a folder.
+checkpoints, taking turns. So the ratio shows the cost of decoding, matching, guarding, explaining and keeping state on
+top of Spark and the source. The rows of the matching run are collected as the service would store them; snapshots and
+handed-over states are written to a folder.
 
     scripts/bench pipeline_against_empty --events=4000000
 """
@@ -31,7 +31,7 @@ SPENT = ("load_s", "match_s", "keep_s")
 
 
 class Collector:
-    """A sink that keeps what it is given, and adds up what the shards say of their time."""
+    """A sink that counts rows by kind and adds up the times that the shards report."""
 
     def __init__(self) -> None:
         self.kinds: Counter[str] = Counter()
@@ -50,7 +50,7 @@ class Collector:
 
 
 def main() -> None:
-    """Print the ratio and where the time went."""
+    """Print the ratio and how the time was spent."""
     wanted = _arguments()
     with TemporaryDirectory(prefix="forestall-bench-") as name:
         folder = Path(name)
@@ -87,7 +87,7 @@ def _compare(session: SparkSession, log: FilledLog, folder: Path, wanted: Namesp
 def _run(
     session: SparkSession, log: FilledLog, folder: Path, kind: str, collector: Collector, wanted: Namespace
 ) -> tuple[float, list[Mapping[str, Any]]]:
-    """Seconds of a run over the whole log, and what Spark tells of its last micro-batches."""
+    """Seconds of a run over the whole log, and Spark's progress reports of its last micro-batches."""
     log.stores.client.delete(*(f"forestall:snapshots:{shard}" for shard in range(wanted.shards)))
     options = JobOptions(
         log=EventLogOptions(

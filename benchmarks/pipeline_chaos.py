@@ -1,9 +1,9 @@
-"""Kills at random: the whole service loses no event and tells no alert twice.
+"""Random kills: the whole service loses no event and emits no alert twice.
 
-A client posts orders in batches, each with an idempotency key, again and again until it is answered. Meanwhile one of
-the service's processes is killed (SIGKILL) at seeded random moments: the API, the deliverer, Redis, the pipeline's
+A client posts orders in batches, each with an idempotency key, and repeats each request until it is answered. Meanwhile
+processes of the service are killed (SIGKILL) at seeded random moments: the API, the deliverer, Redis, the pipeline's
 driver, its Java process, or one of its Python workers; each kind once in random order, then any. The client waits for
-kills now and then, so that there are events left for each. In the end alerts and early endings must be those of the
+kills now and then, so that events are left for each kill. In the end alerts and early terminations must be those of the
 shards run in this process over the events that the client wanted to post: the same ids, each once, and no dead letters.
 The long form of ``tests/system/test_chaos.py``.
 
@@ -47,21 +47,21 @@ PATTERNS = {
     "kept": "PATTERN kept EVENT SEQ(CheckInventory c [priority > 900], NOT CancelOrder x)",
 }
 VICTIMS = ("api", "driver", "redis", "jvm", "worker", "deliverer")
-SETTINGS = {"LIMITS__RECENT_KEPT": "1000000"}  # so that every early ending is still listed at the end
+SETTINGS = {"LIMITS__RECENT_KEPT": "1000000"}  # so that every early termination is still listed at the end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is done.
+    """Parameters of a run.
 
     Attributes:
-        events: How many are posted, at least.
-        request: Events of a request.
-        kills: How many processes are killed.
+        events: Least number of events that are posted.
+        request: Number of events of a request.
+        kills: Number of kills.
         pause_s: Longest random pause before a kill.
-        patience_s: How long the rest may take once all is posted and killed.
-        seed: Of events, victims and moments.
-        kinds: Of processes that are killed.
+        patience_s: Longest time for the rest after the last request and kill.
+        seed: Seed of events, victims and moments.
+        kinds: Kinds of processes that are killed.
     """
 
     events: int
@@ -73,7 +73,7 @@ class Plan:
     kinds: Sequence[str] = VICTIMS
 
     def victims(self) -> list[str]:
-        """Whom each kill is for: all kinds in random order, as far as the kills go, then any."""
+        """The victim of each kill: all kinds in random order, as far as the kills suffice, then any."""
         chance = random.Random(self.seed)
         first = chance.sample(self.kinds, len(self.kinds))[: self.kills]
         return first + chance.choices(self.kinds, k=self.kills - len(first))
@@ -81,18 +81,18 @@ class Plan:
 
 @dataclass(slots=True)
 class Outcome:
-    """What was found.
+    """The results of a run.
 
     Attributes:
-        expected: Ids of the alerts that the events have.
+        expected: Ids of the expected alerts.
         found: Ids of the alerts in the log.
-        expected_endings: Ids of the early endings that the events have.
-        found_endings: Ids of those that are listed.
-        others: Further results by what they are: the ids that the events have, and those found.
-        dead_letters: All of them.
-        killed: How often each kind of process was killed.
-        spared: Kinds of process that were to be killed and did not run in all that time.
-        starts: How often each process was started, with the start that it was found with.
+        expected_endings: Ids of the expected early terminations.
+        found_endings: Ids of the early terminations that the service lists.
+        others: Expected and found ids of further results, by their kind.
+        dead_letters: All dead letters.
+        killed: Number of kills of each kind of process.
+        spared: Kinds of processes that were to be killed but did not run within the time.
+        starts: Number of starts of each process, including the start before the run.
         seconds: From the first request to the last alert.
     """
 
@@ -109,7 +109,7 @@ class Outcome:
 
     @property
     def faults(self) -> list[str]:
-        """What is wrong, in words; nothing if all is well."""
+        """Descriptions of all faults; empty if there are none."""
         counts = {
             **_differences("alerts", self.expected, self.found),
             **_differences("early endings", self.expected_endings, self.found_endings),
@@ -127,12 +127,12 @@ class Outcome:
 
     @property
     def _needless_starts(self) -> int:
-        """Spark begins a task again whose worker was killed; the pipeline goes on."""
+        """Starts of the pipeline although only workers were killed: Spark must repeat the task of a killed worker."""
         return self.starts.get("pipeline", 1) - 1 if set(self.killed) == {"worker"} else 0
 
 
 def _differences(what: str, expected: Sequence[str], found: Sequence[str]) -> dict[str, int]:
-    """How many ids are missing, strange or there more than once; the expected ones are each there once."""
+    """The numbers of missing, unexpected and repeated ids; each expected id must be found once."""
     wanted, got = set(expected), set(found)
     return {
         f"{what} lost": len(wanted - got),
@@ -142,7 +142,7 @@ def _differences(what: str, expected: Sequence[str], found: Sequence[str]) -> di
 
 
 class Case(Protocol):
-    """What is posted, and what has to be found."""
+    """The events to post, and the results to find."""
 
     def events(self, plan: Plan) -> list[Event]:
         """All events, in the order in which they are posted."""
@@ -153,24 +153,24 @@ class Case(Protocol):
         ...
 
     def expected(self, events: Sequence[Event], request: int) -> Outcome:
-        """What they have, by shards in this process."""
+        """The expected results of events, from shards in this process."""
         ...
 
     def declare(self, service: TemporaryService) -> None:
-        """Streams and patterns, by the API."""
+        """Declare streams and patterns by the API."""
         ...
 
     def look(self, service: TemporaryService, outcome: Outcome, patience_s: float) -> None:
-        """What was found; called when all that was posted is matched."""
+        """Collect the found results; called when all posted events are matched."""
         ...
 
 
 class Orders:
-    """Orders with early endings, patterns on one stream.
+    """Orders with early terminations, and patterns on one stream.
 
     Args:
-        stream: Its name.
-        mark: Ends the names of its patterns; a service that has several such streams takes each name once.
+        stream: Name of the stream.
+        mark: Suffix of the names of its patterns, which have to be unique in a service with several such streams.
     """
 
     def __init__(self, stream: str = STREAM, mark: str = "") -> None:
@@ -181,15 +181,15 @@ class Orders:
         }
 
     def events(self, plan: Plan) -> list[Event]:
-        """Seventeen or so of an order."""
+        """About seventeen events of each order."""
         return orders(max(1, plan.events // 17), concurrent=50, seed=plan.seed, settings=OrderSettings(cancel=0.3))
 
     def stream_of(self, event: Event) -> str:
-        """There is one."""
+        """The stream of the orders."""
         return self._stream
 
     def expected(self, events: Sequence[Event], request: int) -> Outcome:
-        """Alerts and early endings, by shards in this process."""
+        """The expected alerts and early terminations, from shards in this process."""
         constraint_set = order_constraints()
         steps: list[Step] = [
             StreamOn(StreamDeclaration(name=self._stream, end_events=tuple(sorted(constraint_set.end_events)))),
@@ -205,7 +205,7 @@ class Orders:
         )
 
     def declare(self, service: TemporaryService) -> None:
-        """The stream, its constraints and its patterns."""
+        """Declare the stream, its constraints and its patterns."""
         constraint_set = order_constraints()
         service.client.post("/streams", {"name": self._stream, "end_events": sorted(constraint_set.end_events)})
         service.client.post("/constraints", {"stream": self._stream, **to_document(constraint_set)})
@@ -213,7 +213,7 @@ class Orders:
             service.client.post("/patterns", {"stream": self._stream, "text": text})
 
     def look(self, service: TemporaryService, outcome: Outcome, patience_s: float) -> None:
-        """Alerts and early endings."""
+        """Collect alerts and early terminations."""
         client, stream = service.client, self._stream
         outcome.found = [alert["id"] for alert in client.pages("/alerts", stream=stream)]
         outcome.found_endings = [ending["id"] for ending in client.pages("/endings", stream=stream)]
@@ -226,13 +226,13 @@ ORDERS: Case = Orders()
 def disturbed(
     service: TemporaryService, plan: Plan, say: Callable[[str], None] = lambda _: None, case: Case = ORDERS
 ) -> Outcome:
-    """Post, kill, wait until all is matched, and look.
+    """Post events, kill processes, wait until all events are matched, and collect the results.
 
     Args:
-        service: Its processes are killed; it may have other events already, all of them matched.
-        plan: What is done.
-        say: Told of each kill.
-        case: What is posted.
+        service: The service whose processes are killed; it may have earlier events, all matched.
+        plan: Parameters of the run.
+        say: Called with a line about each kill.
+        case: The events and the expected results.
     """
     events = case.events(plan)
     outcome = case.expected(events, plan.request)
@@ -271,7 +271,7 @@ class Killer:
     """Kills processes of one service, one after the other.
 
     Attributes:
-        strikes: How many kills are over, with those that found no process.
+        strikes: Number of finished kills, including kills that found no process.
     """
 
     def __init__(self, service: TemporaryService, plan: Plan, outcome: Outcome, say: Callable[[str], None]) -> None:
@@ -284,10 +284,10 @@ class Killer:
         self.strikes = 0
 
     def run(self, posted: Flag) -> None:
-        """Kill as often as planned, mostly after something was matched since the last kill, sometimes before.
+        """Kill as often as planned: mostly once events were matched after the last kill, sometimes earlier.
 
         Args:
-            posted: Whether all is posted. Not waited for: kills go on while the rest is matched.
+            posted: Set when all events are posted; kills continue after that, while the rest is matched.
         """
         begun = time.monotonic()
         for victim in self._plan.victims():
@@ -303,7 +303,7 @@ class Killer:
             self.strikes += 1
 
     def _strike(self, victim: str) -> bool:
-        """Kill one process of a kind, as soon as there is one; whether there was."""
+        """Kill one process of a kind, as soon as one runs; returns whether one did."""
         deadline = time.monotonic() + self._plan.patience_s
         while time.monotonic() < deadline:
             if pids := self._pids(victim):
@@ -314,7 +314,7 @@ class Killer:
         return False
 
     def _await_progress(self, posted: Flag) -> None:
-        """Wait until more is matched than at the last call, or all is; sometimes it takes too long."""
+        """Wait until more events are matched than at the last call, or all; gives up after ``patience_s``."""
         client, deadline = self._service.client, time.monotonic() + self._plan.patience_s
         while time.monotonic() < deadline:
             try:
@@ -346,7 +346,7 @@ class Killer:
 
 
 def children_of(pid: int) -> list[int]:
-    """Processes that a process started and that still run."""
+    """Ids of the running child processes of a process."""
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
@@ -359,7 +359,7 @@ def children_of(pid: int) -> list[int]:
 
 
 def name_of(pid: int) -> str:
-    """What a process runs; empty if it is gone."""
+    """The command name of a process; empty if it has ended."""
     try:
         return Path(f"/proc/{pid}/comm").read_text().strip()
     except (FileNotFoundError, ProcessLookupError):
@@ -367,7 +367,7 @@ def name_of(pid: int) -> str:
 
 
 def await_drained(service: TemporaryService, events: int, patience_s: float) -> None:
-    """Wait until the pipeline says that all of so many is matched; what is wrong then is said by the comparison."""
+    """Wait until the pipeline reports at least ``events`` events, all matched; after a timeout the comparison fails."""
     deadline = time.monotonic() + patience_s
     while time.monotonic() < deadline:
         backlog = service.client.get("/pipeline")["backlog"]
@@ -377,10 +377,10 @@ def await_drained(service: TemporaryService, events: int, patience_s: float) -> 
 
 
 def main(case: Case = ORDERS, description: str | None = __doc__) -> None:
-    """Print what was killed and what was found.
+    """Print the kills and the results.
 
     Raises:
-        SystemExit: Something was lost or told twice.
+        SystemExit: Results were lost or emitted twice.
     """
     parser = ArgumentParser(description=description)
     parser.add_argument("--events", type=int, default=200_000)

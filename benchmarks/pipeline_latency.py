@@ -1,9 +1,9 @@
-"""How long after its acknowledgement the event that completes a match is in the alert log, at a steady rate.
+"""Latency from the acknowledgement of the event that completes a match to its alert in the log, at a steady rate.
 
-The whole service runs as in production: Redis, API, pipeline and deliverer, each a process. The load generator is one
-more: it posts ready-made bodies at their times on one connection, and a thread of it waits for the log's index of
-alerts, so that both ends of a latency are read from one clock. An event counts as acknowledged when the answer to its
-request is there. Where the rate is not reached the figures are those of a service that lags behind, and it is said.
+The whole service runs as in production: Redis, API, pipeline and deliverer, each a process. The load generator is
+another process: it posts ready-made bodies at their times on one connection, and one of its threads watches the log's
+index of alerts, so that both ends of a latency are read from one clock. An event counts as acknowledged when its
+request is answered. If the rate is not reached, the figures are those of a lagging service, and a line reports this.
 
     scripts/bench pipeline_latency --seconds=300
 """
@@ -39,11 +39,11 @@ from workflows import OrderSettings
 MADE_ORDERS = 5_000
 PREFIX = b"order-"
 GRACE_S = 60.0  # for the last alerts
-FIRST_SHARE = 0.1  # of the time, which is not counted
+FIRST_SHARE = 0.1  # of the time, not counted
 
 
 def main() -> None:
-    """Print the latencies, their split and what each process cost."""
+    """Print the latencies, their parts, and the CPU time of each process."""
     wanted = _arguments()
     if wanted.url:
         generate(wanted)
@@ -69,7 +69,7 @@ def _settings(wanted: Namespace) -> dict[str, str]:
 
 
 class Watcher:
-    """Sees alerts come into the log."""
+    """Watches alerts arrive in the log."""
 
     def __init__(self, url: str) -> None:
         self._server = redis.Redis.from_url(url)
@@ -77,7 +77,7 @@ class Watcher:
         self.stop = Flag()
 
     def run(self) -> None:
-        """Note when each alert's id is there; until ``stop``."""
+        """Record the arrival time of each alert's id, until ``stop`` is set."""
         key, last = f"{INDEX_KEY}:stream:{STREAM}", b"0"
         while not self.stop.is_set():
             found: Any = self._server.xread({key: last}, block=200, count=10_000)
@@ -87,7 +87,7 @@ class Watcher:
                 last = entries[-1][0]
 
     def event_ids(self) -> list[tuple[float, list[str]]]:
-        """When each alert was there, and the events that it names."""
+        """The arrival time of each alert, and the events that it names."""
         told: list[tuple[float, list[str]]] = []
         for start in range(0, len(self.seen), 1_000):
             part = self.seen[start : start + 1_000]
@@ -99,7 +99,7 @@ class Watcher:
 
 
 def generate(wanted: Namespace) -> None:
-    """Post at the rate, watch, and write down what was seen."""
+    """Post at the rate, watch alerts, and write the measurements."""
     bodies, request_of = _bodies(wanted.request)
     watcher = Watcher(wanted.redis)
     thread = Thread(target=watcher.run, name="watcher")
@@ -130,7 +130,7 @@ def generate(wanted: Namespace) -> None:
 
 
 def _bodies(request: int) -> tuple[list[bytes], dict[str, int]]:
-    """Bodies of requests, and which of them holds an event; further copies have other keys and ids."""
+    """Bodies of requests, and the request of each event; further copies get other keys and ids."""
     events = orders(MADE_ORDERS, settings=OrderSettings(reject=0.0, cancel=0.1))
     starts = range(0, len(events) - request + 1, request)
     bodies = [orjson.dumps([render_plain(event) for event in events[start : start + request]]) for start in starts]
@@ -140,10 +140,10 @@ def _bodies(request: int) -> tuple[list[bytes], dict[str, int]]:
 def post_at_rate(
     bodies: list[bytes], wanted: Namespace, streams: Sequence[str] = (STREAM,)
 ) -> tuple[dict[int, float], list[float], float, float]:
-    """Post to streams in turns.
+    """Post to streams in turn.
 
     Returns:
-        Of requests: when each was acknowledged, how long each took, when the first was due, how late the last was.
+        The time of acknowledgement and the duration of each request, when the first was due, and the delay of the last.
     """
     headers = {"Authorization": f"Bearer {os.environ['FORESTALL_API_KEY']}", "Content-Type": "application/json"}
     acknowledged: dict[int, float] = {}
@@ -167,7 +167,7 @@ def post_at_rate(
 
 
 def _place(event: str, request_of: Mapping[str, int], requests: int) -> int:
-    """The number of the request that had an event."""
+    """The number of the request with an event."""
     copy, found, made = event.rpartition(PREFIX.decode())
     return int(copy.rstrip("-") or 0) * requests + request_of[found + made]
 
@@ -181,7 +181,7 @@ def _declare(service: TemporaryService) -> None:
 
 
 def _cpu_s(service: TemporaryService) -> dict[str, float]:
-    """CPU seconds of the processes of the service so far, those that they started included."""
+    """CPU seconds of the service's processes so far, including their child processes."""
     supervisor = service.supervisor
     record = orjson.loads((supervisor.settings.data_dir / "redis" / "server.json").read_bytes())
     pids = {name: supervisor.pid(name) for name in ("api", "pipeline", "deliverer")} | {"redis": record["pid"]}
@@ -216,7 +216,7 @@ def _tell(found: Mapping[str, Any], wanted: Namespace) -> None:
 
 
 def tell_batches(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-    """Print what the micro-batches between two looks at the pipeline spent their time on."""
+    """Print how the micro-batches between two states of the pipeline spent their time."""
     batches = max(1, after["batches"] - before["batches"])
     parts = {
         part: 1_000 * (seconds - before["batch_seconds"].get(part, 0.0)) / batches

@@ -1,10 +1,10 @@
 """Micro-batches, snapshots and recovery while many traces are open.
 
-Of each of so many orders the first events come and no end, so that its trace and, by the patterns, partial matches stay
-open. Then the same arrivals, whole orders, come in requests, one micro-batch each, and Spark's time of the micro-batch
-is taken; its median at 1,000,000 open traces against that at 10,000, with the workflow's constraints and without. The
-query runs in a process of its own, which is killed (SIGKILL, its Java process with it) when all is matched: recovery is
-the time from the start of the next process to its first micro-batch's rows in the sink, over new arrivals.
+Each order first gets its first events without an end, so that its trace and partial matches stay open. Then the same
+arrivals, whole orders, come in requests, one micro-batch each, and Spark's time of the micro-batch is measured; its
+median at 1,000,000 open traces is compared with that at 10,000, with the workflow's constraints and without. The query
+runs in a process of its own, which is killed (SIGKILL, with its Java process) when all is matched: recovery is the time
+from the start of the next process to its first micro-batch's rows in the sink, over new arrivals.
 
     scripts/bench pipeline_open_traces --most=1000000
 """
@@ -45,14 +45,14 @@ BEGIN_US = 1_767_225_600_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What was measured at one number of open traces.
+    """Measurements at one number of open traces.
 
     Attributes:
         batch_ms: Median of the sink-to-sink times of the arrivals' micro-batches.
         state_bytes: Bytes of the states of all shards.
-        split: Seconds that the shards told, by part, for the arrivals.
+        split: Seconds that the shards reported for the arrivals, by part.
         recovery_s: From the start of the new process to its first rows.
-        session_s: The part of it until Spark's session was there and warm.
+        session_s: The part of the recovery until Spark's session was ready and warm.
     """
 
     batch_ms: float
@@ -84,7 +84,7 @@ def main() -> None:
 
 
 def opening_batches(traces: int) -> Iterator[EventBatch]:
-    """The first events of so many orders, a few of each type after the other."""
+    """The first events of ``traces`` orders: for a few orders at a time, one type after the other."""
     for start in range(0, traces, REQUEST):
         keys = [f"open-{number}" for number in range(start, min(start + REQUEST, traces))]
         hashes = pa.array(np.array([key_hash(key) for key in keys], np.uint64))
@@ -127,7 +127,7 @@ def _measured(traces: int, wanted: Namespace, *, is_guarded: bool) -> Figures:
 
 
 class _Query:
-    """The query as a process; killed at the end of the block."""
+    """The query in a process of its own, which is killed at the end of the block."""
 
     def __init__(self, log: FilledLog, folder: Path) -> None:
         words = [sys.executable, "-P", "-m", "benchmarks.pipeline_open_traces", f"--url={log.url}"]
@@ -152,20 +152,24 @@ class _Query:
         self._process.wait()
 
     def through(self, batch: EventBatch) -> tuple[float, dict[str, float]]:
-        """Append a request; seconds until its rows came, and what its micro-batch told."""
+        """Append a request; returns the seconds until its rows came, and the report of its micro-batch."""
         begun = time.perf_counter()
         append(self._log.stores, batch)
         told = self.read("a request", len(batch))
         return time.perf_counter() - begun, told
 
     def read_until(self, events: int) -> None:
-        """Wait until so many events were matched."""
+        """Wait until ``events`` events were matched."""
         matched = 0.0
         while matched < events:
             matched = max(matched, self._told()["events"])
 
     def read(self, what: str, events: int) -> dict[str, float]:
-        """What the micro-batches told that together had something of all shards of ``events``."""
+        """The report of the next micro-batch.
+
+        Raises:
+            RuntimeError: There is none for ``what``, of ``events`` events.
+        """
         told = self._told()
         if not told:
             raise RuntimeError(f"no rows of {what} with {events} events")

@@ -1,13 +1,13 @@
-"""What a Redis server that is killed has lost of the entries that it had acknowledged, by ``appendfsync`` policy.
+"""Acknowledged entries that a killed Redis server loses, by ``appendfsync`` policy.
 
-A private server is started in a fresh folder and given the policy; one client appends entries, each sent when the one
-before was acknowledged; at a seeded random moment the server is killed (SIGKILL) and started again on the same folder.
-What was acknowledged and is gone then is lost. Just before the kill the server is asked how many bytes of its file it
-still holds back: while a sync is under way, ``everysec`` puts off writing for up to two seconds. Redis writes
-before it answers otherwise, and what is written is the kernel's, which a killed process does not take along. So this
-shows what the death of the process costs, not what a loss of power costs: there ``everysec`` loses all since the last
-sync, and ``always`` only what a disk had called synced and was not. How long a sync takes matters: ``--load`` keeps the
-disk busy with so many processes that write and sync in the same file system.
+A private server is started in a fresh folder with the policy; one client appends entries, each after the one before was
+acknowledged; at a seeded random moment the server is killed (SIGKILL) and started again on the same folder. Entries
+that were acknowledged and are missing then are lost. Just before the kill the server is asked how many bytes of its
+file are not yet written: during a sync, ``everysec`` delays writing for up to two seconds. Otherwise Redis writes
+before it answers, and written data belong to the kernel and survive the process. So this shows the cost of the death of
+the process, not of a power loss, after which ``everysec`` loses everything since the last sync, and ``always`` only
+data that the disk wrongly reported as synced. The duration of a sync matters: ``--load`` keeps the disk busy with this
+number of processes that write and sync in the same file system.
 
     scripts/bench redis_durability --kills=50 --load=2
 """
@@ -44,17 +44,17 @@ _TITLES = (
 _KEY = "durability"
 _PAGE = 100
 _BLOCK_BYTES = 4_000_000
-_LOAD_BYTES = 200_000_000  # then the file begins again
+_LOAD_BYTES = 200_000_000  # then the file is written again from its start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """What one kill did.
+    """The effect of one kill.
 
     Attributes:
-        acknowledged: Entries that the server had answered.
-        lost: Those of them that are gone.
-        held_back_bytes: Of the append-only file, not yet written when the server was last asked.
+        acknowledged: Number of entries that the server had acknowledged.
+        lost: Number of these entries that are missing.
+        held_back_bytes: Bytes of the append-only file that were not yet written when the server was last asked.
         seconds: From the first entry to the kill.
     """
 
@@ -65,7 +65,7 @@ class Loss:
 
 
 class Appender:
-    """Appends numbered entries from a thread until the server is gone."""
+    """Appends numbered entries from a thread until the server stops answering."""
 
     def __init__(self, url: str, entry: bytes) -> None:
         self._url = url
@@ -74,11 +74,11 @@ class Appender:
         self.acknowledged = 0
 
     def start(self) -> None:
-        """Begin."""
+        """Start appending."""
         self._thread.start()
 
     def join(self) -> None:
-        """Wait until the server has given no answer."""
+        """Wait until the server stops answering."""
         self._thread.join()
 
     def _run(self) -> None:
@@ -96,9 +96,9 @@ def killed(folder: Path, policy: str, entry: bytes, after_s: float) -> Loss:
 
     Args:
         folder: For the server's files.
-        policy: Its ``appendfsync``.
+        policy: Value of ``appendfsync``.
         entry: Body of each entry.
-        after_s: When it is killed.
+        after_s: Seconds until the kill.
     """
     server = EmbeddedServer(folder)
     url = server.start()
@@ -121,7 +121,7 @@ def killed(folder: Path, policy: str, entry: bytes, after_s: float) -> Loss:
 
 
 def _numbers(url: str) -> Iterator[int]:
-    """The numbers of all entries that are there."""
+    """The numbers of all entries on the server."""
     after = "-"
     with connect(url) as client:
         while page := client.xrange(_KEY, min=after, count=_PAGE):
@@ -131,7 +131,7 @@ def _numbers(url: str) -> Iterator[int]:
 
 @contextmanager
 def _busy_disk(folder: Path, processes: int) -> Iterator[None]:
-    """Processes that write and sync while the block runs."""
+    """Run processes that write and sync, for the duration of the block."""
     context = multiprocessing.get_context("spawn")
     writers = [context.Process(target=_write, args=(folder / f"load-{number}",)) for number in range(processes)]
     for writer in writers:

@@ -1,10 +1,10 @@
-"""Ten thousand patterns on one stream, registered one by one, and a restart with all of them.
+"""Registration of ten thousand patterns on one stream, one after the other, and a restart with all of them.
 
-Two forms: patterns that differ by a constant, which an index puts together, and patterns without a common form. A line
-shows for a number of patterns the milliseconds per pattern of each part: the service (checks, registry and log in a
-private Redis; wall clock), a shard that applies each record in a micro-batch of its own and measures itself after it,
-the first event, which compiles all patterns, and a restart from the saved state up to the first event (thread time).
-Flat means that the columns do not grow with the number.
+Two forms: patterns that differ by a constant, which an index groups, and patterns without a common form. A line shows
+for a number of patterns the milliseconds per pattern of each part: the service (checks, registry and log in a private
+Redis; wall clock), a shard that applies each record in a micro-batch of its own and measures itself after it, the first
+event, which compiles all patterns, and a restart from the saved state up to the first event (thread time). If the cost
+is constant, the columns do not grow with the number.
 
 ``scripts/bench registering [--quick]``
 """
@@ -36,7 +36,7 @@ def text_of(form: str, number: int) -> str:
 
 
 def registered_s(texts: list[str]) -> float:
-    """Wall clock of the service for all of them."""
+    """Wall-clock seconds of the service to register all patterns."""
     with tempfile.TemporaryDirectory() as folder, private_server(Path(folder)) as url, empty_client(url) as client:
         settings = settings_for(url)
         registration = Registration(build_stores(client, url, settings), settings, HandClock())
@@ -54,7 +54,7 @@ def _taken(work: Callable[[], object]) -> float:
 
 
 def shard_s(texts: list[str]) -> tuple[float, float, float]:
-    """Thread time of a shard: for the records, for the first event, and for a restart up to the first event."""
+    """Thread seconds of a shard: for the records, for the first event, and for a restart up to the first event."""
     patterns = [PatternOn(name=f"p{number}", version=1, text=text) for number, text in enumerate(texts)]
     (log,) = log_of([StreamOn(STREAM), *patterns, [event(1, "A")], [event(2, "A")]]).values()
     state = ShardState(0)

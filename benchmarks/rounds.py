@@ -1,4 +1,4 @@
-"""Runs that take turns, each as fast as it has ever been: what others do on the machine at times hits them alike."""
+"""Best times of runs that take turns, so that other load on the machine affects all runs alike."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import NamedTuple
 
 
 class Timed(NamedTuple):
-    """Least seconds of this thread, and what the run returned."""
+    """The least thread seconds of a run, and its result."""
 
     seconds: float
     result: int
 
 
 def taken(run: Callable[[], int]) -> Timed:
-    """One run."""
+    """Time one run."""
     begin = time.thread_time()
     result = run()
     return Timed(time.thread_time() - begin, result)
 
 
 def best_of(runs: Mapping[str, Callable[[], int]], rounds: int) -> dict[str, Timed]:
-    """The fastest of so many rounds for each, in turn, after a round that does not count.
+    """The fastest of ``rounds`` rounds for each run, in turn, after a round that does not count.
 
     Raises:
-        ValueError: A run does not return the same every time.
+        ValueError: A run does not return the same result every time.
     """
     found = {name: taken(run) for name, run in runs.items()}
     best = dict.fromkeys(runs, float("inf"))

@@ -1,4 +1,4 @@
-"""What an event costs in the shared-node engine and its trace table, beside a kernel that only looks up the trace.
+"""Cost of an event in the shared-node engine and its trace table, compared with a kernel that only looks up the trace.
 
 Columns in memory to match columns, one core, best of several runs in one process; the ratios are the result. Run
 ``python -m benchmarks.shared_engine_speed [name ...]``.
@@ -117,7 +117,7 @@ def shuffle(left: Sequence[int], right: Sequence[int], last: int, asked: dict[in
 
 @njit(cache=True)
 def look_up(index: NDArray[np.uint64], columns: Columns) -> int:
-    """The null kernel: find each event's trace, read its columns."""
+    """The null kernel: find each event's trace and read its columns."""
     types, keys, times = columns.types, columns.keys, columns.times
     mask = np.uint64(index.shape[0] - 1)
     total = 0
@@ -134,14 +134,14 @@ def look_up(index: NDArray[np.uint64], columns: Columns) -> int:
 
 
 def null_time(columns: Columns, keys: int) -> float:
-    """Seconds of the null kernel on traces that are all known."""
+    """Seconds of the null kernel if all traces are known."""
     index = np.zeros((1 << (4 * keys // 3).bit_length(), 2), np.uint64)
     look_up(index, columns)
     return best(lambda: look_up(index, columns))
 
 
 def best(run: Callable[[], object], times: int = 5) -> float:
-    """Shortest of several runs, in seconds of this thread (others may have the core)."""
+    """The shortest of several runs, in thread seconds (other processes may use the core)."""
     took = []
     for _ in range(times):
         start = time.thread_time()
@@ -151,7 +151,7 @@ def best(run: Callable[[], object], times: int = 5) -> float:
 
 
 def mixed(numbers: NDArray[np.integer]) -> NDArray[np.uint64]:
-    """Keys as hashes."""
+    """Hashes of key numbers."""
     spread = numbers.astype(np.uint64) * np.uint64(SPREAD)
     spread ^= spread >> np.uint64(31)
     return spread * np.uint64(0xBF58476D1CE4E5B9)
@@ -174,7 +174,7 @@ def columns_of(
 
 
 def workload_w(count: int = 1_000_000, keys: int = 1_000) -> Columns:
-    """The workload of the comparison with other engines."""
+    """Workload W of the comparison with other engines, as columns."""
     rng = random.Random(42)
     rows = []
     for _ in range(count):
@@ -186,7 +186,7 @@ def workload_w(count: int = 1_000_000, keys: int = 1_000) -> Columns:
 
 
 def measure_w() -> None:
-    """The workload of the comparison with other engines."""
+    """Measure workload W."""
     columns = workload_w()
     bare = null_time(columns, 1_000)
     for name, is_next, known in (("ALL", False, 215_366), ("NEXT", True, 38_821)):
@@ -208,7 +208,7 @@ def measure_w() -> None:
 
 
 def order_columns(count: int = 4_000_000) -> tuple[Columns, dict[str, int], Columns]:
-    """Orders of the workflow, 10,000 at a time, the same ones again and again under other keys."""
+    """Orders of the workflow, 10,000 at a time, repeated with other keys."""
     events = orders(20_000, concurrent=10_000)
     names = sorted({event.type for event in events})
     codes = {name: code for code, name in enumerate(names)}
@@ -229,7 +229,7 @@ def order_columns(count: int = 4_000_000) -> tuple[Columns, dict[str, int], Colu
 
 
 def measure_orders() -> None:
-    """Q1, Q2 and EP1 on orders, without a guard."""
+    """Measure Q1, Q2 and EP1 on orders, without a guard."""
     columns, codes, null = order_columns()
     bare = null_time(null, 20_000)
     n = len(columns.types)
@@ -272,7 +272,7 @@ def part_of(columns: Columns, start: int, end: int) -> Columns:
 
 
 def measure_idle() -> None:
-    """Many patterns that do not listen, and many of which some do."""
+    """Measure many patterns that no event concerns, and many of which some are concerned."""
     columns = workload_w()
 
     def took(patterns: Sequence[SharedPattern], types: int = 20) -> float:
@@ -289,7 +289,7 @@ def measure_idle() -> None:
     nothing, idle = took([chain([20, 21, 22])], 80), took([chain([20 + k % 60, 21, 22]) for k in range(1_000)], 80)
     print(f"1,000 idle patterns, none listens: {idle / nothing:.2f} x one idle pattern")
     rng = random.Random(1)
-    # 1,000 patterns over 300 types, 3 types each: a type interests about 10
+    # 1,000 patterns over 300 types, 3 types each: an event concerns about 10
     wide = columns_of(
         np.array([rng.randrange(300) for _ in range(300_000)]), np.arange(300_000) % 1_000, np.arange(300_000) * 1_000
     )
@@ -306,7 +306,7 @@ def measure_idle() -> None:
 
 
 def measure_open_traces() -> None:
-    """The same number of events per trace and window, so that only the number of traces differs."""
+    """Measure different numbers of open traces, with the same number of events per trace and window."""
     rng = np.random.default_rng(5)
     took: dict[tuple[int, str], float] = {}
     n = 2_000_000
@@ -332,10 +332,10 @@ def measure_open_traces() -> None:
 
 
 def measure_one_trace() -> None:
-    """SEQ(A, B, C) in one trace: n A, then n B, then some C; flat before acceptance, flat per printed match."""
+    """Measure SEQ(A, B, C) in one trace: n A, n B, some C; constant cost per event before C, then per match."""
     for within in (0, 10**9, 100):
         for n in (10, 100, 1_000, 10_000):
-            turns = max(1, 10_000 // n)  # as many traces, so that as many events are measured
+            turns = max(1, 10_000 // n)  # number of traces, so that the number of measured events stays the same
             build = columns_of(
                 np.tile(np.repeat([0, 1], n), turns), np.repeat(np.arange(turns), 2 * n), np.arange(2 * n * turns)
             )
@@ -354,7 +354,7 @@ def measure_one_trace() -> None:
 
 
 def measure_dump() -> None:
-    """Saving and loading a shard."""
+    """Measure saving and loading a shard."""
     rng = np.random.default_rng(5)
     for within in (0, 10**12):
         rig = Rig([chain([0, 1, 2], within_us=within)], 3)

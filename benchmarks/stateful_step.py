@@ -1,11 +1,11 @@
-"""Where a shard's state lives: Spark's state operators against the step that keeps it in the Python worker.
+"""Spark's state operators compared with the step that keeps a shard's state in the Python worker.
 
 Four plans over one log (a private Redis server), in one session, taking turns, each into fresh checkpoints:
 
-*   ``held``: the pipeline's own step, a shuffle-free ``mapInArrow`` with handed over states and snapshots in a folder;
+*   ``held``: the pipeline's own step, a shuffle-free ``mapInArrow`` with handed-over states and snapshots in a folder;
 *   ``grouped``: ``applyInPandasWithState`` by shard, the state one binary column in RocksDB;
 *   ``processor``: ``transformWithStateInPandas`` by shard, the state one ``ValueState`` in RocksDB;
-*   ``nothing``: the plan of ``held`` with an operator that looks at nothing.
+*   ``nothing``: the plan of ``held`` with an operator that ignores its input.
 
 Per plan: events per second of a bounded run, and the median of Spark's time of a micro-batch. This is the evidence of
 ADR 15; recovery is in ``pipeline_open_traces``. ``processor`` is left out where protobuf is not installed.
@@ -70,7 +70,7 @@ def advance_group(key: Any, frames: Iterable[pd.DataFrame], state: GroupState) -
 
 
 def advanced(frames: Iterable[pd.DataFrame], saved: bytes | None) -> tuple[pd.DataFrame, bytes]:
-    """Rows of a shard's entries, which a shuffle has put in any order, and the state behind them."""
+    """Rows of a shard's entries, which a shuffle may have reordered, and the state after them."""
     entries: list[StoredEntry] = []
     shard = -1
     for frame in frames:
@@ -98,7 +98,7 @@ def processor(entries: DataFrame, _options: HeldOptions) -> DataFrame:
 
 
 def has_protobuf() -> bool:
-    """Whether ``transformWithStateInPandas`` can run: PySpark has its state by protobuf, which it does not bring."""
+    """Whether ``transformWithStateInPandas`` can run: it needs protobuf, which PySpark does not install."""
     with suppress(ModuleNotFoundError):
         return find_spec("google.protobuf.descriptor") is not None
     return False
@@ -155,7 +155,7 @@ def _compare(session: SparkSession, log: FilledLog, folder: Path, wanted: Namesp
 def _run(
     session: SparkSession, log: FilledLog, folder: Path, plan: str, wanted: Namespace
 ) -> tuple[LogQuery, float, int]:
-    """A bounded run: the query, its seconds, and how many alerts it found."""
+    """A bounded run: the query, its seconds, and the number of alerts."""
     options = JobOptions(
         log=EventLogOptions(
             redis_url=log.url,

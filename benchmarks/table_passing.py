@@ -1,7 +1,7 @@
-"""How tables may travel between kernels: by value, by reference, as one array of records (ADR 28).
+"""Ways to pass tables between kernels: by value, by reference, or as one array of records (ADR 28).
 
-A made program of 14 nested functions reads and writes 12 columns each of a table of 160. Said is, for each way, the
-processor time of compiling it and the time of a call of the whole chain, both to that of handing tables on by value.
+A generated program of 14 nested functions reads and writes 12 columns each of a table of 160. Printed are, for each
+way, the processor time of compiling it and the time of a call of the whole chain, relative to passing by value.
 
 ``scripts/bench table_passing [--quick]``
 """
@@ -23,7 +23,7 @@ ROWS, NESTED, USED = 1_024, 14, 12
 
 
 def table_of(columns: int) -> Any:
-    """A table of ``int64`` columns."""
+    """A table of ``int64`` columns, as a named tuple."""
     make: Any = NamedTuple
     return make("Table", [(f"c{number}", Any) for number in range(columns)])(
         *(np.arange(ROWS) + number for number in range(columns))
@@ -31,7 +31,7 @@ def table_of(columns: int) -> Any:
 
 
 def records_of(columns: int) -> Any:
-    """The same as one array of records."""
+    """The same table as one array of records."""
     table = np.zeros(ROWS, [(f"c{number}", np.int64) for number in range(columns)])
     for number in range(columns):
         table[f"c{number}"] = np.arange(ROWS) + number
@@ -39,7 +39,7 @@ def records_of(columns: int) -> Any:
 
 
 def chain(cell: str, columns: int, inner: Callable[..., Any], outer: Callable[..., Any], first: str) -> Any:
-    """The nested functions, the outermost of which Python calls; ``cell`` is a column of the row at hand."""
+    """The chain of nested functions, as its outermost function; ``cell`` is a template for a column of a row."""
     names: dict[str, Any] = {"borrowed": borrowed, "inner": inner, "outer": outer}
     lines = []
     for level in range(NESTED):
@@ -54,7 +54,7 @@ def chain(cell: str, columns: int, inner: Callable[..., Any], outer: Callable[..
 
 
 def uncached(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A kernel that is not kept, so that compiling it again costs the same."""
+    """A kernel that is not cached, so that compiling it again costs the same."""
     return cast("Callable[..., Any]", njit(nogil=True)(function))
 
 

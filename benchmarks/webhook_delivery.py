@@ -1,11 +1,11 @@
-"""Webhooks through a bad receiver and a killed deliverer: each at least once, none lost, none after success.
+"""Webhooks with a failing receiver and a killed deliverer: each at least once, none lost, none after success.
 
 Alerts are queued in a real Redis for one webhook, and a real deliverer process sends them to a receiver on loopback
-that fails at random: it answers 500, resets the connection, or says nothing until the time-out. When half have been
-taken, the deliverer is killed (SIGKILL) and started again. In the end every alert must have been taken, and nothing may
-have been sent after the receiver had taken it, with two exceptions that are counted one by one: what was on its way at
-the kill, which is read from Redis then, and what the receiver answered later than the time-out, which the log of
-attempts tells. Every signature is verified by the reference library of Standard Webhooks.
+that fails at random: it answers 500, resets the connection, or does not answer until the time-out. When half have been
+taken, the deliverer is killed (SIGKILL) and started again. In the end every alert must have been taken, and none may
+have been sent after the receiver had taken it, with two exceptions that are counted separately: alerts that were being
+sent at the kill, which are read from Redis then, and alerts that the receiver answered after the time-out, which the
+log of attempts shows. Every signature is verified by the reference library of Standard Webhooks.
 
     scripts/bench webhook_delivery --deliveries=10000
 """
@@ -46,15 +46,15 @@ _CHUNK = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is done.
+    """Parameters of a run.
 
     Attributes:
-        deliveries: How many.
+        deliveries: Number of deliveries.
         failing: Share of the attempts at which the receiver fails.
-        timeout_s: Of an attempt.
+        timeout_s: Time-out of an attempt.
         lease_margin_s: As the setting.
-        patience_s: How long all of it may take.
-        seed: Of the failures.
+        patience_s: Longest time for all deliveries.
+        seed: Seed of the failures.
     """
 
     deliveries: int
@@ -65,7 +65,7 @@ class Plan:
     seed: int = 7
 
     def environment(self, url: str) -> dict[str, str]:
-        """Settings of the deliverer; pauses are shorter than usual, so that a run is over soon."""
+        """Settings of the deliverer, with shorter pauses than usual to keep the run short."""
         webhooks = {
             "ALLOWED_TARGETS": "127.0.0.1/32",
             "TIMEOUT_S": self.timeout_s,
@@ -84,18 +84,18 @@ class Plan:
 
 @dataclass(slots=True, kw_only=True)
 class Outcome:
-    """What was found.
+    """The results of a run.
 
     Attributes:
         expected: Ids of the alerts.
-        taken: How often the receiver took each.
-        failures: How often it failed, by how.
+        taken: How often the receiver took each alert.
+        failures: Number of its failures by kind.
         unsigned: Requests whose signature was wrong.
         on_the_way: Ids that were being sent when the deliverer was killed.
-        late: Ids that were answered, as the receiver sees it, and not in time, as the deliverer does.
-        duration_s: From the first attempt to the last alert taken, with the restart.
+        late: Ids that the receiver answered, but for which the deliverer had a time-out.
+        duration_s: From the first attempt to the last alert taken, including the restart.
         given_up: Deliveries that were given up.
-        queued: Deliveries that are queued in the end.
+        queued: Deliveries that are still queued in the end.
     """
 
     expected: set[str]
@@ -115,7 +115,7 @@ class Outcome:
 
     @property
     def faults(self) -> list[str]:
-        """What should not be."""
+        """Descriptions of all faults; empty if there are none."""
         found = {
             "lost": len(self.expected - self.taken.keys()),
             "sent again after success without a reason": len(self.again - self.on_the_way - self.late),
@@ -132,14 +132,14 @@ class BadReceiver:
     """A receiver that fails at random.
 
     Attributes:
-        failing: Share of the attempts.
-        chance: Decides.
-        secret: What messages are signed with.
+        failing: Share of the attempts that fail.
+        chance: Random numbers that decide.
+        secret: Secret with which messages are signed.
         taken: How often it took each id.
-        failures: How often it failed, by how.
-        silences: How often it said nothing about each id.
+        failures: Number of failures by kind.
+        silences: How often it did not answer about each id.
         unsigned: Requests whose signature was wrong.
-        changed: Told of each change.
+        changed: Notified of each change.
     """
 
     failing: float
@@ -152,7 +152,7 @@ class BadReceiver:
     changed: Condition = field(default_factory=Condition)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection, until it is closed."""
+        """Serve one connection until it is closed."""
         try:
             with suppress(asyncio.IncompleteReadError, ConnectionError):
                 while await self._answer(reader, writer):
@@ -161,7 +161,7 @@ class BadReceiver:
             writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """One request; whether the connection goes on."""
+        """Answer one request; returns whether the connection stays open."""
         head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")[1:-2]
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head)}
         body = await reader.readexactly(int(headers["content-length"]))
@@ -187,7 +187,7 @@ class BadReceiver:
         return True
 
     def await_taken(self, count: int, patience_s: float) -> None:
-        """Wait until so many alerts were taken."""
+        """Wait until ``count`` alerts were taken."""
         with self.changed:
             if not self.changed.wait_for(lambda: len(self.taken) >= count, patience_s):
                 raise TimeoutError(f"{len(self.taken)} alerts were taken within {patience_s:g} s")
@@ -195,7 +195,7 @@ class BadReceiver:
 
 @contextmanager
 def listening(receiver: BadReceiver) -> Iterator[str]:
-    """A receiver on a free port of loopback, in a thread of its own; yields its URL."""
+    """Run a receiver on a free port of loopback, in a thread of its own; yields its URL."""
     loop = asyncio.new_event_loop()
     server = loop.run_until_complete(asyncio.start_server(receiver.serve, "127.0.0.1", 0, backlog=256))
     thread = Thread(target=loop.run_forever, name="receiver")
@@ -211,7 +211,7 @@ def listening(receiver: BadReceiver) -> Iterator[str]:
 
 @contextmanager
 def deliverer(environment: dict[str, str], folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A deliverer process; killed at the end of the block."""
+    """Run a deliverer process, which is killed at the end of the block."""
     process = subprocess.Popen([sys.executable, "-m", "service.delivery.deliverer"], env=environment, cwd=folder)
     try:
         yield process
@@ -221,7 +221,7 @@ def deliverer(environment: dict[str, str], folder: Path) -> Iterator[subprocess.
 
 
 def run(plan: Plan, folder: Path) -> Outcome:
-    """Deliver everything, with a kill in the middle."""
+    """Deliver all alerts, with a kill in the middle."""
     receiver = BadReceiver(plan.failing, random.Random(plan.seed))
     with private_server(folder) as redis_url, connect(redis_url) as client, listening(receiver) as url:
         settings = settings_for(redis_url, webhooks={"allowed_targets": "127.0.0.1/32"})
@@ -253,7 +253,7 @@ def run(plan: Plan, folder: Path) -> Outcome:
 
 
 def _queue(stores: Stores, count: int) -> set[str]:
-    """Alerts in the log, each queued for the webhooks that there are; their ids."""
+    """Append alerts to the log and queue them for all webhooks; returns their ids."""
     names = [f"alert-{number}" for number in range(count)]
     webhooks = stores.webhooks.all()
     for start in range(0, count, _CHUNK):
@@ -266,13 +266,13 @@ def _queue(stores: Stores, count: int) -> set[str]:
 
 
 def _being_sent(stores: Stores, webhook: str) -> set[str]:
-    """Ids of what somebody holds a lease on."""
+    """Ids of the deliveries that are leased at present."""
     keys: list[bytes] = stores.client.zrange(SENDING_KEY + webhook, 0, -1)  # type: ignore[assignment]
     return {key.decode().partition(":")[2] for key in keys}
 
 
 def _late(stores: Stores, webhook: str, silences: Counter[str]) -> set[str]:
-    """Ids about which the deliverer missed more answers than the receiver kept back."""
+    """Ids for which the deliverer had more time-outs than the receiver had withheld answers."""
     attempts = stores.delivery_log.page(webhook, 1_000_000).attempts
     missed = Counter(attempt.item for attempt in attempts if (attempt.error or "").startswith("no answer"))
     return {name for name, count in missed.items() if count > silences[name]}
@@ -285,7 +285,7 @@ def _await_empty(stores: Stores, patience_s: float) -> None:
 
 
 def main() -> int:
-    """Print what was found; the exit status is 1 where something is not as it should be."""
+    """Print the results; the exit status is 1 if there are faults."""
     parser = ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--deliveries", type=int, default=10_000)
     parser.add_argument("--failing", type=float, default=0.3)

@@ -34,7 +34,7 @@ def orders(
 
 
 def order_constraints() -> ConstraintSet:
-    """Everything that holds in the order workflow: 235 priors, 20 exclusions, 278 requirements, 3 end events."""
+    """All constraints that hold in the order workflow: 235 priors, 20 exclusions, 278 requirements, 3 end events."""
     return derive_constraints(order_fulfilment())
 
 
