@@ -24,7 +24,7 @@ RESULTS = HERE.parent / "RESULTS.md"
 
 
 def main() -> None:
-    """Run what the command line asks for; exits with 1 if anything that must be equal is not."""
+    """Run the experiments that the command line selects; exits with 1 if results that must be equal differ."""
     options = _options()
     folder = Path(options.out) if options.out else HERE
     results = folder / "RESULTS.md" if options.out else RESULTS
@@ -88,7 +88,7 @@ def _setting(*, is_quick: bool) -> dict[str, str]:
 
 
 def _megahertz() -> str:
-    """The clock as Linux tells it; empty elsewhere."""
+    """The processor's clock in MHz, as Linux reports it; empty elsewhere."""
     about = Path("/proc/cpuinfo")
     lines = about.read_text(encoding="utf-8").splitlines() if about.exists() else []
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("cpu MHz")), "")

@@ -1,4 +1,4 @@
-"""One pattern on the matcher: what it holds, event by event and in bytes, what it finds, and how long it takes."""
+"""Runs of one pattern on the matcher: bound events after each event, bytes of state, matches, and time."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from nfa import Matcher, MatcherStats
 from streams import EventBatch
 
 _TIMED_ROWS = 65_536
-_CHECKPOINTS = 10  # of a run
+_CHECKPOINTS = 10  # per run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """What a matcher held on a stream.
+    """The memory of a matcher on a stream.
 
     Attributes:
-        peak: Most held instances after an event, from ``OrderStream.settled`` on.
+        peak: Most bound events after an event, from ``OrderStream.settled`` on.
         borders: The events after which ``held`` was read.
-        held: Held instances there.
+        held: Number of bound events there.
         state_bytes: Most bytes of state at these borders, as the matcher counts them, from ``settled`` on.
-        pattern_bytes: The same without the 16 bytes of each open trace, which every mode needs to know its trace.
+        pattern_bytes: The same without the 16 bytes of each open trace, which every mode needs.
         checkpoint_bytes: Mean size of a checkpoint.
         matches: Number of matches.
         stats: The matcher's own counts at the end.
@@ -52,8 +52,8 @@ def matcher_for(text: str, mode: Mode, *, knows_traces: bool = True) -> Matcher:
 
     Args:
         text: The pattern.
-        mode: Gives the guard.
-        knows_traces: Every open trace is known from its first event on, as under a guard. R-CEP may do without.
+        mode: Provides the guard.
+        knows_traces: Whether every open trace is known from its first event on, as under a guard; not needed by R-CEP.
     """
     guard = mode.guard()
     matcher = Matcher(end_events=END_EVENTS, may_be_guarded=guard is not None or knows_traces)
@@ -64,7 +64,7 @@ def matcher_for(text: str, mode: Mode, *, knows_traces: bool = True) -> Matcher:
 
 
 def held_by(query: Query, mode: Mode, stream: OrderStream, batch: EventBatch, *, rows: int) -> Held:
-    """Run a stream in batches of some rows and read what is held between them. Nothing is timed."""
+    """Run a stream in batches of some rows and read the matcher's memory between them, without timing."""
     matcher = matcher_for(query.text, mode)
     first = stream.settled + 1
     starts = [*range(0, first, rows), *range(first, len(stream), rows)]
@@ -95,9 +95,9 @@ def held_by(query: Query, mode: Mode, stream: OrderStream, batch: EventBatch, *,
 
 
 def timed_run(make: Callable[[], Matcher], batch: EventBatch, first: int) -> tuple[float, int]:
-    """Seconds of one thread that a fresh matcher takes from row ``first`` on, and its matches in all.
+    """Thread seconds of a fresh matcher from row ``first`` on, and all its matches.
 
-    The rows before are not timed: there the monitor is built, and traces are still being opened.
+    The rows before ``first`` are not timed: there the monitor is built, and traces are still being opened.
     """
     matcher = make()
     starts = [*range(first, len(batch), _TIMED_ROWS), len(batch)]
@@ -111,10 +111,10 @@ def timed_run(make: Callable[[], Matcher], batch: EventBatch, first: int) -> tup
 def paired(
     runs: Mapping[str, Callable[[], Matcher]], batch: EventBatch, first: int, rounds: int
 ) -> tuple[dict[str, float], dict[str, float], dict[str, int]]:
-    """Runs in turns, each round in another order, timed from row ``first`` on.
+    """Time runs that take turns, each round in another order, from row ``first`` on.
 
     Returns:
-        By name: the median seconds, the median over the rounds of the ratio to the first one, the matches.
+        By name: the median seconds, the median over the rounds of the ratio to the first run, the matches.
     """
     names = list(runs)
     seconds: dict[str, list[float]] = {name: [] for name in names}

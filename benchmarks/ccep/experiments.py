@@ -1,4 +1,4 @@
-"""The experiments as a list of small tasks, so that a progress bar can say how far they are."""
+"""The experiments as a list of small tasks, so that a progress bar can show their progress."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ SECTIONS = ("monitor", "early", "table", "sweeps", "time", "scale")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """How much is run.
+    """The size of the experiments.
 
     Attributes:
-        orders: Of a stream, about 20 events each.
-        concurrent: Open at a time.
-        seeds: Streams for each cell of the table; sweeps take the first.
-        step: Of the sweeps, percent.
-        rows: Of a batch where memory is read between batches.
-        scale_orders: Of the long stream.
-        scale_concurrent: Open at a time there.
-        scale_rows: Rows of a batch there.
-        rounds: Paired timings.
+        orders: Orders of a stream, about 20 events each.
+        concurrent: Orders open at a time.
+        seeds: Seeds of the streams for each cell of the table; sweeps use the first.
+        step: Step of the sweeps, percent.
+        rows: Rows of a batch, where memory is read between batches.
+        scale_orders: Orders of the long stream.
+        scale_concurrent: Orders open at a time in the long stream.
+        scale_rows: Rows of a batch of the long stream.
+        rounds: Number of paired timings.
     """
 
     orders: int
@@ -84,7 +84,7 @@ QUICK = Size(
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A part of the experiments: what it is called, about how much work it is, and how it adds its figures."""
+    """A part of the experiments: its label, its approximate work, and a function that adds its figures."""
 
     label: str
     weight: int
@@ -97,9 +97,9 @@ class Comparison:
 
     Attributes:
         cell: The query and the workload.
-        stream: Its events.
-        seed: Of the stream.
-        rows: The matcher is given batches of so many rows; 0: the replay alone.
+        stream: The events.
+        seed: Seed of the stream.
+        rows: Rows of the matcher's batches; 0: only the replay.
     """
 
     cell: Cell
@@ -112,7 +112,7 @@ class Comparison:
 
 
 def tasks(size: Size, modes: Mapping[str, Mode], sections: Iterable[str] = SECTIONS) -> list[Task]:
-    """Everything in the chosen sections, in the order of ``SECTIONS``."""
+    """The tasks of the chosen sections, in the order of ``SECTIONS``."""
     makers = {
         "monitor": _monitor_tasks,
         "early": _early_tasks,
@@ -126,10 +126,10 @@ def tasks(size: Size, modes: Mapping[str, Mode], sections: Iterable[str] = SECTI
 
 
 def compare(compared: Comparison, modes: Mapping[str, Mode], figures: Figures) -> list[Row]:
-    """A cell in all modes, replayed and run by the matcher.
+    """Replay a cell in all modes and run it on the matcher.
 
-    What must hold and does not is added to ``figures.disagreements``: equal matches, no deviation, each mode holding no
-    more than the one before it at any moment, the matcher holding what the replay holds.
+    Violations of these rules are added to ``figures.disagreements``: equal matches, no deviation, each mode holds at
+    most as much as the one before it at any moment, the matcher holds the same as the replay.
     """
     cell, stream = compared.cell, compared.stream
     replays = {name: replayed(cell.query, stream, mode.oracle, mode.prune) for name, mode in modes.items()}
@@ -194,7 +194,7 @@ def _stream(cell: Cell, size: Size, seed: int) -> OrderStream:
 
 
 def _table_tasks(size: Size, modes: Mapping[str, Mode]) -> list[Task]:
-    """Each cell of the table with all seeds; the matcher runs on each."""
+    """Each cell of the table with all seeds, run on the matcher."""
 
     def run(cell: Cell, seed: int, figures: Figures) -> None:
         compared = Comparison(cell=cell, stream=_stream(cell, size, seed), seed=seed, rows=size.rows)
@@ -237,7 +237,7 @@ def _scale_tasks(size: Size, modes: Mapping[str, Mode]) -> list[Task]:
 
 
 def _time_tasks(size: Size, modes: Mapping[str, Mode]) -> list[Task]:
-    """Paired runs on each sweep, Q3 in its cells of the table only."""
+    """Paired runs of each sweep; for Q3, only its cells of the table."""
     in_table = {cell.ratio for cell in table_cells() if cell.sweep == "Q3"}
     cells = [cell for cell in sweep_cells(size.step) if cell.sweep != "Q3"]
     cells += [cell_of("Q3", ratio) for ratio in sorted(in_table)]
@@ -249,7 +249,7 @@ def _time_tasks(size: Size, modes: Mapping[str, Mode]) -> list[Task]:
 
 
 def timings(cell: Cell, stream: OrderStream, modes: Mapping[str, Mode], rounds: int, figures: Figures) -> list[Timing]:
-    """Every mode that the matcher runs, in turns; besides a guard that only watches, and R-CEP that forgets traces."""
+    """Time all modes that the matcher runs, a guard without pruning, and R-CEP without known traces, in turns."""
     text = cell.query.text
     runs = {name: partial(matcher_for, text, mode) for name, mode in modes.items() if mode.is_run}
     runs[LEAN] = partial(matcher_for, text, modes[R_CEP], knows_traces=False)
@@ -304,7 +304,7 @@ def _monitor_tasks(size: Size, modes: Mapping[str, Mode]) -> list[Task]:
 
 
 def monitor_figures(stream: OrderStream, mode: Mode) -> dict[str, int]:
-    """How large the monitor gets, and how often it is asked, with all four patterns on one matcher."""
+    """The size of the monitor and its number of queries, with all four patterns on one matcher."""
     prefixes = {frozenset(word[:length]) for word in LanguageOracle().start for length in range(len(word) + 1)}
     graphs = [build_query(parse_pattern(query.text)) for query in QUERIES.values()]
     oracle = ConstraintOracle(extracted())
@@ -327,12 +327,12 @@ def monitor_figures(stream: OrderStream, mode: Mode) -> dict[str, int]:
 
 
 def first_occurrences(stream: OrderStream) -> int:
-    """Events whose type their trace had not shown."""
+    """The number of events whose type is new in their trace."""
     return len(np.unique(stream.orders.astype(np.int64) * len(TYPES) + stream.types))
 
 
 def distinct_steps(stream: OrderStream) -> int:
-    """Distinct pairs of (seen types of a trace, type of its next event)."""
+    """The number of distinct pairs of (seen types of a trace, type of its next event)."""
     seen = np.zeros(int(stream.orders.max()) + 1, np.int64)
     pairs: set[tuple[int, int]] = set()
     for place in range(int(stream.places.max()) + 1):

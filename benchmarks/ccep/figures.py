@@ -1,4 +1,4 @@
-"""What the experiments find, as plain values that are kept beside the plots."""
+"""The figures of the experiments, as plain values that are kept beside the plots."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ class Row:
     """One mode on one stream.
 
     Attributes:
-        sweep: What varies.
-        ratio: How far, as a label.
+        sweep: The query and what varies.
+        ratio: The value of what varies, as a label.
         events: Length of the stream.
-        seed: Of the stream.
-        mode: How it was run.
-        peak: Peak held instances, replayed.
+        seed: Seed of the stream.
+        mode: Name of the mode.
+        peak: Peak of bound events, replayed.
         matches: Replayed.
         scan_probes: Replayed.
         typed_probes: Replayed.
         binds: Replayed.
-        engine_peak: The matcher's; None where it was not run, like all below.
+        engine_peak: Peak of bound events in the matcher; None where it was not run, like all below.
         state_bytes: Peak.
-        pattern_bytes: Peak, without what each open trace takes anyway.
+        pattern_bytes: Peak, without the bytes that each open trace takes in any mode.
         checkpoint_bytes: Mean.
         guard_builds: Rows of the monitor that were built.
         guard_steps: Events that moved a monitor.
@@ -57,12 +57,12 @@ class Timing:
     """One mode's time in paired runs.
 
     Attributes:
-        sweep: What varies.
-        ratio: How far.
-        mode: How it was run.
+        sweep: The query and what varies.
+        ratio: The value of what varies.
+        mode: Name of the mode.
         nanoseconds: Per event, median.
-        ratio_to_first: Median over the rounds of its time to the first mode's.
-        rounds: How many.
+        ratio_to_first: Median over the rounds of the ratio of its time to the first mode's.
+        rounds: Number of rounds.
     """
 
     sweep: str
@@ -75,7 +75,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Early:
-    """How soon an absence is certain."""
+    """The delay until an absence is certain, in one mode."""
 
     pattern: str
     mode: str
@@ -87,7 +87,7 @@ class Early:
 
 @dataclass(slots=True, kw_only=True)
 class Figures:
-    """All of it; ``disagreements`` names what must be equal and is not."""
+    """All figures; ``disagreements`` names results that must be equal and are not."""
 
     rows: list[Row] = field(default_factory=list)
     scale: list[Row] = field(default_factory=list)
@@ -98,19 +98,19 @@ class Figures:
     disagreements: list[str] = field(default_factory=list)
 
     def keep_newest(self) -> None:
-        """Of figures of the same thing the one that came last."""
+        """Keep only the last of several figures of the same subject."""
         self.rows = list({(one.sweep, one.ratio, one.seed, one.mode): one for one in self.rows}.values())
         self.scale = list({(one.sweep, one.ratio, one.seed, one.mode): one for one in self.scale}.values())
         self.timings = list({(one.sweep, one.ratio, one.mode): one for one in self.timings}.values())
         self.early = list({(one.pattern, one.mode): one for one in self.early}.values())
 
     def write(self, path: Path) -> None:
-        """As JSON."""
+        """Write the figures as JSON."""
         path.write_bytes(orjson.dumps(asdict(self), option=orjson.OPT_INDENT_2) + b"\n")
 
     @classmethod
     def read(cls, path: Path) -> Figures:
-        """What ``write`` wrote."""
+        """Read the figures that ``write`` wrote."""
         found: dict[str, Any] = orjson.loads(path.read_bytes())
         return cls(
             rows=[Row(**row) for row in found["rows"]],
@@ -124,13 +124,13 @@ class Figures:
 
 
 def select(rows: Iterable[Row], sweep: str, ratio: str, mode: str) -> list[Row]:
-    """The seeds of one cell and mode, by seed."""
+    """The rows of one cell and mode, by seed."""
     found = [row for row in rows if (row.sweep, row.ratio, row.mode) == (sweep, ratio, mode)]
     return sorted(found, key=lambda row: row.seed)
 
 
 def change(base: list[Row], rows: list[Row], name: str) -> float | None:
-    """Percent by which a column differs from R-CEP's, the mean over the seeds; None where it was not measured."""
+    """Difference of a column from R-CEP's in percent, the mean over the seeds; None: not measured."""
     pairs = [(getattr(one, name), getattr(other, name)) for one, other in zip(base, rows, strict=False)]
     known = [(one, other) for one, other in pairs if one and other is not None]
     return 100 * mean(other / one - 1 for one, other in known) if known else None

@@ -1,7 +1,7 @@
-"""Who knows what of the workflow: the four constraints that the text names, all that follow from it, or its language.
+"""Knowledge of the workflow: the four constraints that the paper names, all that follow from it, or its language.
 
-The oracles decide by definition: the constraints by ``constraints.alive``, the language by looking at its words. The
-matcher is given guards that are made for speed, and both must come to the same.
+The oracles decide by definition: about constraints with ``constraints.alive``, about the language with its words. The
+matcher gets guards that are built for speed, and both must agree.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Suffixes: TypeAlias = frozenset[Word]
 
 
 def extracted() -> ConstraintSet:
-    """Everything pairwise that holds in the workflow: 235 priors, 20 exclusions, 278 requirements, 3 end events."""
+    """All pairwise constraints that hold in the workflow: 235 priors, 20 exclusions, 278 requirements, 3 end events."""
     return derive_constraints(order_fulfilment())
 
 
@@ -56,7 +56,7 @@ def known_exactly(quotes: int | None) -> ConstraintSet:
 
 
 class ConstraintOracle:
-    """A constraint set by definition; its states are the sets of seen types that it names."""
+    """An oracle for a constraint set, by definition; its states are the sets of seen types that the set names."""
 
     start: Seen = frozenset()
 
@@ -66,7 +66,7 @@ class ConstraintOracle:
         self._consistent: dict[Seen, bool] = {}
 
     def step(self, state: Seen, event_type: str) -> Seen | None:
-        """The types seen after one more event; None when no conforming trace begins like this."""
+        """The types seen after one more event; None: no conforming trace begins like this."""
         if state & self._set.end_events or self._set.blocks(state, event_type):
             return None
         after = state | {event_type} & self._types
@@ -80,16 +80,16 @@ class ConstraintOracle:
 
 
 class LanguageOracle:
-    """The workflow's words themselves, three quotes each: exact mode with the loop unrolled.
+    """An oracle for the workflow's words, with three quotes each: exact mode with the loop unrolled.
 
-    A state is what can still follow: the set of the words' rests.
+    A state is the set of suffixes that can still follow.
     """
 
     def __init__(self) -> None:
         self.start: Suffixes = enumerate_language(order_fulfilment(), 3)
 
     def step(self, state: Suffixes, event_type: str) -> Suffixes | None:
-        """The rests after one more event; None when no word goes on like this."""
+        """The suffixes after one more event; None: no word continues like this."""
         return _rests(state).get(event_type)
 
     def can_complete(self, state: Suffixes, query: Query, place: State) -> bool:
@@ -108,7 +108,7 @@ def _rests(state: Suffixes) -> dict[str, Suffixes]:
 
 
 def _is_completed(term: Term, bound: frozenset[int], rest: Word) -> bool:
-    """Whether a rest holds events for all atoms that are not bound, in an order that the term allows."""
+    """Whether a suffix contains events for all unbound atoms, in an order that the term allows."""
     reachable = {bound}
     for name in rest:
         reachable |= {

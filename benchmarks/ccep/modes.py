@@ -1,4 +1,4 @@
-"""R-CEP and the ways of C-CEP: what each knows, what it prunes, and who answers for it in the replay."""
+"""The modes R-CEP and C-CEP: the knowledge and the pruning of each, and its oracle in the replay."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Mode:
     """One way to run a pattern.
 
     Attributes:
-        name: In tables.
-        prune: What goes.
-        oracle: Who knows, by definition; None: nobody, R-CEP.
-        constraint_set: What the matcher's guard reasons from; None where the replay alone has this mode.
+        name: Name in tables.
+        prune: The pruning.
+        oracle: The oracle of the replay, by definition; None: R-CEP.
+        constraint_set: The constraints of the matcher's guard; None: the matcher has no guard (R-CEP) or cannot run it.
     """
 
     name: str
@@ -30,11 +30,11 @@ class Mode:
 
     @property
     def is_run(self) -> bool:
-        """Whether the matcher can run it."""
+        """Whether the matcher can run this mode."""
         return self.oracle is None or self.constraint_set is not None
 
     def guard(self) -> Guard | None:
-        """A fresh guard that remembers nothing yet; None for R-CEP."""
+        """A fresh guard without any memory; None for R-CEP."""
         if self.constraint_set is None:
             return None
         return Monitor(replace(self.constraint_set, settings=Settings(prune=self.prune)))
@@ -44,9 +44,9 @@ R_CEP = "R-CEP"
 
 
 def all_modes() -> Mapping[str, Mode]:
-    """R-CEP first; ``free`` is exact mode with the loop left open, ``exact`` with the loop unrolled.
+    """All modes, R-CEP first; ``free`` is exact mode with the loop left open, ``exact`` with the loop unrolled.
 
-    With the loop open, exact mode is said to hold what ``state`` holds, so the same oracle answers for it.
+    With the loop open, exact mode should hold the same as ``state``, so it has the same oracle.
     """
     everything = extracted()
     modes = (

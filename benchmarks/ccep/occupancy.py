@@ -1,6 +1,6 @@
-"""What R-CEP and C-CEP hold and probe, by a replay of occupied pattern states: the matcher's oracle.
+"""Bound events and probes of R-CEP and C-CEP by a replay of occupied pattern states, to check the matcher.
 
-Nothing here runs the matcher: the states come from the pattern's terms, the answers from whoever knows what can still
+The replay does not use the matcher: the states come from the pattern's terms, and an oracle decides what can still
 happen (constraint-aware CEP, sections 2 and 8).
 """
 
@@ -26,19 +26,19 @@ State: TypeAlias = tuple[int, Bound]
 OracleState: TypeAlias = Any
 
 _PRUNE = {Prune.STATE: kernel.STATE, Prune.QUERY: kernel.QUERY}
-_MOST_INSTANCES = 24  # of one order
+_MOST_INSTANCES = 24  # per order
 _ALL = np.int64(-1)
 
 
 class Oracle(Protocol):
-    """Who knows what can still happen in a trace; its states are its own, and hashable."""
+    """Decides what can still happen in a trace; its states are opaque and hashable."""
 
     start: OracleState  # of a new trace
 
     def __hash__(self) -> int: ...
 
     def step(self, state: OracleState, event_type: str) -> OracleState | None:
-        """After one more event; None when that is impossible."""
+        """The state after one more event; None: the event is impossible."""
         ...
 
     def can_complete(self, state: OracleState, query: QueryGraph, place: State) -> bool:
@@ -48,16 +48,16 @@ class Oracle(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """What a replay counted over the whole stream.
+    """Counts of a replay over the whole stream.
 
     Attributes:
-        held: int32 held instances after each event.
-        peak: The most of them from ``OrderStream.settled`` on.
+        held: int32 number of bound events after each event.
+        peak: The largest of these numbers from ``OrderStream.settled`` on.
         matches: Number of matches.
-        scan_probes: An event tested against one enabled atom, whatever its type.
-        typed_probes: The same where the types agree.
-        binds: Ways taken: a kept partial match's state extended by an event.
-        deviations: Events that the oracle calls impossible.
+        scan_probes: Number of tests of an event against an enabled atom of any type.
+        typed_probes: Number of such tests in which the types agree.
+        binds: Number of ways taken: an event extends the state of a kept partial match.
+        deviations: Number of events that are impossible by the oracle.
     """
 
     held: NDArray[np.int32]
@@ -96,12 +96,12 @@ def replayed(query: Query, stream: OrderStream, oracle: Oracle | None = None, pr
 
 
 def states_of(graph: QueryGraph) -> list[State]:
-    """Every state of every term, the empty and the complete one included."""
+    """All states of all terms, including the empty and the complete ones."""
     return [(number, bound) for number, term in enumerate(graph.terms) for bound in _down_closed(term)]
 
 
 def reached(oracle: Oracle) -> list[OracleState]:
-    """The oracle's states that traces of the workflow's types can reach, the first one first."""
+    """The oracle's states that traces of the workflow's types can reach, beginning with the start."""
     found: dict[OracleState, None] = {oracle.start: None}
     waiting = [oracle.start]
     while waiting:
@@ -115,7 +115,7 @@ def reached(oracle: Oracle) -> list[OracleState]:
 
 
 def live_row(oracle: Oracle, state: OracleState, graph: QueryGraph) -> tuple[bool, ...]:
-    """Which of ``states_of`` can still complete; complete ones have."""
+    """Which of ``states_of`` are complete or can still complete."""
     return tuple(
         len(place[1]) == len(graph.terms[place[0]].atoms) or oracle.can_complete(state, graph, place)
         for place in states_of(graph)
@@ -167,7 +167,7 @@ def _tables(text: str, oracle: Oracle | None) -> kernel.Tables:
 
 
 def _answers(graph: QueryGraph, oracle: Oracle | None) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The oracle's states as rows: where each goes by type, and what is alive in it."""
+    """The oracle's states as rows: the next state by type, and the alive pattern states."""
     if oracle is None:
         return np.zeros((1, len(TYPES)), np.int32), np.full(1, _ALL)
     found = reached(oracle)

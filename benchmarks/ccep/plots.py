@@ -31,7 +31,7 @@ _MODES = ("query", "state", "exact")
 
 
 def draw_all(figures: Figures, folder: Path) -> None:
-    """Write every picture that the figures suffice for."""
+    """Write all pictures for which there are figures."""
     folder.mkdir(parents=True, exist_ok=True)
     drawings: dict[str, Callable[[Figures], Figure | None]] = {
         "memory.png": _memory,
@@ -60,7 +60,7 @@ def _panels(title: str) -> tuple[Figure, list[Axes]]:
 
 
 def _close(axes: Sequence[Axes]) -> None:
-    """The legend goes into the last panel."""
+    """Put the legend into the last panel."""
     handles, labels = axes[0].get_legend_handles_labels()
     axes[-1].axis("off")
     axes[-1].legend(handles, labels, loc="center", fontsize=10, labelspacing=0.9)
@@ -89,7 +89,7 @@ def _memory(figures: Figures) -> Figure | None:
 
 
 def _draw_reported(figures: Figures, sweep: str, panel: Axes) -> None:
-    """What the source reports, relative to our R-CEP."""
+    """Draw the values that the source reports, relative to our R-CEP."""
     label = "as reported by the source"
     for cell in (cell for cell in table_cells() if cell.sweep == sweep and cell.reported):
         base = select(figures.rows, sweep, cell.label, R_CEP)
@@ -111,7 +111,7 @@ def _name(mode: str) -> str:
 
 
 def _line(mode: str) -> str:
-    """Mark and line; ``exact`` is dashed, as it mostly lies on ``state``."""
+    """Mark and line style; ``exact`` is dashed, as it mostly coincides with ``state``."""
     return f"{_MARKS[mode]}{'--' if mode == 'exact' else '-'}"
 
 
@@ -132,7 +132,7 @@ def _probes(figures: Figures) -> Figure | None:
 
 
 def _remaining(rows: Sequence[Row], sweep: str, ratio: str, mode: str, column: str) -> float:
-    """Percent of R-CEP's that is left; not a number where something is missing."""
+    """The value of a column in percent of R-CEP's; NaN if a figure is missing."""
     changed = change(select(rows, sweep, ratio, R_CEP), select(rows, sweep, ratio, mode), column)
     return float("nan") if changed is None else 100 + changed
 
@@ -184,7 +184,7 @@ def _grid(figures: Figures) -> Figure | None:
 
 
 def _targets(figures: Figures) -> Figure | None:
-    """Measured against wanted, one row for each cell."""
+    """Measured and wanted values, one row for each cell."""
     cells = [cell for cell in table_cells() if select(figures.rows, cell.sweep, cell.label, R_CEP)]
     if not cells:
         return None

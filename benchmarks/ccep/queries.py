@@ -1,4 +1,4 @@
-"""The patterns of the experiments, and the cells of their table with what was reported and reconstructed."""
+"""The patterns of the experiments, and the cells of their table with reported and reconstructed figures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PRICED = 200  # every condition of the patterns is "the price is above this"
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What a mode changes against R-CEP, percent: peak held instances, scan probes."""
+    """The change by a mode relative to R-CEP, in percent: peak of bound events, scan probes."""
 
     memory: int
     probes: int
@@ -27,9 +27,9 @@ class Query:
     """A pattern of the experiments.
 
     Attributes:
-        name: As the pattern names itself.
-        text: In the pattern language.
-        priced: Types whose event must have a price above ``PRICED``.
+        name: Name in the pattern's text.
+        text: Text in the pattern language.
+        priced: Types whose events must have a price above ``PRICED``.
     """
 
     name: str
@@ -50,12 +50,12 @@ class Cell:
     """One query on one workload.
 
     Attributes:
-        sweep: What it belongs to: the query and what varies.
+        sweep: The query and what varies.
         query: The pattern.
-        ratio: Percent, what varies; in the grid of Q3 (quote, local).
+        ratio: The value of what varies, percent; in the grid of Q3 (quote, local).
         orders: The workload.
-        peak: Peak held instances of R-CEP, reconstructed; None: no figure.
-        wanted: By mode, the reconstructed figures.
+        peak: Reconstructed peak of bound events of R-CEP; None: no figure.
+        wanted: The reconstructed figures, by mode.
         reported: Memory as the source reports it.
     """
 
@@ -85,7 +85,7 @@ VARIED: Mapping[str, str] = {
 
 
 def cell_of(sweep: str, ratio: tuple[int, ...]) -> Cell:
-    """A cell with its reconstructed figures, where there are any."""
+    """A cell with its reconstructed figures, if they exist."""
     share = ratio[0] / 100
     if sweep == "Q1 early":
         orders = _orders(local=share, invoice_fail=0.0)

@@ -1,9 +1,10 @@
 """The order workload as columns: millions of events in seconds, the same stream for the matcher and for the replay.
 
 The traces are those of ``workflows.order_fulfilment`` (three quotes); each step lets a uniformly chosen open order emit
-its next event, and a finished one is replaced at once. An event carries five attributes: ``quantity``, ``priority`` and
-``price`` (integers), ``customer`` and ``region`` (texts); all uniform, but the price of a quote or an invoice is 200 or
-less with the probability that the experiment sets, each event on its own. ``totalPrice`` is the price's other name.
+its next event, and a finished order is replaced at once. An event has five attributes: ``quantity``, ``priority`` and
+``price`` (integers), ``customer`` and ``region`` (texts). All are uniform, except that the price of a quote or an
+invoice is 200 or less with a probability that the experiment sets, independently for each event. ``totalPrice`` is
+another name of the price.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class OrderStream:
     Attributes:
         types: int8, index into ``TYPES``.
         orders: int32 number of the order.
-        slots: int32 which of the orders open at a time, below ``concurrent``.
+        slots: int32 slot of the order among the open ones, below ``concurrent``.
         places: int8 place in the order, from 0.
         ends: Whether the order ends.
         times_us: int64, strictly rising.
@@ -71,7 +72,7 @@ class OrderStream:
 
     @property
     def settled(self) -> int:
-        """First event after which as many orders have finished as are open at a time: from there on peaks count."""
+        """The first event after which ``concurrent`` orders have finished; peaks count from there on."""
         finished = np.flatnonzero(self.ends)
         return int(finished[min(self.concurrent, len(finished)) - 1])
 
@@ -81,7 +82,7 @@ class OrderStream:
         return ~is_priced | (self.integers["price"] > PRICED)
 
     def batch(self) -> EventBatch:
-        """All of it as the matcher takes it; attributes both as JSON and as decoded columns."""
+        """The stream as one batch for the matcher, with attributes both as JSON and as decoded columns."""
         keys = [f"order-{number + 1}" for number in range(int(self.orders.max()) + 1)]
         hashes = np.array([key_hash(key) for key in keys], np.uint64)
         key_column = pc.take(pa.array(keys), pa.array(self.orders))
@@ -101,9 +102,9 @@ def order_stream(settings: OrderSettings, *, orders: int, concurrent: int, seed:
 
     Args:
         settings: Probabilities and domains; the number of quotes is three.
-        orders: How many, about 20 events each.
+        orders: Number of orders, about 20 events each.
         concurrent: Orders open at a time.
-        seed: Of the chance.
+        seed: Random seed.
 
     Raises:
         ValueError: The settings ask for another number of quotes.
@@ -140,7 +141,7 @@ def order_stream(settings: OrderSettings, *, orders: int, concurrent: int, seed:
 
 
 def _codes(names: list[str] | list[list[list[str]]]) -> NDArray[np.int8]:
-    """Type codes in the shape of the names, the short branches filled up with -1."""
+    """Type codes in the shape of the names, with short branches padded with -1."""
     if isinstance(names[0], str):
         return np.array([TYPES.index(str(name)) for name in names], np.int8)
     filled = np.full((2, 2, 2 + _QUOTES), -1, np.int8)
@@ -155,7 +156,7 @@ def _drawn(rng: Generator, domain: int, count: int) -> NDArray[np.int16]:
 
 
 def _prices(rng: Generator, settings: OrderSettings, types: NDArray[np.int8]) -> NDArray[np.int16]:
-    """Uniform on either side of the limit; which side, for quotes and invoices, is set."""
+    """Prices, uniform on either side of the limit; the settings determine the side for quotes and invoices."""
     fails = rng.random(len(types)) < PRICED / _HIGHEST_PRICE
     for name, ratio in (("GenerateQuote", settings.quote_fail), ("GenerateInvoice", settings.invoice_fail)):
         chosen = types == TYPES.index(name)

@@ -1,1 +1,1 @@
-"""Loops over every event of a workload: writing it, and replaying which pattern states it occupies."""
+"""Kernels over every event of a workload: they write the workload, and replay which pattern states it occupies."""

@@ -1,6 +1,6 @@
 """Orders of the experiments' workflow as arrays: the traces, then their interleaving as one stream.
 
-All chance comes in as arrays of uniform numbers, so that the same numbers give the same stream.
+All random choices come from arrays of uniform numbers, so that the same numbers give the same stream.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ def write_orders(
         rejected: By order, whether it is rejected.
         local: Whether it takes local stock.
         cancelled: Whether it ends cancelled.
-        picks: (orders, 9) which branch of the AND goes next, uniform.
-        branches: (2, 2, 5) type codes of the two branches of the AND, for remote stock and for local, filled up
+        picks: (orders, 9) uniform numbers that choose the branch of the AND for the next event.
+        branches: (2, 2, 5) type codes of the two branches of the AND, for remote stock and for local, padded
             with -1.
-        last: Type codes before the AND (4: received, checked, rejected, inventory), then those after it (7), then
-            finished and cancelled.
+        last: Type codes before the AND (4: received, checked, rejected, inventory), after it (7), then finished and
+            cancelled.
         codes: Written.
     """
     for order in range(codes.shape[0]):
@@ -60,13 +60,13 @@ def write_orders(
 def interleave(
     codes: Bytes, points: Points, orders: NDArray[np.int32], slots: NDArray[np.int32], places: Bytes, ends: Flags
 ) -> int:
-    """Let a uniformly chosen open order emit its next event at each step; a finished one is replaced at once.
+    """Let a uniformly chosen open order emit its next event at each step; a finished order is replaced at once.
 
     Args:
-        codes: What ``write_orders`` wrote.
+        codes: The result of ``write_orders``.
         points: (events,) uniform numbers.
         orders: (events,) written: number of the order.
-        slots: (events,) written: the open order's slot, below ``concurrent``; it comes in as its first entry.
+        slots: (events,) written: the open order's slot, below ``concurrent``, which the caller passes as first entry.
         places: (events,) written: place in the order, from 0.
         ends: (events,) written: whether the order ends.
 

@@ -1,9 +1,9 @@
-"""Which states of one pattern a stream occupies, event by event: bit sets, and nothing of the matcher.
+"""Replay of the pattern states that a stream occupies, event by event, with bit sets and independent of the matcher.
 
-A *state* is a bit: (term, bound atoms), the empty and the complete one included. Of each open trace are kept: the
-occupied states, the number of partial matches in each, the monitor state, and for each instance the states of whose
-partial matches it is part. That is exact, since an event extends all partial matches of a state alike, and pruning
-takes all of a state's.
+A *state* is a bit: (term, bound atoms), including the empty and the complete state. Kept for each open trace are the
+occupied states, the number of partial matches in each, the monitor state, and for each instance the states whose
+partial matches contain it. This is exact, because an event extends all partial matches of a state alike, and pruning
+removes all partial matches of a state.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 Int: TypeAlias = int | np.int64
 Longs: TypeAlias = NDArray[np.int64]
 
-NONE, QUERY, STATE = 0, 1, 2  # what is pruned
+NONE, QUERY, STATE = 0, 1, 2  # modes of pruning
 N_COUNTS = 5
 MATCHES, SCAN, TYPED, BINDS, DEVIATIONS = range(N_COUNTS)
 
 
 class Tables(NamedTuple):
-    """One pattern and what a guard says of it.
+    """One pattern, and the guard's answers about its states.
 
     Attributes:
         listen: (types + 1,) ways of type j are ``listen[j]`` to ``listen[j + 1]``.
@@ -32,7 +32,7 @@ class Tables(NamedTuple):
         by_type: (types,) the atoms, as a bit set, of each type.
         terms: (terms,) the states of each term, as bit sets.
         empty: The empty state of every term, as a bit set; 0-dimensional like the next two.
-        proper: The states that bind something and lack something.
+        proper: The states that are neither empty nor complete.
         complete: The complete states.
         next: (monitors, types) the monitor state after an event; -1: the trace deviates.
         live: (monitors,) the states that can complete, as bit sets.
@@ -60,7 +60,7 @@ class Stream(NamedTuple):
 
 
 class Traces(NamedTuple):
-    """What is kept of open traces, by slot."""
+    """The state of open traces, by slot."""
 
     occupied: Longs
     counts: Longs
@@ -81,7 +81,7 @@ def bits_in(word: Int) -> Int:
 
 @njit(cache=True)
 def open_trace(tables: Tables, traces: Traces, slot: Int) -> None:
-    """Forget a slot's trace and begin another."""
+    """Forget a slot's trace and begin a new one."""
     traces.occupied[slot] = tables.empty[()] & tables.live[0]
     traces.counts[slot] = 0
     traces.monitors[slot] = 0
@@ -145,7 +145,7 @@ def survivors(tables: Tables, occupied: Int, monitor: Int, prune: Int) -> Int:
 
 @njit(cache=True)
 def release(tables: Tables, traces: Traces, slot: Int) -> Int:
-    """Give up instances that no kept partial match binds; returns how many are held."""
+    """Release instances that no kept partial match binds; returns the number of instances that remain."""
     kept, n, held = traces.instances[slot], 0, 0
     for place in range(traces.n_instances[slot]):
         states = kept[place] & traces.occupied[slot]
@@ -162,21 +162,21 @@ def release(tables: Tables, traces: Traces, slot: Int) -> Int:
 
 @njit(cache=True)
 def replay(tables: Tables, stream: Stream, traces: Traces, prune: Int, held: NDArray[np.int32], counts: Longs) -> None:
-    """Follow a stream from its beginning.
+    """Replay a stream from its beginning.
 
     Args:
         tables: The pattern and its guard.
         stream: The events.
         traces: Room for the open traces.
         prune: ``NONE``, ``QUERY`` or ``STATE``.
-        held: (events,) written: held instances after each event.
-        counts: (N_COUNTS,) added to.
+        held: (events,) written: number of bound events after each event.
+        counts: (N_COUNTS,) increased.
     """
     for place in range(traces.occupied.shape[0]):
         open_trace(tables, traces, place)
     own = np.zeros(traces.occupied.shape[0], np.int32)
     total: Int = 0
-    slots, types = stream.slots.astype(np.int64), stream.types.astype(np.int64)  # one signature of all that is called
+    slots, types = stream.slots.astype(np.int64), stream.types.astype(np.int64)  # gives all routines one signature
     for event in range(types.shape[0]):
         slot, event_type = slots[event], types[event]
         if traces.occupied[slot]:
