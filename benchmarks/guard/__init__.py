@@ -1,1 +1,1 @@
-"""What a release has measured against what the one before had: a fifth less in a ratio, or another count, is told."""
+"""Comparison of measurements with those of the newest release: counts that differ, ratios that lost a fifth."""

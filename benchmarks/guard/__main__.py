@@ -1,9 +1,9 @@
-"""Has this version lost something that the newest release had? Counts and ratios, never seconds.
+"""Check whether this version has lost performance against the newest release, by counts and ratios, never by seconds.
 
-Without options it measures for about a minute, compares with the newest line of ``benchmarks/history.jsonl``, and ends
-with status 1 if a count is another or a ratio has lost a fifth; a lost ratio is measured once more first, and counts as
+Without options it measures for about a minute, compares with the newest line of ``benchmarks/history.jsonl``, and exits
+with status 1 if a count differs or a ratio has lost a fifth; a lost ratio is measured once more first, and counts as
 lost if it is lost again. ``--record=VERSION`` measures three times and appends the medians instead, as the line of a
-release; on a quiet machine, please. ``--repeat=N`` measures N times and tells how far apart the ratios were.
+release; use a quiet machine. ``--repeat=N`` measures N times and shows the spread of the ratios.
 
     scripts/bench guard
     scripts/bench guard --record=0.2.0

@@ -1,4 +1,4 @@
-"""What the guard measures: a fixed set of counts and ratios, each ratio of two runs that take turns in this process."""
+"""The measurements of the guard: fixed counts and ratios, each ratio of two runs that take turns in this process."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from workflows import OrderSettings
 _ORDERS, _COPIES, _FEW_ORDERS = 10_000, 5, 4_000
 _LINES, _TOLD = 20_000, 200_000
 _ROUNDS, _SOME_ROUNDS, _FEW_ROUNDS = 15, 7, 3
-_SETTINGS = OrderSettings(reject=0.0, cancel=0.1)  # EP1 asks for cancelled orders
+_SETTINGS = OrderSettings(reject=0.0, cancel=0.1)  # EP1 needs cancelled orders
 _PATTERNS = {"Q1": Q1, "Q2": Q2, "EP1": EP1}
 
 Part = Callable[[], Measured]
 
 
 def parts() -> Iterator[tuple[str, Part]]:
-    """What is measured, one after the other, with a name for whoever waits."""
+    """The measurements in their order, each with a name to show while it runs."""
     yield "workload W", _workload_w
     yield "orders, with and without constraints", _orders
     yield "kernel and reference", _reference
@@ -41,7 +41,7 @@ def parts() -> Iterator[tuple[str, Part]]:
 
 
 def joined(found: Sequence[Measured]) -> Measured:
-    """All parts as one."""
+    """Merge the measurements of all parts."""
     return Measured(
         counts={name: count for part in found for name, count in part.counts.items()},
         ratios={name: ratio for part in found for name, ratio in part.ratios.items()},
@@ -49,7 +49,7 @@ def joined(found: Sequence[Measured]) -> Measured:
 
 
 def _speeds(times: dict[str, Timed], yardstick: str) -> dict[str, Ratio]:
-    """How fast each is, as a share of a yardstick's speed."""
+    """The speed of each run as a share of a yardstick's speed."""
     against = times[yardstick].seconds
     return {
         f"{name}, speed to {yardstick}": Ratio(against / timed.seconds, more_is_better=True)
@@ -74,7 +74,7 @@ def _workload_w() -> Measured:
 
 def _orders() -> Measured:
     made = decoded(orders(_ORDERS, settings=_SETTINGS), ["price", "totalPrice"])
-    batch = repeated(made, _COPIES)  # so many that setting up the matcher does not weigh
+    batch = repeated(made, _COPIES)  # enough events to make the set-up of the matcher negligible
     constraint_set = order_constraints()
     monitor = Monitor(constraint_set)
     runs: dict[str, Callable[[], int]] = {
@@ -100,7 +100,7 @@ def _matcher(text: str, constraint_set: ConstraintSet, monitor: Monitor | None) 
 
 
 def _held(batch: EventBatch, constraint_set: ConstraintSet, monitor: Monitor) -> Measured:
-    """What is kept in the middle of a stream; all of it is counted, so none of it is noise."""
+    """The state in the middle of a stream, as counts, which have no noise."""
     counts: dict[str, int] = {}
     ratios: dict[str, Ratio] = {}
     for name, text in _PATTERNS.items():

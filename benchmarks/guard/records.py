@@ -1,4 +1,4 @@
-"""What a release has measured, as a line of ``benchmarks/history.jsonl``, and the comparison with a later one."""
+"""The measurements of a release as a line of ``benchmarks/history.jsonl``, and the comparison with later ones."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ LOSS = 0.2
 
 
 class RecordRefused(Exception):
-    """A line of the history that cannot be read, or a version that is in it already."""
+    """A line of the history cannot be read, or a version cannot be added, or runs disagree in a count."""
 
 
 class Ratio(NamedTuple):
-    """A ratio of two things that were measured in one run.
+    """A ratio of two measurements of one run.
 
     Attributes:
-        value: It.
+        value: The ratio.
         more_is_better: Whether it is a gain; else it is a cost.
     """
 
@@ -31,11 +31,11 @@ class Ratio(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What one run has found, by name.
+    """The measurements of one run, by name.
 
     Attributes:
-        counts: What does not depend on the machine.
-        ratios: What depends on it less than seconds do.
+        counts: Numbers that do not depend on the machine.
+        ratios: Ratios, which depend on the machine less than seconds do.
     """
 
     counts: Mapping[str, int]
@@ -47,11 +47,11 @@ class Record:
     """One line of the history.
 
     Attributes:
-        version: Of the release.
-        date: Of the run, year-month-day.
-        commit: What ``git describe`` says of the sources.
-        machine: Its size: cores, memory in GiB, Python.
-        measured: What it found.
+        version: Version of the release.
+        date: Date of the run, year-month-day.
+        commit: Output of ``git describe`` for the sources.
+        machine: Size of the machine: cores, memory in GiB, Python.
+        measured: The measurements.
     """
 
     version: str
@@ -62,10 +62,10 @@ class Record:
 
 
 def history(path: Path) -> list[Record]:
-    """The records of a file, oldest first; none where it is not there.
+    """The records of a file, oldest first; empty if the file does not exist.
 
     Raises:
-        RecordRefused: A line is not one of these.
+        RecordRefused: A line is not a record.
     """
     if not path.exists():
         return []
@@ -96,10 +96,10 @@ def _record(document: Mapping[str, object]) -> Record:
 
 
 def append(path: Path, record: Record) -> None:
-    """Write a record behind the others; the newest one, if it is of the same version, is replaced.
+    """Append a record; if the newest record is of the same version, it is replaced.
 
     Raises:
-        RecordRefused: There are records of newer versions behind one of this version.
+        RecordRefused: A record of this version is followed by records of newer versions.
     """
     records = history(path)
     if any(one.version == record.version for one in records[:-1]):
@@ -127,12 +127,12 @@ def _line(record: Record) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What a comparison says.
+    """The result of a comparison, as sentences.
 
     Attributes:
-        changed: Counts that are others now, a sentence each.
-        lost: Ratios that have lost too much, a sentence each.
-        notes: What is to be known besides.
+        changed: Counts that have changed.
+        lost: Ratios that have lost too much.
+        notes: Further remarks.
     """
 
     changed: tuple[str, ...] = ()
@@ -141,23 +141,23 @@ class Verdict:
 
     @property
     def is_good(self) -> bool:
-        """Whether there is nothing to complain of."""
+        """Whether no count has changed and no ratio is lost."""
         return not self.changed and not self.lost
 
 
 def loss(before: Ratio, now: Ratio) -> float:
-    """The share that is gone of a gain, or of the inverse of a cost; negative if it is better now."""
+    """The lost share of a gain, or of the inverse of a cost; negative if the ratio is better now."""
     worse, better = (now.value, before.value) if before.more_is_better else (before.value, now.value)
     return 1 - worse / better if better else 0.0
 
 
 def compare(before: Record, now: Measured, machine: Mapping[str, str] | None = None) -> Verdict:
-    """What has been lost since a record, and what is different.
+    """Compare measurements with a record.
 
     Args:
         before: The record.
-        now: What was measured now.
-        machine: The size of the machine of now; told where it is another.
+        now: The current measurements.
+        machine: The size of the current machine; noted if it differs.
     """
     old = before.measured
     changed = [
@@ -186,7 +186,7 @@ def compare(before: Record, now: Measured, machine: Mapping[str, str] | None = N
 
 
 def best(runs: Sequence[Measured]) -> Measured:
-    """The counts of all runs, and each ratio as good as in any: what is compared with a release.
+    """The counts of all runs and the best value of each ratio, to compare with a release.
 
     Raises:
         RecordRefused: The runs do not agree in a count.
@@ -195,7 +195,7 @@ def best(runs: Sequence[Measured]) -> Measured:
 
 
 def typical(runs: Sequence[Measured]) -> Measured:
-    """The counts of all runs, and of each ratio the median: what is recorded of a release.
+    """The counts of all runs and the median of each ratio, to record for a release.
 
     Raises:
         RecordRefused: The runs do not agree in a count.
@@ -219,7 +219,7 @@ def _number(count: int | None) -> str:
 
 
 def spreads(runs: Sequence[Measured]) -> dict[str, float]:
-    """Of each ratio the largest of some runs over the smallest, less one."""
+    """The spread of each ratio over some runs: the largest value over the smallest, minus one."""
     return {
         name: max(run.ratios[name].value for run in runs) / min(run.ratios[name].value for run in runs) - 1
         for name in runs[0].ratios

@@ -1,1 +1,1 @@
-"""A fuzzer of the whole service: models, constraint sets, patterns, schemas and events that nobody would send."""
+"""A fuzzer of the whole service, with malformed and extreme models, constraint sets, patterns, schemas and events."""

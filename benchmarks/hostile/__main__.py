@@ -1,8 +1,8 @@
-"""Hostile requests to the whole service: none fails, none takes it down, and others are answered meanwhile.
+"""Hostile requests to the whole service: none fails, none stops the service, and other clients are answered meanwhile.
 
 20,000 cases of models, constraint sets, patterns, schemas and events, each of at most 100 KB, from seeds. Counted:
-answers 5xx, requests beyond 30 s, the longest that another client waited, the memory of each process of the API,
-tracebacks in the logs, processes that were started again. Patterns and events of the cases go through the pipeline.
+answers 5xx, requests beyond 30 s, the longest wait of another client, the memory of each process of the API, tracebacks
+in the logs, restarted processes. Patterns and events of the cases pass through the pipeline.
 
     scripts/bench hostile --cases=20000
 """
@@ -37,17 +37,17 @@ _SHOWN = 12
 
 @dataclass(slots=True)
 class Found:
-    """What was found.
+    """The results of a run.
 
     Attributes:
-        statuses: How often each was answered.
-        codes: How often each problem was.
-        failed: Answers 5xx and requests without an answer, with the seed of their case.
-        slow: Requests beyond the limit of time.
-        took_s: How long each request took.
-        waited_s: How long the other client waited, each time.
-        peaks: Most bytes that each process of the API had, beside what it had at first.
-        notes: What else is wrong.
+        statuses: Number of answers by status.
+        codes: Number of answers by problem code.
+        failed: Answers 5xx and requests without an answer, with the seeds of their cases.
+        slow: Requests beyond the time limit.
+        took_s: Duration of each request.
+        waited_s: Duration of each request of the other client.
+        peaks: Most bytes of each process of the API, beyond those at its start.
+        notes: Further faults.
     """
 
     statuses: Counter[int] = field(default_factory=Counter)
@@ -61,7 +61,7 @@ class Found:
 
     @property
     def faults(self) -> list[str]:
-        """What must not be, in words."""
+        """Descriptions of all faults; empty if there are none."""
         late = sum(wait > _MOST_WAIT_S for wait in self.waited_s)
         large = sum(peak > _MOST_BYTES for peak in self.peaks.values())
         counts = {
@@ -74,7 +74,7 @@ class Found:
 
 
 def main() -> int:
-    """Run the cases; the exit status says whether all went well."""
+    """Run the cases; the exit status is 0 if there are no faults."""
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=20_000)
     parser.add_argument("--first", type=int, default=0, help="seed of the first case")
@@ -141,7 +141,7 @@ def _send(client: httpx.Client, call: Call, seed: int, found: Found) -> None:
 
 
 def _ask_meanwhile(service: TemporaryService, found: Found, is_over: Event) -> None:
-    """Be another client."""
+    """Act as another client: request at intervals until the run is over, and record the waits."""
     headers = {"Authorization": f"Bearer {service.api_key}"}
     with httpx.Client(base_url=f"{service.url}/v1", headers=headers, timeout=_PATIENCE_S) as client:
         while not is_over.wait(_POLL_S):
@@ -160,9 +160,9 @@ def _watch_memory(service: TemporaryService, found: Found, is_over: Event) -> No
 
 
 def _api_processes(service: TemporaryService) -> list[int]:
-    """The process of the API and all below it."""
+    """Ids of the API's process and its descendants."""
     found = [pid for pid in children_of(os.getpid()) if "api" in _command(pid)]
-    for pid in found:  # it grows meanwhile
+    for pid in found:  # the list grows in the loop
         found += children_of(pid)
     return found
 
@@ -183,7 +183,7 @@ def _resident_bytes(pid: int) -> int | None:
 
 
 def _look(service: TemporaryService, folder: Path, found: Found) -> None:
-    """Whether the pipeline comes to an end, and what the logs say."""
+    """Wait until the pipeline has matched all events, and check the logs; faults are added to ``found``."""
     deadline = time.monotonic() + _DRAINED_S
     while waiting := service.client.get("/pipeline")["backlog"]["waiting"]["events"]:
         if time.monotonic() > deadline:

@@ -1,7 +1,7 @@
-"""What is sent, from seeds: documents of at most 100 KB, most of them small, some as large as they may be.
+"""Requests from seeds: documents of at most 100 KB, most of them small, some as large as allowed.
 
-Half are of the right form, drawn at random or in a shape that grows (a chain, branches side by side, a nest); the
-others are such documents with bytes or parts changed, doubled or cut.
+Half are well-formed, drawn at random or in a shape that grows (a chain, parallel branches, nesting); the others are
+such documents with bytes or parts changed, doubled or cut.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ class Call:
 
     Attributes:
         method: HTTP method.
-        path: Below ``/v1``.
-        body: What is sent.
-        kind: Its media type.
-        query: Parameters.
+        path: Path below ``/v1``.
+        body: Body of the request.
+        kind: Media type of the body.
+        query: Query parameters.
     """
 
     method: str
@@ -66,7 +66,7 @@ class Call:
 
 
 def calls(seed: int, stream: str) -> Iterator[Call]:
-    """The requests of one case on a stream that is declared."""
+    """The requests of one case on a declared stream."""
     chance = Random(f"hostile {seed}")
     family = chance.choice((_of_model, _of_constraints, _of_pattern, _of_schema, _of_events))
     yield from family(chance, stream)
@@ -135,7 +135,7 @@ def _json(method: str, path: str, document: Document) -> Call:
 
 
 def _size(chance: Random, most: int) -> int:
-    """Mostly small; one in twenty as large as it may be."""
+    """A random size: mostly small, one in twenty the largest allowed."""
     shape = chance.random()
     return most if shape < 0.05 else chance.randint(1, 200) if shape < 0.2 else chance.randint(1, 12)
 
@@ -177,7 +177,7 @@ def _node(chance: Random, budget: int) -> Document:
 
 
 def _bpmn(chance: Random) -> tuple[bytes, str]:
-    """A flow graph: a chain, branches side by side, or flows drawn at random between nodes."""
+    """A flow graph: a chain, parallel branches, or random flows between nodes."""
     count = _size(chance, 600)
     tags = ("task", "task", "exclusiveGateway", "parallelGateway", "inclusiveGateway", "subProcess", "endEvent")
     shape = chance.choice(("chain", "parallel", "drawn", "drawn"))
@@ -207,7 +207,7 @@ def _bpmn(chance: Random) -> tuple[bytes, str]:
 
 
 def _pnml(chance: Random) -> tuple[bytes, str]:
-    """A Petri net, mostly without any sense."""
+    """A Petri net, mostly a meaningless one."""
     count = _size(chance, 300)
     places = "".join(
         f'<place id="p{number}"><initialMarking><text>{int(number == 0)}</text></initialMarking></place>'
@@ -243,7 +243,7 @@ def _constraint(chance: Random, names: Sequence[str]) -> Document:
 
 
 def _pattern(chance: Random) -> str:
-    """A pattern, from few steps to as many as there are, with what makes matching dear."""
+    """A pattern, from few to very many steps, with constructs that make matching expensive."""
     shape = chance.random()
     if shape < 0.1:
         return " ".join(chance.choices(_WORDS, k=_size(chance, 3_000)))
@@ -259,7 +259,7 @@ def _pattern(chance: Random) -> str:
 
 
 def _good_pattern(chance: Random) -> str:
-    """One that can be meant: a sequence with NOT, repetition and conditions between steps; AND and OR of few steps."""
+    """A plausible pattern: a sequence with NOT, repetition and conditions between steps; AND and OR of few steps."""
     count = min(_size(chance, 70), 70)
     if chance.random() < 0.2:
         steps = [f"{chance.choice(TYPES)} x{number}" for number in range(min(count, 5))]
@@ -276,7 +276,7 @@ def _good_pattern(chance: Random) -> str:
 
 
 def _odd_step(chance: Random, number: int) -> str:
-    """A step that often cannot be where it is."""
+    """A step that is often not allowed at its place."""
     name = f"{chance.choice(TYPES)}{chance.choice(('', '', '+', '{2}', '{2,}', '*', '{500}'))} x{number}"
     condition = chance.choice((*_CONDITIONS, f" [v > x{number - 1}.v]"))
     return ("NOT " if chance.random() < 0.15 else "") + name + condition
@@ -319,7 +319,7 @@ def _drawn_schema(chance: Random, budget: int) -> Document:
 
 
 def _events(chance: Random, stream: str) -> Call:
-    """Events: CloudEvents or plain objects, as an array or lines, few or many, of one transaction or of several."""
+    """A request with events: CloudEvents or plain objects, as an array or lines, few or many, of one key or several."""
     count, keys = _size(chance, 1_000), chance.choice((1, 5))
     events = [_event(chance, number, keys) for number in range(count)]
     is_lines = chance.random() < 0.3
@@ -352,7 +352,7 @@ def _event(chance: Random, number: int, keys: int) -> Document:
 
 
 def _spoiled(chance: Random, content: bytes) -> bytes:
-    """The document, in half of the cases with something changed; never longer than it may be."""
+    """The document, spoiled in half of the cases; never longer than allowed."""
     if chance.random() < 0.5 or not content:
         return content[:MOST_BYTES]
     for _ in range(chance.choice((1, 1, 2, 10))):

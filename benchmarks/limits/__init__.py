@@ -1,1 +1,1 @@
-"""How far the engine is from what the machine allows, and where its time goes."""
+"""Distance of the engine from the limits of the machine, and a breakdown of its time."""

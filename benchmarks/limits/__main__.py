@@ -1,10 +1,10 @@
-"""How far from the machine's limit: memory bandwidth, kernels, the whole matcher, the whole command, in ns an event.
+"""Distance from the machine's limits: memory bandwidth, kernels, the whole matcher, the whole command, in ns per event.
 
-Workload W (``SEQ(T0, T1, T2)`` within 60 s). In memory, the fastest of 9 rounds in turn, thread time; of the command
-each stage the fastest of 3 on the wall, with its file in the page cache. Then flame graphs of the command and of the
-matcher, by py-spy, where it may look at processes. What Spark adds is measured by ``pipeline_against_empty``.
+Workload W (``SEQ(T0, T1, T2)`` within 60 s). In memory: the fastest of 9 rounds in turn, thread time; for each stage of
+the command: the fastest of 3 rounds, wall-clock time, with its file in the page cache. Then flame graphs of the command
+and of the matcher, by py-spy, if it may inspect processes. ``pipeline_against_empty`` measures the cost of Spark.
 
-Tables and flame graphs are in ``benchmarks/results/limits``, which git ignores. A minute or two.
+Tables and flame graphs are in ``benchmarks/results/limits``, which git ignores. Takes a minute or two.
 
     scripts/bench limits
 """
@@ -27,7 +27,7 @@ from benchmarks.matcher_speed import EVENTS, W, matches_in, unguarded, workload_
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "limits"
 _SHOWN = 15
-_REPEATS = 100  # of W, so that a sampled process is busy matching for some seconds
+_REPEATS = 100  # repetitions of W, so that a sampled process matches for some seconds
 
 
 def main() -> None:

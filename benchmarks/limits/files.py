@@ -1,4 +1,4 @@
-"""``forestall match`` on a file of JSON lines, stage by stage, and the whole process on the wall."""
+"""``forestall match`` on a file of JSON lines, stage by stage, and wall-clock time of the whole process."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _FORESTALL = Path(sys.executable).parent / "forestall"
 
 
 class WholeJob(NamedTuple):
-    """The stages, and seconds of the whole process."""
+    """The stages of the command, and the seconds of the whole process."""
 
     stages: list[Stage]
     seconds: float
 
 
 def command(pattern: Path, events: Path) -> list[str]:
-    """What is measured as a whole."""
+    """The command that is measured as a whole."""
     return [str(_FORESTALL), "match", "--pattern", str(pattern), "--events", str(events), "--json"]
 
 
 def whole_job(events: Path, folder: Path, count: int) -> WholeJob:
-    """Measure each stage in this process, and the command in one of its own; the fastest of some rounds of each."""
+    """Measure each stage in this process, and the command in its own process; the fastest of some rounds of each."""
     pattern, one = folder / "w.pattern", folder / "one.jsonl"
     pattern.write_text(W, encoding="utf-8")
     with events.open("rb") as file:
@@ -63,7 +63,7 @@ def _run(parts: list[str]) -> None:
 
 
 def _least(run: Callable[[], object]) -> float:
-    """Least seconds on the wall, after a run that does not count."""
+    """The least wall-clock seconds of some runs, after a run that does not count."""
     run()
     best = float("inf")
     for _ in range(_ROUNDS):

@@ -1,6 +1,6 @@
-"""Where a process spends its time, sampled from outside by py-spy: a flame graph, and the functions with most of it.
+"""Profiles of a process, sampled from outside by py-spy: a flame graph, and the functions with most time.
 
-What compiled kernels and C functions take is the time of the Python function that calls them.
+The time of compiled kernels and C functions counts for the Python function that calls them.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ _FRAME = re.compile(r"^(?P<function>.+) \((?P<file>[^()]+?)(:\d+)?\)$")
 
 
 class NotSampled(Exception):
-    """Why py-spy cannot look at a process here."""
+    """py-spy cannot sample a process here; the message has the reason."""
 
 
 def flame_graph(command: Sequence[str], path: Path) -> None:
-    """Run a command and draw where its time goes, as SVG.
+    """Run a command and write a flame graph of it, as SVG.
 
     Raises:
-        NotSampled: py-spy is not there, or may not look at other processes.
+        NotSampled: py-spy is not installed, or may not inspect other processes.
     """
     _record(command, path, "flamegraph")
 
 
 def own_time(command: Sequence[str], scratch: Path, within: str) -> Counter[str]:
-    """Run a command; samples that were taken in each function itself, while it was at work.
+    """Run a command; returns the number of samples in each function itself.
 
     Args:
-        command: To run.
-        scratch: A folder.
-        within: A function, as ``named`` names it: samples elsewhere, such as while modules are imported, do not count.
+        command: The command to run.
+        scratch: A folder for samples.
+        within: A function, as ``named`` names it: only samples within it count, not those of imports, for example.
 
     Raises:
         NotSampled: As ``flame_graph``.
@@ -47,7 +47,7 @@ def own_time(command: Sequence[str], scratch: Path, within: str) -> Counter[str]
 
 
 def counted(lines: Sequence[str], within: str) -> Counter[str]:
-    """Samples by innermost function, of stacks as ``outer;inner number`` that pass through a function."""
+    """Samples by innermost function, from stacks (``outer;inner number``) that contain the function ``within``."""
     spent: Counter[str] = Counter()
     for line in lines:
         stack, _, samples = line.rpartition(" ")
@@ -66,7 +66,7 @@ def named(frame: str) -> str:
 
 
 def table(spent: Counter[str], most: int) -> str:
-    """The functions with most time of their own, as Markdown."""
+    """The functions with most own time, as Markdown."""
     lines = ["| function | share of its own |", "|---|---|"]
     lines += [f"| `{name}` | {count / spent.total():.1%} |" for name, count in spent.most_common(most)]
     return "\n".join(lines) + "\n"

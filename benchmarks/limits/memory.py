@@ -1,4 +1,4 @@
-"""What one event costs in memory and in kernels: workload W in columns, from a bare copy to the whole matcher."""
+"""Cost of an event in memory and in kernels: workload W in columns, from a bare copy to the whole matcher."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from nfa import Matcher
 from nfa.kernels.traces import Columns
 
 EVENT_BYTES = 4 + 8 + 8  # type, hashed key, time
-_LARGE = 256 * 2**20  # more than any cache holds
+_LARGE = 256 * 2**20  # larger than any cache
 _ROUNDS = 9
 
 
 def bandwidth() -> dict[str, float]:
-    """Bytes/s of one thread, by what it does: a copy counts what it reads and what it writes."""
+    """Bytes/s of one thread by operation; a copy counts the bytes read and the bytes written."""
     source, target = np.ones(_LARGE // 8, np.int64), np.zeros(_LARGE // 8, np.int64)
 
     def copy() -> int:
@@ -32,7 +32,7 @@ def bandwidth() -> dict[str, float]:
 
 
 def stages(events: int) -> list[Stage]:
-    """Each step from memory to matches; a step does what the one before it does, and more."""
+    """The stages from memory to matches; each includes the work of the stage before."""
     speed, batch, columns = bandwidth(), workload_w(events), kernels.workload_w(events)
     times = best_of(
         {

@@ -1,4 +1,4 @@
-"""Steps of the way from bytes to matches, with the time that each takes."""
+"""Stages from bytes to matches, with the time of each."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 
 class Stage(NamedTuple):
-    """A step.
+    """A stage.
 
     Attributes:
-        name: What is done.
-        seconds: For all events.
-        events: How many.
+        name: The work of the stage.
+        seconds: Seconds for all events.
+        events: Number of events.
     """
 
     name: str
@@ -21,12 +21,12 @@ class Stage(NamedTuple):
 
     @property
     def ns(self) -> float:
-        """Nanoseconds of an event."""
+        """Nanoseconds per event."""
         return self.seconds / self.events * 1e9
 
 
 def table(title: str, stages: Sequence[Stage], whole_s: float, whole: str) -> str:
-    """The steps as Markdown, each with its share of the whole."""
+    """The stages as Markdown, each with its share of the whole."""
     lines = [f"| {title} | ns an event | M events/s | share of {whole} |", "|---|---|---|---|"]
     lines += [
         f"| {stage.name} | {stage.ns:,.1f} | {1e3 / stage.ns:,.1f} | {stage.seconds / whole_s:.0%} |"
