@@ -1,6 +1,6 @@
-"""Forestall beside other engines: the same events, equivalent queries, equal answers, and what each takes.
+"""Comparison of Forestall with other engines: the same events, equivalent queries, equal answers, and their costs.
 
 ``scripts/bench peers`` (or ``make bench-peers``) sets up each peer in an environment of its own below ``.peers``, runs
 every case on every engine that can state it, compares the answers, and writes a table, the raw results and pictures to
-``benchmarks/peers/results``. What is measured and how is told in ``docs/side-by-side.md``.
+``benchmarks/peers/results``. ``docs/side-by-side.md`` describes the measurements.
 """

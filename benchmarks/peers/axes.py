@@ -1,4 +1,4 @@
-"""How engines scale: cases in which one thing varies and nothing else."""
+"""Scaling of engines: cases in which a single quantity varies."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _NAMES = "abcdef"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """One thing that varies.
+    """A quantity that varies.
 
     Attributes:
-        name: What it is, as a title.
-        points: What is varied to, and the case.
+        name: The quantity, as a title.
+        points: The case of each value.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Axis:
 
 
 def steps(count: int, seconds: int) -> dict[str, str]:
-    """``SEQ(T0, T1, ...)`` of one key within some seconds, in the words of each engine."""
+    """``SEQ(T0, T1, ...)`` of one key within some seconds, in the language of each engine."""
     named = [(name, f"T{place}") for place, name in enumerate(_NAMES[:count])]
     first, last = named[0][0], named[-1][0]
     window = {last: f" and moment - {first}.moment < {seconds}000L"}

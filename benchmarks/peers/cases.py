@@ -1,7 +1,8 @@
-"""What is compared: cases, each a workload with a query that every engine states in its own words.
+"""Cases of the comparison, each a workload with a query that every engine states in its own language.
 
-The words are in ``queries/<name>.toml``, a table for each engine: ``text``, or why it ``cannot``; ``differs`` names a
-known difference of meaning (``differences.py``), ``matches`` what the engine then finds, by number of events.
+The queries are in ``queries/<name>.toml``, a table for each engine: ``text``, or the reason why it ``cannot``;
+``differs`` names a known difference of meaning (``differences.py``), ``matches`` the number of matches that the engine
+then finds, by number of events.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wording:
-    """A query in the words of one engine.
+    """A query in the language of one engine.
 
     Attributes:
         text: Template of one pattern.
-        cannot: Why the engine cannot state it; empty if it can.
-        types: Event types to which the input may be filtered beforehand; empty: it is not.
-        differs: A key of ``differences.DIFFERENCES``, where the answer may differ.
-        matches: What is then found, by number of events.
-        most: Most events that are worth waiting for.
+        cannot: The reason why the engine cannot state it; empty if it can.
+        types: Event types to which the input may be filtered beforehand; empty: no filter.
+        differs: A key of ``differences.DIFFERENCES``, if the answer may differ.
+        matches: The number of matches in this case, by number of events.
+        most: The most events to run in reasonable time.
     """
 
     text: str = ""
@@ -40,7 +41,7 @@ class Wording:
 
     @property
     def lines(self) -> int:
-        """Lines that state one pattern."""
+        """The number of lines that state one pattern."""
         return sum(1 for line in self.text.splitlines() if line.strip())
 
 
@@ -49,15 +50,15 @@ class Case:
     """A workload and a query.
 
     Attributes:
-        name: Of the case.
+        name: Name of the case.
         workload: A key of ``WORKLOADS``.
         query: The file in ``queries``.
-        events: How many events, in full.
-        quick: How many events in a quick run; 0: none.
-        patterns: What is put into the template, once for each pattern.
+        events: Number of events of a full run.
+        quick: Number of events of a quick run; 0: the case is left out.
+        patterns: Values for the template, once for each pattern.
         expected: Agreed numbers of matches, by number of events.
         is_main: Whether it is run in every mode of every engine.
-        is_join: Whether the query is a join; ours is then the document of one.
+        is_join: Whether the query is a join; our text is then the document of a join.
     """
 
     name: str
@@ -72,18 +73,18 @@ class Case:
 
     @property
     def title(self) -> str:
-        """The query in words."""
+        """The title of the query."""
         return Template(str(_read(self.query)["title"])).safe_substitute(self.patterns[0])
 
     def wording(self, system: str) -> Wording:
-        """The query in the words of an engine."""
+        """The query in the language of an engine."""
         told: dict[str, Any] = dict(_read(self.query)[system])
         told["types"] = tuple(told.get("types", ()))
         told["matches"] = {int(events): count for events, count in told.get("matches", {}).items()}
         return Wording(**told)
 
     def texts(self, system: str) -> list[str]:
-        """The patterns in the words of an engine, ready to run."""
+        """The patterns in the language of an engine, ready to run."""
         template = Template(self.wording(system).text)
         return [template.substitute(place=str(place), **words) for place, words in enumerate(self.patterns)]
 
@@ -94,7 +95,7 @@ def _read(query: str) -> dict[str, Any]:
 
 
 def _three_pages(count: int) -> list[dict[str, str]]:
-    """Three of the more frequent pages for each of ``count`` patterns, never the same."""
+    """Three of the more frequent pages for each of ``count`` patterns, a different choice for each."""
     rng, found = Random(3), dict[tuple[int, ...], None]()
     while len(found) < count:
         found[tuple(rng.sample(range(20), 3))] = None

@@ -1,4 +1,4 @@
-"""Where engines mean something else by the same words, each with the smallest example that shows it."""
+"""Differences of meaning between engines for the same words, each with the smallest example that shows it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ class Difference:
     """A known difference of meaning.
 
     Attributes:
-        title: In a sentence.
+        title: The difference in a sentence.
         events: Type and second of each event of one key.
-        pattern: In our words.
-        ours: How many matches that has.
-        theirs: How many the engine finds.
-        way_out: How the same can be said there, if it can.
+        pattern: The pattern in our language.
+        ours: Number of matches of our engine.
+        theirs: Number of matches of the other engine.
+        way_out: How to state the same meaning there, if possible.
     """
 
     title: str
@@ -28,7 +28,7 @@ class Difference:
 
     @property
     def note(self) -> str:
-        """As a paragraph."""
+        """The difference as a paragraph."""
         shown = ", ".join(f"{kind} at {second} s" for kind, second in self.events)
         return (
             f"{self.title} Example: `{self.pattern}` on {shown}: {self.ours} here, {self.theirs} there."

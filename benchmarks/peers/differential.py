@@ -1,8 +1,8 @@
-"""Random patterns over random streams, in the words of those engines that mean the same by them.
+"""Random patterns over random streams, in the languages of the engines that give them the same meaning.
 
-What all of them can say: a sequence of types within a window, steps with a bound on a value, and for Flink a mode for
-each gap (``followedByAny``, ``followedBy`` and ``next`` are our ANY, NEXT and STRICT). Several events may have one
-time; their order in the file counts.
+All of these engines can state a sequence of types within a window and steps with a bound on a value, and Flink a mode
+for each gap (``followedByAny``, ``followedBy`` and ``next`` are our ANY, NEXT and STRICT). Several events may have the
+same time; their order in the file counts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FLINK: Mapping[GapMode, str] = {"any": "followedByAny", "next": "followedBy", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One step: its type, the mode of the gap before it, and what its value is above, if that counts."""
+    """One step: its type, the mode of the gap before it, and the lower bound of its value, if there is one."""
 
     type: str
     mode: GapMode
@@ -31,7 +31,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sequenced:
-    """A random pattern: steps within so many seconds."""
+    """A random pattern: steps within a number of seconds."""
 
     steps: tuple[Step, ...]
     seconds: int
@@ -42,7 +42,7 @@ class Sequenced:
         return {"forestall": self.ours(), "flink": self.flink(), "core": self.core()}
 
     def ours(self, name: str = "p$place") -> str:
-        """As a pattern; the name is left open."""
+        """The pattern in our language; its name is a placeholder by default."""
         items = []
         for alias, step in zip("abcdef", self.steps, strict=False):
             mode = "" if alias == "a" else f"{step.mode.upper()} "
@@ -51,7 +51,7 @@ class Sequenced:
         return f"PATTERN {name} EVENT SEQ({', '.join(items)}) WITHIN {self.seconds} s\n"
 
     def flink(self) -> str:
-        """As an expression of the CEP library."""
+        """The pattern as an expression of Flink's CEP library."""
         parts = []
         for alias, step in zip("abcdef", self.steps, strict=False):
             begin = 'Pattern.<Event>begin("a", noSkip())' if alias == "a" else f'.{_FLINK[step.mode]}("{alias}")'
@@ -60,7 +60,7 @@ class Sequenced:
         return f"{''.join(parts)}.within(Duration.ofSeconds({self.seconds}))"
 
     def core(self) -> str:
-        """As a query of CORE, which has one mode, ANY."""
+        """The pattern as a query of CORE, whose only mode is ANY."""
         steps = list(zip("abcdef", self.steps, strict=False))
         formula = "; ".join(f"{step.type} as {alias}" for alias, step in steps)
         bounds = [f"{alias}[value > {step.above}.0]" for alias, step in steps if step.above is not None]
@@ -70,7 +70,7 @@ class Sequenced:
 
 
 def random_patterns(rng: Random, count: int, modes: Sequence[GapMode]) -> list[Sequenced]:
-    """Patterns whose types are in no other's order, so that each match tells its pattern."""
+    """Patterns with different sequences of types, so that each match belongs to one pattern."""
     found: dict[tuple[str, ...], Sequenced] = {}
     while len(found) < count:
         types = tuple(rng.choice(TYPES) for _ in range(rng.randint(2, 4)))
@@ -80,7 +80,7 @@ def random_patterns(rng: Random, count: int, modes: Sequence[GapMode]) -> list[S
 
 
 def random_rows(rng: Random, count: int) -> list[Row]:
-    """Events of three keys, at most two seconds apart, some of one time."""
+    """Events of three keys, at most two seconds apart, some with equal times."""
     rows, moment = [], START_MS
     for _ in range(count):
         moment += rng.choice((0, 0, 500, 1_000, 2_000))

@@ -1,6 +1,7 @@
 """The peers' environments: each has a folder of its own below ``.peers``, with pinned packages and compiled drivers.
 
-A peer that cannot be set up (no network, no suitable Python, no Java compiler) is no error: it is told with its reason.
+A peer that cannot be set up (no network, no suitable Python, no Java compiler) is reported with the reason; this is no
+error.
 """
 
 from __future__ import annotations
@@ -27,18 +28,18 @@ print(sysconfig.get_path("purelib"))
 
 
 class Unavailable(Exception):
-    """Why a peer cannot run here, in a sentence."""
+    """A peer cannot run here; the message has the reason in a sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peer:
-    """What has to be there for a peer.
+    """The requirements of a peer.
 
     Attributes:
-        name: Of its folder and of its file in ``requirements``.
+        name: Name of its folder and of its file in ``requirements``.
         package: The distribution whose version counts.
-        python: The one version that its wheels are built for, such as ``3.13``; None: any.
-        jars: Where the jars stand in site-packages; empty for peers in Python.
+        python: The only version that its wheels are built for, such as ``3.13``; None: any.
+        jars: Place of the jars in site-packages; empty for peers in Python.
     """
 
     name: str
@@ -60,12 +61,12 @@ PEERS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """A peer that is set up.
+    """The environment of a peer that is set up.
 
     Attributes:
         folder: Its folder.
         python: Its interpreter.
-        version: Of the engine.
+        version: Version of the engine.
         jars: Class path of the engine; empty for peers in Python.
     """
 
@@ -76,10 +77,10 @@ class Environment:
 
 
 def set_up(peer: Peer, folder: Path = FOLDER) -> Environment:
-    """Install a peer, unless that has been done with the same pins.
+    """Install a peer, unless it is installed with the same pins.
 
     Raises:
-        Unavailable: It cannot be installed here.
+        Unavailable: The peer cannot be installed here.
     """
     place, pins = folder / peer.name, HERE / "requirements" / f"{peer.name}.txt"
     if peer.jars:
@@ -98,7 +99,7 @@ def set_up(peer: Peer, folder: Path = FOLDER) -> Environment:
 
 
 def is_set_up(peer: Peer, folder: Path = FOLDER) -> bool:
-    """Whether a peer has been installed with the pins that are wanted now."""
+    """Whether a peer is installed with the current pins."""
     stamp, python = folder / peer.name / "stamp", folder / peer.name / "venv" / "bin" / "python"
     return python.exists() and stamp.exists() and stamp.read_text(encoding="utf-8") == _stamp(peer)
 
@@ -109,16 +110,16 @@ def _stamp(peer: Peer) -> str:
 
 
 def compiled(environment: Environment, tag: str, sources: Iterable[Path], made: dict[str, str]) -> Path:
-    """The classes of a driver, compiled anew when a source has changed.
+    """Compile the classes of a driver if a source has changed; returns their folder.
 
     Args:
-        environment: Whose class path is used.
-        tag: Of the classes; those of the same tag from before are removed.
+        environment: The environment with the class path.
+        tag: Tag of the classes; earlier classes with the same tag are removed.
         sources: Java files.
-        made: Text of further files by name.
+        made: Texts of further files by name.
 
     Raises:
-        Unavailable: It does not compile here.
+        Unavailable: The driver cannot be compiled here.
     """
     chosen = sorted(sources)
     texts = [path.read_text(encoding="utf-8") for path in chosen] + sorted(made.values())
@@ -139,7 +140,7 @@ def compiled(environment: Environment, tag: str, sources: Iterable[Path], made: 
 
 
 def java_tool(name: str) -> Path:
-    """``java`` or ``javac`` of ``JAVA_HOME``, else of PATH."""
+    """The path of ``java`` or ``javac``, from ``JAVA_HOME``, else from PATH."""
     home = os.environ.get("JAVA_HOME")
     found = shutil.which(name, path=str(Path(home) / "bin") if home else None)
     if found is None:
@@ -148,7 +149,7 @@ def java_tool(name: str) -> Path:
 
 
 def python_for(version: str | None) -> Path:
-    """An interpreter of a version that really runs: this one, one on PATH, or one that pyenv or uv keeps."""
+    """A working interpreter of a version: the current one, one on PATH, or one of pyenv or uv."""
     if version is None or version == f"{sys.version_info[0]}.{sys.version_info[1]}":
         return Path(sys.executable)
     name = f"python{version}"
@@ -170,10 +171,10 @@ def _runs(python: Path) -> bool:
 
 
 def told(*command: str | Path) -> str:
-    """What a command prints.
+    """The output of a command.
 
     Raises:
-        Unavailable: It fails; with its last line.
+        Unavailable: The command fails; the message has its last line.
     """
     environment = {name: text for name, text in os.environ.items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}}
     try:

@@ -1,4 +1,4 @@
-"""The command that runs an engine on a case."""
+"""Commands that run engines on cases."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Launch:
     """One run of an engine, ready to start.
 
     Attributes:
-        command: Its words.
-        environment: Variables beside those of this process.
-        output: Where its output is to go, if it is a file that is read afterwards.
-        answer: The file or folder from which the answer of a command is read afterwards; None: a driver tells it.
+        command: The words of the command.
+        environment: Environment variables besides those of this process.
+        output: The file for its output, if it is read afterwards.
+        answer: The file or folder from which the answer of a command is read afterwards; None: a driver prints it.
     """
 
     command: tuple[str, ...]
@@ -36,7 +36,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Files:
-    """What a run reads and writes: its events, those to warm up with (or none), and a folder of its own."""
+    """The files of a run: its events, events for a warm-up (or None), and a folder of its own."""
 
     events: Path
     warm: Path | None
@@ -44,7 +44,7 @@ class Files:
 
     @property
     def words(self) -> list[str]:
-        """As options of a driver."""
+        """The event files as options of a driver."""
         return ["--events", str(self.events), "--warm", str(self.warm) if self.warm else ""]
 
 
@@ -52,9 +52,9 @@ class Bench:
     """The engines that are set up.
 
     Args:
-        cases: All that may be run: their queries are compiled into the drivers.
-        folder: Where the peers are.
-        tag: Of the classes that are compiled, so that two that take turns do not compile each other's away.
+        cases: All cases that may be run: their queries are compiled into the drivers.
+        folder: The folder of the peers.
+        tag: Tag of the compiled classes, so that two benches that take turns do not remove each other's classes.
     """
 
     def __init__(self, cases: Sequence[Case], folder: Path, tag: str = "bench") -> None:
@@ -76,7 +76,7 @@ class Bench:
         """Set up a peer with its compiled driver.
 
         Raises:
-            Unavailable: It cannot be set up here.
+            Unavailable: The peer cannot be set up here.
         """
         environment = set_up(PEERS[peer], self._folder)
         if environment.jars:
@@ -86,11 +86,11 @@ class Bench:
         self._environments[peer] = environment
 
     def version(self, system: System) -> str:
-        """Of the engine, as it is told with each result."""
+        """The version of an engine, as reported with each result."""
         return self._environments[system.peer].version if system.peer else f"kernels {kernel_digest()}"
 
     def launch(self, system: System, case: Case, mode: Mode, files: Files) -> Launch:
-        """The command of a run; what it reads besides events is written."""
+        """The command of a run; writes its files besides the events."""
         files.folder.mkdir(parents=True, exist_ok=True)
         return self._launchers[system.name](case, mode, files)
 
@@ -163,7 +163,7 @@ def _written(path: Path, text: str) -> str:
 
 
 def siddhi_app(texts: Sequence[str]) -> str:
-    """A Siddhi application with a partition by key around queries; time is that of the events."""
+    """A Siddhi application with a partition by key around queries, in event time."""
     stream = "define stream S (number long, type string, key string, value double, moment long);"
     return f"@app:playback\n{stream}\npartition with (key of S) begin\n{''.join(texts)}end;\n"
 

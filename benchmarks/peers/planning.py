@@ -1,4 +1,4 @@
-"""Which runs there are, the most telling ones first."""
+"""The plan of runs, the most informative ones first."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def plan(
     """The runs of all cases.
 
     Args:
-        cases: To choose from.
-        systems: Engines that are run.
-        is_quick: With few events, and without the cases that have none then.
-        events: At most so many events.
+        cases: The cases to choose from.
+        systems: The engines to run.
+        is_quick: Whether to use few events, without the cases that have no quick run.
+        events: The most events of a run.
         names: Only these cases; None: all.
 
     Returns:
-        Case by case; the library also with each number of events that another engine is given, to compare answers.
+        The runs, case by case; the library also runs each number of events of other engines, to compare answers.
     """
     runs: list[Run] = []
     for case in cases:
@@ -62,5 +62,5 @@ def _runs(case: Case, system: System, full: int) -> list[Run]:
 
 
 def _is_told(mode: Mode, case: Case, types: Sequence[str]) -> bool:
-    """Without a filter there is nothing to leave out; shards are told of joins."""
+    """Whether a mode applies to a case: shards run joins only, and leaving out the filter needs a filter."""
     return case.is_join if mode.variant == SHARDS else mode.variant != UNFILTERED or bool(types)

@@ -26,7 +26,7 @@ def draw_all(records: Sequence[Record], folder: Path) -> None:
 
 
 def draw_axes(records: Sequence[Record], axes: Sequence[Axis], path: Path) -> None:
-    """Write a picture with a panel for each thing that varies, a line for each engine."""
+    """Write a picture with a panel for each axis and a line for each engine."""
     done = [record for record in records if record.status == "done" and record.rate]
     known = {record.case for record in done}
     axes = [axis for axis in axes if any(case.name in known for case in axis.points.values())]
@@ -53,7 +53,7 @@ def draw_axes(records: Sequence[Record], axes: Sequence[Axis], path: Path) -> No
 
 
 def _draw(records: Sequence[Record], title: str, column: str, path: Path) -> None:
-    """Bars on a logarithmic scale, the best above."""
+    """Draw bars on a logarithmic scale, the best on top."""
     cases = list(dict.fromkeys(record.case for record in records))
     rows = (len(cases) + 1) // 2
     picture = Figure(figsize=(11, 1 + 2.6 * rows), layout="constrained")

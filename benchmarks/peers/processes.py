@@ -1,4 +1,4 @@
-"""A process with everything below it: how long it ran, the most memory it held, what it said."""
+"""Runs of a process with its descendants: duration, peak memory and output."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Finished:
 
     Attributes:
         began_at: When it was started, seconds since 1970.
-        seconds: How long it ran.
-        status: Its exit status; None: it was ended, as its time was over.
-        output: What it said.
-        peak_bytes: Most memory of it and those below it, if it was watched; pages that several share count once.
+        seconds: Its duration.
+        status: Its exit status; None: it was killed because its time was over.
+        output: Its output.
+        peak_bytes: Peak memory of it and its descendants, if it was watched; shared pages count once.
     """
 
     began_at: float
@@ -37,7 +37,7 @@ class Finished:
 
     @property
     def last_words(self) -> str:
-        """The line that most likely says what went wrong."""
+        """The line of output that most likely explains a failure."""
         if self.status is not None and self.status < 0:
             return f"ended by signal {-self.status}"
         lines = [line.strip() for line in self.output.splitlines() if line.strip()]
@@ -46,7 +46,7 @@ class Finished:
 
 
 def pin_words(threads: int, *, is_wanted: bool) -> tuple[str, ...]:
-    """What is put before a command with one thread to hold it to one core, where that can be done."""
+    """The prefix that pins a command with one thread to one core; empty if that is impossible or not wanted."""
     if not is_wanted or threads != 1 or shutil.which("taskset") is None or not hasattr(os, "sched_getaffinity"):
         return ()
     return ("taskset", "-c", str(max(os.sched_getaffinity(0))))
@@ -57,10 +57,10 @@ def finish(launch: Launch, before: Sequence[str], folder: Path, limit_s: float, 
 
     Args:
         launch: The command.
-        before: Words before it.
-        folder: Where it runs.
-        limit_s: When its time is over.
-        is_watched: Whether its memory is looked at now and then, which takes time where it has processes below it.
+        before: Words before the command.
+        folder: Its working folder.
+        limit_s: Its time limit.
+        is_watched: Whether its memory is sampled, which takes time if it has child processes.
     """
     said = folder / "said.txt"
     output = launch.output or said
@@ -89,7 +89,7 @@ def finish(launch: Launch, before: Sequence[str], folder: Path, limit_s: float, 
 
 
 def _watch(process: subprocess.Popen[bytes], deadline: float, pause_s: float) -> tuple[int, bool]:
-    """Most memory until the process ends, and whether its time was over before."""
+    """Peak memory until the process ends, and whether its time was over before."""
     peak = 0
     while True:
         try:
@@ -102,19 +102,19 @@ def _watch(process: subprocess.Popen[bytes], deadline: float, pause_s: float) ->
 
 
 def _memory(pids: Sequence[int]) -> int:
-    """Bytes that some processes hold; of a single one, what it has held at most, which is no trouble for it to tell."""
+    """Bytes that some processes hold; for a single process its peak so far, which is cheap to read."""
     return sum(map(memory_of, pids)) if len(pids) > 1 else _told_of(pids[0], "status", "VmHWM:")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a process that runs, with its session, which is its own."""
+    """Kill a running process with its session, which is its own."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
 def below(pid: int) -> list[int]:
-    """The processes that a process has started, and theirs; none where the system does not tell."""
+    """The descendants of a process; empty if the system does not report them."""
     found: list[int] = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
@@ -127,12 +127,12 @@ def below(pid: int) -> list[int]:
 
 
 def memory_of(pid: int) -> int:
-    """Bytes that a process holds, its share of what others hold too; 0 where the system does not tell."""
+    """Bytes that a process holds, with its share of shared pages; 0 if the system does not report them."""
     return _told_of(pid, "smaps_rollup", "Pss:")
 
 
 def _told_of(pid: int, file: str, name: str) -> int:
-    """Bytes that the system tells of a process under some name; 0 where it does not."""
+    """Bytes that the system reports for a process under a name; 0 if it does not."""
     try:
         for line in Path(f"/proc/{pid}/{file}").read_text(encoding="ascii").splitlines():
             if line.startswith(name):

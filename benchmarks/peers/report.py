@@ -1,4 +1,4 @@
-"""What is written when runs are over: a table, what was compared, ratios; pictures come from ``plots``."""
+"""The report after all runs: a table, the comparisons of answers, ratios; pictures are drawn by ``plots``."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def write_report(
 
 
 def _cannot(cases: Sequence[Case], records: Sequence[Record]) -> str:
-    """What is not there because an engine cannot say it."""
+    """A list of cases that engines cannot state, with the reasons."""
     names = {record.system for record in records}
     lines = [
         f"- {case.name}, {system.name}: {reason}"
@@ -65,7 +65,7 @@ def _answers(judgement: Judgement) -> str:
 
 
 def _ratios(records: Sequence[Record]) -> str:
-    """Ours to theirs, where both have the same events."""
+    """Ratios of our rates to theirs, for the same events."""
     lines = []
     for case in dict.fromkeys(record.case for record in records):
         done = [record for record in records if record.case == case and record.status == "done"]
@@ -74,7 +74,7 @@ def _ratios(records: Sequence[Record]) -> str:
 
 
 def _best(case: str, done: Sequence[Record]) -> str:
-    """The library to the fastest peer of one thread, in whichever mode that is fastest."""
+    """The library's ratio to the fastest peer with one thread, in the peer's fastest mode."""
     ours = [record for record in done if record.system == "library"]
     peers = [record for record in done if record.system not in OURS and record.threads == 1 and record.rate]
     if not ours or not peers:
@@ -86,7 +86,7 @@ def _best(case: str, done: Sequence[Record]) -> str:
 
 
 def _per_cpu(case: str, done: Sequence[Record]) -> str:
-    """The same per CPU second of all threads, to every peer whose driver tells it."""
+    """The library's ratio per CPU second of all threads, to every peer whose driver reports it."""
     told = [one for one in done if one.source == "memory" and one.cpu_rate]
     ours = [one for one in told if one.system == "library" and not one.variant]
     peers = [one for one in told if one.system not in OURS]
@@ -98,7 +98,7 @@ def _per_cpu(case: str, done: Sequence[Record]) -> str:
 
 
 def _whole(case: str, done: Sequence[Record]) -> list[str]:
-    """Whole jobs to those of Flink CEP, warmed up and from a cold start."""
+    """Ratios of whole jobs to those of Flink CEP, warmed up and from a cold start."""
     lines = []
     for name, threads in (("forestall match", 1), ("forestall backtest", 2)):
         ours = [one for one in done if (one.system, one.source) == (name, "file")]

@@ -1,4 +1,4 @@
-"""What runs have found: kept as JSON lines while they come, compared, and told as a table."""
+"""Results of runs: saved as JSON lines as they come, compared, and shown as a table."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ class Record:
         case: Name of the case.
         system: Name of the engine.
         source: ``memory`` or ``file``.
-        threads: How many threads match.
-        variant: What else is different.
-        events: How many events it had.
+        threads: Number of matching threads.
+        variant: Further difference of the mode.
+        events: Number of events.
         status: ``failed``: it ran and did not finish; ``unavailable``: it could not be set up.
-        reason: Why it is not done.
-        version: Of the engine.
+        reason: The reason why it is not done.
+        version: Version of the engine.
         start_up_s: From the start of the process until the engine is ready.
-        warm_up_s: What ran before the clock started.
-        seconds: What is measured, without start-up; 0: start-up was most of it and hides it.
-        cpu_s: CPU seconds of all threads in what is measured; 0: the driver does not tell.
-        whole_s: From the start of the process to the end of what is measured, without what warmed up.
-        matches: How many.
-        digest: Of the matches, whatever their order.
-        peak_bytes: Most memory of the process and those below it.
-        lines: Lines that state the query.
-        pinned: Whether it was held to one core.
+        warm_up_s: Duration of the warm-up before the clock started.
+        seconds: Measured time without start-up; 0: the run was mostly start-up, which hides it.
+        cpu_s: CPU seconds of all threads in the measured time; 0: the driver does not report them.
+        whole_s: From the start of the process to the end of the measured time, without the warm-up.
+        matches: Number of matches.
+        digest: Digest of the matches, independent of their order.
+        peak_bytes: Peak memory of the process and its descendants.
+        lines: Number of lines that state the query.
+        pinned: Whether it was pinned to one core.
     """
 
     case: str
@@ -60,12 +60,12 @@ class Record:
 
     @property
     def run(self) -> tuple[str, str, str, int, str, int]:
-        """What tells it from other runs."""
+        """The identity of the run."""
         return self.case, self.system, self.source, self.threads, self.variant, self.events
 
     @property
     def label(self) -> str:
-        """The engine as rows of tables name it."""
+        """The engine's name in rows of tables."""
         threads = f", {self.threads} threads" if self.threads > 1 else ""
         return f"{self.system}{', ' + self.variant if self.variant else ''}{threads}"
 
@@ -81,12 +81,12 @@ class Record:
 
     @property
     def cold_rate(self) -> float:
-        """Events/s with start-up, and without what warmed up."""
+        """Events/s with start-up and without warm-up."""
         return self.events / self.whole_s if self.whole_s else 0.0
 
 
 def kept_in(path: Path) -> list[Record]:
-    """The records of a file, the last of each run; none where it is not there."""
+    """The records of a file, the last of each run; empty if the file does not exist."""
     if not path.exists():
         return []
     found = {record.run: record for record in (Record(**orjson.loads(line)) for line in path.read_bytes().splitlines())}
@@ -94,7 +94,7 @@ def kept_in(path: Path) -> list[Record]:
 
 
 def keep(path: Path, record: Record) -> None:
-    """Append a record, so that an interruption loses none."""
+    """Append a record to a file, so that an interruption loses none."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab") as file:
         file.write(orjson.dumps(asdict(record), option=orjson.OPT_APPEND_NEWLINE))
@@ -102,12 +102,12 @@ def keep(path: Path, record: Record) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What comparing the answers has shown.
+    """The result of comparing answers.
 
     Attributes:
-        disagreements: What must not be, a sentence each.
-        notes: Known differences that were seen: (case, engine, key of the difference).
-        alone: Runs whose answer nothing was compared with.
+        disagreements: Unexpected differences, a sentence each.
+        notes: Known differences that occurred: (case, engine, key of the difference).
+        alone: Runs whose answers could not be compared with others.
     """
 
     disagreements: tuple[str, ...]
@@ -117,13 +117,13 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """A known difference: its key, and the number of matches that it gives by number of events."""
+    """A known difference: its key, and the resulting number of matches by number of events."""
 
     difference: str
     matches: Mapping[int, int]
 
     def covers(self, record: Record) -> bool:
-        """Whether the answer is one that the difference explains."""
+        """Whether the difference explains the answer of a run."""
         return self.matches.get(record.events, record.matches) == record.matches
 
 
@@ -132,10 +132,10 @@ def judge(
     expected: Mapping[str, Mapping[int, int]],
     allowed: Mapping[tuple[str, str], Allowance],
 ) -> Judgement:
-    """Compare answers: all runs of a case with as many events have to bind the same events.
+    """Compare answers: all runs of a case with the same number of events must bind the same events.
 
     Args:
-        records: Runs; those that are not done are passed over.
+        records: Runs; unfinished runs are skipped.
         expected: Agreed numbers of matches by case and number of events.
         allowed: Known differences by case and engine.
     """
@@ -225,7 +225,7 @@ def _row(label: str, events: int, by_source: Mapping[str, Record]) -> tuple[str,
 
 
 def _number(rate: float) -> str:
-    """Events/s to three digits or so; nothing where start-up hides them."""
+    """Events/s to about three digits; "-" if start-up hides them."""
     if not rate:
         return "-"
     return f"{rate / 1e6:.2f} M" if rate >= 1e6 else f"{rate / 1e3:,.1f} k"

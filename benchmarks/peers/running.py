@@ -1,4 +1,4 @@
-"""One run: an engine, a case, a mode and a number of events; what comes out is a record."""
+"""Runs of an engine on a case in a mode with a number of events; the result is a record."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from benchmarks.peers.results import Record
 from benchmarks.peers.systems import Mode, System
 from benchmarks.peers.workloads import file_of
 
-WARM_SHARE = 5  # of the events, one in so many warms up
+WARM_SHARE = 5  # one event in WARM_SHARE is used for the warm-up
 MOST_WARM = 50_000
-ROUNDS = 3  # of a command that is done soon
+ROUNDS = 3  # of a brief command
 BRIEF_S = 40.0
-LEAST_SHARE = 0.1  # of a command's time that is not start-up; with less, what is left is noise
+LEAST_SHARE = 0.1  # least share of a command's time after start-up; with less, the rest is noise
 _MARK = "RESULT "
 
 
 class Failed(Exception):
-    """Why a run has no result."""
+    """A run has no result; the message has the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What is to be run."""
+    """A run to carry out."""
 
     case: Case
     system: System
@@ -44,7 +44,7 @@ class Run:
 
     @property
     def empty(self) -> Record:
-        """Its record before it has begun."""
+        """The record of the run before it has begun."""
         return Record(
             case=self.case.name,
             system=self.system.name,
@@ -56,22 +56,22 @@ class Run:
 
 
 class Runner:
-    """Runs one after the other.
+    """Carries out runs one after the other.
 
     Args:
         bench: The engines that are set up.
-        folder: For events and what runs write.
-        pins: Whether runs of one thread are held to one core.
+        folder: For events and the files of runs.
+        pins: Whether runs with one thread are pinned to one core.
     """
 
     def __init__(self, bench: Bench, folder: Path, *, pins: bool) -> None:
         self._bench, self._folder, self._pins = bench, folder, pins
 
     def record(self, run: Run, limit_s: float) -> Record:
-        """Run it; a run that fails has a record with its reason.
+        """Carry out a run; the record of a failed run has the reason.
 
         Raises:
-            Absent: The workload is not there.
+            Absent: The workload is not available.
         """
         before = pin_words(run.mode.threads, is_wanted=self._pins)
         wording = run.case.wording(run.system.wording)
@@ -86,7 +86,7 @@ class Runner:
         return file_of(run.case.workload, events, self._folder / "events")
 
     def _driver(self, run: Run, empty: Record, before: Sequence[str], limit_s: float) -> Record:
-        """A driver warms up and measures in one process."""
+        """Run a driver, which warms up and measures in one process."""
         warm = self._file(run, min(MOST_WARM, run.events // WARM_SHARE))
         files = Files(events=self._file(run, run.events), warm=warm, folder=self._fresh())
         done = finish(self._bench.launch(run.system, run.case, run.mode, files), before, files.folder, limit_s)
@@ -104,9 +104,9 @@ class Runner:
         )
 
     def _command(self, run: Run, empty: Record, before: Sequence[str], limit_s: float) -> Record:
-        """A command is run for some events, which warms up caches, and for all, which tells its memory.
+        """Run a command for some events, to warm up caches, and for all events, to measure its memory.
 
-        Then it is run for one event, to see its start, and for all, in turns if it is brief; medians count.
+        Then run it for one event, to measure its start, and for all, in turns if it is brief; medians count.
         """
         deadline = time.monotonic() + limit_s
         warm_up = self._timed(run, min(MOST_WARM, run.events // WARM_SHARE), before, deadline).seconds
@@ -134,10 +134,10 @@ class Runner:
     def _timed(
         self, run: Run, events: int, before: Sequence[str], deadline: float, *, is_watched: bool = False
     ) -> Finished:
-        """A command from its start to its end.
+        """Run a command from its start to its end.
 
         Raises:
-            Failed: It did not come to a good end.
+            Failed: The command failed or exceeded its time.
         """
         self._fresh()
         files = self._files(run, events)
@@ -159,10 +159,10 @@ class Runner:
 
 
 def told_by(done: Finished, limit_s: float) -> dict[str, Any]:
-    """What a driver has told.
+    """The result that a driver has printed.
 
     Raises:
-        Failed: It has not.
+        Failed: There is no result.
     """
     lines = [line for line in done.output.splitlines() if line.startswith(_MARK)]
     if done.status != 0 or not lines:

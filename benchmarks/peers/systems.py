@@ -14,9 +14,9 @@ class Mode:
     """A way to run an engine.
 
     Attributes:
-        source: ``memory``: events are held as the engine's own before the clock starts; ``file``: reading is measured.
-        threads: How many threads match.
-        variant: What else is different.
+        source: ``memory``: events are in the engine's own form before the clock starts; ``file``: reading is measured.
+        threads: Number of matching threads.
+        variant: Further difference of the mode.
         is_usual: Whether it is run in cases other than the main ones.
     """
 
@@ -31,12 +31,12 @@ class System:
     """An engine in one of its languages.
 
     Attributes:
-        name: Of the engine and of its table in ``queries``.
-        wording: Whose words it takes.
-        peer: What it needs to be set up; None: Forestall itself.
-        modes: How it can be run.
-        most: Most events that are worth waiting for, by variant.
-        is_command: Whether it is a command that does all of its work in one go: its start is measured on one event.
+        name: Name of the engine.
+        wording: The engine in ``queries`` whose language it takes.
+        peer: The peer to set up for it; None: Forestall itself.
+        modes: The modes in which it can run.
+        most: The most events to run in reasonable time, by variant.
+        is_command: Whether it is a command that does all of its work at once: its start is measured on one event.
     """
 
     name: str
@@ -49,7 +49,7 @@ class System:
 
 UNFILTERED = "unfiltered"
 SHARDS = "in shards"
-"""Only of joins: with all that the service does for each event, down to the rows of derived events."""
+"""A variant for joins only: with all work of the service per event, down to the rows of derived events."""
 
 SYSTEMS: tuple[System, ...] = (
     System(

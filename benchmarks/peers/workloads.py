@@ -25,7 +25,7 @@ LOG = ROOT.parent / "shared" / "data" / "logs" / "bpic2013_incidents.xes.gz"
 
 
 class Row(NamedTuple):
-    """One event; its number is its place."""
+    """One event; its place in the file is its number."""
 
     type: str
     time_us: int
@@ -34,11 +34,11 @@ class Row(NamedTuple):
 
 
 class Absent(Exception):
-    """Why a workload is not there."""
+    """A workload is not available; the message has the reason."""
 
 
 def w(keys: int = 1_000) -> Callable[[], Iterator[Row]]:
-    """Workload W: one event a millisecond, 1,000 keys, 20 types; or as many other keys."""
+    """Workload W: one event a millisecond, 20 types, and 1,000 keys or another number."""
 
     def rows() -> Iterator[Row]:
         rng = random.Random(42)
@@ -65,7 +65,7 @@ def orders(fail: int) -> Callable[[], Iterator[Row]]:
 
 
 def stocks() -> Iterator[Row]:
-    """Ticks of 100 symbols, one in 10 ms; the type says where the price went."""
+    """Ticks of 100 symbols, one in 10 ms; the type is the direction of the price."""
     rng = random.Random(7)
     prices = [10_000] * 100
     number = 0
@@ -78,7 +78,7 @@ def stocks() -> Iterator[Row]:
 
 
 def clicks() -> Iterator[Row]:
-    """Clicks of 1,000 visitors on 50 pages, one a millisecond; some pages are seen much more often than others."""
+    """Clicks of 1,000 visitors on 50 pages, one a millisecond; some pages are much more frequent than others."""
     rng = random.Random(11)
     number = 0
     while True:
@@ -103,10 +103,10 @@ def payments() -> Iterator[Row]:
 
 
 def log() -> Iterator[Row]:
-    """The incident log of BPI Challenge 2013, where it is; types are made words.
+    """The incident log of BPI Challenge 2013, if it is available; types are converted to words.
 
     Raises:
-        Absent: The file is not there.
+        Absent: The file does not exist.
     """
     if not LOG.exists():
         raise Absent(f"{LOG.name} is not in {LOG.parent.relative_to(ROOT.parent)} beside the checkout")
@@ -129,10 +129,10 @@ WORKLOADS: Mapping[str, Callable[[], Iterator[Row]]] = {
 
 
 def file_of(workload: str, events: int, folder: Path) -> Path:
-    """The file with the first events of a workload; made where it is missing.
+    """The file with the first events of a workload; written if it is missing.
 
     Raises:
-        Absent: The workload is not there.
+        Absent: The workload is not available.
     """
     path = folder / f"{workload}-{events}.jsonl"
     if not path.exists():
@@ -146,7 +146,7 @@ def file_of(workload: str, events: int, folder: Path) -> Path:
 
 
 def line_of(number: int, row: Row) -> bytes:
-    """An event as its line."""
+    """The line of an event."""
     data = {} if row.value is None else {"value": row.value}
     whole = {"id": f"e{number}", "type": row.type, "time": row.time_us, "key": row.key, "data": data}
     return orjson.dumps(whole, option=orjson.OPT_APPEND_NEWLINE)

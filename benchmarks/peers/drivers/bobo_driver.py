@@ -1,4 +1,4 @@
-"""One case on BoboCEP: patterns from a module that is named, events handed to the engine one by one."""
+"""One case on BoboCEP: patterns from a given module, events handed to the engine one by one."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Note(BoboAction):  # type: ignore[misc]
         self._place, self._found = place, found
 
     def execute(self, event: Any) -> tuple[bool, Any]:
-        """Called with each match."""
+        """Record the numbers of a match's events."""
         self._found.append((self._place, [one.data["number"] for one in event.history.all_events()]))
         return True, None
 
 
 def main() -> None:
-    """Run the case and tell its result."""
+    """Run the case and print its result."""
     options = options_of("queries")
     patterns = imported(options.queries).patterns()
     ready_at = now()
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def imported(path: str) -> ModuleType:
-    """The module of a file."""
+    """Import a file as a module."""
     spec = spec_from_file_location("queries", path)
     assert spec is not None
     assert spec.loader is not None
@@ -63,7 +63,7 @@ def imported(path: str) -> ModuleType:
 
 
 def made(line: dict[str, Any]) -> dict[str, Any]:
-    """What predicates read."""
+    """The data of an event that predicates read."""
     return {
         "number": number_of(line["id"]),
         "type": line["type"],

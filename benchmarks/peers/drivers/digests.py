@@ -20,7 +20,7 @@ def mixed(given: int) -> int:
 
 
 def digest_of(matches: Iterable[tuple[int, Sequence[int]]]) -> tuple[int, str]:
-    """How many matches there are, and their digest as 16 hexadecimal digits."""
+    """The number of matches, and their digest as 16 hexadecimal digits."""
     count = total = 0
     for pattern, numbers in matches:
         value = mixed(pattern)

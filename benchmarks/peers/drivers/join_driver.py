@@ -1,8 +1,8 @@
-"""A join of one stream with itself, as a library: columns in memory, an input for each type.
+"""One case of a join of a stream with itself, with our library: columns in memory, an input for each type.
 
 Without a variant: the kernel of joins, batches of 262,144 rows, from the columns of events to the columns of pairs.
-``in shards``: one shard in this process with all that the service does for each event, batches of 10,000, down to
-the rows of derived events as JSON.
+``in shards``: one shard in this process with all work of the service per event, batches of 10,000, down to the rows of
+derived events as JSON.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _Round: TypeAlias = tuple[float, float, Iterable[Sequence[int]]]
 
 
 def main() -> None:
-    """Run the case after a part to warm up, and tell its result: the median of some rounds, of one in shards."""
+    """Run the case after a warm-up and print its result: the median of some rounds, or one round in shards."""
     options = options_of("queries", "variant")
     (text,) = orjson.loads(Path(options.queries).read_bytes())
     document = orjson.loads(text)
@@ -52,7 +52,7 @@ def by_kernels(document: Mapping[str, Any], batch: EventBatch) -> list[_Round]:
 
 
 def by_kernel(document: Mapping[str, Any], batch: EventBatch) -> _Round:
-    """Seconds, CPU seconds, and the pairs, which are made numbers of Python outside of the time."""
+    """Seconds, CPU seconds, and the pairs, which are converted to Python numbers outside of the measured time."""
     body = read_join({name: value for name, value in document.items() if name != "name"})
     join = WindowJoin([one.window for one in body.inputs])
     begin, before_s = time.perf_counter(), time.process_time()
@@ -62,19 +62,19 @@ def by_kernel(document: Mapping[str, Any], batch: EventBatch) -> _Round:
 
 
 def items_of(body: JoinBody, batch: EventBatch) -> ItemColumns:
-    """The events as items; the types of events are those of the inputs, so their numbers are the places in the file."""
+    """The events as items; all types belong to inputs, so sequence numbers are places in the file."""
     number_of_type = {one: number for number, source in enumerate(body.inputs) for one in source.types}
     inputs = np.array([number_of_type[name] for name in batch.type_names], np.uint8)[batch.type_codes]
     return ItemColumns(
         kinds=np.full(len(batch), Item.EVENT, np.uint8),
         inputs=inputs,
-        keys=batch.key_hashes.copy(),  # the kernel is compiled for columns that may be written
+        keys=batch.key_hashes.copy(),  # the kernel is compiled for writable columns
         times_us=batch.time_us.copy(),
     )
 
 
 def in_shards(document: Mapping[str, Any], batch: EventBatch) -> _Round:
-    """Seconds, CPU seconds, and the pairs that the derived events name."""
+    """Seconds, CPU seconds, and the pairs named by the derived events."""
     shards = started(document)
     blocks: list[RowBlock] = []
     begin, before_s = time.perf_counter(), time.process_time()

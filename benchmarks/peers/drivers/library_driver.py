@@ -22,7 +22,7 @@ ROUNDS = 5
 
 
 def main() -> None:
-    """Run the case, the median of some rounds after one to warm up, and tell its result."""
+    """Run the case and print its result: the median of some rounds after a warm-up."""
     options = options_of("queries")
     texts: list[str] = json.loads(Path(options.queries).read_text(encoding="utf-8"))
     ready_at, spent = now(), dict[str, float]()
@@ -32,7 +32,7 @@ def main() -> None:
         taken, cpu_s = [], []
         for _ in range(ROUNDS):
             matcher = matcher_of(texts)
-            matcher.process(batch.slice(0, 0))  # its tables are start-up
+            matcher.process(batch.slice(0, 0))  # building its tables counts as start-up
             begin, before_s = time.perf_counter(), time.process_time()
             for part in parts_of(batch):
                 matcher.process(part)
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def matcher_of(texts: list[str]) -> Matcher:
-    """A matcher that nothing will guard."""
+    """A matcher without a guard."""
     matcher = Matcher(may_be_guarded=False)
     for text in texts:
         matcher.add_pattern(text)
@@ -53,12 +53,12 @@ def matcher_of(texts: list[str]) -> Matcher:
 
 
 def parts_of(batch: EventBatch) -> Iterator[EventBatch]:
-    """The batches that the matcher gets."""
+    """The batches for the matcher."""
     return (batch.slice(start, min(ROWS, len(batch) - start)) for start in range(0, len(batch), ROWS))
 
 
 def answer(texts: list[str], batch: EventBatch) -> tuple[int, str]:
-    """Number and digest of the matches; their values are made for it, which is not measured."""
+    """Number and digest of the matches; not measured, as it needs the matches as Python values."""
     matcher = matcher_of(texts)
     outputs = (matcher.process(part) for part in parts_of(batch))
     return digest_of(found for output in outputs for found in numbers_of(output))

@@ -1,4 +1,4 @@
-"""What the drivers in Python share: their options, the events of a file, and the line that tells the result."""
+"""Common parts of the drivers in Python: options, the events of a file, and the line with the result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import orjson
 
 
 def options_of(*names: str) -> Namespace:
-    """The options that every driver has, and those named."""
+    """Parse the options of every driver and the named further ones."""
     parser = ArgumentParser()
     for name in ("source", "warm", "events", *names):
         parser.add_argument(f"--{name}", required=True)
@@ -22,7 +22,7 @@ def options_of(*names: str) -> Namespace:
 
 
 def lines_of(path: str) -> Iterator[dict[str, Any]]:
-    """The events of a file as its lines have them, one after the other."""
+    """The events of a file, as parsed lines."""
     with Path(path).open("rb") as file:
         for line in file:
             yield orjson.loads(line)
@@ -43,9 +43,9 @@ def tell(
 
     Args:
         ready_at: When the engine was loaded, seconds since 1970.
-        options: Those of ``options_of``.
+        options: The options of ``options_of``.
         measure: Runs the events of a file and returns seconds, matches and their digest.
-        more: Told as it is once all is measured.
+        more: Further members of the line, read after the measurement.
     """
     warm_up = measure(options.warm)[0] if options.warm else 0.0
     seconds, matches, digest = measure(options.events)
@@ -54,5 +54,5 @@ def tell(
 
 
 def now() -> float:
-    """Seconds since 1970, for what two processes compare."""
+    """Seconds since 1970, for times that two processes compare."""
     return time.time()
