@@ -59,7 +59,7 @@ class ReferenceOuterJoin(ReferenceJoin):
         )
 
     def _settle(self, why: Why, *, came: bool = False) -> None:
-        """Report keys that are over, and combinations that are no part of a larger one and cannot become part of it."""
+        """Report finished combinations, which are and stay part of no larger one, and keys that are over."""
         for one in self._found:
             if one.is_extended or one.is_reported or not self._has_required(one) or self._can_grow(one):
                 continue
