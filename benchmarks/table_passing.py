@@ -54,7 +54,7 @@ def chain(cell: str, columns: int, inner: Callable[..., Any], outer: Callable[..
 
 
 def uncached(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A kernel that is not cached, so that compiling it again costs the same."""
+    """A kernel without cache, so that compiling it again costs the same."""
     return cast("Callable[..., Any]", njit(nogil=True)(function))
 
 

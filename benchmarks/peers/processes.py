@@ -46,7 +46,7 @@ class Finished:
 
 
 def pin_words(threads: int, *, is_wanted: bool) -> tuple[str, ...]:
-    """The prefix that pins a command with one thread to one core; empty if that is impossible or not wanted."""
+    """Words before a command that pin it to a core; empty if not wanted, not possible, or with several threads."""
     if not is_wanted or threads != 1 or shutil.which("taskset") is None or not hasattr(os, "sched_getaffinity"):
         return ()
     return ("taskset", "-c", str(max(os.sched_getaffinity(0))))

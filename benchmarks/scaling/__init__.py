@@ -1,1 +1,1 @@
-"""How events/s of the library engine change with what there is of patterns, traces, windows, steps, rules and cores."""
+"""Events/s of the library engine by number of patterns, traces, steps, constraints and cores, and length of window."""

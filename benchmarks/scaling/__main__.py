@@ -1,9 +1,9 @@
-"""How fast the library engine is with more patterns, open traces, window, steps, constraints and cores.
+"""Speed of the library engine with more patterns, open traces, steps, constraints and cores, and longer windows.
 
-Columns in memory to match columns through the whole ``Matcher``, one thread, and the thread's own time but for cores.
-Every point is a matcher in the midst of a stream: warmed up over at least its window, then given a stretch of events at
-a time, points taking turns; its fastest stretch counts. Tables show the ratio to the first point of a series. It takes
-two minutes or so, with ``--quick`` half a minute, which shows less.
+Columns in memory to match columns through the whole ``Matcher``, one thread, in thread time except for cores. Every
+point is a matcher in the middle of a stream: warmed up over at least its window, then given one stretch of events at a
+time, with points taking turns; its fastest stretch counts. Tables show the ratio to the first point of a series. Takes
+about two minutes, or half a minute with ``--quick``, which shows less.
 
 For each plot a table, its points and a picture are in ``benchmarks/results/scaling``, which git ignores.
 
@@ -35,7 +35,7 @@ class Measure(Protocol):
 
 
 class Plot(NamedTuple):
-    """A plot: its title, what its axis counts, and who measures it."""
+    """A plot: its title, the unit of its axis, and the function that measures it."""
 
     title: str
     unit: str

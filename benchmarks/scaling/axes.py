@@ -1,4 +1,4 @@
-"""What varies: patterns, open traces, windows, steps, constraints. One thread, columns in memory to match columns."""
+"""Axes of the plots: patterns, open traces, windows, steps, constraints; one thread, columns to match columns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WINDOW = 10_000  # events that fit in 10 s
 
 
 def patterns(*, is_quick: bool) -> Iterator[Point]:
-    """Number of patterns: of types that do not come, that often come, that seldom come."""
+    """Number of patterns, over types that never, often or seldom occur."""
     counts = (1, 10, 100) if is_quick else (1, 3, 10, 30, 100, 300, 1_000)
     rounds, longest = (3, 50_000) if is_quick else (5, 200_000)
     narrow = uniform(2 * _WINDOW + rounds * longest, types=_TYPES, keys=_KEYS, seed=42)
@@ -64,7 +64,7 @@ def _with(texts: Sequence[str], *, may_be_guarded: bool = False) -> Matcher:
 
 
 def traces(*, is_quick: bool) -> Iterator[Point]:
-    """Number of open traces: as many events of each, in a window that has as many of each."""
+    """Number of open traces, with the same number of events per trace in the stream and in the window."""
     counts = (1_000, 10_000, 100_000) if is_quick else (1_000, 10_000, 100_000, 1_000_000)
     rows, rounds = (50_000, 3) if is_quick else (250_000, 4)
     flows = []
@@ -110,7 +110,7 @@ def _on_w(plot: str, texts: Sequence[tuple[float, str]], *, is_quick: bool) -> I
 
 
 def constraints(*, is_quick: bool) -> Iterator[Point]:
-    """Number of constraints, of those that hold in the order workflow."""
+    """Number of constraints, chosen from those that hold in the order workflow."""
     made = decoded(orders(1_000 if is_quick else 10_000), ["price", "totalPrice"])
     batch = repeated(made, 4 if is_quick else 5)
     warm_up, stretches = stretches_of(batch, len(made), len(made) // 2, 8)
@@ -130,7 +130,7 @@ def constraints(*, is_quick: bool) -> Iterator[Point]:
 
 
 def _some_of(whole: ConstraintSet, count: int) -> ConstraintSet:
-    """So many of the constraints, from all over the set, and all end events."""
+    """A set with ``count`` of the constraints, spread over the whole set, and all end events."""
     step = len(whole.constraints) // count if count else 1
     return replace(whole, constraints=whole.constraints[::step][:count])
 

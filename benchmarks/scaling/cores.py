@@ -1,4 +1,4 @@
-"""One process a core, each with the keys of its shard: on the wall, from when all begin to when all are done."""
+"""One process per core, each with the keys of its shard; wall-clock time until all are done."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from benchmarks.matcher_speed import EXPECTED, W, matches_in, unguarded, workloa
 from benchmarks.scaling.points import Point
 
 _EVENTS, _ROUNDS = 1_000_000, 9
-_LARGER = 4  # so many times W, one after the other, so that beginning together does not weigh
+_LARGER = 4  # repetitions of W, so that differences between the starts are negligible
 
 
 def cores(*, is_quick: bool) -> Iterator[Point]:
-    """Number of cores: processes over keys, divided by shard; groups of one, two and so on take turns."""
+    """Number of cores: one process per shard of the keys; groups of one, two and more processes take turns."""
     events, rounds = (_EVENTS // 5, 3) if is_quick else (_EVENTS, _ROUNDS)
     groups = [_Group(count, events) for count in (1, 2, 4, 8) if count <= (os.cpu_count() or 1)]
     found = [group.begun() for group in groups]
@@ -35,7 +35,7 @@ def cores(*, is_quick: bool) -> Iterator[Point]:
 
 
 class _Group:
-    """Processes that match together whenever told to."""
+    """Processes that match at the same time on request."""
 
     def __init__(self, count: int, events: int) -> None:
         self.count = count
@@ -52,11 +52,11 @@ class _Group:
             theirs.close()  # so that a worker that has died is noticed
 
     def begun(self) -> int:
-        """Wait until all are warmed up; the matches of W in all of them."""
+        """Wait until all processes are warmed up; returns the matches of W in all of them."""
         return sum(int(pipe.recv()) for pipe in self._pipes)
 
     def timed(self) -> float:
-        """Seconds on the wall of one round."""
+        """Wall-clock seconds of one round."""
         begin = time.perf_counter()
         for pipe in self._pipes:
             pipe.send(True)
@@ -65,7 +65,7 @@ class _Group:
         return time.perf_counter() - begin
 
     def end(self) -> None:
-        """Let the processes end."""
+        """End the processes."""
         for pipe in self._pipes:
             pipe.send(False)
         for worker in self._workers:
@@ -73,7 +73,7 @@ class _Group:
 
 
 def _work(pipe: Connection, shard: int, shards: int, events: int) -> None:
-    """Match the events of a shard whenever told to, warmed up."""
+    """Run a worker: warm up, then match the events of a shard on request."""
     batch = workload_w(events).split_by_shard(shards)[shard]
     pipe.send(matches_in(unguarded(W), batch))
     while pipe.recv():

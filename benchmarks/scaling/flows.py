@@ -1,4 +1,4 @@
-"""Matchers in the midst of their streams: each is warmed up, then they take turns, a stretch of events at a time."""
+"""Matchers in the middle of their streams: each is warmed up, then they take turns, a stretch of events at a time."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from streams import EventBatch
 
 @dataclass(kw_only=True)
 class Flow:
-    """One point to be: a matcher whose state is that of a stream that has flowed for a while.
+    """A point to measure: a matcher with the state of a stream that has run for a while.
 
     Attributes:
-        series: Of the point.
-        at: Where the point is.
-        matcher: With its patterns; it has seen nothing.
+        series: Series of the point.
+        at: Place of the point on the axis.
+        matcher: The matcher with its patterns, before any event.
         warm_up: Events before the clock starts.
-        stretches: Events that follow, one stretch a round.
-        best_s: Least seconds of an event so far.
-        matches: In all stretches.
-        events: In all stretches.
+        stretches: The events that follow, one stretch per round.
+        best_s: Least seconds per event so far.
+        matches: Number of matches in all stretches.
+        events: Number of events in all stretches.
     """
 
     series: str
@@ -37,12 +37,12 @@ class Flow:
     events: int = field(default=0, init=False)
 
     def go(self, stretch: EventBatch) -> int:
-        """Match some events; how many matches."""
+        """Match some events; returns the number of matches."""
         parts = (stretch.slice(start, min(ROWS, len(stretch) - start)) for start in range(0, len(stretch), ROWS))
         return sum(self.matcher.process(part).n_matches for part in parts)
 
     def timed(self, stretch: EventBatch) -> None:
-        """Match a stretch by the clock of this thread."""
+        """Match a stretch and record its thread time."""
         begin = time.thread_time()
         matches = self.go(stretch)
         seconds = time.thread_time() - begin
@@ -52,11 +52,11 @@ class Flow:
 
 
 def measured(plot: str, flows: Sequence[Flow], note: Callable[[Flow], str]) -> Iterator[Point]:
-    """Let the flows take turns; a point of each, with what ``note`` says of it."""
+    """Let the flows take turns; yields a point for each, with the text of ``note``."""
     for flow in flows:
         flow.go(flow.warm_up)
     for number in range(max(len(flow.stretches) for flow in flows)):
-        for flow in flows if number % 2 else reversed(flows):  # so that none has always the same one before it
+        for flow in flows if number % 2 else reversed(flows):  # so that none always follows the same one
             if number < len(flow.stretches):
                 flow.timed(flow.stretches[number])
     for flow in flows:
@@ -64,12 +64,12 @@ def measured(plot: str, flows: Sequence[Flow], note: Callable[[Flow], str]) -> I
 
 
 def matches_seen(flow: Flow) -> str:
-    """How many matches an event has given."""
+    """The number of matches per event, as text."""
     return f"{flow.matches / flow.events:.3f} matches an event"
 
 
 def stretches_of(batch: EventBatch, first: int, rows: int, count: int) -> tuple[EventBatch, list[EventBatch]]:
-    """The events before row ``first``, and so many stretches of so many rows behind them, as far as there are some."""
+    """The events before row ``first``, and up to ``count`` stretches of ``rows`` rows after them."""
     starts = [first + number * rows for number in range(count) if first + (number + 1) * rows <= len(batch)]
     if not starts:
         raise ValueError(f"{len(batch)} events are too few for {rows} behind {first}")

@@ -1,4 +1,4 @@
-"""Streams that are as large as a point needs them, from fixed seeds, made by columns."""
+"""Generated streams of the size that a point needs, from fixed seeds, made by columns."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def batch_of(types: NDArray[np.integer], keys: NDArray[np.integer], *, names: in
     Args:
         types: Number of each event's type, ``T{number}``.
         keys: Number of each event's key, ``k{number}``.
-        names: How many types there are.
-        first: Number of the first event, which says its id and time.
+        names: Number of types.
+        first: Number of the first event, which determines its id and time.
     """
     numbers = np.arange(first, first + len(types), dtype=np.int64)
     names_of_keys, hashes = _keys(int(keys.max()) + 1)
@@ -38,12 +38,12 @@ def batch_of(types: NDArray[np.integer], keys: NDArray[np.integer], *, names: in
 
 @cache
 def _keys(count: int) -> tuple[pa.Array, NDArray[np.uint64]]:
-    """Names and hashes of so many keys."""
+    """Names and hashes of ``count`` keys."""
     names = [f"k{number}" for number in range(count)]
     return pa.array(names), np.array([key_hash(name) for name in names], np.uint64)
 
 
 def uniform(events: int, *, types: int, keys: int, seed: int, first: int = 0) -> EventBatch:
-    """Events of any type and key."""
+    """Events of uniformly random types and keys."""
     rng = np.random.default_rng(seed)
     return batch_of(rng.integers(0, types, events), rng.integers(0, keys, events), names=types, first=first)

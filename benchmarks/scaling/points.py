@@ -1,4 +1,4 @@
-"""What was measured: points of series, series of plots; told as tables."""
+"""Measured points in series of plots, and their tables."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class Point:
     """One measured point.
 
     Attributes:
-        plot: Name of what varies.
-        series: Name of what is the same along a line.
-        at: How much there is of what varies.
+        plot: Name of the quantity that varies.
+        series: Name of the line to which the point belongs.
+        at: Value of the quantity.
         rate: Events/s.
-        note: What else was seen there.
+        note: Further observation at the point.
     """
 
     plot: str
@@ -46,10 +46,10 @@ def table(title: str, unit: str, points: Sequence[Point]) -> str:
 
 
 def shown(at: float) -> str:
-    """A place on the axis; whatever varies without end is at infinity."""
+    """A place on the axis as text; infinity is "none"."""
     return "none" if at == float("inf") else f"{at:,.0f}"
 
 
 def rate_text(rate: float) -> str:
-    """Events/s to three digits or so."""
+    """Events/s to about three digits."""
     return f"{rate / 1e6:.2f} M" if rate >= 1e6 else f"{rate / 1e3:,.1f} k"
