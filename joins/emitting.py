@@ -168,7 +168,7 @@ class DerivedEvents:
         Args:
             keys: Strings, and their hashes.
             times_us: Times of the events.
-            values: Of each column, the value for each key, as plain JSON.
+            values: The values of each column for all keys, as plain JSON.
             behind: Id of the event that this single event replaces; empty: none.
         """
         contents = json_contents(keys[0])
@@ -236,7 +236,7 @@ class DerivedEvents:
             keys: Strings, and their hashes.
             times_us: Times of the events.
             what: What identifies each event (its members or its key), as parts of a JSON text.
-            texts: Of each column its values, as JSON.
+            texts: The values of each column, as JSON.
         """
         said: list[Texts] = [f'{self._head},"', json_contents(keys[0]), '",', *what, ","]
         ids = text_digests(joined_texts([*said, column_of(times_us).cast(pa.string()), "]"]), _ID_LENGTH)

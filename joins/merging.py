@@ -99,7 +99,7 @@ def merged_data(types: Sequence[str], codes: NDArray[np.int32], data: pa.Array) 
 
     Args:
         types: The types of the events.
-        codes: Of each event the place of its type in ``types``.
+        codes: The place of each event's type in ``types``.
         data: The JSON object of each event, as bytes.
     """
     heads = [f'{{"type":{json_text(one)},"data":' for one in types]

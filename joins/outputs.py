@@ -60,7 +60,7 @@ def with_ends(events: EventBatch, places: NDArray[np.int64], found: JoinedColumn
 
     Args:
         events: In their order.
-        places: Of each event the number of its combination, or of the closing at which it was made.
+        places: The number of each event's combination, or of the closing at which it was made.
         found: The results of the join.
         is_each: Whether the events are of combinations.
     """

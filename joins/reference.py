@@ -29,7 +29,7 @@ class ReferenceJoin:
     """The reference for ``WindowJoin``, which must give the same results.
 
     Attributes:
-        windows: Of each input.
+        windows: The window of each input.
         outer: Inputs whose events are reported when they joined nothing and no longer can.
         holds: Whether the condition holds in a combination, by the sequence numbers of its events.
         results: Results reported so far, as (time, sequence numbers).

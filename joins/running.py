@@ -193,7 +193,7 @@ class JoinRun:
         (kind,), (said,) = (batch.columns.column(name).to_pylist() for name in ("type", "data"))
         time_us = int(batch.time_us[0])
         parts = [self.advance_time(time_us)]
-        if kind in self._numbers and not self.has_stopped:  # else of an input of another version
+        if kind in self._numbers and not self.has_stopped:  # other kinds come from inputs of another version
             number, mark = self._numbers[kind]
             if mark == AGAIN:
                 return joined_outputs([*parts, *self._begun_again(number)])
@@ -232,7 +232,7 @@ class JoinRun:
 
     def _begun_again(self, number: int) -> Iterator[JoinOutput]:
         """The keys of an input begin again: all keys of the join are over, and finished ranges are forgotten."""
-        if self._ranges.are_of(number):  # else the keys of another input have begun again with these
+        if self._ranges.are_of(number):  # else all keys began again with those of another input
             yield self._over(is_over=False)
             keys = self.keys()
             self.drop(np.ones(len(keys), np.bool_), keys)

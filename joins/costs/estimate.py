@@ -45,7 +45,7 @@ class StateEstimate:
 
     Attributes:
         mean: At the current rates.
-        median: Of the means of the last intervals.
+        median: The median of the means of the last intervals.
         high: The 95 % quantile of these means.
     """
 
@@ -88,7 +88,7 @@ class SeenKey:
         """A record of the key for each input that has events of it.
 
         Args:
-            windows: Of each input; infinite: none.
+            windows: The window of each input, us; infinite: none.
             optional: Inputs that combinations may lack: an event does not become useless because they have no event in
                 their window.
         """
@@ -130,7 +130,7 @@ class StateEstimator:
     """Estimates the state of a join from its items.
 
     Args:
-        windows: Of each input: a window of time, or none.
+        windows: The window of each input, of time or none.
         closes: By input, whether it closes keys.
         interval_us: Event time after which rates and estimates are updated.
         horizon: Number of intervals over which rates are smoothed.

@@ -32,7 +32,7 @@ class StateObserver:
     """Observes the items of a join.
 
     Args:
-        windows: Of each input.
+        windows: The window of each input.
         closes: By input, whether it closes keys.
         optional: Inputs that combinations may lack; events that leave their windows make no other event useless.
     """

@@ -1,1 +1,1 @@
-"""What runs for each event of a join."""
+"""Compiled kernels of joins."""

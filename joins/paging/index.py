@@ -33,8 +33,8 @@ class _Block:
     """A file of rows that is still needed.
 
     Attributes:
-        name: Of the file.
-        size_bytes: Of the file.
+        name: Name of the file.
+        size_bytes: Size of the file.
         rows: Number of rows in the file.
         live: Number of these rows whose keys are still on disk.
         due_us: The first time at which one of the keys leads to a result.

@@ -22,9 +22,9 @@ Removed = Sequence[tuple[Life, Said]]
 def left_alone(
     ledger: Ledger, join: WindowJoin, held: HeldEvents, reporting: Sequence[int], of: tuple[int, int], removed: Removed
 ) -> list[tuple[Life, int, int]]:
-    """Events that a retraction leaves without a combination, and that can no longer join anything.
+    """Events without a combination after a retraction that can no longer join and so are reported as unjoined.
 
-    Events that can still join are marked as unjoined in ``join`` instead.
+    Events that are still stored are marked as unjoined in ``join`` instead.
 
     Args:
         ledger: The ledger, without the removed combinations.

@@ -117,7 +117,7 @@ class JoinInputHost(Host):
     """Host of the inputs of joins at one place.
 
     Attributes:
-        declaration: Of the stream.
+        declaration: Declaration of the stream.
         route: Name of the further key by which the events arrive; empty for the correlation key.
         running: Versions and bodies of the inputs' definitions, by name.
         counts: The number of rows that each input has handed on within the shard, from which their places are made.
