@@ -550,7 +550,7 @@ class JoinRun:
         return stop.output(made, places, is_each=is_each)
 
     def _limited(self, found: JoinedColumns, items: ItemColumns, first: int) -> Stop:
-        """What the join found, without what its condition drops, up to where it stops."""
+        """The combinations for which the condition holds, up to the position where the join stops."""
         is_each = self.body.emit == "each"
         is_counted, is_kept = is_each or self._retractions is not None, None  # else totals are made
         if self._where is not None:

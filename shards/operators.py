@@ -344,7 +344,7 @@ class DocumentKind(Kind):
         return False
 
     def explain(self, definition: Definition) -> Sequence[str]:
-        """How an operator runs, what it keeps and what it emits, in sentences."""
+        """Sentences on how an operator runs, its state and its output."""
         return ()
 
     def figures(self, definition: Definition, counts: Mapping[str, int]) -> tuple[Sequence[str], Mapping[str, int]]:

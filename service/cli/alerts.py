@@ -90,7 +90,7 @@ def note(
 
 
 def _show(alert: Mapping[str, Any], *, is_json: bool) -> None:
-    """One line, written at once, so that a reader of a pipe has it."""
+    """Print an alert as one line, unbuffered, for readers of a pipe."""
     if is_json:
         line = orjson.dumps(alert).decode()
     else:

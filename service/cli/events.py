@@ -83,7 +83,7 @@ def _note_gap(trimmed_until: str) -> None:
 
 
 def _show(event: Mapping[str, Any], *, is_json: bool) -> None:
-    """One line, written at once, so that a reader of a pipe has it."""
+    """Print an event as one line, unbuffered, for readers of a pipe."""
     data = orjson.dumps(event["data"]).decode()
     line = f"{event['time']}  {event['key']}  {event['type']}  {event['id']}  {data}"
     typer.echo(orjson.dumps(event).decode() if is_json else printable(line))

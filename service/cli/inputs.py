@@ -234,10 +234,10 @@ def chosen_key(options: Sequence[str] | None, option: str = "--key") -> KeyForm 
 
 
 def require_keys(patterns: Sequence[Pattern], key: KeyForm | None) -> None:
-    """Check that the key that the events are grouped by is among those of each pattern's ``WHERE [..]``.
+    """Check that each pattern's ``WHERE [..]`` has the key by which the events are grouped.
 
     Raises:
-        KeyMismatch: It is not; the message says which option would do.
+        KeyMismatch: A pattern has other keys; the message names the option to use.
     """
     from nfa import require_key  # noqa: PLC0415
 

@@ -59,7 +59,7 @@ def operator_commands(one: str, plural: str, columns: tuple[str, ...] = _COLUMNS
 
 
 def tell_operator(found: Mapping[str, Any], *, is_json: bool) -> None:
-    """What is said of an operator after it was changed."""
+    """Print the state of an operator after a change."""
     if is_json:
         typer.echo(orjson.dumps(found).decode())
         return

@@ -36,7 +36,7 @@ _KEY_FILE = "first-api-key"
 
 
 class _Announcer:
-    """Says what the service waits for until it is ready, and once that it is."""
+    """Prints the missing parts until the service is ready, and then its address."""
 
     def __init__(self, address: str, client: ForestallClient, tell: Tell, waiting: Waiting) -> None:
         self._address = address
@@ -160,10 +160,10 @@ def _tell_death(tell: Tell, clear: Callable[[], None], death: Death) -> None:
 
 
 def _require_free(host: str, port: int) -> None:
-    """Check that nobody listens there.
+    """Check that the port is free.
 
     Raises:
-        PortInUse: Somebody does, and would be taken for this service.
+        PortInUse: Another program listens, and clients would reach that program.
     """
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -83,7 +83,7 @@ def _events_of(cases: Sequence[Case]) -> dict[str, list[EventBatch]]:
 
 
 def _tell(outcome: Outcome) -> None:
-    """One line, and of a test that fails what differs."""
+    """Print the outcome of a test, and the differences if it failed."""
     case = outcome.case
     typer.echo(f"{'passed' if outcome.is_right else 'FAILED'}  {printable(case.name)}")
     if not outcome.is_right:

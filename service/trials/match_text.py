@@ -130,9 +130,9 @@ def _order(matches: MatchColumns) -> NDArray[np.intp]:
 
 
 def _words(matches: MatchColumns) -> NDArray[np.int64]:
-    """The bindings of each match as numbers that are in order as their sorted items are.
+    """The bindings of each match as numbers, ordered as their sorted items are.
 
-    Those of an alias end where another one begins, so an event that goes on with the alias is above all others.
+    The events of an alias end where another alias begins, so a further event of the same alias is above all others.
     """
     bound = BoundTexts.of(matches, matches.patterns, matches.pattern).by_name()
     alias = np.where(bound.place == BOUND_SAME, len(bound.ranks), bound.ranks[bound.alias])

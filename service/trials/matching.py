@@ -159,7 +159,7 @@ class MatchReport:
     """Everything that was found in some events.
 
     Attributes:
-        outputs: What the matcher said, batch after batch, where matches are asked for.
+        outputs: Outputs of the matcher, one per batch, if matches are requested.
         timeouts: Partial matches that WITHIN ended, of patterns that say EMIT TIMEOUTS; sorted by due, start, bindings.
         ended: In the order of the events; one per pattern and trace.
         deviations: Traces that broke a constraint, in the order of the events.
@@ -375,9 +375,9 @@ def merged(report: MatchReport, other: MatchReport) -> MatchReport:
 
 
 def exercise_of(patterns: Sequence[Pattern], constraint_set: ConstraintSet | None, options: MatchOptions) -> str:
-    """The exercise (``streams.compiling``) that stands for the kernels that ``match_events`` calls.
+    """The exercise (``streams.compiling``) with the kernels that ``match_events`` calls.
 
-    Where the kernels of every matcher are kept, that is the exercise of every matcher, so that none is recorded.
+    If the kernels of every matcher are kept, the exercise of every matcher, so that none is recorded.
     """
     if progress_of([PatternKind.exercise]).is_complete:
         return PatternKind.exercise

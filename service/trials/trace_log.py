@@ -34,12 +34,12 @@ RETRACTED = ".retracted"  # behind the type of an event that takes another one b
 
 @dataclass(slots=True)
 class SeenKey:
-    """What the log says about one key, in its order.
+    """The entries of the log about one key, in its order.
 
     Attributes:
-        events: Of the transaction that is the last one so far.
-        starts: Of each pattern's version, how many events of the transaction came before it.
-        ends: Types that end a transaction, as far as the log says so far.
+        events: The events of the newest transaction so far.
+        starts: For each version of a pattern, the number of events of the transaction before it.
+        ends: Types that end a transaction, by the entries so far.
         is_over: Whether the transaction has ended.
         newest_us: The newest time of the stream in these shards.
         idle_timeout_us: How long a transaction may be without an event, as far as the log says so far.
@@ -75,7 +75,7 @@ class SeenKey:
             self.newest_us = time_us if self.newest_us is None else max(self.newest_us, time_us)
 
     def start(self, record: PatternOn) -> None:
-        """A version of a pattern begins here, unless it goes on where another one was."""
+        """Start a version of a pattern, unless it continues another version."""
         if record.start == "fresh":
             self.starts[record.name, record.version] = 0 if self.is_over else len(self.events)
 

@@ -267,7 +267,7 @@ class _Look:
         return tuple(_ended_by(one, broken.get(one.name)) for one in found)
 
     def _following(self, patterns: Sequence[Pattern]) -> tuple[NextType, ...]:
-        """What an event of each type that is known would mean: one copy of the transaction for each goes on with it."""
+        """The effect of a next event of each known type, each on a copy of the transaction."""
         declared = set(self._declaration.event_types)
         types = declared | set(self._constraint_set.types) | set(self._constraint_set.end_events)
         chosen = sorted(types)[: min(_MOST_TYPES, _MOST_COPIED // len(self._seen.events))]
