@@ -195,6 +195,7 @@ def test_what_is_joined_is_listed(http, stores, options):
 
 
 @pytest.mark.spark
+@pytest.mark.deep  # each day by tests/system/test_chaos.py, with a whole service
 def test_spark_runs_joins(http, stores, options, spark):
     for document in (PAID, HANDLED):
         assert http.post("/v1/joins", json=document).status_code == 201

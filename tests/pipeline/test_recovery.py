@@ -39,6 +39,7 @@ def run(server, folder, kernels, manner, batches):
     return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False)
 
 
+@pytest.mark.deep  # each day by tests/system/test_chaos.py, with a whole service
 def test_rows_after_kills_are_those_of_an_undisturbed_run(own_server, tmp_path, kernels):
     logs = long_log()
     own_server.append(logs)
