@@ -1,11 +1,11 @@
-"""Hostile documents and events of joins: none ends a run by anything but an error that says why, or takes much memory.
+"""A fuzzer of joins: random hostile documents and events must end in results, a suspension or a clear error.
 
-Documents of joins and events of at most 100 kB, from seeds, as a project for ``forestall run``: half of the documents
-are of the right form, the others have parts replaced. Each case runs in a process that may have 1 GB beside what it has
-at first (RLIMIT_AS). All events of a case are in one micro-batch, and each micro-batch has an event of another stream
-with a pattern. Counted are refusals by code, results, suspensions and the CPU time of the longest micro-batch. A case
-fails by any error but ``ForestallError``, where a join leads to more results than its limits allow for its events, the
-alert of the other stream is missing in the rows of a micro-batch, or a micro-batch takes more than 5 s of CPU time.
+Documents and events of at most 100 kB are made from seeds and run as a project by ``forestall run``. Half of the
+documents have the right form; in the others parts are replaced. Each case runs in a process with at most 1 GB beside
+its initial memory (RLIMIT_AS). All events of a case are in one micro-batch, with an event of another stream that has a
+pattern. The report counts refusals by code, results, suspensions, and the CPU time of the longest micro-batch. A case
+fails by any error other than ``ForestallError``, by more results than the limits of the join allow, by a missing alert
+of the other stream, or by a micro-batch that takes more than 5 s of CPU time.
 
     scripts/bench hostile_joins --cases=5000 --first=0 --processes=1
 """

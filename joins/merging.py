@@ -46,7 +46,7 @@ RETRACTED = ".retracted"
 REVOCABLE = ".revocable"
 """Mark of an event that may be retracted."""
 UNKEYED = ".unkeyed"
-"""Mark of an event without a usable key in a re-keyed input: it has a key of its own."""
+"""Mark of an event without a usable key (null, an object, ...) of an input with a ``key``: it gets a key of its own."""
 
 MARKS = ("", LAST, CLOSED, RANGE, AGAIN, RETRACTED, REVOCABLE, REVOCABLE + LAST, UNKEYED)
 """All marks, by number."""

@@ -1,4 +1,4 @@
-"""Events without a usable key in a re-keyed input.
+"""Events without a usable key, in inputs that are joined by another key than the correlation key.
 
 Each has a key of its own that every input has finished, so the event joins nothing. It is reported alone where all
 other inputs may be absent, and its key is over at once.
