@@ -76,6 +76,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.enable()
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """After the last test of a file, engines and services that refer to themselves give their memory back."""
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node) -> None:
     """Take over what a worker has found."""
