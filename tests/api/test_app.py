@@ -154,7 +154,7 @@ LOCAL = {  # of files, projects, backups, feeds, settings, the log, the matcher,
 
 
 def import_everything():
-    """Import every module of every package, so that the whole error tree is there."""
+    """Import every module of every package, so that the whole error tree is defined."""
     for name in PACKAGES:
         package = importlib.import_module(name)
         for module in pkgutil.walk_packages(package.__path__, f"{name}."):

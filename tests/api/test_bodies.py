@@ -10,7 +10,7 @@ CHUNK = b"x" * 10
 
 
 class Exchange:
-    """One request of so many chunks through the limit of 100 bytes."""
+    """One request with ``chunks`` chunks, passed through a body limit of 100 bytes."""
 
     def __init__(self, chunks, headers=(), *, is_whole=True, timeout_s=60.0):
         self.chunks_left = chunks

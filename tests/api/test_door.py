@@ -22,7 +22,7 @@ def open_api(server_url, stores, clock):
 
 @pytest.fixture
 def limited(server_url, stores, clock):
-    """Makes a client of an API that takes so many requests; it has the key ``a-key-for-tests``."""
+    """A client, with the key ``a-key-for-tests``, of an API with a rate limit: a burst of 3, then 0.001 a second."""
     settings = settings_for(server_url, api_key="a-key-for-tests", rate={"requests_per_s": 0.001, "burst": 3})
     with serving(create_app(settings, clock)) as url, httpx.Client(base_url=url) as client:
         client.headers["Authorization"] = "Bearer a-key-for-tests"

@@ -1,8 +1,8 @@
 """The whole API against its own description: requests that Schemathesis makes of it, good ones and bad ones.
 
 Every operation is called with the boundary cases of its parameters and body and with examples at random, the same ones
-in each run; what its path, query or body names is there in most of them. Nothing may be answered with a server error,
-an undocumented status, media type or header, or a body that is not of the described form. A longer run:
+in each run; in most of them, the resources that path, query or body name exist. Nothing may be answered with a server
+error, an undocumented status, media type or header, or a body that is not of the described form. A longer run:
 
     pytest tests/api/test_openapi.py --openapi-examples 500
 """
@@ -155,7 +155,7 @@ def filled(fuzz_url, stores, clock):
 
 
 def at_known(case, names):
-    """Let most cases name what is there."""
+    """Replace the names in three quarters of the cases by names of existing resources."""
     said = repr((case.path_parameters, case.query, case.body)).encode("utf-8", "surrogatepass")
     if zlib.crc32(said) % 4 == 0:
         return

@@ -1,4 +1,4 @@
-"""A log that is being divided into more shards takes nothing, says so, and loses nothing."""
+"""A log that is being divided into more shards refuses events with a reason, and loses none."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""One trace from the request that brings an event to its alert and the alert's webhooks, as a collector is told."""
+"""One trace from the request that brings an event to its alert and the alert's webhooks, as exported to a collector."""
 
 import asyncio
 import random
@@ -39,7 +39,7 @@ def event(number, type_, second, key="k"):
 
 
 def spans_of(collector):
-    """Every span that was sent, with the name of the service that it is from."""
+    """Every span that the collector received, each with the name of its service."""
     found = []
     for body in collector.bodies:
         for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
@@ -53,7 +53,7 @@ def attributes_of(span):
 
 
 class Service:
-    """The API with spans, and one process each that matches and delivers, here one after the other."""
+    """The API with tracing, and the steps of the matching and delivering processes, called in turn."""
 
     def __init__(self, settings, stores, url, hook):
         self.settings, self.stores, self.url, self.hook = settings, stores, url, hook
@@ -104,7 +104,7 @@ def collector():
 
 @pytest.fixture
 def running(server_url):
-    """Serves with some settings of tracing; the API has told all its spans when the block ends."""
+    """Runs the API with the given tracing settings; all its spans are exported when the block ends."""
 
     @contextmanager
     def running(**tracing):

@@ -1,4 +1,4 @@
-"""The replay of occupied states against partial matches that are enumerated one by one."""
+"""The replay of occupied states, compared with an enumeration of all partial matches."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""What the guard says of made-up measurements, and the file that it compares with."""
+"""The verdict of the performance guard on made-up measurements, and its file of records."""
 
 from __future__ import annotations
 

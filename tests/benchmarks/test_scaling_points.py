@@ -1,4 +1,4 @@
-"""How measured points are told, and how a stream is divided for them."""
+"""How measured points are reported, and how a stream is divided for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Uploaded lists of constraints: what is read, and what is said of the rest."""
+"""Uploaded lists of constraints: which entries are read, and the problems reported for the others."""
 
 import json
 from collections.abc import Callable

@@ -249,7 +249,7 @@ def test_an_event_came_before_which_it_must_not() -> None:
 
 
 def test_each_ending_with_absences_is_explained() -> None:
-    """Whatever the monitor calls ended has an explanation that stands for itself; 1,000 random sets and patterns."""
+    """The constraints of each explanation alone imply the ending; 1,000 random sets and patterns."""
     random = Random(1)
     forbidden = 0
     for _ in range(1_000):

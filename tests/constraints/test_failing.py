@@ -68,7 +68,7 @@ def test_the_table_of_ep1() -> None:
 
 
 def test_constraints_alone_do_not_know_that_one_of_two_choices_is_always_made() -> None:
-    """An invoice without any stock choice ends EP1 too; the workflow has no such trace, but no constraint says so."""
+    """An invoice without any stock choice ends EP1 too: the workflow has no such trace, but constraints allow it."""
     query = build_query(parse_pattern(EP1))
     found = listing(query, failing_conditions(query, derive_constraints(order_fulfilment())))
     more = {

@@ -160,7 +160,7 @@ ABSENCES = [
 
 @pytest.mark.parametrize(("name", "constraints", "prefix", "is_live", "can_occur"), ABSENCES)
 def test_absence(name: str, constraints: str, prefix: str, is_live: bool, can_occur: bool) -> None:
-    """Whether a match of A can still be told, and whether it is still open: SEQ(A, NOT X)."""
+    """SEQ(A, NOT X): whether a match of A can still be emitted, and whether X can still occur."""
     monitor = Monitor(constraints_of(constraints))
     query = query_of(("SEQ", "A", "NOT X"))
     state: MonitorState | None = monitor.start

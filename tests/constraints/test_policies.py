@@ -249,7 +249,7 @@ def test_a_pattern_can_be_left_out_of_pruning() -> None:
 
 @pytest.mark.parametrize("most", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(4, marks=pytest.mark.slow)])
 def test_beyond_the_cap_of_monitor_states_traces_go_on_under_bit_tables(most: int) -> None:
-    """Without longer clauses the bit tables are exact, so nobody can tell the difference."""
+    """Without longer clauses the bit tables are exact, so the results are equal."""
     entered = 0
     for rng, drawn, text, events in cases(80, 50 + most):
         if "NOT" in text:

@@ -222,7 +222,7 @@ def test_never_wrong_with_symbols() -> None:
 
 
 def test_a_required_symbol_may_be_the_event_that_the_match_needs() -> None:
-    """The Q that E requires may be the Q of the match, so that it need not come before A."""
+    """The Q required by E may be the Q of the match, so it need not come before A."""
     dear = Symbol(compared("Q", ">", 5))
     parts = (Require("E", dear.name), Prior(dear.name, "A"))
     known = ConstraintSet.of(parts, symbols={dear.name: dear})

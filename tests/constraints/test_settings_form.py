@@ -1,4 +1,4 @@
-"""The settings of a document: what is read, refused, told and written."""
+"""The settings of a document: how they are read, refused, reported and written."""
 
 import json
 from collections.abc import Callable

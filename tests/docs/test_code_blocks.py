@@ -1,9 +1,9 @@
-"""What the documents show is run: Python and shell as they stand, data and patterns by their parsers.
+"""Code blocks of the documents are run: Python and shell as printed, data and patterns by their parsers.
 
-The blocks of one document run in order in one folder, which holds links to the project's own files. Python blocks go on
-where those before them ended, in one process up to the next shell block. A block that needs
-what a test has not (a running service, a clone) says so in a comment before it, ``<!-- not run: why -->``; its commands
-are still compared with the Makefile and the command line. So are those of the tutorial, which a test of its own runs.
+The blocks of one document run in order in one folder, which holds links to the project's own files. Consecutive Python
+blocks share one process, up to the next shell block. A block that needs something a test cannot provide (a running
+service, a clone) has a comment before it, ``<!-- not run: why -->``; its commands are still compared with the Makefile
+and the command line. So are the commands of the tutorial, which has a test of its own.
 """
 
 import json

@@ -1,7 +1,7 @@
 """The tutorial, and the page about projects, word for word: each in one shell, in an empty folder, with a service.
 
-Where a block of output follows, each of its lines is part of what the block before it printed, in any order; ``…``
-stands for anything. Only the port of the receiver, which a test cannot be sure of, is another one.
+Each line of a block of output is part of what the block before it printed, in any order; ``…`` matches any text. Only
+the port of the receiver differs from the page, because a test cannot rely on a fixed port.
 """
 
 import os
@@ -38,7 +38,7 @@ def environment(folder):
 
 
 def blocks_of(page):
-    """Its blocks that run, and behind each the lines that it is to print."""
+    """The blocks of a page to run, each with the lines that must be in its output."""
     found: list[tuple[Block, list[str]]] = []
     for block in code_blocks(page.read_text(encoding="utf-8")):
         if block.language == "bash" and not block.reason:

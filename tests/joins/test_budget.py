@@ -209,7 +209,7 @@ def test_a_join_is_suspended_at_the_same_event_however_events_are_cut(document, 
 
 
 class Ordered:
-    """The condition that the event of one input has a smaller number than that of another one."""
+    """The condition that the number of o's id, modulo 3, is less than the number of p's id, modulo 3."""
 
     reads = (Column(name="", alias="o", function="id"), Column(name="", alias="p", function="id"))
 

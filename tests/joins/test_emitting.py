@@ -1,4 +1,4 @@
-"""Derived events by columns are those that a plain reading makes one by one."""
+"""Derived events made by columns equal the events that a plain reading makes row by row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exercise of joins stands for their kernels."""
+"""The exercise of joins reaches their kernels."""
 
 from joins import JOIN_EXERCISE
 from joins.exercises import joined

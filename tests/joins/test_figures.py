@@ -1,4 +1,4 @@
-"""What a join is said to hold, against what it holds."""
+"""The expected number of retained events of a join, compared with the observed number."""
 
 import numpy as np
 import pytest

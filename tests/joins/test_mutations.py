@@ -57,7 +57,7 @@ def mutated():
 
 
 def workload(seed, inputs):
-    """Items of few keys; nothing comes of a key that an input has closed, on that input."""
+    """Items of few keys; an input has no item of a key that it has closed."""
     chance = np.random.default_rng(seed)
     time, items, closed = 0, [], set()
     for _ in range(60):

@@ -20,7 +20,7 @@ def both(declared, optional):
 
 
 def since(meaning, results, closed):
-    """Results, with what decided them, and closed keys behind those that were there."""
+    """The results after the first ``results``, each with its reason, and the closed keys after the first ``closed``."""
     found = zip((one for _, one in meaning.results[results:]), meaning.whys[results:], strict=True)
     return sorted(found), sorted(meaning.closed[closed:])
 

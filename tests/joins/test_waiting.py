@@ -1,4 +1,4 @@
-"""What is said of the inputs of a join with ``wait: auto``."""
+"""Validation, explanation and figures of joins with ``wait: auto``."""
 
 import re
 from typing import Any

@@ -23,7 +23,7 @@ kinds = st.sampled_from([Item.EVENT] * 6 + [Item.CLOSING] * 3 + [Item.PLACE, Ite
 
 @st.composite
 def workloads(draw, outer=True, least=0, inputs=2):
-    """Windows, so many (outer) inputs at least, items with ties; nothing comes of a key that all inputs have closed."""
+    """Windows, outer inputs (at least ``least``) and items with ties; no item has a key that all inputs have closed."""
     declared = draw(st.lists(windows, min_size=inputs, max_size=4))
     keys = KEYS if inputs == 2 else KEYS[: draw(st.sampled_from([1, 2, 4]))]
     reporting = draw(st.sets(st.integers(0, len(declared) - 1), min_size=least)) if outer else set()

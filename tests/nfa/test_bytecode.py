@@ -60,7 +60,7 @@ events_ = st.fixed_dictionaries(
 
 @dataclass(frozen=True)
 class Run:
-    """Bound (event, atom, step) from the first to the last, the event at hand or None, and what binding it begins."""
+    """A run: bound (event, atom, step) in order, the event to bind next or None, and its ``step_begins``."""
 
     events: list[Event]
     bound: list[tuple[int, int, int]]
@@ -150,7 +150,7 @@ class Program:
         self.kinds, self.values = event_columns(batch, np.arange(len(events)), self.columns, self.texts)
 
     def result(self, run, index=0):
-        """What the kernel returns, and the value that it leaves."""
+        """The truth value that the kernel returns, and the decoded value on its stack."""
         truth, stack = self._evaluated(run, index)
         return truth, self._decoded(stack)
 

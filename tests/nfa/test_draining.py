@@ -98,7 +98,7 @@ def test_a_version_that_has_seen_nothing_leaves_nothing():
 
 
 def test_events_that_come_after_the_last_moment_are_not_its_own_however_they_are_cut():
-    """An event out of order, with a time in the old window, behind one that has closed it."""
+    """An event out of order, with a time in the old window, arrives after the event that closed the window."""
     events = [event(2, "X", at=30), event(3, "B", at=3)]
     found = []
     for cut in (0, 1, 2):
@@ -172,7 +172,7 @@ FOUND = (  # by the test above: both versions; type, time, key and v of the even
 
 @pytest.mark.parametrize(("old", "new", "rows"), FOUND, ids=range(len(FOUND)))
 def test_an_event_behind_one_that_has_passed_a_deadline_changes_nothing(old, new, rows):
-    """What the old version finds alone, it finds while it drains, with any cut; the new one has seen one B only."""
+    """A draining version finds the matches that it finds alone, with any cut; the new version has seen one B only."""
     events = [event(n, row[0], row[2], at=int(row[1]), v=int(row[3])) for n, row in enumerate(rows.split())]
     expected = None
     for drains in (False, True):

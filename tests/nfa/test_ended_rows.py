@@ -49,7 +49,7 @@ def rows(draw: st.DrawFn) -> list[Row]:
 
 
 def step_by_step(matcher: Matcher, given_rows: Sequence[Row]) -> list[MatchOutput]:
-    """What the matcher finds of events one by one, and of calls that end traces."""
+    """The matcher's outputs, one for each event or call that ends a trace."""
     return [
         matcher.process(EventBatch.from_events([row]))
         if isinstance(row, Event)

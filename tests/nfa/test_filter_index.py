@@ -1,4 +1,4 @@
-"""Events find what asks for their constants by an index, and find just what testing one by one would find."""
+"""The filter index finds the steps that require an event's constants: the same ones as testing each step."""
 
 from __future__ import annotations
 

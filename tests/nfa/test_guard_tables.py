@@ -1,4 +1,4 @@
-"""What a guard says takes effect at the event that makes it so, and nothing else changes."""
+"""A guard's answers take effect at the event that causes them, and nothing else changes."""
 
 from __future__ import annotations
 

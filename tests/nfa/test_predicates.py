@@ -57,7 +57,7 @@ leaves = st.one_of(
 
 @st.composite
 def trees(draw, depth):
-    """Expressions of up to that depth over the event at hand."""
+    """Expressions over the current event, of depth at most ``depth``."""
     if depth == 0 or not draw(st.integers(0, 5)):
         return draw(leaves)
     make = draw(st.sampled_from(NODES))

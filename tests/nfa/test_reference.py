@@ -1,4 +1,4 @@
-"""The reference on cases that the worked examples leave open, one by one."""
+"""The reference on cases that the worked examples leave open."""
 
 from __future__ import annotations
 

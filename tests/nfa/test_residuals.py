@@ -1,4 +1,4 @@
-"""A step condition falls apart into what the event at hand decides alone and the rest."""
+"""A step condition is split into the conjuncts that read the current event only and the residual."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The trace table says which rows belong to which trace, and forgets what nobody needs."""
+"""The trace table maps rows to traces, and drops traces that are no longer needed."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def codes(text: str, *, has_trace_end: bool = True) -> list[str]:
 
 
 def held(text: str, events: int) -> int:
-    """Partial matches after so many events of a trace."""
+    """The number of nodes retained after ``events`` events of one trace."""
     made = Matcher()
     made.add_pattern(f"PATTERN p EVENT {text}")
     batch = [Event(id=str(n), type="A", time_us=n, key="k", data={"v": n}) for n in range(events)]

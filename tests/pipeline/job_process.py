@@ -43,7 +43,7 @@ class DyingSink:
             threading.Thread(target=self.kill_workers, daemon=True).start()
 
     def kill_workers(self):
-        """Kill those that wait, then one that takes their place: it has just been given a task."""
+        """Kill the waiting workers, then the first worker that replaces them, which has just been given a task."""
         waiting = self.workers()
         for worker in waiting:
             with suppress(ProcessLookupError):

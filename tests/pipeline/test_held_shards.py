@@ -182,7 +182,7 @@ def test_a_state_that_cannot_be_had_is_known_before_the_first_entry_comes(server
 
 
 class Bug(Exception):
-    """What nobody foresaw."""
+    """An error that no code expects."""
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.spark
 
 
 class Listener(Pulse):
-    """Queues what it is told."""
+    """A pulse that queues the texts and the beats of a query."""
 
     def __init__(self, committed=lambda text: None):
         self.texts: queue.SimpleQueue[str] = queue.SimpleQueue()
@@ -27,7 +27,7 @@ class Listener(Pulse):
 
 
 def told_by(spark, folder, listener, sink=lambda rows, epoch: None):
-    """What is told of a query over two files, one in each micro-batch; Spark tells it from a thread of its own."""
+    """The progress reports of a query over two files, one per micro-batch; Spark reports from its own thread."""
     source = folder / "in"
     source.mkdir()
     for number in range(2):

@@ -92,7 +92,7 @@ def test_interrupts_stay_with_the_program(spark):
 
 @pytest.fixture
 def archives(monkeypatch, tmp_path):
-    """The folder of archives, and what Java would be told of one."""
+    """The folder of archives, and a function that gives Java's options for an archive."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kept"))
     folder = tmp_path / "kept" / "java"
     return folder, partial(archive_options, "17")

@@ -1,4 +1,4 @@
-"""Operators that stop before the backlog, over processes that die and states that are found again."""
+"""Operators that stop before the backlog, when processes die and states are restored."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What is stored is brought up to date once, by one process at a time, however often it is killed."""
+"""A store is migrated once, by one process at a time, however often processes are killed."""
 
 import threading
 

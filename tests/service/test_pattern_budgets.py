@@ -1,4 +1,4 @@
-"""Patterns that cost too much, through the service: intake, log, shards, sink, and what people are told."""
+"""Patterns that cost too much, through the service: intake, log, shards, sink, and the notices to users."""
 
 from __future__ import annotations
 

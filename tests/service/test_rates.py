@@ -2,7 +2,7 @@ from service.intake.rates import TokenBuckets
 
 
 class Timer:
-    """A clock that only goes forward when it is told to."""
+    """A clock that advances only when a test sets it."""
 
     def __init__(self):
         self.now_s = 100.0

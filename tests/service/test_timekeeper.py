@@ -1,4 +1,4 @@
-"""When the timekeeper tells what, and that all shards are told once."""
+"""When the timekeeper appends ticks; each shard gets every tick once."""
 
 from typing import Any
 

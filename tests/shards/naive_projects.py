@@ -43,7 +43,7 @@ Told: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Project:
-    """Streams, their patterns, and the events of those that are posted to, each in the order in which it comes."""
+    """Streams, their patterns, and the events of the streams that clients post to, in order of arrival."""
 
     declarations: Sequence[StreamDeclaration]  # each behind those that feed it
     patterns: Sequence[tuple[str, Pattern]]

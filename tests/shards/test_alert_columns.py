@@ -1,4 +1,4 @@
-"""Alerts and endings by columns are, byte for byte, what they are one by one."""
+"""Alerts and endings made by columns equal, byte for byte, those made row by row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bound of out-of-orderness that follows the events: shards observe, one place decides, the log says so."""
+"""A bound of out-of-orderness that follows the events: shards observe, one decider decides, the log records it."""
 
 from __future__ import annotations
 

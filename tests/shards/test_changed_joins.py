@@ -46,7 +46,7 @@ def own(document: Mapping[str, Any]) -> dict[str, Any]:
 
 @st.composite
 def changes(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A join, and another version that can go on with what it holds."""
+    """A join, and another version that can continue with the events retained by the first."""
     before = draw(documents())
     inputs = [
         {

@@ -28,7 +28,7 @@ DERIVED = [merged_stream(NAME), NAME, FAILED]
 
 
 def declared() -> list[tuple[str, ControlRecord]]:
-    """A join with re-keyed inputs, a pattern that re-keys its results, and one that listens to these."""
+    """A join with re-keyed inputs, a pattern that re-keys its results, and a second pattern that reads these."""
     derived = [StreamDeclaration(name=name, derived=True) for name in DERIVED]
     named = {one.name: one for one in POSTED}
     join = KIND.read(DOCUMENT, named.__getitem__)

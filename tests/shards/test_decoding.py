@@ -1,4 +1,4 @@
-"""What is asked of an encoded batch, and that a bad one does not spoil its neighbours."""
+"""The checks of an encoded batch; a bad batch does not affect its neighbours."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_bad_entry_between_good_ones_is_a_dead_letter_of_its_own() -> None:
 
 
 def test_attributes_that_are_damaged_inside_read_as_none() -> None:
-    """Nothing is given up half way: the event is there, and what is asked of its attributes is null."""
+    """The event is matched, and each of its attributes reads as null."""
     (log,) = log_of([STREAM, PAIR, [event(1, "A"), event(2, "U")], [event(3, "A", x=1), event(4, "U", x=5)]]).values()
     damaged = two_events(b'{"x": 1}', b'{"x": 5,}').to_bytes()
     log[2] = type(log[2])(position=log[2].position, kind=log[2].kind, stream="orders", body=damaged)

@@ -25,7 +25,7 @@ BASE: dict[str, Any] = {
 
 
 def notices(document: dict[str, Any], *, has_constraints: bool = False) -> list[str]:
-    """The notices about members; what is said of the number of results has a test of its own."""
+    """The notices about members; the notice about the number of results has a test of its own."""
     definition = KIND.read(document, STREAMS.__getitem__)
     found = KIND.notices(definition, STREAMS.__getitem__, lambda stream: has_constraints)
     return [one for one in found if not one.startswith("Nothing bounds")]

@@ -1,4 +1,4 @@
-"""Saved state of releases before, as recorded bytes: it loads, and the shard goes on as if nothing had happened."""
+"""Saved states of earlier releases, as recorded bytes: they load, and the shard continues unaffected."""
 
 from pathlib import Path
 

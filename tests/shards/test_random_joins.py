@@ -264,7 +264,7 @@ class Naive:
             self.passed_on += [(own, event.time_us, repr(self.named(members))), (own, event.time_us, "")]
 
     def retract(self, number: int, event: Event) -> None:
-        """An event is taken back, if it can be, and what was said of it."""
+        """Retract the event named by ``event`` and its results; a retraction of an unknown event is late."""
         known = self.revocable.pop((number, event.data["retracts"]), None)
         if known is None:
             self.late.append(event.id)

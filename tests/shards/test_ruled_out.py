@@ -179,7 +179,7 @@ def traces(draw: st.DrawFn) -> list[Event]:
 
 
 def conforming(events: list[Event]) -> list[Event]:
-    """Without those events that break a rule in their transaction, and one order for each."""
+    """The events that break no rule of their transaction, with at most one order for each."""
     seen: dict[str, set[str]] = {key: set() for key in KEYS}
     kept = []
     for one in events:
@@ -197,7 +197,7 @@ def conforming(events: list[Event]) -> list[Event]:
 
 
 def found_by(closed_by: str, events: list[Event], shards: int, cut: int) -> tuple[dict[str, int], list[Any]]:
-    """The seconds of what is found, by what is in it; and dead letters."""
+    """The times of the derived events in seconds, by their data; and the dead letters."""
     inline = begun(shards, closed_by)
     blocks = []
     for some in (events[:cut], events[cut:]):

@@ -1,4 +1,4 @@
-"""A shard's state in parts: what the parts tell together is what the whole would have told."""
+"""A shard's state is split: the parts together emit the results that the whole would have emitted."""
 
 from collections import Counter
 

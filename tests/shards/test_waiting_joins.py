@@ -60,7 +60,7 @@ def pushed(
     step: int = STEP,
     each: Callable[[InlineShards], None] | None = None,
 ) -> list[RowBlock]:
-    """What follows from events of some streams that come in steps, and from what is decided after each."""
+    """The row blocks of streams whose events arrive ``step`` at a time, with a decision after each step."""
     rows: list[RowBlock] = []
     for at in range(0, max(map(len, made.values())), step):
         for stream, some in made.items():

@@ -1,4 +1,4 @@
-"""Reading a batch by columns gives what reading its objects one by one gives, or nothing at all."""
+"""Reading a batch by columns gives the same events as reading object by object, or nothing."""
 
 from __future__ import annotations
 

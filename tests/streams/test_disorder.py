@@ -129,7 +129,7 @@ def test_the_decider_equals_its_reference_whatever_the_order_of_shards_and_resta
 
 
 def followed(decider, state, lags, declared):
-    """One step of one shard that applies what is decided; the bound then."""
+    """The bound and its number after one shard has observed ``lags`` and applied the decision."""
     bound_us, number = state
     decider.observe([lateness_summary(declared, bound_us, number, counted(lags, declared.at_most_us))])
     change = decider.decide()

@@ -1,4 +1,4 @@
-"""Columns that grow: what was added is there, and no more is copied than a constant for each row."""
+"""Growing columns contain the values that were added, and copy at most a constant per row."""
 
 import numpy as np
 import pyarrow as pa

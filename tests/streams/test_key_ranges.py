@@ -1,4 +1,4 @@
-"""Keys that are whole numbers, one by one and by columns."""
+"""Keys that are whole numbers, read singly and by columns."""
 
 from typing import Any
 

@@ -15,7 +15,7 @@ def events_at(times_us: list[int]) -> list[Event]:
 
 
 def by_definition(times_us: list[int]) -> tuple[list[str], list[str], list[str]]:
-    """Ids that left in order, late ones, and those that wait."""
+    """The ids of the events released in order, of the late events, and of the waiting events."""
     waiting: list[tuple[int, int]] = []
     left, late, newest = [], [], -(10**9)
     for number, time_us in enumerate(times_us):

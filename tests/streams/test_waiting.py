@@ -15,7 +15,7 @@ keys = st.lists(st.integers(-40, 40), min_size=1, max_size=120)
 
 
 def distances(rows):
-    """Of each event how far it is below the highest key of those before it, of events as (time, key) in their order."""
+    """The distance of each event: how far its key is below the highest key before it. Rows are (time, key)."""
     found, highest = [], None
     for _, key in rows:
         found.append(0 if highest is None else max(highest - key, 0))

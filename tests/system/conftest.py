@@ -1,4 +1,4 @@
-"""One running service for all tests of a process that kill nothing of it, or leave it as ready as it was."""
+"""A running service, shared by the tests of a process: they kill no part of it, or restore its readiness."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def collector() -> Iterator[HandReceiver]:
 
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory, collector: HandReceiver) -> Iterator[TemporaryService]:
-    """A service whose streams have names of one test each; a request is traced where its header says so."""
+    """A service whose streams are named for one test each; a request is traced where its header asks for a trace."""
     traced = {"TRACING__ENDPOINT": collector.site, "TRACING__SAMPLE_RATIO": "0"}
     with running(tmp_path_factory.mktemp("service"), more=traced) as started:
         yield started

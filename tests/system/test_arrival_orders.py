@@ -1,4 +1,4 @@
-"""A running service finds in files that are replayed one after the other what ``forestall run`` finds."""
+"""A running service, with files replayed in turn, gives the results of ``forestall run``."""
 
 from __future__ import annotations
 

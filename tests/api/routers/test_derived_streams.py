@@ -1,4 +1,4 @@
-"""Derived streams over HTTP: who makes their events, who listens, and what nobody may do."""
+"""Derived streams over HTTP: which operators feed and read them, and which requests are refused."""
 
 from typing import Any
 

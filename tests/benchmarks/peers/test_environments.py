@@ -1,4 +1,4 @@
-"""A peer that cannot be set up is told with its reason, and a process that fails with its last words."""
+"""A peer that cannot be set up is reported with the reason, a process that fails with the end of its output."""
 
 import sys
 

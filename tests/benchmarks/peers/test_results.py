@@ -1,4 +1,4 @@
-"""Answers are compared as they must be, and told as a table."""
+"""Results of the engines are compared with each other and printed as a table."""
 
 from dataclasses import replace
 

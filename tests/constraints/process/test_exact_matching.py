@@ -1,4 +1,4 @@
-"""The matcher in exact mode: nothing is lost on traces of the workflow, and the first event outside it is told."""
+"""The matcher in exact mode: nothing is lost on traces of the workflow, and the first event outside it is reported."""
 
 from __future__ import annotations
 

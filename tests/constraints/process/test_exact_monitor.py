@@ -201,7 +201,7 @@ def test_dead_iff_no_continuation_completes(seed: int, settings: Settings) -> No
 
 
 def test_against_every_word_of_finite_languages() -> None:
-    """Word by word, with what it is to match as it is defined; own constraints are kept where each word keeps them."""
+    """On every prefix of a conforming word, a pattern state is live exactly if a conforming rest completes it."""
     random = Random(11)
     met = {True: 0, False: 0}
     for _ in range(120):

@@ -1,4 +1,4 @@
-"""What is told in exact mode: endings, absences, deviations, patterns that cannot match, sets that nothing keeps."""
+"""Reports of exact mode: endings, absences, deviations, patterns that cannot match, unsatisfiable sets."""
 
 from __future__ import annotations
 

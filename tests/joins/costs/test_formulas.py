@@ -93,7 +93,7 @@ def test_costs_are_sums_of_their_steps():
 
 
 def simulated_purge_time(closings, expiries):
-    """The first moment at which all others have closed the key, or one that closed it has nothing left."""
+    """The first moment at which all other inputs have closed the key, or a closed input has no event of it left."""
     moments = sorted({*closings, *expiries})
     for moment in moments:
         has_closed = [closing <= moment for closing in closings]

@@ -1,4 +1,4 @@
-"""What the commands say of a trace that goes on after the end of its model."""
+"""Output of the commands for a trace that continues after the end of its model."""
 
 from __future__ import annotations
 

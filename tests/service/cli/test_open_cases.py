@@ -44,7 +44,7 @@ SHOWN = {
 
 
 class Answering:
-    """A client that remembers what it was asked."""
+    """A client that records its requests."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, dict[str, Any]]] = []

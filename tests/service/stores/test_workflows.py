@@ -93,7 +93,7 @@ def test_records_of_unknown_form_are_refused(store, client, body):
 
 
 class Interrupted(WorkflowStore):
-    """Another writer comes between reading and writing, so many times."""
+    """A store in which another writer intervenes between reading and writing, ``rounds`` times."""
 
     rounds = 1
 

@@ -1,4 +1,4 @@
-"""Reading JSON lines by columns gives what reading them one by one gives, or nothing at all."""
+"""Reading JSON lines by columns gives the same events as reading line by line, or nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real event logs, where they are at hand."""
+"""Real event logs, where the files are present."""
 
 import gzip
 from itertools import pairwise

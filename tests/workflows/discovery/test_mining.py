@@ -1,4 +1,4 @@
-"""Mining finds exactly what the definitions say, and what it calls useful says all of it."""
+"""Mining finds exactly the constraints of the definitions; its useful constraints imply all others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole models: the example, and files of many tools, where they are at hand."""
+"""Whole models: the example, and files of many tools, where the files are present."""
 
 import re
 from collections import Counter

@@ -61,7 +61,7 @@ def problems_of(text: str | bytes, **options: object) -> list[tuple[str, str]]:
 
 
 class Tau:
-    """The bare word, which a writer of YAML would put in quotes where it stands for a text."""
+    """The bare word ``tau`` in YAML; a writer of YAML would quote the word as a text."""
 
 
 def plain_form(tree: ProcessTree) -> object:

@@ -36,7 +36,7 @@ MOST = 4
 
 
 def play(net: WorkflowNet, most: int, most_situations: int = 1000) -> frozenset[tuple[str, ...]] | None:
-    """All complete traces of so many events at most, by the definitions; None if that is too much."""
+    """All complete traces of at most ``most`` events, by the definitions; None beyond ``most_situations``."""
     begin: tuple[tuple[str, ...], tuple[int, ...]] = ((), tuple(sorted(net.initial)))
     finals = {tuple(sorted(final)) for final in net.finals}
     seen, ways, found = {begin}, [begin], set()
@@ -273,7 +273,7 @@ def test_tokens_that_gather_beside_resets_are_refused():
 
 
 def test_tokens_that_vanish_at_once_do_not_gather():
-    """A branch that goes to an end at once, beside one that loops."""
+    """A branch that ends at once, beside a branch that loops."""
     model = net(step((0,), (0, 3), "A"), step((3,), ()), step((0,), (), "B"), finals=((),))
     assert words_of(automaton_of_net(model, LIMITS), 2) == {("B",), ("A", "B")}
 

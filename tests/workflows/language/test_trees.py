@@ -81,7 +81,7 @@ def has_open_instances(tree: ProcessTree) -> bool:
 
 
 def most_exact(tree: ProcessTree, rounds: int) -> int:
-    """Up to which length cutting loops at so many rounds leaves out no word: rounds without events add nothing."""
+    """The length up to which cutting loops at ``rounds`` rounds omits no word; rounds without events add nothing."""
     return rounds - 1 if any(isinstance(part, Loop | Instances) for part in iterate(tree)) else 1000
 
 

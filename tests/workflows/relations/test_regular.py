@@ -63,9 +63,9 @@ def reached(moves: list[dict[str, int]], state: int) -> set[int]:
 
 
 def words_that_show_all(automaton: ProcessAutomaton) -> frozenset[Word]:
-    """For everything that some word shows one that shows it: which types, and which comes before which.
+    """Complete traces that together show every combination of types, and of ordered pairs of types, in the language.
 
-    A search over states with the types that were met and the ordered pairs of them: finite, whatever the language.
+    A search over states with the types met so far and their ordered pairs: finite, whatever the language.
     """
     start: tuple[int, frozenset[str], frozenset[tuple[str, str]]] = (0, frozenset(), frozenset())
     words: dict[tuple[int, frozenset[str], frozenset[tuple[str, str]]], Word] = {start: ()}
