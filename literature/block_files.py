@@ -1,7 +1,7 @@
 """Blocks of rows on disk, each a file of ``streams.SpilledFiles``: written once, and named by its checksum.
 
-A folder belongs to one join. A file is removed when the join needs it no more, unless a saved state names it; then it
-stays until a later state is safe. So every state that may still be needed is readable, whatever was written after it.
+A folder belongs to one join. A file that the join no longer needs is removed, unless a saved state names it; then it
+stays until a later state is safe. So every state that may still be needed is readable, whatever was written later.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from streams import SpilledFiles, StateLost
 
 
 class BlockFile(NamedTuple):
-    """A file by its name, with its bytes."""
+    """The name of a file, and its size in bytes."""
 
     name: str
     size: int
@@ -29,7 +29,7 @@ class BlockFiles:
     """The files of a join.
 
     Args:
-        folder: The join's alone; made when the first file is written.
+        folder: Folder of this join alone; created with the first file.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -39,7 +39,7 @@ class BlockFiles:
         self._last_saved: frozenset[str] = frozenset()
 
     def write(self, content: bytes) -> BlockFile:
-        """Write a block, not waiting for the disk."""
+        """Write a block without waiting for the disk."""
         file = BlockFile(self._files.write(content), len(content))
         self._uses[file.name] += 1
         return file
@@ -48,13 +48,13 @@ class BlockFiles:
         """The content of a block.
 
         Raises:
-            JoinStateError: Its file is missing or damaged.
+            JoinStateError: The file is missing or damaged.
         """
         with _as_join_state():
             return self._files.read(file.name, file.size)
 
     def drop(self, file: BlockFile) -> None:
-        """The join needs a block no more."""
+        """Remove a block that the join no longer needs, unless a saved state names it."""
         self._files.let_go(file.name)
         self._uses[file.name] -= 1
         if not self._uses[file.name]:
@@ -63,21 +63,21 @@ class BlockFiles:
                 (self._files.folder / file.name).unlink(missing_ok=True)
 
     def save(self) -> None:
-        """Make all blocks durable; their files stay until ``release``, as those of the state before."""
+        """Make all blocks durable; their files and those of the previous state stay until ``release``."""
         self._files.sync(self._uses)
         self._last_saved = frozenset(self._uses)
         self._saved |= self._last_saved
 
     def release(self) -> None:
-        """The last saved state is safe: remove the files that only earlier ones name."""
+        """Remove the files that only states before the last saved one name, as the last one is safe."""
         self._saved = self._last_saved
         self._files.keep_only(self._saved | set(self._uses))
 
     def restore(self, files: Iterable[BlockFile]) -> None:
-        """Have the blocks of a saved state, and remove all other files.
+        """Use the blocks of a saved state, and remove all other files.
 
         Raises:
-            JoinStateError: A file is missing, or of another length.
+            JoinStateError: A file is missing, or has another length.
         """
         self._uses.clear()
         for file in files:
@@ -95,7 +95,7 @@ class BlockFiles:
 
 
 def content_of(batch: pa.RecordBatch) -> bytes:
-    """Rows as a block has them: an Arrow stream."""
+    """The content of a block: rows as an Arrow stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)

@@ -1,9 +1,9 @@
-"""Punctuations: promises that some values do not come any more, and the keys that they close.
+"""Punctuations: promises that some values will not come any more, and the keys that they close.
 
 Purpose: patterns (constants, lists, ranges, none, anything), the set of keys that an input has closed, the windowed
-join with punctuations of ranges, and punctuations made from events: by a buffer, by a sample, and for which attributes.
-Promises: a range closes present and future keys as the constants in it would; what a buffer releases breaks no
-punctuation that it made.
+join with punctuations of ranges, and punctuations made from events: by a buffer, by a sample, and the choice of
+attributes that are worth them. Promises: a range closes present and future keys as the constants in it would; the
+events that a buffer releases break none of its punctuations.
 """
 
 from literature.punctuations.closed_set import ClosedSet, closed_of

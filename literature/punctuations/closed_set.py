@@ -1,7 +1,7 @@
-"""The keys that an input has closed: a set of single ones and intervals that are merged where they touch.
+"""The keys that an input has closed: a set of single keys, and intervals that are merged where they touch.
 
 Source: section 3.3 of the specification of punctuation-aware joins (hash set and coalesced intervals). An interval is a
-pair of *cuts*: a cut lies before or behind a value, so open and closed bounds and both infinities compare alike. On
+pair of *cuts*: a cut lies before or after a value, so open and closed bounds and both infinities compare alike. On
 integers, neighbours touch: dense keys that are closed one by one become one interval.
 """
 
@@ -25,21 +25,21 @@ from literature.punctuations.patterns import (
 
 _Cut: TypeAlias = tuple[
     int, Value, int
-]  # -1, 0 or 1: below all, at a value, above all; the value; 0 before, 1 behind it
+]  # -1, 0 or 1: below all, at a value, above all; the value; 0 before, 1 after it
 _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
 _BELOW_ALL: _Cut = (-1, 0, 0)
 _ABOVE_ALL: _Cut = (1, 0, 0)
 
 
 class ClosedSet:
-    """Keys of one type that do not come any more.
+    """The closed keys of an input, all of one type.
 
     Args:
         domain: The type of the keys.
 
     Attributes:
-        domain: The same.
-        singles: Closed keys that lie in no interval.
+        domain: The type of the keys.
+        singles: Closed keys outside the intervals.
     """
 
     def __init__(self, domain: Domain = "integer") -> None:
@@ -49,7 +49,7 @@ class ClosedSet:
         self._ends: list[_Cut] = []
 
     def __len__(self) -> int:
-        """Stored single keys and intervals."""
+        """The number of stored single keys and intervals."""
         return len(self.singles) + len(self._starts)
 
     def add(self, pattern: Pattern) -> bool:
@@ -79,7 +79,7 @@ class ClosedSet:
         return place >= 0 and (0, value, 1) <= self._ends[place]
 
     def covers_all(self, pattern: Pattern) -> bool:
-        """Whether all keys of a pattern are closed; of a range of numbers or texts, by one interval."""
+        """Whether all keys of a pattern are closed; a range of numbers or texts must lie in one interval."""
         if isinstance(pattern, OneOf):
             return all(map(self.covers, pattern.values))
         if isinstance(pattern, Nothing):
@@ -91,7 +91,7 @@ class ClosedSet:
         return place >= 0 and end <= self._ends[place]
 
     def discard(self, value: Value) -> bool:
-        """Forget a single key; one in an interval stays closed. Returns whether it was forgotten."""
+        """Forget a single key; a key in an interval stays closed. Returns whether it was forgotten."""
         if value not in self.singles:
             return False
         self.singles.remove(value)
@@ -110,7 +110,7 @@ class ClosedSet:
         ]
 
     def patterns(self) -> list[Pattern]:
-        """What makes the same set when added to an empty one."""
+        """Patterns that make the same set when they are added to an empty one."""
         singles: list[Pattern] = [OneOf(frozenset(self.singles))] if self.singles else []
         return [*singles, *self.intervals()]
 
@@ -122,7 +122,7 @@ class ClosedSet:
         return start, end
 
     def _cut(self, value: Value, side: int, *, is_end: bool) -> _Cut:
-        """A cut; on integers starts lie before, and ends behind a value."""
+        """A cut; on integers, a start lies before and an end after a value."""
         if self.domain != "integer" or not isinstance(value, int) or side == is_end:
             return (0, value, side)
         if is_end:
@@ -141,7 +141,7 @@ class ClosedSet:
         return self.covers(value - 1) or self.covers(value + 1)
 
     def _add_interval(self, start: _Cut, end: _Cut) -> bool:
-        """Merge an interval in; singles that it contains or, on integers, that touch it become part of it."""
+        """Merge an interval into the set, with the single keys that it contains or, on integers, touches."""
         before = bisect_right(self._starts, start) - 1
         if before >= 0 and end <= self._ends[before]:
             return False
@@ -158,7 +158,7 @@ class ClosedSet:
         return True
 
     def _drop_singles(self, start: _Cut, end: _Cut) -> None:
-        """Single keys that an interval contains are no longer kept by themselves."""
+        """Remove the single keys that an interval contains."""
         low, high = start[1], end[1]
         is_finite = start[0] == end[0] == 0 and isinstance(low, int) and isinstance(high, int)
         if is_finite and self.domain == "integer" and high - low < len(self.singles):  # type: ignore[operator]
@@ -167,7 +167,7 @@ class ClosedSet:
             self.singles = {one for one in self.singles if not start <= (0, one, 0) < end}
 
     def _with_neighbours(self, start: _Cut, end: _Cut) -> tuple[_Cut, _Cut]:
-        """An interval of integers with the single keys right before and behind it."""
+        """An interval of integers with the single keys right before and after it."""
         while start[0] == 0 and isinstance(start[1], int) and start[1] - 1 in self.singles:
             start = (0, start[1] - 1, 0)
         while end[0] == 0 and isinstance(end[1], int) and end[1] + 1 in self.singles:
@@ -175,7 +175,7 @@ class ClosedSet:
         return start, end
 
     def _reach(self, start: _Cut, end: _Cut) -> tuple[_Cut, _Cut]:
-        """The cuts up to which other intervals touch one: on integers, 3 behind touches 4 before."""
+        """The cuts up to which other intervals touch this one; on integers, after 3 touches before 4."""
         if self.domain != "integer":
             return start, end
         if start[0] == 0 and isinstance(start[1], int):
@@ -186,7 +186,7 @@ class ClosedSet:
 
 
 def closed_of(patterns: Iterable[Pattern], domain: Domain) -> ClosedSet:
-    """The set that patterns close together."""
+    """The set of keys that some patterns close together."""
     closed = ClosedSet(domain)
     for pattern in patterns:
         closed.add(pattern)

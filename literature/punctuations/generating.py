@@ -1,9 +1,9 @@
-"""Punctuations made by a buffer: events are held a little, described, and released.
+"""Punctuations made by a buffer: events are held for a short time, described, and released.
 
-Source: section 7.4 (b) of the specification of punctuation-aware joins. Before a batch comes a positive finite
-punctuation, as its events are known. Behind it, where keys rise and are out of order by a known distance at most, comes
-one that finishes the keys up to the low mark (a heartbeat). An event below a low mark that was said is not released, so
-no punctuation is broken, whether or not the bound of disorder is true.
+Source: section 7.4 (b) of the specification of punctuation-aware joins. A positive finite punctuation precedes each
+batch, as its events are known. Where keys rise and are out of order by a known distance at most, a punctuation that
+finishes the keys up to the low mark (a heartbeat) follows the batch. An event below an announced low mark is not
+released, so no punctuation is broken, whether or not the bound of disorder is true.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _LEAST = -(1 << 63)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BufferRules:
-    """How long events are held, and what is said of them.
+    """How long events are held, and how punctuations describe them.
 
     Attributes:
-        events: A batch is released once it has so many events; None: whatever their number.
-        us: It is released before an item so much later than its first event; None: however old it is.
-        order: Of the events in a batch. ``arrival``: as they came. ``sorted``: by key. ``partitioned``: by key, and
+        events: Number of events at which a batch is released; None: no bound.
+        us: A batch is released before an item that is later than its first event by this much; None: no bound.
+        order: Of the events in a batch. ``arrival``: as they arrived. ``sorted``: by key. ``partitioned``: by key, and
             each key is announced by itself.
         names: Whether ``bounds`` (least and greatest) or ``values`` of the keys are announced.
-        disorder: How far below the greatest key so far a key may come; None: nothing is known.
+        disorder: How far a key may be below the greatest key so far; None: unknown.
     """
 
     events: int | None = None
@@ -53,13 +53,13 @@ class BufferRules:
 
 
 class Finished(NamedTuple):
-    """No event with a key up to ``to`` comes any more."""
+    """A punctuation: no event with a key up to ``to`` comes any more."""
 
     to: int
 
     @property
     def pattern(self) -> Range:
-        """The keys."""
+        """The finished keys."""
         return Range(high=self.to)
 
 
@@ -67,7 +67,7 @@ Said: TypeAlias = FinitePunctuation | Finished
 
 
 class HeldEvent(NamedTuple):
-    """An event: its number among all that came, its key (None: it has none) and time."""
+    """An event: its sequence number, its key (None: it has no key) and time."""
 
     sequence: int
     key: int | None
@@ -76,12 +76,12 @@ class HeldEvent(NamedTuple):
 
 @dataclass(slots=True)
 class Released:
-    """What leaves a buffer.
+    """The output of a buffer.
 
     Attributes:
-        events: In the order of their release.
-        said: Punctuations, each with the place among ``events`` before which it comes.
-        late: Events of keys that were said to be finished; they broke the bound of disorder.
+        events: Events, in the order of their release.
+        said: Punctuations, each with the place among ``events`` that it precedes.
+        late: Events of keys that were already announced as finished; they broke the bound of disorder.
     """
 
     events: list[HeldEvent] = field(default_factory=list)
@@ -106,7 +106,7 @@ class Released:
         return ItemColumns.of(rows), patterns
 
     def join(self, later: Released) -> None:
-        """Add what was released afterwards."""
+        """Append a later release."""
         self.said += [(len(self.events) + place, said) for place, said in later.said]
         self.events += later.events
         self.late += later.late
@@ -115,10 +115,7 @@ class Released:
 class BufferGenerator:
     """A buffer of the events of one input.
 
-    Events without a key are released at once. Any cut into calls gives the same.
-
-    Args:
-        rules: How long events are held, and what is said of them.
+    Events without a key are released at once. The output does not depend on how events are cut into calls.
     """
 
     def __init__(self, rules: BufferRules) -> None:
@@ -126,7 +123,7 @@ class BufferGenerator:
         self._held: list[HeldEvent] = []
         self._taken = 0
         self._greatest: int | None = None
-        self._finished_to: int | None = None  # the greatest key that was said to be finished
+        self._finished_to: int | None = None  # the greatest key that was announced as finished
 
     @property
     def held(self) -> int:
@@ -134,7 +131,7 @@ class BufferGenerator:
         return len(self._held)
 
     def push(self, keys: Sequence[int | None] | NDArray[np.int64], times_us: Sequence[int]) -> Released:
-        """Take events in, in their order; integer keys, None: it has none."""
+        """Take events in order; keys are integers, or None for an event without a key."""
         released = Released()
         for key, time_us in zip(keys, times_us, strict=True):
             self._release_old(time_us, released)
@@ -152,13 +149,13 @@ class BufferGenerator:
         return released
 
     def advance(self, time_us: int) -> Released:
-        """Time has come so far."""
+        """Advance the time, and release a batch that is due."""
         released = Released()
         self._release_old(time_us, released)
         return released
 
     def finish(self) -> Released:
-        """No more events come: release what is held."""
+        """Release the held events, as no more events come."""
         released = Released()
         self._release(released)
         return released
@@ -173,7 +170,7 @@ class BufferGenerator:
         }
 
     def load(self, saved: Mapping[str, Any]) -> None:
-        """Take what ``dump`` gave of a buffer with the same rules.
+        """Load a state that ``dump`` returned for a buffer with the same rules.
 
         Raises:
             JoinStateError: A member is missing or has another form.
@@ -190,7 +187,7 @@ class BufferGenerator:
             self._release(released)
 
     def _release(self, released: Released) -> None:
-        """Release the batch behind its announcement; then say what is finished."""
+        """Release the batch after its announcement; then announce the finished keys."""
         for batch in _batches(self._held, self._rules):
             scope = Scope(events=len(batch))
             said = FinitePunctuation(pattern=_description([event.key for event in batch], self._rules), scope=scope)
@@ -206,7 +203,7 @@ class BufferGenerator:
 
 
 def _batches(held: list[HeldEvent], rules: BufferRules) -> Iterator[list[HeldEvent]]:
-    """The events in the order of their release, by what is announced together."""
+    """The events in the order of their release, grouped by announcement."""
     if rules.order == "arrival":
         yield from [held] if held else []
         return

@@ -1,8 +1,8 @@
-"""What an input says of its next events: positive finite punctuations, and punctuations that are only probably true.
+"""Hints of an input about its next events: positive finite punctuations, and probable punctuations.
 
-Source: sections 7.3 and 7.5 of the specification of punctuation-aware joins. An ordinary punctuation names keys that do
-not come any more, for ever and for sure; these are about the next events, or probable. They are hints: a join
-that is exact finds the same results whether or not they are true.
+Source: sections 7.3 and 7.5 of the specification of punctuation-aware joins. An ordinary punctuation names keys that
+certainly never come again; a hint is about the next events, or only probably true. An exact join finds the same results
+whether or not hints are true.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from streams import shown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """The next events of an input, those without a key left out.
+    """The next events of an input; events without a key do not count.
 
     Attributes:
-        events: At most so many of them; None: no bound.
-        us: Those less than so much event time after the punctuation; None: no bound.
-        is_rest: Whether nothing of the input comes after them.
+        events: Greatest number of events; None: no bound.
+        us: Event time after the punctuation at which the scope ends; None: no bound.
+        is_rest: Whether the input ends after these events.
     """
 
     events: int | None = None
@@ -38,12 +38,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinitePunctuation:
-    """The events in a scope have keys of a pattern (positive finite punctuation, herald).
-
-    Attributes:
-        pattern: Their keys.
-        scope: Which events.
-    """
+    """A positive finite punctuation (herald): the events in ``scope`` have keys of ``pattern``."""
 
     pattern: Pattern
     scope: Scope
@@ -51,14 +46,14 @@ class FinitePunctuation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbablePunctuation:
-    """No event in a scope has a key of a pattern, probably.
+    """A probable punctuation: probably no event in ``scope`` has a key of ``pattern``.
 
     Attributes:
         pattern: The keys.
-        scope: Which events.
+        scope: The events.
         probability: From 0 to 1.
-        reading: ``claim``: that of all events in the scope, or else any number of them may have such keys.
-            ``per-event``: that of each of them, whatever the others are.
+        reading: ``claim``: the probability that no event in the scope has such a key; if one does, any number may.
+            ``per-event``: the probability for each event, whatever the others are.
     """
 
     pattern: Pattern
@@ -87,7 +82,7 @@ def read_hint(form: Mapping[str, Any]) -> Hint:
     """The hint of a JSON value.
 
     Raises:
-        PunctuationRefused: Its pattern or scope cannot be.
+        PunctuationRefused: Its pattern or scope is not valid.
         KeyError: A member is missing.
     """
     events, us, is_rest = form["scope"]

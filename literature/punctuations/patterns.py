@@ -1,4 +1,4 @@
-"""What a punctuation says of one attribute: the values that do not come any more.
+"""Patterns of punctuations: the values of one attribute that do not come any more.
 
 Source: section 2 of the specification of punctuation-aware joins (patterns) and section 6.3 (empty and wrong ones).
 """
@@ -15,12 +15,12 @@ from streams import shown
 
 Value: TypeAlias = int | float | str
 Domain: TypeAlias = Literal["integer", "number", "text"]
-"""Which values an attribute has; integers have 64 bits, texts are in the order of their code points."""
+"""The type of an attribute; integers have 64 bits, texts are ordered by code points."""
 
 
 @dataclass(frozen=True, slots=True)
 class Anything:
-    """Every value, null included. On all attributes: the input is finished."""
+    """Every value, null included. As the pattern of all attributes: the input is finished."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,13 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """The values between two bounds; one whose bounds cross contains none.
+    """The values between two bounds; a range whose bounds cross is empty.
 
     Attributes:
         low: Least value; None: no bound.
         high: Greatest value; None: no bound.
-        has_low: Whether ``low`` itself is in it.
-        has_high: Whether ``high`` itself is in it.
+        has_low: Whether ``low`` itself is in the range.
+        has_high: Whether ``high`` itself is in the range.
     """
 
     low: Value | None = None
@@ -66,7 +66,7 @@ def is_missing(value: Value | None) -> bool:
 
 
 def matches(pattern: Pattern, value: Value | None) -> bool:
-    """Whether a value is among those of a pattern. Null and NaN are in ``Anything`` only."""
+    """Whether a pattern has a value. Null and NaN are in ``Anything`` only."""
     if isinstance(pattern, Anything):
         return True
     if value is None or is_missing(value) or isinstance(pattern, Nothing):
@@ -91,7 +91,7 @@ def _is_below(pattern: Range, value: Value) -> bool:
 
 
 def is_empty(pattern: Pattern) -> bool:
-    """Whether a pattern has no values, as far as its bounds show; integers strictly between 1 and 2 are not seen."""
+    """Whether a pattern has no values, judged by its bounds; integers strictly between 1 and 2 do not count."""
     if isinstance(pattern, OneOf):
         return not pattern.values
     if not isinstance(pattern, Range) or pattern.low is None or pattern.high is None:
@@ -127,7 +127,7 @@ def read_pattern(form: object) -> Pattern:
     ``{"any": true}`` or ``{"none": true}``.
 
     Raises:
-        PunctuationRefused: It is none of these.
+        PunctuationRefused: The value has another form.
     """
     if not isinstance(form, Mapping) or len(form) != 1:
         raise PunctuationRefused(f"a pattern is an object with one of eq, in, range, any, none; got {shown(form)}")
@@ -171,10 +171,10 @@ def pattern_form(pattern: Pattern) -> dict[str, object]:
 
 
 def key_pattern(patterns: Mapping[str, Pattern], key: str) -> Pattern | None:
-    """What a punctuation over attributes closes of a key: ``Nothing`` where a pattern is empty; None where it restricts
-    other attributes, too, so that it closes no key.
+    """The pattern of the keys that a punctuation over several attributes closes.
 
-    An attribute that is not named has no restriction.
+    ``Nothing`` where some pattern is empty; None where the punctuation restricts other attributes, too, so that it
+    closes no key. An attribute without a pattern is not restricted.
     """
     if any(is_empty(pattern) for pattern in patterns.values()):
         return Nothing()

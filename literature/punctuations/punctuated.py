@@ -1,8 +1,9 @@
 """The windowed join with punctuations of any pattern on integer keys.
 
 Source: sections 3.3 (ranges) and 6.3 (bad input) of the specification of punctuation-aware joins. ``WindowJoin`` knows
-closings of single keys. A range closes the keys that it knows at once, and others when their first event comes: the set
-of closed keys of each input is consulted then. Meanwhile the range itself is reported as over, but for some keys.
+closings of single keys. A range closes the keys that the join knows at once, and any other key when its first event
+arrives, as the set of closed keys of each input is consulted then. The range itself is reported as over at once, except
+for the keys that may still join.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from literature.errors import PunctuationBroken
 from literature.punctuations.closed_set import ClosedSet
 from literature.punctuations.patterns import Anything, OneOf, Pattern, Range, is_empty, require_domain
 
-# A multiplication by an odd number loses nothing; the table of ``WindowJoin`` takes places from the high bits.
+# A multiplication by an odd number is invertible; the table of ``WindowJoin`` takes places from the high bits.
 _SPREAD = 0x9E3779B97F4A7C15
 _BACK = pow(_SPREAD, -1, 1 << 64)
 _EVERY_BIT = (1 << 64) - 1
@@ -32,12 +33,12 @@ _FIELDS = ("late", "nulls", "empty", "wildcards", "violations", "duplicates")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverRange:
-    """Keys of which no combination comes any more, by a punctuation of a range.
+    """A range that a punctuation finished: no combination of its keys comes any more.
 
     Attributes:
-        item: The punctuation, as its place among the items.
-        pattern: Its keys.
-        but: Keys in it that may still join; each is reported by itself later.
+        item: Place of the punctuation among the items.
+        pattern: The range.
+        but: Keys in the range that may still join; each is reported by itself later.
     """
 
     item: int
@@ -47,12 +48,12 @@ class OverRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PunctuatedColumns:
-    """What some items led to.
+    """Results of some items.
 
     Attributes:
-        joined: Combinations, keys that are over (integers, in two's complement), and violations.
-        over: Ranges that are over.
-        late: Items that came after their time; where ``late`` is ``clamp``, none.
+        joined: Combinations, finished keys (integers, in two's complement), and violations.
+        over: Finished ranges.
+        late: Places of late items; empty where ``late`` is ``clamp``.
     """
 
     joined: JoinedColumns
@@ -62,10 +63,10 @@ class PunctuatedColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PunctuationStats:
-    """Counts of what is odd.
+    """Counts of irregular items.
 
     Attributes:
-        late: Items before the time that had come.
+        late: Items with a time before the current time.
         nulls: Events without a key.
         empty: Punctuations without values.
         wildcards: Punctuations that finish an input.
@@ -83,7 +84,7 @@ class PunctuationStats:
 
 @dataclass
 class _Pending:
-    """Items for ``WindowJoin``, and the item each stands for."""
+    """Items to push into ``WindowJoin``, each with the place of the item that led to it."""
 
     rows: list[tuple[Item, int, int, int]] = field(default_factory=list)
     origins: list[int] = field(default_factory=list)
@@ -102,14 +103,14 @@ class _Gathered:
 
 
 class PunctuatedJoin:
-    """A join of events by integer keys, of items and patterns.
+    """A windowed join by integer keys whose inputs close keys with patterns.
 
     Args:
-        join: A fresh join; its keys are this one's business.
-        on_violation: What to do with an event of a key that its input had closed: ``report`` it, it joins nothing; or
-            ``fail``.
-        late: What to do with an item before the time that has come: ``clamp``: it counts as of that time; ``report``:
-            it is left out.
+        join: A fresh join, used by this object only.
+        on_violation: What happens to an event of a key that its input had closed. ``report``: it is reported and joins
+            nothing. ``fail``: an error is raised.
+        late: What happens to an item with a time before the current time. ``clamp``: it gets the current time.
+            ``report``: it is reported and left out.
     """
 
     def __init__(
@@ -124,21 +125,21 @@ class PunctuatedJoin:
         self._reports_late = late == "report"
         self._closed = [ClosedSet("integer") for _ in range(join.inputs)]
         self._over = ClosedSet("integer")
-        self._open_inside: set[int] = set()  # keys in ranges that are over, that may still join
+        self._open_inside: set[int] = set()  # keys in finished ranges that may still join
         self._applied: set[int] = set()  # keys in ranges that the join knows to be closed
-        self._said: set[int] = set()  # keys that were reported, those that the join has forgotten until they are pruned
+        self._said: set[int] = set()  # reported keys; those that the join has forgotten stay until they are pruned
         self._most_said = _FEW
         self._counts = dict.fromkeys(_FIELDS, 0)
         self._now_us = -(2**62)
 
     @property
     def join(self) -> WindowJoin:
-        """The join inside."""
+        """The wrapped join."""
         return self._join
 
     @property
     def stats(self) -> PunctuationStats:
-        """Counts of what is odd."""
+        """Counts of irregular items."""
         inner = self._join.stats
         counts = dict(self._counts)
         counts["violations"] += inner.violations
@@ -146,19 +147,19 @@ class PunctuatedJoin:
         return PunctuationStats(**counts)
 
     def is_over(self, key: int) -> bool:
-        """Whether a range said that no combination of a key comes any more."""
+        """Whether a range has finished a key, which therefore has no more combinations."""
         return self._over.covers(key) and key not in self._open_inside
 
     def push(self, items: ItemColumns, patterns: Sequence[Pattern] = ()) -> PunctuatedColumns:
-        """Take items in, in their order; any cut into calls gives the same.
+        """Process items in order; results do not depend on how items are cut into calls.
 
         Args:
-            items: Their keys are integers in two's complement; those of closings are places in ``patterns``.
-            patterns: What closings close.
+            items: Items with integer keys in two's complement; the key of a closing is a place in ``patterns``.
+            patterns: Patterns of the closings.
 
         Raises:
-            PunctuationRefused: A pattern has values that are no integers; nothing was taken in.
-            PunctuationBroken: An event broke a promise, and the join was declared to fail then.
+            PunctuationRefused: A pattern has values that are no integers; no item was processed.
+            PunctuationBroken: An event has a key that its input had closed, and ``on_violation`` is ``fail``.
         """
         for pattern in patterns:
             require_domain(pattern, "integer")
@@ -202,10 +203,10 @@ class PunctuatedJoin:
         return head, {**arrays, "ranges": json.dumps(ranges).encode()}
 
     def load(self, head: Mapping[str, int], arrays: Mapping[str, bytes]) -> None:
-        """Take what ``dump`` gave of a join with the same windows.
+        """Load a state that ``dump`` returned for a join with the same windows.
 
         Raises:
-            JoinStateError: It is damaged, or of another form.
+            JoinStateError: The state is damaged, or has another form.
         """
         try:
             ranges = json.loads(arrays["ranges"])
@@ -255,7 +256,7 @@ class PunctuatedJoin:
         self._close_range(gathered, number, pattern, place)
 
     def _close_range(self, gathered: _Gathered, number: int, pattern: Range | Anything, place: int) -> None:
-        """Close the keys of a range that the join knows, and report the range as over but for those still open."""
+        """Close the known keys of a range, and report the range as over except for the keys that are still open."""
         known = self._known()
         inside = {key for key in known if self._closed[number].covers(key)}
         closings = _Pending()
@@ -277,7 +278,7 @@ class PunctuatedJoin:
         return set(keys.view(np.int64).tolist())
 
     def _flush(self, pending: _Pending, gathered: _Gathered) -> None:
-        """Push what waits."""
+        """Push the pending items into the join."""
         if not pending.rows:
             return
         found = self._join.push(ItemColumns.of(pending.rows))
@@ -302,7 +303,7 @@ class PunctuatedJoin:
             raise PunctuationBroken("an event came on an input that had closed its key")
 
     def _note(self, keys: list[int]) -> None:
-        """Remember keys that are reported as over."""
+        """Remember keys that were reported as over."""
         self._said.update(keys)
         self._open_inside.difference_update(keys)
         if len(self._said) > self._most_said:

@@ -1,4 +1,4 @@
-"""The meaning of punctuations, slow and obvious: every pattern is kept, and every key is compared with all of them."""
+"""Reference of punctuations: every pattern is kept, and every key is compared with all patterns."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from literature.punctuations.patterns import OneOf, Pattern, Range, Value, is_mi
 
 @dataclass
 class ReferenceClosedSet:
-    """What ``ClosedSet`` must equal.
+    """Reference of ``ClosedSet``.
 
     Attributes:
-        patterns: All that came.
+        patterns: All patterns that were added.
     """
 
     patterns: list[Pattern] = field(default_factory=list)
@@ -30,7 +30,7 @@ class ReferenceClosedSet:
 
 
 def broken(released: Released) -> list[tuple[HeldEvent, Said]]:
-    """Each event that breaks a punctuation which came before it, with that."""
+    """The events that break an earlier punctuation, each with the punctuation."""
     found: list[tuple[HeldEvent, Said]] = []
     for begin, said in released.said:
         behind = released.events[begin:]
@@ -43,7 +43,7 @@ def broken(released: Released) -> list[tuple[HeldEvent, Said]]:
 
 
 def reference_release(events: Sequence[HeldEvent], rules: BufferRules) -> Released:
-    """What ``BufferGenerator`` must release of all events, its end included: batch by batch, each from all events."""
+    """Reference of ``BufferGenerator``: everything that it must release for a finished input."""
     released, batch = Released(), list[HeldEvent]()
     for event in events:
         if batch and rules.us is not None and event.time_us >= batch[0].time_us + rules.us:

@@ -1,8 +1,8 @@
-"""How many of all events satisfy something, by a sample of them: lower bounds with a confidence.
+"""Bounds, with a confidence, of the share of events that satisfy a condition, from a sample.
 
 Source: section 7.4 (c) of the specification of punctuation-aware joins; C. Clopper, E. Pearson, "The use of confidence
-or fiducial limits", Biometrika 26 (1934). The bound is the least share of which the sample is not too good to be true.
-Its tail is summed exactly, and the share is found by bisection.
+or fiducial limits", Biometrika 26 (1934). The lower bound is the least share that does not make the sample too
+improbable. The tail is summed exactly, and the share is found by bisection.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy as np
 from literature.punctuations.hints import ProbablePunctuation, Scope
 from literature.punctuations.patterns import Pattern, matches
 
-_STEPS = 60  # of the bisection, each halves an interval that was 1
+_STEPS = 60  # of the bisection; each halves an interval of initial length 1
 
 
 def tail(successes: int, sample: int, share: float) -> float:
-    """The probability that at least so many of a sample satisfy what a share of all does."""
+    """The probability that at least ``successes`` of ``sample`` draws satisfy, if ``share`` of all events do."""
     if successes <= 0:
         return 1.0
     if share <= 0 or share >= 1:
@@ -33,21 +33,21 @@ def tail(successes: int, sample: int, share: float) -> float:
 
 
 def unanimous_share(sample: int, risk: float) -> float:
-    """The share of all that is exceeded with the confidence 1 - risk, where all of a sample satisfied."""
+    """The lower bound of the share, with the confidence 1 - risk, where all events of a sample satisfied."""
     _require(sample, sample, risk)
     return float(risk ** (1 / sample))
 
 
 def least_share(successes: int, sample: int, risk: float) -> float:
-    """The lower bound of Clopper and Pearson: the share of all that is reached with the confidence 1 - risk.
+    """The lower bound of Clopper and Pearson of a share, with the confidence 1 - risk.
 
     Args:
-        successes: Of the sample.
-        sample: Independent draws, at least one.
+        successes: Number of draws that satisfied.
+        sample: Number of independent draws, at least one.
         risk: The probability that the bound is too high, between 0 and 1.
 
     Raises:
-        ValueError: There is no such sample or risk.
+        ValueError: The numbers or the risk are out of range.
     """
     _require(successes, sample, risk)
     if successes == 0:
@@ -55,7 +55,7 @@ def least_share(successes: int, sample: int, risk: float) -> float:
     if successes == sample:
         return unanimous_share(sample, risk)
     low, high = 0.0, successes / sample
-    if tail(successes, sample, high) <= risk:  # then the bound is above: a risk of more than about a half
+    if tail(successes, sample, high) <= risk:  # then the bound is higher: a risk of more than about a half
         high = 1.0
     for _ in range(_STEPS):
         middle = (low + high) / 2
@@ -64,10 +64,10 @@ def least_share(successes: int, sample: int, risk: float) -> float:
 
 
 def greatest_share(successes: int, sample: int, risk: float) -> float:
-    """The upper bound: the share of all that is not exceeded with the confidence 1 - risk.
+    """The upper bound of Clopper and Pearson of a share, with the confidence 1 - risk.
 
     Raises:
-        ValueError: There is no such sample or risk.
+        ValueError: The numbers or the risk are out of range.
     """
     return 1.0 - least_share(sample - successes, sample, risk)
 
@@ -75,17 +75,17 @@ def greatest_share(successes: int, sample: int, risk: float) -> float:
 def sampled_punctuation(
     keys: Sequence[int], absent: Pattern, *, sample: int, risk: float, chance: np.random.Generator
 ) -> ProbablePunctuation:
-    """What a sample of held events says of all of them: that they have no key of a pattern.
+    """A probable punctuation, from a sample of held events: they have no key of a pattern.
 
     Args:
-        keys: Of the held events, at least one.
-        absent: Keys that are probably not among them.
-        sample: Draws, with replacement, so that they are independent.
-        risk: The probability that the punctuation says too much.
-        chance: Where draws come from.
+        keys: Keys of the held events, at least one.
+        absent: The pattern of keys that are probably absent.
+        sample: Number of draws, with replacement, so that they are independent.
+        risk: The probability that the punctuation claims too much.
+        chance: Generator of the draws.
 
     Returns:
-        A punctuation of each of these events, in the order of their release the next of the input.
+        A ``per-event`` punctuation whose scope is the held events, which the input releases next.
     """
     drawn = chance.integers(0, len(keys), sample).tolist()
     kept = sum(not matches(absent, keys[place]) for place in drawn)

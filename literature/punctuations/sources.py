@@ -1,7 +1,7 @@
-"""Which attributes are worth punctuations, and which sources of punctuations are not.
+"""The choice of attributes that are worth punctuations, and of sources whose punctuations are not.
 
-Source: section 7.4 (d) of the specification of punctuation-aware joins; what is saved is by the cost functions of its
-section 4 (``joins.costs``).
+Source: section 7.4 (d) of the specification of punctuation-aware joins; savings are computed by the cost functions of
+its section 4 (``joins.costs``).
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from joins.costs import InputRates, UnitCosts, punctuated_cost, state_size
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """What counts how much, in any one unit.
+    """Weights of costs, all in one unit of the caller's choice.
 
     Attributes:
-        byte: Of a byte that is held.
-        work: Of a unit of work in a unit of time.
-        latency: Of a unit of time that results come later.
+        byte: Weight of a retained byte.
+        work: Weight of a unit of work in a unit of time.
+        latency: Weight of a unit of time by which results are delayed.
     """
 
     byte: float = 1.0
@@ -30,11 +30,11 @@ class Weights:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saving:
-    """What punctuations of an attribute change.
+    """The saving by punctuations of an attribute.
 
     Attributes:
-        held_bytes: Fewer, on average; infinite: without them the state grows for ever.
-        work: Less, in a unit of time; negative: they cost more than they save.
+        held_bytes: Retained bytes saved, on average; infinite: without punctuations the state grows for ever.
+        work: Work saved in a unit of time; negative: punctuations cost more than they save.
     """
 
     held_bytes: float
@@ -46,11 +46,11 @@ class Candidate:
     """An attribute of an input for which punctuations could be made.
 
     Attributes:
-        attribute: Its name.
-        saving: What they change.
-        punctuations: In a unit of time.
-        cost: Of making one.
-        delay: How much later results come, as events are held.
+        attribute: Name of the attribute.
+        saving: The saving by its punctuations.
+        punctuations: Number of punctuations in a unit of time.
+        cost: Cost of making a punctuation.
+        delay: Delay of results, as events are held.
     """
 
     attribute: str
@@ -66,10 +66,10 @@ def with_punctuations(
     """The inputs of a join if one of them had punctuations.
 
     Args:
-        inputs: As they are.
-        number: The one that gets punctuations.
-        punctuations: How many in a unit of time.
-        lags: What the lag of each input would be by these alone.
+        inputs: The present inputs.
+        number: The input that gets punctuations.
+        punctuations: Number of punctuations in a unit of time.
+        lags: The lag of each input with these punctuations alone.
     """
     after = [replace(one, lag=min(one.lag, lag)) for one, lag in zip(inputs, lags, strict=True)]
     after[number] = replace(after[number], punctuations=after[number].punctuations + punctuations)
@@ -85,18 +85,18 @@ def saving_of(
     buckets: int = 64,
     sharing: float = 1.0,
 ) -> Saving:
-    """What other rates of the inputs of a join change.
+    """The saving of a join by other rates of its inputs.
 
     Args:
-        before: The inputs as they are.
-        after: As they would be.
-        event_bytes: Of an event that is held.
-        costs: Of one step.
-        buckets: Of the index of keys.
+        before: The present inputs.
+        after: The inputs with other rates.
+        event_bytes: Size of a retained event.
+        costs: Costs of single steps; default: ``UnitCosts()``.
+        buckets: Number of buckets of the index of keys.
         sharing: The mean number of stored events, of all inputs, that share a key.
     """
     if any(map(_is_endless, after)):
-        return Saving(held_bytes=0.0, work=0.0)  # the state grows for ever all the same
+        return Saving(held_bytes=0.0, work=0.0)  # the state grows for ever in both cases
     if any(map(_is_endless, before)):
         return Saving(held_bytes=math.inf, work=math.inf)
     unit = costs or UnitCosts()
@@ -114,18 +114,18 @@ def _is_endless(one: InputRates) -> bool:
 
 
 def net_gain(candidate: Candidate, weights: Weights) -> float:
-    """What punctuations of an attribute are worth, less what they cost."""
+    """The weighted saving by punctuations of an attribute, less their cost."""
     gained = weights.byte * candidate.saving.held_bytes + weights.work * candidate.saving.work
     return gained - candidate.punctuations * candidate.cost - weights.latency * candidate.delay
 
 
 def worthwhile(candidates: Iterable[Candidate], used: Iterable[str], weights: Weights) -> list[str]:
-    """The attributes for which punctuations are to be made, those of the greatest gain first.
+    """The attributes that are worth punctuations, greatest gain first.
 
     Args:
-        candidates: All attributes for which they can be made.
-        used: Attributes that registered patterns and joins have as keys of joins, groups or partitions.
-        weights: What counts how much.
+        candidates: All attributes for which punctuations can be made.
+        used: Attributes that registered patterns and joins use as keys of joins, groups or partitions.
+        weights: Weights of the gain.
     """
     allowed = frozenset(used)
     gains = {one.attribute: net_gain(one, weights) for one in candidates if one.attribute in allowed}
@@ -134,12 +134,12 @@ def worthwhile(candidates: Iterable[Candidate], used: Iterable[str], weights: We
 
 @dataclass
 class SourceChoice:
-    """Which sources of punctuations go on, by what their punctuations purged.
+    """Disables sources of punctuations that purge nothing, and tries them again later.
 
     Attributes:
-        patience: Punctuations in a row that purge nothing, after which a source is disabled.
-        rest: How many evaluations a disabled source waits until it is tried again; 0: for ever.
-        disabled: Sources that are, with the evaluations that they still wait.
+        patience: Number of consecutive punctuations without a purge at which a source is disabled.
+        rest: Number of evaluations after which a disabled source is tried again; 0: never.
+        disabled: Disabled sources, each with the number of evaluations left.
     """
 
     patience: int = 1_000
@@ -148,17 +148,17 @@ class SourceChoice:
     _useless: dict[str, int] = field(default_factory=dict)
 
     def note(self, source: str, punctuations: int, purged: int) -> None:
-        """A source gave punctuations since the last note, which purged so many events or let them be dropped."""
+        """Note a source's punctuations since the last note, and the number of events that they purged or let drop."""
         self._useless[source] = 0 if purged else self._useless.get(source, 0) + punctuations
         if self._useless[source] >= self.patience:
             self.disabled.setdefault(source, self.rest)
 
     def is_enabled(self, source: str) -> bool:
-        """Whether a source is to give punctuations."""
+        """Whether a source is enabled."""
         return source not in self.disabled
 
     def evaluate(self) -> list[str]:
-        """Some time has passed: the sources that are to be tried again, which are enabled from here on."""
+        """Count an evaluation; return the sources whose rest is over, which are enabled again."""
         again = []
         for source, left in list(self.disabled.items()):
             if left == 1:
@@ -174,5 +174,5 @@ class SourceChoice:
         return {"disabled": dict(self.disabled), "useless": dict(self._useless)}
 
     def load(self, saved: Mapping[str, Mapping[str, int]]) -> None:
-        """Take what ``dump`` gave."""
+        """Load a state that ``dump`` returned."""
         self.disabled, self._useless = dict(saved["disabled"]), dict(saved["useless"])
