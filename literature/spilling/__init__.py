@@ -1,10 +1,11 @@
 """PJoin and XJoin: exact joins of two inputs without windows, whose state goes to files when memory is full.
 
-Purpose: join events by integer keys, purge what closed keys make useless, spill what does not fit, and propagate closed
-keys once no result of them can come. Promises: each pair once, whatever the thresholds, the registry, the number of
-buckets and the cuts into batches; no result of a key after its punctuation was propagated; a saved state names files
-and lengths, and is readable as long as it is the last one or was not released. What inputs announce changes where
-events are and no result; with a target recall, probable punctuations purge, and what that loses is counted.
+Purpose: join events by integer keys, purge events that closed keys make useless, spill events that do not fit, and
+propagate closed keys once none of their results can come. Promises: each pair once, whatever the thresholds, the
+registry, the number of buckets and the cuts into batches; no result of a key after its punctuation was propagated; a
+saved state names files and lengths, and is readable as long as it is the last one or was not released. Announcements of
+inputs move events and change no result; with a target recall, probable punctuations purge, and lost results are
+counted.
 """
 
 from literature.spilling.approximate import Announced, ApproximateJoin, ProbablyOver, RecallReport

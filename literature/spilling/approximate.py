@@ -1,7 +1,7 @@
-"""A join that may lose a few results: it purges by punctuations that are only probably true.
+"""A join that may lose a few results, as it purges by punctuations that are only probably true.
 
-Source: section 7.5 of the specification of punctuation-aware joins. Results are never spurious. Of what was purged the
-number of events of each key is kept, so what is lost is known when an event comes that would have joined them.
+Source: section 7.5 of the specification of punctuation-aware joins. Results are never spurious. The number of purged
+events of each key is kept, so a loss is counted when an event arrives that would have joined them.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from literature.spilling.results import SpilledColumns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbablyOver:
-    """Keys of which probably no result comes any more.
+    """Keys that are probably finished: no more of their results come.
 
     Attributes:
         pattern: The keys.
-        probability: That none comes.
-        cause: ``REGULAR``: both inputs say so. ``IMMEDIATE``: one does, and no event of it is stored.
+        probability: Probability that no more results come.
+        cause: ``REGULAR``: both inputs have finished the keys. ``IMMEDIATE``: one has, and no event of it is stored.
     """
 
     pattern: Pattern
@@ -38,12 +38,12 @@ class ProbablyOver:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Announced:
-    """What a hint led to.
+    """The effects of a hint.
 
     Attributes:
-        found: Pairs, as events came back from disk.
-        purged: Events that were purged by it.
-        over: The keys that it names, if probably no result of them comes any more.
+        found: Pairs that were found as events came back from disk.
+        purged: Number of events that the hint purged.
+        over: The keys that the hint names, if they are probably finished.
     """
 
     found: SpilledColumns
@@ -53,14 +53,14 @@ class Announced:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallReport:
-    """How many results there are and are lost.
+    """Numbers of found and lost results.
 
     Attributes:
-        emitted: Pairs that were found.
-        lost_bound: Pairs that are expected to be lost.
-        lost_most: Pairs that are lost at most, with the confidence that was asked for.
-        lost_observed: Pairs that were lost.
-        measured: The share of pairs so far that was found.
+        emitted: Found pairs.
+        lost_bound: Expected number of lost pairs.
+        lost_most: Upper bound of lost pairs, with the confidence of the rules.
+        lost_observed: Pairs that were observed to be lost.
+        measured: Share of the pairs so far that was found.
     """
 
     emitted: int
@@ -73,13 +73,13 @@ class RecallReport:
 class ApproximateJoin:
     """A join that spills, with a target recall.
 
-    A punctuation purges if nothing of its input comes behind its scope (``Scope.is_rest``) and the number of its events
-    is bounded, as what is purged does not come back. Of others, and where the budget does not allow it, it is a hint.
-    Events on disk are not purged, nor those in memory that may have pairs with such.
+    A probable punctuation purges if its input ends after its scope (``Scope.is_rest``) and the scope has a bounded
+    number of events, as purged events do not come back. Any other is only a hint, and so is one that the budget does
+    not allow to purge. Events on disk are not purged, nor events in memory that may have pairs with events on disk.
 
     Args:
         join: A fresh join.
-        rules: How much may be lost.
+        rules: Bounds of the loss.
     """
 
     def __init__(self, join: SpillingJoin, rules: RecallRules) -> None:
@@ -91,18 +91,18 @@ class ApproximateJoin:
 
     @property
     def join(self) -> SpillingJoin:
-        """The join inside, for ``idle``, ``propagate``, ``finish`` and ``tune``."""
+        """The wrapped join, for ``idle``, ``propagate``, ``finish`` and ``tune``."""
         return self._join
 
     @property
     def emitted(self) -> int:
-        """Pairs that were found."""
+        """The number of pairs that were found."""
         stats = self._join.stats
         return stats.memory_results + stats.disk_results
 
     @property
     def report(self) -> RecallReport:
-        """How many results there are and are lost."""
+        """Numbers of found and lost results."""
         return RecallReport(
             emitted=self.emitted,
             lost_bound=self._budget.bound(None),
@@ -114,22 +114,17 @@ class ApproximateJoin:
     def push(
         self, items: ItemColumns, patterns: Sequence[Pattern] = (), payloads: Sequence[bytes | None] | None = None
     ) -> SpilledColumns:
-        """Take items in, as ``SpillingJoin.push`` does."""
+        """Process items, as ``SpillingJoin.push`` does."""
         found = self._join.push(items, patterns, payloads)
         if any(self._purged):
             self._observe(items, patterns, set(found.violations.tolist()))
         return found
 
     def announce(self, number: int, hint: Hint, time_us: int) -> Announced:
-        """An input says something of its next events.
-
-        Args:
-            number: The input.
-            hint: What it says.
-            time_us: When.
+        """Process a hint of an input about its next events.
 
         Raises:
-            PunctuationRefused: Its pattern has values that are no integers.
+            PunctuationRefused: The pattern of the hint has values that are no integers.
         """
         found = self._join.announce(number, hint, time_us)
         if not isinstance(hint, ProbablePunctuation) or not hint.scope.is_rest:
@@ -150,10 +145,10 @@ class ApproximateJoin:
         return {**head, "recall": recall}, arrays
 
     def load(self, head: Mapping[str, Any], arrays: Mapping[str, bytes]) -> None:
-        """Take what ``dump`` gave of a join with the same rules and folder.
+        """Load a state that ``dump`` returned for a join with the same rules and folder.
 
         Raises:
-            JoinStateError: It is damaged, or of another form; or a file is.
+            JoinStateError: The state or a file is damaged, or the state has another form.
         """
         self._join.load(head, arrays)
         try:
@@ -167,7 +162,7 @@ class ApproximateJoin:
             raise JoinStateError(f"the recall of a saved join cannot be read: {error}") from error
 
     def _purge(self, number: int, hint: ProbablePunctuation) -> int:
-        """Purge the other input by a hint, as many events of a key at most as the budget allows."""
+        """Purge the keys of a hint from the other input, up to the number of events per key that the budget allows."""
         events, counts = hint.scope.events, self._purged[1 - number]
         keys = self._join.droppable(1 - number, hint.pattern)
         if events is None or not len(keys):
@@ -184,7 +179,7 @@ class ApproximateJoin:
         return 0
 
     def _observe(self, items: ItemColumns, patterns: Sequence[Pattern], violations: set[int]) -> None:
-        """Count the results that items would have had with what was purged; forget counts of keys that are closed."""
+        """Count the results that items would have had with purged events; forget the counts of closed keys."""
         keys = items.keys.view(np.int64)
         known = np.array(sorted(set().union(*self._purged)), np.int64)
         is_closing = (items.kinds == Item.CLOSING) & self._join.rules.uses_punctuations
@@ -196,7 +191,7 @@ class ApproximateJoin:
                 self._budget.observed += purged[int(keys[place])]
 
     def _probably_over(self, number: int, hint: ProbablePunctuation) -> ProbablyOver | None:
-        """Whether results are over: both inputs have finished the keys, or nothing of this one is stored."""
+        """The finished keys of a hint, if both inputs have finished them or no event of this input is stored."""
         if (other := self._other_says(number, hint.pattern)) is not None:
             cause, probability = Cause.REGULAR, inherited(Cause.REGULAR, hint.probability, other)
         elif not self._join.may_hold(number, hint.pattern):
@@ -206,7 +201,7 @@ class ApproximateJoin:
         return ProbablyOver(pattern=hint.pattern, probability=probability, cause=cause)
 
     def _other_says(self, number: int, pattern: Pattern) -> float | None:
-        """How probable it is that the other input has finished keys; None: it has said nothing of all of them."""
+        """The probability that the other input has finished all keys of a pattern; None: it announced no such thing."""
         if self._join.has_closed(1 - number, pattern):
             return 1.0
         said = [one.probability for one in self._announced[1 - number] if one.pattern == pattern]
@@ -214,7 +209,7 @@ class ApproximateJoin:
 
 
 def _forget(purged: Counter[int], pattern: Pattern) -> None:
-    """The other input has closed keys: nothing of them is lost any more."""
+    """Forget the counts of keys that the other input has closed, as none of their results are lost any more."""
     named = pattern.values if isinstance(pattern, OneOf) else [key for key in purged if matches(pattern, key)]
     for key in named:
         purged.pop(int(key), None)

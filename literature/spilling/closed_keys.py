@@ -1,4 +1,4 @@
-"""What both inputs of a join have closed, as tables for kernels."""
+"""The closed keys of both inputs of a join, as tables for kernels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from literature.kernels.buckets import ClosedTable, close_hashes, open_hash, whi
 from literature.punctuations import ClosedSet, OneOf, Pattern
 from literature.punctuations.patterns import Range
 
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)  # odd, so that nothing is lost
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)  # odd, so that it can be inverted
 _BACK = np.uint64(pow(int(_SPREAD), -1, 1 << 64))
 _FIRST_ROOM = 64
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
@@ -33,9 +33,9 @@ class ClosedKeys:
     """Closed integer keys of two inputs.
 
     Attributes:
-        sets: Of each input.
-        table: The same for kernels; another object after each change.
-        changes: How often the keys of each became more, since it was made.
+        sets: The closed keys of each input.
+        table: The same keys for kernels; may be another object after a change.
+        changes: How often each input closed further keys, since this object was made.
     """
 
     def __init__(self, patterns: Sequence[Iterable[Pattern]] = ((), ())) -> None:
@@ -49,10 +49,10 @@ class ClosedKeys:
         self.table = self._rebuilt()
 
     def add(self, number: int, pattern: Pattern) -> bool:
-        """Let an input close the keys of a pattern; returns whether some of them were open.
+        """Close the keys of a pattern on an input; returns whether some of them were open.
 
         Raises:
-            PunctuationRefused: Its values are no integers.
+            PunctuationRefused: A value of the pattern is no integer.
         """
         if not self.sets[number].add(pattern):
             return False
@@ -74,7 +74,7 @@ class ClosedKeys:
         return flags
 
     def meets(self, number: int, low: int, high: int) -> bool:
-        """Whether an input has closed a key between two, these included; a forgotten one may count."""
+        """Whether an input has closed a key from ``low`` to ``high``; a forgotten key may count."""
         if self._bounds[number][0] != self.changes[number]:
             closed = self.sets[number]
             pairs = [_bounds(one) for one in closed.intervals()] + [(int(key), int(key)) for key in closed.singles]
@@ -84,7 +84,7 @@ class ClosedKeys:
         return bool(place >= 0 and bounds[place, 1] >= low)
 
     def forget(self, key: int) -> bool:
-        """Forget a key that both inputs closed by itself; not one that is in an interval. Returns whether it was."""
+        """Forget a key that both inputs closed singly, not in an interval. Returns whether it was forgotten."""
         if any(key not in closed.singles for closed in self.sets):
             return False
         for closed in self.sets:
@@ -93,7 +93,7 @@ class ClosedKeys:
         return True
 
     def _rebuilt(self) -> ClosedTable:
-        """Tables of the sets as they are; there is room for as many single keys again."""
+        """Tables of the present sets, with room for twice as many single keys."""
         singles = [[int(value) for value in closed.singles] for closed in self.sets]
         room = max(_FIRST_ROOM, 4 * sum(map(len, singles)))
         slots = np.zeros((1 << (room - 1).bit_length(), 2), np.uint64)

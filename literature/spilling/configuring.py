@@ -1,8 +1,8 @@
-"""Rules that tune a join that spills while it runs, from what it has counted.
+"""Rules that tune a running spilling join by its counts.
 
 Source: the configurator of section 3.2 of the specification of punctuation-aware joins, and the purge threshold of
-least cost of its section 4. A rule is a function of counts and settings. It changes how much work there is and when
-results come, never which; the memory that the join may take is not its business.
+least cost of its section 4. A rule is a function of counts and settings. Rules change the amount of work and the time
+of results, never the results themselves, and they leave the memory limit alone.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from literature.spilling.registry import Component, Propagation, Row, default_ro
 from literature.spilling.results import SpillingRules, SpillingStats
 
 _PRESSURE = 0.8  # of the events that may be in memory
-_NEAR = 0.25  # a threshold that is so near to the best one stays
+_NEAR = 0.25  # a threshold within this share of the best one stays
 _MOST_PUNCTUATIONS = 1_024  # until the next propagation
 _FEWEST_ACTIVATED, _MOST_ACTIVATED = 64, 65_536  # events of a bucket
-_REFUSALS = 16  # that are remembered
+_REFUSALS = 16  # remembered at most
 
 Consumer: TypeAlias = Literal["pushed", "polling", "blocking", "none"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """What a join counted since the last report.
+    """Counts of a join since its last report.
 
     Attributes:
-        rules: What it was declared to do.
-        consumer: What reads its punctuations: ``pushed``: something that goes on without them. ``polling``: it asks.
-            ``blocking``: it waits for them, as a total of a key does. ``none``: nothing.
-        counted: Differences of counts; ``in_memory`` and ``on_disk`` as they are.
-        live: Events in memory right behind the last purge.
+        rules: The declared rules of the join.
+        consumer: The reader of its punctuations. ``pushed``: continues without them. ``polling``: asks for them.
+            ``blocking``: waits for them, as a total of a key does. ``none``: no reader.
+        counted: Counts since the last report; ``in_memory`` and ``on_disk`` are current.
+        live: Events in memory right after the last purge.
     """
 
     rules: SpillingRules
@@ -46,7 +46,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What rules may change: thresholds and rows of the registry."""
+    """The settings that rules may change: thresholds and rows of the registry."""
 
     thresholds: Thresholds
     rows: tuple[Row, ...]
@@ -56,12 +56,12 @@ Rule: TypeAlias = Callable[[Observed, Settings], Settings]
 
 
 def purge_by_need(observed: Observed, settings: Settings) -> Settings:
-    """Purge eagerly where memory is short or keys are found by an index, and else as often as costs least."""
+    """Purge eagerly where memory is short or keys are found by an index; otherwise at the interval of least cost."""
     counted, thresholds = observed.counted, settings.thresholds
     is_short = counted.relocations > 0 or counted.in_memory >= _PRESSURE * thresholds.memory_events
     if is_short or observed.rules.purge == "indexed":
         return replace(settings, thresholds=replace(thresholds, purge_punctuations=1))
-    if counted.punctuations and not counted.purges:  # so rarely that nothing is learned
+    if counted.punctuations and not counted.purges:  # purges too rare to learn from
         rarely = max(1, thresholds.purge_punctuations // 2)
         return replace(settings, thresholds=replace(thresholds, purge_punctuations=rarely))
     if not (counted.punctuations and counted.purged and counted.events and observed.live):
@@ -74,7 +74,7 @@ def purge_by_need(observed: Observed, settings: Settings) -> Settings:
 
 
 def propagate_for_consumer(observed: Observed, settings: Settings) -> Settings:
-    """Report finished keys as soon as something waits for them, when it asks, or every so many punctuations."""
+    """Propagate at once for a blocking consumer, on request for a polling one, by thresholds for a pushed one."""
     modes: Mapping[Consumer, Propagation] = {
         "blocking": "on-zero",
         "polling": "pull",
@@ -89,7 +89,7 @@ def propagate_for_consumer(observed: Observed, settings: Settings) -> Settings:
 
 
 def propagate_in_batches(observed: Observed, settings: Settings) -> Settings:
-    """Propagate more rarely where most propagations report nothing, and more often where each reports several."""
+    """Propagate less often where most propagations report nothing, and more often where each reports several."""
     counted, now = observed.counted, settings.thresholds.propagate_punctuations
     if observed.consumer != "pushed" or not counted.propagations:
         return settings
@@ -101,7 +101,7 @@ def propagate_in_batches(observed: Observed, settings: Settings) -> Settings:
 
 
 def join_disk_where_it_pays(observed: Observed, settings: Settings) -> Settings:
-    """Let idle disk joins wait for more events where they find nothing, and for fewer where they do."""
+    """Let idle disk joins wait for more events where they find no pairs, and for fewer where they find some."""
     counted, now = observed.counted, settings.thresholds.activation_events
     if not counted.disk_joins:
         return settings
@@ -116,16 +116,16 @@ RULES: tuple[Rule, ...] = (purge_by_need, propagate_for_consumer, propagate_in_b
 
 
 class Configurator:
-    """Tunes a join every so many items.
+    """Tunes a join at fixed intervals of items.
 
     Args:
-        consumer: What reads the punctuations of the join; it can be changed while the join runs.
-        interval_items: From report to report.
-        rules: In their order; each sees what those before it set.
+        consumer: The reader of the join's punctuations.
+        interval_items: Number of items between reports.
+        rules: Applied in order; each sees the settings of those before it.
 
     Attributes:
-        consumer: The same.
-        refused: Why what a rule set was left out, the last ones last; such a rule changes nothing.
+        consumer: The reader; can be changed while the join runs.
+        refused: Reasons why changes by rules were not usable, newest last; such a rule changes nothing.
     """
 
     def __init__(
@@ -142,16 +142,16 @@ class Configurator:
 
     @property
     def items_left(self) -> int:
-        """Items until the next report."""
+        """The number of items until the next report."""
         return self._interval - self._items
 
     def take(self, items: int) -> bool:
-        """Items came, at most those that were left; whether a report is due."""
+        """Count items, at most ``items_left``; returns whether a report is due."""
         self._items += items
         return self._items >= self._interval
 
     def decide(self, rules: SpillingRules, stats: SpillingStats, live: int, settings: Settings) -> Settings:
-        """Settings for the items to come, from all that was counted; it is the report."""
+        """Make a report: the settings for the next items, from the counts so far."""
         counted = {name: value - getattr(self._before, name) for name, value in asdict(stats).items()}
         current = {"in_memory": stats.in_memory, "on_disk": stats.on_disk}
         observed = Observed(
@@ -173,6 +173,6 @@ class Configurator:
         return {"items": self._items, "before": asdict(self._before), "consumer": self.consumer}
 
     def load(self, saved: Mapping[str, Any]) -> None:
-        """Take what ``dump`` gave of one with the same interval and rules."""
+        """Load a state that ``dump`` returned for a configurator with the same interval and rules."""
         self._items, self._before = int(saved["items"]), SpillingStats(**saved["before"])
         self.consumer = saved["consumer"]

@@ -1,8 +1,8 @@
-"""What a join has on disk: events go there in sorted runs, disk joins cover buckets, and hot events come back.
+"""Buckets on disk: events are written in sorted runs, disk joins cover buckets, and hot events are read back.
 
 Source: components 2 and 3 of PJoin (section 3.2 of the specification of punctuation-aware joins), and its section 7.3.
-An event comes back right behind a disk join of its bucket: then all of its pairs so far are found, those to come are
-found in memory, and no pair is found twice.
+An event is read back right after a disk join of its bucket: by then all its pairs so far have been found, later ones
+are found in memory, and no pair is found twice.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ class DiskBuckets:
     """The buckets of two inputs on disk.
 
     Args:
-        folder: Of their files; the join's alone.
-        buckets: Of each input.
-        memory: What is in memory.
-        payloads: Where payloads go; None: the join has none.
+        folder: Folder of the files, of this join alone.
+        buckets: Number of buckets of each input.
+        memory: Buckets in memory.
+        payloads: Store of the payloads; None: the join has no payloads.
 
     Attributes:
-        files: Where they are.
-        covered: Of each bucket the sequence number of the last disk join.
-        uncovered: Of each bucket the events that were flushed since.
+        files: Files of the buckets.
+        covered: Sequence number of the last disk join of each bucket.
+        uncovered: Number of events of each bucket that were flushed since.
     """
 
     def __init__(self, folder: Path, buckets: int, memory: BucketMemory, payloads: PayloadStore | None) -> None:
@@ -52,7 +52,7 @@ class DiskBuckets:
         self._payloads = payloads
 
     def activated(self, least: int) -> NDArray[np.int64]:
-        """The buckets with events on disk that are behind, and have so many that are not covered."""
+        """The buckets with events on disk, arrivals since their last disk join, and ``least`` uncovered events."""
         on_disk = self._memory.state.on_disk.sum(axis=0)
         is_behind = self.covered < self._memory.counter(kernel.SEQUENCE)
         return np.flatnonzero((on_disk > 0) & is_behind & (self.uncovered >= least))
@@ -66,10 +66,10 @@ class DiskBuckets:
         """Write events that leave memory, as blocks of a run that is sorted by key.
 
         Args:
-            number: Their input.
-            bucket: Their bucket.
-            rows: ``ON_DISK``, at least one.
-            most: Of a block.
+            number: The input.
+            bucket: The bucket.
+            rows: Events, at least one, as ``ON_DISK`` rows.
+            most: Greatest number of events in a block.
         """
         rows = rows[np.argsort(rows["key"], kind="stable")]
         rows["flushed"] = self._memory.counter(kernel.SEQUENCE)
@@ -83,15 +83,15 @@ class DiskBuckets:
         self.uncovered[bucket] += len(rows)
 
     def cover(self, bucket: int, closed: ClosedKeys, item: int) -> LeftoverPairs | None:
-        """Emit the pairs of a bucket that are left, empty its purge buffers, delete what is closed on disk.
+        """Emit the remaining pairs of a bucket, empty its purge buffers, delete events of closed keys from disk.
 
         Args:
             bucket: The bucket.
-            closed: What both inputs have closed.
-            item: The item that led to it.
+            closed: Closed keys of both inputs.
+            item: Place of the item that led to the disk join.
 
         Returns:
-            The pairs; None: nothing is on disk.
+            The pairs; None: no event of the bucket is on disk.
         """
         if not self._memory.state.on_disk[:, bucket].any():
             return None
@@ -112,16 +112,16 @@ class DiskBuckets:
         return found
 
     def read_back(self, bucket: int, hints: Hints, least: int, room: int) -> NDArray[np.int64]:
-        """Let hot events of a bucket that was covered right now be in memory again, as far as there is room.
+        """Move hot events of a bucket that was just covered back into memory.
 
         Args:
             bucket: The bucket.
-            hints: What says which are hot.
-            least: Hints of shorter scopes do not count.
-            room: So many events at most.
+            hints: Hints that decide which events are hot.
+            least: Least number of events left in the scope of a hint that counts.
+            room: Greatest number of events to move.
 
         Returns:
-            Their sequence numbers.
+            Sequence numbers of the moved events.
         """
         back: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
         for number in (0, 1):
@@ -145,7 +145,7 @@ class DiskBuckets:
         return np.concatenate(back)
 
     def hot_buckets(self, hints: Hints, least: int) -> dict[int, int]:
-        """The buckets that may have hot events on disk, and how many events their blocks with such ones have."""
+        """The buckets that may have hot events on disk, each with the number of events in the blocks concerned."""
         found: dict[int, int] = {}
         for bucket in range(len(self.covered)):
             blocks = [(number, block) for number in (0, 1) for block in self.files.blocks((number, bucket))]
@@ -160,11 +160,11 @@ class DiskBuckets:
         return any(meets(pattern, block.low, block.high) for block in blocks)
 
     def dump(self) -> tuple[list[tuple[Any, ...]], dict[str, bytes]]:
-        """The names of the files, which are durable, and arrays by name."""
+        """The names of the files, which have been made durable, and arrays by name."""
         return self.files.save(), {"covered": self.covered.tobytes(), "uncovered": self.uncovered.tobytes()}
 
     def load(self, saved: list[list[Any]], arrays: Mapping[str, bytes]) -> None:
-        """Take what ``dump`` gave.
+        """Load a state that ``dump`` returned.
 
         Raises:
             JoinStateError: A file is missing or damaged.
@@ -175,7 +175,7 @@ class DiskBuckets:
         self.files.restore(saved)
 
     def _read(self, bucket: int, number: int, sides: list[FencedSide], closed: ClosedKeys) -> _Read:
-        """The blocks of an input that may matter: for pairs, or as keys of them were closed."""
+        """Read the blocks of an input that may have new pairs, or events of newly closed keys."""
         blocks, changes = sides[number].blocks, closed.changes[1 - number]
         has_pairs = blocks_with_pairs(sides[number], sides[1 - number], int(self.covered[bucket]))
         wanted = []

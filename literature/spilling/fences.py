@@ -1,8 +1,8 @@
-"""Which blocks on disk a disk join must read, by their fences.
+"""The choice of the blocks on disk that a disk join must read, by their fences.
 
-Source: sections 3.2 and 7.3 of the specification of punctuation-aware joins. A pair is left to find if one of its
-events is on disk, both were never in memory together, and one arrived after the bucket was covered last. So a block is
-read only if an event of the other input with a key between its fences may be the other half of such a pair.
+Source: sections 3.2 and 7.3 of the specification of punctuation-aware joins. A pair remains to be found if one of its
+events is on disk, both were never in memory together, and one arrived after the bucket was last covered. So a block is
+read only if an event of the other input with a key between the block's fences may be the other half of such a pair.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class FencedSide(NamedTuple):
 
 
 def blocks_with_pairs(mine: FencedSide, other: FencedSide, covered: int) -> list[bool]:
-    """Which blocks of a side may have events of pairs that were not found.
+    """For each block of a side, whether it may have events of pairs that were not found yet.
 
     Args:
         mine: The side.
-        other: The other one.
-        covered: Sequence number at which the bucket was covered last; 0: never.
+        other: The other side.
+        covered: Sequence number at which the bucket was last covered; 0: never.
     """
     order = np.argsort(other.in_memory["key"], kind="stable")
     keys, arrived = other.in_memory["key"][order], other.in_memory["arrived"][order]
@@ -41,7 +41,7 @@ def blocks_with_pairs(mine: FencedSide, other: FencedSide, covered: int) -> list
 
 
 def _has_partner_in_memory(block: Block, keys: NDArray[np.int64], arrived: NDArray[np.int64], covered: int) -> bool:
-    """Whether an event in memory, of sorted keys, came after the block was flushed, since the bucket was covered."""
+    """Whether an event in memory (sorted keys) arrived after the flush of the block and the last disk join."""
     first, last = np.searchsorted(keys, block.low, "left"), np.searchsorted(keys, block.high, "right")
     return bool(np.any(arrived[first:last] >= max(covered, block.flushed)))
 

@@ -1,8 +1,8 @@
-"""Buckets on disk: which blocks an input's bucket has, and what a saved state names of them.
+"""Files of buckets: the blocks of each input's buckets, and their names in saved states.
 
-A block is a file with the columns key, hash, arrived, time, flushed and payload. Of each block its *fences* are in
+A block is a file with the columns key, hash, arrived, time, flushed and payload. The *fences* of each block are in
 memory: least and greatest key, last arrival, first flush (section 7.3 of the specification of punctuation-aware joins),
-so that a block that cannot matter is not read. Blocks are written once; one that loses events is replaced by another.
+so that blocks that cannot matter are not read. Blocks are written once; a block that loses events is replaced.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _Bucket = tuple[int, int]
 
 @dataclass(slots=True, kw_only=True)
 class Block:
-    """Where a block is, and its fences.
+    """The file of a block, and its fences.
 
     Attributes:
-        file: Where it is.
-        events: Their number.
+        file: The file.
+        events: Number of events.
         low: Least key.
         high: Greatest key.
         arrived: Sequence number of the event that arrived last.
-        flushed: At which sequence number the first of its events left memory.
-        cleaned: How many changes of the other input's closed keys are known not to concern it; -1: none.
+        flushed: Sequence number at which the first of its events left memory.
+        cleaned: Number of changes of the other input's closed keys that are known not to concern it; -1: none.
     """
 
     file: BlockFile
@@ -49,7 +49,7 @@ class Block:
 
     @classmethod
     def of(cls, rows: NDArray[np.void], file: BlockFile) -> Block:
-        """A block of some events, at least one."""
+        """The block of some events, at least one."""
         return cls(
             file=file,
             events=len(rows),
@@ -62,19 +62,19 @@ class Block:
 
 @dataclass(slots=True)
 class DiskTraffic:
-    """What went to disk and came from there, in this process.
+    """Counts of writes to disk and reads from it, in this process.
 
     Attributes:
-        written_events: Events written, those that a replaced block kept included.
+        written_events: Events written, including those that a replaced block kept.
         written_blocks: Their blocks.
         written_bytes: Their bytes.
         read_events: Events read.
         read_blocks: Their blocks.
         read_bytes: Their bytes.
-        skipped_events: Events of blocks that a disk join did not read, by their fences.
-        read_back: Events that came back into memory because a punctuation announced their keys.
-        hits: Those of them that joined an event while it held.
-        stalls: Pairs whose later event came while some held, that had to wait for a disk join.
+        skipped_events: Events of blocks that a disk join did not read because of their fences.
+        read_back: Events moved back into memory because a punctuation announced their keys.
+        hits: Events moved back that joined an event while hints were active.
+        stalls: Pairs whose later event arrived while hints were active, and that had to wait for a disk join.
     """
 
     written_events: int = 0
@@ -94,8 +94,8 @@ class BucketRows:
     """Events of a bucket.
 
     Attributes:
-        rows: ``ON_DISK``.
-        payloads: What each carries; empty where the join has no payloads.
+        rows: ``ON_DISK`` rows.
+        payloads: Payload of each event; empty where the join has no payloads.
     """
 
     rows: NDArray[np.void]
@@ -105,17 +105,17 @@ class BucketRows:
         return len(self.rows)
 
     def where(self, flags: NDArray[np.bool_]) -> BucketRows:
-        """Those with a flag."""
+        """The events with a flag."""
         return BucketRows(self.rows[flags], self.payloads.filter(pa.array(flags)))
 
     @classmethod
     def of(cls, rows: NDArray[np.void], payloads: pa.BinaryArray | None = None) -> BucketRows:
-        """Events, whose payloads are empty unless they are given."""
+        """Events with the given payloads, or with empty ones."""
         return cls(rows, pa.array([b""] * len(rows), pa.binary()) if payloads is None else payloads)
 
     @classmethod
     def together(cls, parts: Sequence[BucketRows]) -> BucketRows:
-        """The events of several."""
+        """The events of several parts, in order."""
         if not parts:
             return cls.of(np.zeros(0, ON_DISK))
         rows = np.concatenate([part.rows for part in parts])
@@ -126,10 +126,10 @@ class BucketFiles:
     """The blocks of a join's buckets, in a folder of their own.
 
     Args:
-        folder: Belongs to the join alone; made if it does not exist.
+        folder: Folder of this join alone; created if it does not exist.
 
     Attributes:
-        traffic: What was written and read.
+        traffic: Counts of writes and reads.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -188,9 +188,9 @@ class BucketFiles:
             del self._blocks[bucket]
 
     def save(self) -> list[tuple[int, int, list[tuple[str, int, int]]]]:
-        """Make everything durable, and name it: input, bucket, and of each block its file, bytes and events.
+        """Make all blocks durable; return their names: input, bucket, and for each block its file, bytes and events.
 
-        Files that this state or the one before it names stay until ``release``.
+        Files that this state or the previous one names stay until ``release``.
         """
         self._files.save()
         return [
@@ -199,11 +199,11 @@ class BucketFiles:
         ]
 
     def release(self) -> None:
-        """The last saved state is safe: remove the files that only earlier ones name."""
+        """Remove the files that only states before the last saved one name, as the last one is safe."""
         self._files.release()
 
     def restore(self, saved: Iterable[Sequence[Any]]) -> None:
-        """Have what a saved state names, whose fences are found again; other files are removed.
+        """Use the blocks that a saved state names, reading their fences; other files are removed.
 
         Raises:
             JoinStateError: A file is missing or damaged.

@@ -1,8 +1,8 @@
-"""What announcements say of the events that are held: which are hot and which are cold, for a while.
+"""Hot and cold events: announcements decide for a while which retained events belong in memory.
 
 Source: section 7.3 of the specification of punctuation-aware joins. An input announces the keys of its next events.
-Events of the other input with these keys are *hot* in that scope, its others are *cold*; afterwards nothing is known of
-them again. What is announced late, or is wrong, costs reads and writes, and changes no result.
+During the scope of the announcement, events of the other input with these keys are *hot* and its other events are
+*cold*. A late or wrong announcement costs reads and writes, and changes no result.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from literature.punctuations import (
 )
 from literature.spilling.files import Block
 
-_LIKELY = 0.5  # a probable punctuation of less says nothing about where events belong
+_LIKELY = 0.5  # a less probable punctuation does not move events
 
 
 @dataclass(slots=True)
 class ActiveHint:
-    """A hint that holds.
+    """A hint whose scope has not ended.
 
     Attributes:
-        number: The input whose events it is about.
-        said: What it says.
-        events_left: Events in its scope that have not come; None: no bound.
-        until_us: Time at which it ends; None: no bound.
-        begun: Sequence number of the first event behind it.
+        number: The input whose next events it describes.
+        said: The hint.
+        events_left: Number of events left in its scope; None: no bound.
+        until_us: Time at which its scope ends; None: no bound.
+        begun: Sequence number of the first event after it.
     """
 
     number: int
@@ -55,33 +55,33 @@ class ActiveHint:
         return self.events_left == 0 or (self.until_us is not None and now_us >= self.until_us)
 
     def is_long(self, least: int) -> bool:
-        """Whether its scope has so many events still, as far as that is known."""
+        """Whether at least ``least`` events, or an unknown number, are left in its scope."""
         return self.events_left is None or self.events_left >= least
 
 
 class Hints:
-    """Hints of both inputs that hold."""
+    """The active hints of both inputs."""
 
     def __init__(self) -> None:
         self._active: list[ActiveHint] = []
 
     def __bool__(self) -> bool:
-        """Whether some hold."""
+        """Whether some hint is active."""
         return bool(self._active)
 
     @property
     def begun(self) -> int:
-        """Sequence number of the first event in the scope of one; some hold."""
+        """Sequence number of the first event in the scope of an active hint; at least one must be active."""
         return min(hint.begun for hint in self._active)
 
     def add(self, number: int, said: Hint, now_us: int, sequence: int) -> None:
-        """An input says something of its events from a sequence number on."""
+        """Add a hint of an input about its events from a sequence number on."""
         scope = said.scope
         until = None if scope.us is None else now_us + scope.us
         self._active.append(ActiveHint(number, said, scope.events, until, sequence))
 
     def pass_items(self, items: Arriving, first: int, last: int, now_us: int) -> None:
-        """Items came from a place up to another; scopes that have ended are forgotten."""
+        """Count the items from ``first`` to before ``last``, and drop hints whose scopes have ended."""
         kinds, inputs = items.kinds[first:last], items.inputs[first:last]
         came = np.bincount(inputs[kinds == Item.EVENT], minlength=2).tolist()
         for hint in self._active:
@@ -90,16 +90,16 @@ class Hints:
         self.pass_time(now_us)
 
     def pass_time(self, now_us: int) -> None:
-        """Time has come so far."""
+        """Drop hints whose scopes have ended at a time."""
         self._active = [hint for hint in self._active if not hint.is_over(now_us)]
 
     def cold(self, number: int, keys: NDArray[np.int64], least: int) -> NDArray[np.bool_]:
-        """Which keys of events of an input are cold, by hints with so many events still.
+        """Flags of the keys that are cold.
 
         Args:
-            number: The input that holds them.
-            keys: Theirs.
-            least: Scopes that are shorter do not count.
+            number: The input that retains the events.
+            keys: Keys of the events.
+            least: Least number of events left in the scope of a hint that counts.
         """
         is_cold = np.zeros(len(keys), np.bool_)
         for hint in self._about(number, least):
@@ -111,7 +111,7 @@ class Hints:
         return is_cold
 
     def hot(self, number: int, keys: NDArray[np.int64], least: int) -> NDArray[np.bool_]:
-        """Which keys of events of an input are hot: announced, and cold by nothing."""
+        """Flags of the keys that are hot: announced, and cold by no other hint."""
         is_hot = np.zeros(len(keys), np.bool_)
         for pattern in self._announced(number, least):
             is_hot |= inside_of(pattern, keys)
@@ -128,14 +128,14 @@ class Hints:
         ]
 
     def load(self, saved: Iterable[Sequence[Any]]) -> None:
-        """Take what ``dump`` gave."""
+        """Load a state that ``dump`` returned."""
         self._active = [
             ActiveHint(number, read_hint(form), events_left, until_us, begun)
             for number, form, events_left, until_us, begun in saved
         ]
 
     def _about(self, number: int, least: int) -> list[ActiveHint]:
-        """Those about the events that an input's events would join."""
+        """The hints that count for an input's retained events: those about the other input."""
         return [hint for hint in self._active if hint.number != number and hint.is_long(least)]
 
     def _announced(self, number: int, least: int) -> list[Pattern]:
@@ -144,7 +144,7 @@ class Hints:
 
 
 def inside_of(pattern: Pattern, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which integer keys a pattern has."""
+    """Flags of the integer keys that a pattern has."""
     if isinstance(pattern, OneOf):
         return np.isin(keys, np.array([int(value) for value in pattern.values], np.int64))
     flags = np.full(len(keys), isinstance(pattern, Range | Anything))
@@ -156,7 +156,7 @@ def inside_of(pattern: Pattern, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 
 def meets(pattern: Pattern, low: int, high: int) -> bool:
-    """Whether a pattern may have an integer key between two, these included."""
+    """Whether a pattern may have an integer key from ``low`` to ``high``."""
     if isinstance(pattern, OneOf):
         return any(low <= int(value) <= high for value in pattern.values)
     if isinstance(pattern, Range):

@@ -1,7 +1,7 @@
-"""PJoin, and XJoin as the same without punctuations: an exact join of two inputs without windows that spills to disk.
+"""PJoin, and XJoin as PJoin without punctuations: an exact join of two inputs without windows that spills to disk.
 
 Source: section 3.2 of the specification of punctuation-aware joins. Components run between items, by the rows of a
-registry, so that everything is the same in every run; there is no second thread.
+registry, so that every run is the same; there is no second thread.
 """
 
 from __future__ import annotations
@@ -43,22 +43,22 @@ from literature.spilling.registry import Component, Condition, Happening, Row, d
 from literature.spilling.results import Propagated, SpilledColumns, SpillingRules, SpillingStats
 
 _FORMAT = 2
-_KEPT_SHARE = 0.8  # of the threshold, by events in memory, once some went to disk
+_KEPT_SHARE = 0.8  # of the threshold: events left in memory after a relocation
 _HIGH_BITS = np.uint64(32)
 _Choice = Callable[[int, NDArray[np.int64]], NDArray[np.bool_]]  # which events of an input, by their keys
 
 
 class SpillingJoin:
-    """A join of the events of two inputs by integer keys; what does not fit in memory is in files.
+    """A join of the events of two inputs by integer keys; events that do not fit in memory are in files.
 
-    A key that both inputs closed is forgotten once no event of it is left; closed again, it is as any other key.
+    A key that both inputs closed is forgotten once no event of it is left; it can be closed again like any other key.
 
     Args:
-        folder: Of its files; the join's alone.
-        rules: What stays as it is.
-        thresholds: What can be changed (``tune``).
+        folder: Folder of the files, of this join alone.
+        rules: Rules that stay as declared.
+        thresholds: Thresholds that ``tune`` can change.
         rows: The registry; default: purge eagerly, propagate at each punctuation.
-        configurator: What changes thresholds and the registry while the join runs; None: only ``tune`` does.
+        configurator: Changes thresholds and the registry while the join runs; None: only ``tune`` does.
 
     Raises:
         JoinRefused: The registry is not usable.
@@ -86,56 +86,56 @@ class SpillingJoin:
         carries = self._rules.carries_payloads
         self._disk = DiskBuckets(folder, self._rules.buckets, self._memory, self._payloads if carries else None)
         self._hints = Hints()
-        self._read_back: set[int] = set()  # sequence numbers of events that came back, and have joined nothing since
+        self._read_back: set[int] = set()  # sequence numbers of events moved back to memory that joined nothing since
         self._monitor = Monitor()
-        self._fresh: tuple[list[Pattern], list[Pattern]] = ([], [])  # punctuations not used for purging yet
+        self._fresh: tuple[list[Pattern], list[Pattern]] = ([], [])  # punctuations not yet used for purging
         self._counts = SpillingStats()
         self._propagated: list[Propagated] = []
         self._item = -1
         self._idle_us = 0
-        self._arriving: Arriving | None = None  # the batch, and how many of its items the scopes of hints know
+        self._arriving: Arriving | None = None  # the batch, and how many of its items scopes of hints counted
         self._scoped = 0
 
     @property
     def stats(self) -> SpillingStats:
-        """Counts."""
+        """Counts since the join began."""
         return SpillingStats.of(self._counts, self._memory, self._sets.compared)
 
     @property
     def held(self) -> tuple[int, int]:
-        """Events of each input in memory and on disk."""
+        """The number of events of each input, in memory and on disk."""
         state = self._memory.state
         first, second = (state.parts["count"].sum(axis=(0, 2)) + state.on_disk.sum(axis=1)).tolist()
         return int(first), int(second)
 
     @property
     def rules(self) -> SpillingRules:
-        """What it was declared to do."""
+        """The declared rules."""
         return self._rules
 
     @property
     def written_bytes(self) -> int:
-        """Bytes written to files."""
+        """The number of bytes written to files."""
         return self.traffic.written_bytes
 
     @property
     def traffic(self) -> DiskTraffic:
-        """What this process wrote to files and read from them."""
+        """Counts of writes to files and reads from them, in this process."""
         return self._disk.files.traffic
 
     def droppable(self, number: int, pattern: Pattern) -> NDArray[np.int64]:
-        """The keys, of a pattern, of an input's events in memory that have no pairs with events on disk left."""
+        """Keys, within a pattern, of an input's events in memory that have no pairs left with events on disk."""
         keys = [self._memory.rows(kernel.MEMORY, number, one)["key"] for one in self._memory.unindebted(number)]
         together = np.concatenate([np.zeros(0, np.int64), *keys])
         return together[inside_of(pattern, together)]
 
     def drop(self, number: int, keys: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Forget the droppable events of keys: later events do not join them. Returns the key of each."""
+        """Forget the droppable events with some keys: later events do not join them. Returns the key of each."""
         dropped = [self._memory.drop(number, bucket, keys) for bucket in self._memory.unindebted(number)]
         return np.concatenate([np.zeros(0, np.int64), *dropped])
 
     def may_hold(self, number: int, pattern: Pattern) -> bool:
-        """Whether events of an input with keys of a pattern are stored; on disk, as far as fences show."""
+        """Whether events of an input with keys of a pattern are stored; for events on disk, judged by fences."""
         for bucket in range(self._rules.buckets):
             if inside_of(pattern, self._disk.events_in(number, bucket)["key"]).any():
                 return True
@@ -162,16 +162,16 @@ class SpillingJoin:
         patterns: Sequence[Pattern] = (),
         payloads: Sequence[bytes | None] | None = None,
     ) -> SpilledColumns:
-        """Take items in, in their order; any cut into calls gives the same.
+        """Process items in order; results do not depend on how items are cut into calls.
 
         Args:
-            items: Their keys are integers in two's complement; those of closings are places in ``patterns``.
-            patterns: What closings close.
-            payloads: What each item carries, if the join has payloads.
+            items: Items with integer keys in two's complement; the key of a closing is a place in ``patterns``.
+            patterns: Patterns of the closings.
+            payloads: Payload of each item, if the join carries payloads.
 
         Raises:
-            PunctuationRefused: A pattern has values that are no integers; nothing was taken in.
-            ValueError: The join has payloads and there are none, or the other way round.
+            PunctuationRefused: A pattern has values that are no integers; no item was processed.
+            ValueError: The join carries payloads and none are given, or the other way round.
         """
         for pattern in patterns:
             require_domain(pattern, "integer")
@@ -197,15 +197,10 @@ class SpillingJoin:
         return self._columns()
 
     def announce(self, number: int, hint: Hint, time_us: int) -> SpilledColumns:
-        """An input says something of its next events. It changes where events are, and never what is found in the end.
-
-        Args:
-            number: The input.
-            hint: What it says.
-            time_us: When.
+        """Process a hint of an input about its next events; a hint moves events and changes no result.
 
         Raises:
-            PunctuationRefused: Its pattern has values that are no integers.
+            PunctuationRefused: The pattern of the hint has values that are no integers.
         """
         require_domain(hint.pattern, "integer")
         self._begin(0)
@@ -216,31 +211,31 @@ class SpillingJoin:
         return self._columns()
 
     def idle(self, idle_us: int) -> SpilledColumns:
-        """Both inputs have nothing to deliver, and have not for so long: disk joins may run."""
+        """Run disk joins that are due, as both inputs have been idle for ``idle_us``."""
         self._begin(0)
         self._idle_us = idle_us
         self._happen(Happening.STREAM_EMPTY)
         return self._columns()
 
     def propagate(self) -> SpilledColumns:
-        """What reads the results asks for the punctuations that can be propagated."""
+        """Propagate the punctuations that can be, on request of the consumer."""
         self._begin(0)
         self._happen(Happening.PROPAGATE_REQUEST)
         return self._columns()
 
     def finish(self) -> SpilledColumns:
-        """The inputs are finished: find what is left to find."""
+        """Find all remaining pairs, as both inputs are finished."""
         self._begin(0)
         for bucket in range(self._rules.buckets):
             self._join_disk(bucket)
         return self._columns()
 
     def close(self) -> None:
-        """Remove the files."""
+        """Remove all files of the join."""
         self._disk.files.clear()
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
-        """The state as a JSON object, which names files and lengths, and arrays by name; the files are durable."""
+        """The state as a JSON object, which names files and lengths, and arrays by name; makes the files durable."""
         files, arrays = self._disk.dump()
         head = {
             "format": _FORMAT,
@@ -261,10 +256,10 @@ class SpillingJoin:
         return head, {**self._memory.dump(), **self._payloads.dump(), **arrays}
 
     def load(self, head: Mapping[str, Any], arrays: Mapping[str, bytes]) -> None:
-        """Take what ``dump`` gave of a join with the same rules and folder; files that it does not name are removed.
+        """Load a state that ``dump`` returned for a join with the same rules and folder; other files are removed.
 
         Raises:
-            JoinStateError: It is damaged, or of another form; or a file is.
+            JoinStateError: The state or a file is damaged, or the state has another form.
         """
         if head.get("format") != _FORMAT or head.get("rules") != asdict(self._rules):
             raise JoinStateError(
@@ -277,7 +272,7 @@ class SpillingJoin:
             raise JoinStateError(f"a saved join cannot be read: {error}") from error
 
     def release(self) -> None:
-        """The last dump is safe: remove the files that only earlier ones name."""
+        """Remove the files that only dumps before the last one name, as the last one is safe."""
         self._disk.files.release()
 
     @property
@@ -304,7 +299,7 @@ class SpillingJoin:
         self._disk.load(head["files"], arrays)
 
     def _take(self, arriving: Arriving, patterns: Sequence[Pattern], item: int) -> None:
-        """Take the items of a batch in from a place on."""
+        """Process the items of a batch from a place on."""
         status = DONE
         while item < len(arriving.times) or status == kernel.STATE_FULL:
             limits = np.array([self._thresholds.memory_events, self._due(arriving, item)], np.int64)
@@ -342,7 +337,7 @@ class SpillingJoin:
         )
 
     def _due(self, arriving: Arriving, item: int) -> int:
-        """The time at which a propagation is due; the first item begins the time."""
+        """The time at which a propagation is due, counted from the first item."""
         if self._thresholds.propagate_us >= UNLIMITED:
             return UNLIMITED
         if self._monitor.propagated_us <= NEVER and item < len(arriving.times):
@@ -372,7 +367,7 @@ class SpillingJoin:
         )
 
     def _carried(self, members: NDArray[np.int64]) -> tuple[pa.BinaryArray, pa.BinaryArray] | None:
-        """The payloads of pairs; those of events that have left are forgotten then."""
+        """The payloads of pairs; afterwards, payloads of events that left memory are forgotten."""
         if not self._rules.carries_payloads:
             return None
         carried = self._payloads.of(members[:, 0]), self._payloads.of(members[:, 1])
@@ -388,7 +383,7 @@ class SpillingJoin:
         self._counts.wildcards += isinstance(pattern, Anything)
         if not self._rules.uses_punctuations:
             return
-        if isinstance(pattern, OneOf):  # what earlier ones named is theirs
+        if isinstance(pattern, OneOf):  # keys that earlier punctuations closed stay with them
             pattern = OneOf(frozenset(key for key in pattern.values if not self._closed.sets[number].covers(key)))
         if not self._closed.add(number, pattern):
             self._counts.duplicates += 1
@@ -411,12 +406,12 @@ class SpillingJoin:
         return any(map(other.covers, pattern.values)) if isinstance(pattern, OneOf) else len(other) > 0
 
     def _relieve(self) -> None:
-        """The state is full: let the registry free some, by purging first and by relocating what is left."""
+        """Free a full state by the rows of the registry: first purge, then relocate events."""
         while self._memory.counter(kernel.IN_MEMORY) >= self._thresholds.memory_events:
             self._happen(Happening.STATE_FULL)
 
     def _happen(self, happening: Happening) -> None:
-        """Run the components of the rows whose condition holds now; then those of counts that became zero."""
+        """Run the components of the rows whose condition holds; then the rows for counts that became zero."""
         rows = [row for row in self._rows if row.happening == happening and self._holds(row.condition)]
         for row in rows:
             for component in row.components:
@@ -453,12 +448,12 @@ class SpillingJoin:
             self._propagate()
 
     def _activated(self) -> NDArray[np.int64]:
-        """Buckets that an idle join covers."""
+        """The buckets that an idle join covers."""
         is_long = self._idle_us >= self._thresholds.activation_us
         return self._disk.activated(0 if is_long else self._thresholds.activation_events)
 
     def _purge(self) -> None:
-        """A punctuation of an input purges the other input only (erratum E17)."""
+        """Purge each input by the new punctuations of the other one only (erratum E17)."""
         self._counts.purges += 1
         for number in (0, 1):
             if fresh := self._fresh[1 - number]:
@@ -467,7 +462,7 @@ class SpillingJoin:
         self._monitor.since_purge, self._monitor.live = 0, self._memory.counter(kernel.IN_MEMORY)
 
     def _buckets_of(self, patterns: Iterable[Pattern]) -> NDArray[np.int32]:
-        """The buckets that may hold keys of patterns; with ``scan``, all."""
+        """The buckets that may have keys of some patterns; with ``scan``, all buckets."""
         keys: list[int] = []
         for pattern in patterns:
             if self._rules.purge == "scan" or not isinstance(pattern, OneOf):
@@ -480,7 +475,7 @@ class SpillingJoin:
         return np.unique(chosen & mask).astype(np.int32)
 
     def _relocate(self) -> None:
-        """Write events to disk until few enough are in memory: those that are not hot, then the largest buckets."""
+        """Write events to disk until few enough are in memory: first events that are not hot, then largest buckets."""
         kept = int(_KEPT_SHARE * self._thresholds.memory_events)
         self._pass_scopes(self._item + 1)
         self._make_room(kept)
@@ -493,7 +488,7 @@ class SpillingJoin:
             self._counts.relocations += 1
 
     def _make_room(self, kept: int) -> None:
-        """Write events to disk until so many are left, or all are hot or have left: first those that are cold."""
+        """Write cold events, then other events that are not hot, to disk until ``kept`` are left in memory."""
         if self._hints:
             self._relocate_chosen(kept, self._is_cold)
             self._relocate_chosen(kept, self._is_not_hot)
@@ -505,7 +500,7 @@ class SpillingJoin:
         return ~self._hints.hot(number, keys, self._thresholds.scope_events)
 
     def _relocate_chosen(self, kept: int, choose: _Choice) -> None:
-        """Write chosen events of memory parts to disk until so many events are left, most of a bucket first."""
+        """Write chosen events to disk until ``kept`` are left in memory, from buckets with most chosen events first."""
         sizes = []
         for number in (0, 1):
             for bucket in range(self._rules.buckets):
@@ -522,7 +517,7 @@ class SpillingJoin:
             self._counts.relocations += 1
 
     def _bring_back(self) -> None:
-        """Let hot events be in memory before they are needed; cold ones make room."""
+        """Move hot events back into memory before they are needed; cold events make room."""
         least = self._thresholds.scope_events
         hot = self._disk.hot_buckets(self._hints, least)
         if not hot:
@@ -539,7 +534,7 @@ class SpillingJoin:
                 self.traffic.read_back += len(back)
 
     def _pass_scopes(self, item: int) -> None:
-        """Items of the batch came up to one: scopes of hints that have ended are forgotten."""
+        """Count the items of the batch before a place, and drop hints whose scopes have ended."""
         if self._hints and self._arriving is not None:
             self._hints.pass_items(self._arriving, self._scoped, item, self._now)
         self._scoped = item
@@ -553,7 +548,7 @@ class SpillingJoin:
             self._read_back.clear()
 
     def _join_disk(self, bucket: int) -> None:
-        """Cover a bucket."""
+        """Cover a bucket by a disk join."""
         found = self._disk.cover(bucket, self._closed, self._item)
         if found is None:
             return

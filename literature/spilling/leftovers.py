@@ -1,8 +1,8 @@
 """The full-bucket disk join: pairs of a bucket that were never in memory together.
 
 Source: component 3 of PJoin (section 3.2 of the specification of punctuation-aware joins). Two events were in memory
-together if the later one arrived before either was flushed; then the later one has found the earlier one. Pairs both of
-which had arrived when the bucket was covered last were emitted then.
+together if the later one arrived before either was flushed; then the later one has found the earlier one. Pairs whose
+events had both arrived when the bucket was last covered were emitted by that disk join.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from literature.spilling.files import ON_DISK
 
 
 class LeftoverPairs(NamedTuple):
-    """Results of a disk join, by the arrival of their later members."""
+    """Results of a disk join, ordered by the arrival of their later members."""
 
     members: NDArray[np.int64]  # (results, 2) sequences
     times: NDArray[np.int64]  # of the later member
 
 
 class BucketSide(NamedTuple):
-    """The events of one input in a bucket, as ``ON_DISK`` rows; those in memory are flushed at no time."""
+    """The events of one input in a bucket, as ``ON_DISK`` rows; ``flushed`` of those in memory is unlimited."""
 
     on_disk: NDArray[np.void]
     in_memory: NDArray[np.void]
 
 
 def leftover_pairs(first: BucketSide, second: BucketSide, covered: int) -> LeftoverPairs:
-    """The pairs of equal keys that were not emitted yet, each once.
+    """The pairs of events with equal keys that were not emitted yet, each once.
 
     Args:
         first: Events of the first input.
         second: Events of the second input.
-        covered: Sequence number at which the bucket was covered last; 0: never.
+        covered: Sequence number at which the bucket was last covered; 0: never.
     """
     everything = np.concatenate([second.on_disk, second.in_memory])
     found = [
@@ -57,7 +57,7 @@ _Matches = tuple[NDArray[np.void], NDArray[np.void]]
 
 
 def _unemitted(ones: NDArray[np.void], others: NDArray[np.void], covered: int) -> list[_Matches]:
-    """Pairs of which a member is not covered, and that were not in memory together."""
+    """Pairs that were never in memory together and have an event that arrived after the last disk join."""
     is_new, is_new_other = ones["arrived"] >= covered, others["arrived"] >= covered
     return [_apart(ones[is_new], others), _apart(ones[~is_new], others[is_new_other])]
 

@@ -1,4 +1,4 @@
-"""The tables in memory of a join that spills, enlarged where they are full."""
+"""The tables in memory of a spilling join, enlarged when they are full."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class BucketMemory:
     """Memory parts, purge buffers and resident keys of two inputs.
 
     Args:
-        buckets: Of each input, a power of two.
-        is_tracking: Whether resident keys are counted; only propagation needs that.
+        buckets: Number of buckets of each input, a power of two.
+        is_tracking: Whether resident keys are counted; only propagation needs the counts.
 
     Attributes:
         state: Tables for kernels; another object when they grow.
@@ -49,7 +49,7 @@ class BucketMemory:
         self.pairs = _room(_FIRST_ROOM, _FIRST_ROOM)
 
     def counter(self, place: int) -> int:
-        """A counter of ``literature.kernels.buckets``."""
+        """The value of a counter of ``literature.kernels.buckets``."""
         return int(self.state.counters[place])
 
     def begin(self, items: int) -> None:
@@ -59,7 +59,7 @@ class BucketMemory:
         self.pairs.filled[:] = 0
 
     def join(self, items: Arriving, closed: ClosedTable, limits: NDArray[np.int64], first: int) -> tuple[int, int]:
-        """Take events in until something other than memory for tables is missing."""
+        """Process items until the kernel stops for another reason than a full table, which is enlarged."""
         while True:
             status, first = join_events(self.state, closed, items, self.pairs, limits, first)
             if status == NODES_FULL:
@@ -93,22 +93,22 @@ class BucketMemory:
         return rows
 
     def clear(self, part: int, number: int, bucket: int, *, is_gone: bool) -> None:
-        """Empty a part; its events are gone, or on disk from now on."""
+        """Empty a part; its events have left the join (``is_gone``) or are on disk."""
         clear_part(self.state, part, number, bucket, is_gone)
 
     def put(self, number: int, bucket: int, rows: NDArray[np.void]) -> None:
-        """Put resident events, as ``ON_DISK`` rows, at the end of a memory part."""
+        """Append resident events, as ``ON_DISK`` rows, to a memory part."""
         while self.counter(kernel.IN_MEMORY) + len(rows) > len(self.state.nodes):
             self.state = _grown(self.state, are_keys=False)
         put_rows(self.state, number, bucket, np.ascontiguousarray(rows))
 
     def unindebted(self, number: int) -> list[int]:
-        """The buckets of an input whose events have no pairs left with events on disk: none of the other are there."""
+        """The buckets of an input without events of the other input on disk, so that no pairs with such are left."""
         buckets: list[int] = np.flatnonzero(self.state.on_disk[1 - number] == 0).tolist()
         return buckets
 
     def drop(self, number: int, bucket: int, keys: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Forget the events of keys in a memory part; returns the key of each."""
+        """Forget the events with some keys in a memory part; returns the key of each."""
         rows = self.rows(kernel.MEMORY, number, bucket)
         is_dropped = np.isin(rows["key"], keys)
         if is_dropped.any():
@@ -126,7 +126,7 @@ class BucketMemory:
         return sequences
 
     def victim(self) -> tuple[int, int]:
-        """The input and bucket with the largest memory part, or else purge buffer; of several, the lowest bucket."""
+        """The input and bucket with the largest memory part, or else purge buffer; the lowest bucket wins ties."""
         for part in (kernel.MEMORY, kernel.BUFFER):
             counts = self.state.parts[part]["count"]
             if counts.max() > 0:
@@ -135,7 +135,7 @@ class BucketMemory:
         raise ValueError("nothing is in memory")
 
     def new_owner(self) -> int:
-        """A place among ``counts`` for another punctuation."""
+        """A free place among ``counts`` for another punctuation."""
         free = np.flatnonzero(self.state.counts == NIL)
         if not len(free):
             self.state = self.state._replace(counts=_longer(self.state.counts, NIL))
@@ -160,11 +160,11 @@ class BucketMemory:
         return arrays
 
     def load(self, arrays: Mapping[str, bytes]) -> None:
-        """Take what ``dump`` gave of as many buckets.
+        """Load a state that ``dump`` returned for the same number of buckets.
 
         Raises:
             KeyError: A table is missing.
-            ValueError: One has another size.
+            ValueError: A table has another size.
         """
         empty = _empty_state(self.state.on_disk.shape[1], bool(self.state.is_tracking[0]))
         read: dict[str, NDArray[Any]] = {}
@@ -208,7 +208,7 @@ def _empty_state(buckets: int, is_tracking: bool) -> BucketState:
 
 
 def _grown(state: BucketState, *, are_keys: bool) -> BucketState:
-    """The same with twice the room for events, or for keys."""
+    """The state with twice the room for events, or for keys."""
     if not are_keys:
         return state._replace(nodes=_longer(state.nodes), free_nodes=_longer(state.free_nodes))
     slots = np.zeros((2 * len(state.slots), 2), np.uint64)

@@ -1,4 +1,4 @@
-"""The thresholds of a join that spills, and what it counts between events."""
+"""The thresholds of a spilling join, and the counts that are compared with them."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ UNLIMITED = 2**62
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thresholds:
-    """What can be changed while a join runs; in effect from the next item.
+    """Thresholds that can be changed while a join runs; a change takes effect at the next item.
 
     Attributes:
         purge_punctuations: New punctuations of both inputs after which the state is purged; 1: eagerly.
-        memory_events: Events in memory at which some go to disk, those in purge buffers included.
-        propagate_punctuations: New punctuations of both inputs after which they may be propagated.
-        propagate_us: Event time after which they may be; ``UNLIMITED``: never for that reason.
-        activation_events: Events of a bucket on disk, not covered by a disk join, at which an idle join covers them.
-        activation_us: How long a join must be idle to cover buckets with fewer.
-        block_events: Events of a block on disk at most; blocks of few have narrow fences.
-        scope_events: Events that the scope of a hint must have left for it to count, where they are counted.
+        memory_events: Events in memory, including purge buffers, at which some are written to disk.
+        propagate_punctuations: New punctuations of both inputs after which punctuations may be propagated.
+        propagate_us: Event time after which punctuations may be propagated; ``UNLIMITED``: no such time.
+        activation_events: Events of a bucket on disk, not covered by a disk join, at which an idle join covers it.
+        activation_us: Idle time after which a join also covers buckets with fewer events.
+        block_events: Greatest number of events of a block on disk; small blocks have narrow fences.
+        scope_events: Least number of events left in the scope of a hint that counts, where the scope counts events.
     """
 
     purge_punctuations: int = 1
@@ -41,14 +41,14 @@ class Thresholds:
 
 @dataclass(slots=True)
 class Monitor:
-    """Counts since a component ran; all are part of the saved state.
+    """Counts since a component last ran; all are part of the saved state.
 
     Attributes:
         since_purge: Punctuations since the state was purged.
         since_propagation: Punctuations since they were propagated.
         propagated_us: Event time of the last propagation, or of the first item.
         zeroed: Punctuations whose count had become zero when ``on-zero`` ran last.
-        live: Events in memory right behind the last purge.
+        live: Events in memory right after the last purge.
     """
 
     since_purge: int = 0

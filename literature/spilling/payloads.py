@@ -1,4 +1,4 @@
-"""What events carry besides their keys: in memory as long as the event is, and in its block once it is on disk."""
+"""Payloads of events: in memory as long as their event is, and in its block once the event is on disk."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SLACK = 1024
 
 
 class PayloadStore:
-    """The payloads of the events in memory, and of those that the current batch read from disk."""
+    """The payloads of events in memory, and of events that the current batch read from disk."""
 
     def __init__(self) -> None:
         self._held: dict[int, bytes] = {}
@@ -22,47 +22,47 @@ class PayloadStore:
         self._flushed: list[int] = []
 
     def __len__(self) -> int:
-        """Payloads in memory, those of events that have left included until they are pruned."""
+        """The number of payloads in memory, including those of events that have left and are not pruned yet."""
         return len(self._held)
 
     def add(self, first: int, kinds: NDArray[np.uint8], payloads: Sequence[bytes | None]) -> None:
-        """A batch comes, whose first event has a sequence number; what closings and times carry is ignored."""
+        """Add the payloads of a batch whose first event has the number ``first``; closings and times have none."""
         places = np.flatnonzero((kinds == Item.EVENT) | (kinds == Item.PLACE)).tolist()
         for number, place in enumerate(places):
             self._held[first + number] = payloads[place] or b""
 
     def of(self, sequences: NDArray[np.int64]) -> pa.BinaryArray:
-        """The payloads of events that are in memory, or were so or were read in the current batch."""
+        """The payloads of events that are in memory, or left it or were read during the current batch."""
         held, read = self._held, self._read
         return pa.array([held[one] if one in held else read[one] for one in sequences.tolist()], pa.binary())
 
     def note_flushed(self, sequences: NDArray[np.int64]) -> None:
-        """Events went to disk."""
+        """Note events that were written to disk."""
         self._flushed.extend(sequences.tolist())
 
     def note_read(self, sequences: NDArray[np.int64], payloads: pa.BinaryArray) -> None:
-        """Events on disk became part of results."""
+        """Note events on disk that became part of results."""
         self._read.update(zip(sequences.tolist(), payloads.to_pylist(), strict=True))
 
     def note_back(self, sequences: NDArray[np.int64], payloads: pa.BinaryArray) -> None:
-        """Events on disk are in memory again."""
+        """Note events on disk that were moved back into memory."""
         back = dict(zip(sequences.tolist(), payloads.to_pylist(), strict=True))
         self._held.update(back)
         self._flushed = [one for one in self._flushed if one not in back]
 
     def end(self) -> None:
-        """The results of the batch are written: forget what went to disk and what was read."""
+        """Forget payloads of events that were written to disk or read, as the batch's results are complete."""
         for sequence in self._flushed:
             self._held.pop(sequence, None)
         self._flushed.clear()
         self._read.clear()
 
     def is_crowded(self, in_memory: int) -> bool:
-        """Whether most payloads are of events that have left."""
+        """Whether most payloads belong to events that have left."""
         return len(self._held) > 2 * in_memory + _SLACK
 
     def prune(self, sequences: NDArray[np.int64]) -> None:
-        """Keep the payloads of the events in memory."""
+        """Keep the payloads of the given events only, those in memory."""
         self._held = {one: self._held[one] for one in sequences.tolist()}
 
     def dump(self) -> dict[str, bytes]:
@@ -76,11 +76,11 @@ class PayloadStore:
         }
 
     def load(self, arrays: Mapping[str, bytes]) -> None:
-        """Take what ``dump`` gave.
+        """Load a state that ``dump`` returned.
 
         Raises:
             KeyError: An array is missing.
-            ValueError: Their sizes do not fit.
+            ValueError: The sizes of the arrays do not fit.
         """
         sequences = np.frombuffer(arrays["payload_sequences"], np.int64)
         ends = np.cumsum(np.frombuffer(arrays["payload_sizes"], np.int64))

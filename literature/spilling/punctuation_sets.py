@@ -1,8 +1,8 @@
-"""The punctuations of both inputs that were not propagated yet, and their index: how many events each still counts.
+"""Waiting punctuations of both inputs, not propagated yet, and their index: the number of events of each.
 
 Source: components 5 and 6 of PJoin (section 3.2 of the specification of punctuation-aware joins), in counted mode: the
-first punctuation of an input that names a key counts the resident events of it, in memory and on disk, so no event is
-read for that. A range may contain keys that an earlier punctuation counts; it waits for that one.
+first punctuation of an input that names a key counts the resident events of the key, in memory and on disk, without
+reading them. A range that contains keys counted by an earlier punctuation waits for that punctuation.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from literature.spilling.memory import BucketMemory
 
 @dataclass(slots=True)
 class Waiting:
-    """A punctuation that was not propagated.
+    """A punctuation that was not propagated yet.
 
     Attributes:
-        pattern: What it closed.
+        pattern: The keys that it closed.
         owner: Its place among the counts; NIL before it is indexed.
     """
 
@@ -39,8 +39,8 @@ class PunctuationSets:
     """Waiting punctuations of two inputs, in the order of their arrival.
 
     Attributes:
-        waiting: Of each input.
-        compared: Keys that were compared with punctuations for the index.
+        waiting: Waiting punctuations of each input.
+        compared: Number of keys that were compared with punctuations for the index.
     """
 
     def __init__(self) -> None:
@@ -51,12 +51,12 @@ class PunctuationSets:
         self._leaving: set[int] = set()  # keys to forget once no event of them is left
 
     def add(self, number: int, pattern: Pattern) -> None:
-        """A punctuation arrived on an input."""
+        """Add a punctuation that arrived on an input."""
         self.waiting[number].append(Waiting(pattern))
         self._named.update(_values(pattern))
 
     def build_index(self, memory: BucketMemory) -> bool:
-        """Let the new punctuations count the resident events of their keys; returns whether one counts none."""
+        """Let the new punctuations count the resident events of their keys; returns whether some count is zero."""
         is_zero = False
         for number, waiting in enumerate(self.waiting):
             for each in waiting:
@@ -68,7 +68,7 @@ class PunctuationSets:
         return is_zero
 
     def held_up(self, memory: BucketMemory, closed: ClosedKeys) -> Iterator[Pattern]:
-        """Patterns of indexed punctuations whose events a disk join may free: the other input closed keys of them."""
+        """Patterns of indexed punctuations whose events a disk join may free, as the other input closed such keys."""
         for number, waiting in enumerate(self.waiting):
             for each in waiting:
                 if each.owner != NIL and memory.state.counts[each.owner] > 0:
@@ -77,9 +77,9 @@ class PunctuationSets:
                         yield each.pattern
 
     def take_ready(self, memory: BucketMemory, closed: ClosedKeys) -> list[tuple[Pattern, Cause]]:
-        """Take out the indexed punctuations that count no event; keys that were emitted before are left out.
+        """Remove and return the indexed punctuations that count no event, without keys that were emitted before.
 
-        Their keys stay closed, so they still purge the other input (erratum E11).
+        The keys stay closed, so they still purge the other input (erratum E11).
         """
         ready: list[tuple[Pattern, Cause]] = []
         for number, waiting in enumerate(self.waiting):
@@ -109,7 +109,7 @@ class PunctuationSets:
         }
 
     def load(self, saved: Mapping[str, Any]) -> None:
-        """Take what ``dump`` gave."""
+        """Load a state that ``dump`` returned."""
         self.__init__()  # type: ignore[misc]
         for number, waiting in enumerate(saved["waiting"]):
             for form, owner in waiting:
@@ -144,7 +144,7 @@ class PunctuationSets:
         return pattern if self._emitted.add(pattern) else None
 
     def _forget(self, memory: BucketMemory, closed: ClosedKeys) -> None:
-        """Forget keys that both inputs closed, that no punctuation still names and of which no event is resident."""
+        """Forget keys closed by both inputs, if no waiting punctuation names them and no event of them is resident."""
         for key in sorted(self._leaving):
             if self._named[key] > 0:
                 continue
@@ -158,7 +158,7 @@ class PunctuationSets:
 
 
 def _overlaps(pattern: Pattern, earlier: list[Waiting]) -> bool:
-    """Whether earlier punctuations may count keys of one; a list has none of theirs from the beginning."""
+    """Whether earlier punctuations may count keys of a range; a list never shares keys with earlier punctuations."""
     if isinstance(pattern, OneOf) or not earlier:
         return False
     inside = ClosedSet("integer")

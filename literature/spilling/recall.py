@@ -1,10 +1,10 @@
-"""How many results an approximate join may lose: what it has spent of that, and what it has lost.
+"""The budget of results that an approximate join may lose, its use, and the results lost so far.
 
 Source: section 7.5 of the specification of punctuation-aware joins. Events are purged by punctuations that are only
 probably true. The expected loss (``lost_bound``) is the specification's. About half of all runs lose more than they
-expect, so with a confidence the bound is what few runs exceed: the inequality of D. Freedman, "On tail probabilities
-for martingales", Annals of Probability 3 (1975), as punctuations are judged one after another by what came before. It
-holds as far as probabilities are what they say, and what is purged later does not depend on what was lost before.
+expect; so with a confidence, the bound is a loss that few runs exceed, by the inequality of D. Freedman, "On tail
+probabilities for martingales", Annals of Probability 3 (1975), as each punctuation is judged by the past alone. The
+bound holds if the probabilities are true and later purges do not depend on earlier losses.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from literature.punctuations import ProbablePunctuation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallRules:
-    """How much may be lost.
+    """Bounds of the loss.
 
     Attributes:
-        target: The share of the results that is found at least, above 0 and below 1.
-        confidence: In what share of all runs; None: the expected loss is bounded only.
-        most_lost: What all false claims may lose together at worst; None: no bound of its own.
+        target: Least share of the results that is found, above 0 and below 1.
+        confidence: Share of all runs that reach the target; None: only the expected loss is bounded.
+        most_lost: Greatest loss by all claims together, if all are false; None: no such bound.
     """
 
     target: float
@@ -39,13 +39,13 @@ class RecallRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Risk:
-    """What a purge may lose.
+    """The possible loss by a purge.
 
     Attributes:
-        events: In the scope of the punctuation.
-        doubt: The probability that it is wrong: 1 less its own.
-        most: Events of a key that are purged, at most.
-        is_claim: Whether it is wrong for all events at once.
+        events: Number of events in the scope of the punctuation.
+        doubt: Probability that the punctuation is wrong: 1 less its own probability.
+        most: Greatest number of purged events of a key.
+        is_claim: Whether the punctuation is right or wrong for all events at once.
     """
 
     events: int
@@ -55,41 +55,41 @@ class Risk:
 
     @classmethod
     def of(cls, said: ProbablePunctuation, events: int, most: int) -> Risk:
-        """The risk of purging so many events of a key at most, where so many events are in the scope."""
+        """The risk of purging at most ``most`` events of a key, with ``events`` events in the scope."""
         return cls(events=events, doubt=1 - said.probability, most=most, is_claim=said.reading == "claim")
 
     @property
     def at_worst(self) -> int:
-        """What it loses if every event in the scope is one that it rules out."""
+        """The loss if every event in the scope has a key that the punctuation rules out."""
         return self.events * self.most
 
     @property
     def expected(self) -> float:
-        """What it loses on average."""
+        """The loss on average."""
         return self.at_worst * self.doubt
 
     @property
     def step(self) -> float:
-        """What is lost at once, at most."""
+        """Upper bound of the loss by a single event or claim."""
         return float(self.at_worst if self.is_claim else self.most) if self.doubt > 0 else 0.0
 
     @property
     def variance(self) -> float:
-        """Of what is lost, at most."""
+        """Upper bound of the variance of the loss."""
         return self.doubt * self.step**2 * (1 if self.is_claim else self.events)
 
 
 @dataclass(slots=True)
 class RecallBudget:
-    """What an approximate join has spent.
+    """The accumulated risks of an approximate join.
 
     Attributes:
-        expected: Results that it expects to lose (``lost_bound`` of the specification).
-        variance: Of that, at most.
-        step: What one event or claim loses, at most.
-        at_worst: What it can lose.
-        claimed: That of claims alone.
-        observed: Results that were lost, as far as events came that would have had them.
+        expected: Expected number of lost results (``lost_bound`` of the specification).
+        variance: Upper bound of the variance of the loss.
+        step: Upper bound of the loss by a single event or claim.
+        at_worst: Loss in the worst case.
+        claimed: Loss in the worst case by claims alone.
+        observed: Lost results that were observed when an event arrived that would have had them.
     """
 
     expected: float = 0.0
@@ -100,7 +100,7 @@ class RecallBudget:
     observed: int = 0
 
     def bound(self, confidence: float | None) -> float:
-        """What is lost at most: on average, or with a confidence."""
+        """The expected loss, or with a confidence an upper bound of the loss."""
         if confidence is None:
             return self.expected
         surprise = -math.log(1 - confidence)
@@ -108,7 +108,7 @@ class RecallBudget:
         return min(float(self.at_worst), self.expected + slope + math.sqrt(slope**2 + 2 * self.variance * surprise))
 
     def allows(self, risk: Risk, rules: RecallRules, emitted: int) -> bool:
-        """Whether the target is kept with another purge, if nothing more is emitted."""
+        """Whether the target is reached with another purge even if nothing more is emitted."""
         after = self.with_risk(risk)
         if rules.most_lost is not None and after.claimed > rules.most_lost:
             return False
@@ -116,7 +116,7 @@ class RecallBudget:
         return lost <= (1 - rules.target) * (emitted + lost)
 
     def with_risk(self, risk: Risk) -> RecallBudget:
-        """The same with another purge."""
+        """The budget after another purge."""
         return RecallBudget(
             expected=self.expected + risk.expected,
             variance=self.variance + risk.variance,
@@ -136,17 +136,18 @@ class RecallBudget:
 
     @classmethod
     def load(cls, saved: Mapping[str, float]) -> RecallBudget:
-        """What ``dump`` gave."""
+        """The budget that ``dump`` saved."""
         whole = {name: int(saved[name]) for name in ("at_worst", "claimed", "observed")}
         return cls(expected=saved["expected"], variance=saved["variance"], step=saved["step"], **whole)
 
 
 def inherited(cause: Cause, first: float, second: float = 1.0) -> float:
-    """How probable it is that no result of some keys comes any more, by the punctuations that say so.
+    """The probability that some keys are finished, from the probabilities of the punctuations that finish them.
 
     Args:
-        cause: ``REGULAR``: both are needed, and may depend on each other in any way. Else the first alone says so.
-        first: The probability of the punctuation of an input.
-        second: That of the other input.
+        cause: ``REGULAR``: both punctuations are needed, and may depend on each other in any way. Otherwise the first
+            one suffices.
+        first: Probability of the punctuation of an input.
+        second: Probability of the punctuation of the other input.
     """
     return max(0.0, first + second - 1) if cause == Cause.REGULAR else first

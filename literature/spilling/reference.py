@@ -1,4 +1,4 @@
-"""The meaning of a join that spills, slow and obvious: every event is kept and compared with every other one."""
+"""Reference of a spilling join: every event is kept and compared with every other event."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from literature.punctuations.reference import ReferenceClosedSet
 
 @dataclass
 class ReferencePairJoin:
-    """What ``SpillingJoin`` must find, in any order and at any time.
+    """Reference of ``SpillingJoin``, which must find the same pairs, in any order and at any time.
 
     Attributes:
-        pairs: Sequence numbers of the first and the second input, with the later time.
-        keys: Key of each event that took part, by sequence number.
+        pairs: Sequence numbers of the events of the first and the second input, with the later time.
+        keys: Key of each event that could join, by sequence number.
         violations: Sequence numbers of events of keys that their own input had closed.
     """
 
@@ -29,7 +29,7 @@ class ReferencePairJoin:
     _now_us: int = -(2**62)
 
     def take_event(self, number: int, key: int | None, time_us: int) -> None:
-        """An event comes; None: it has no key."""
+        """Process an event; its key is None if it has none."""
         sequence, self._sequence = self._sequence, self._sequence + 1
         self._now_us = max(self._now_us, time_us)
         if key is None:
@@ -45,23 +45,23 @@ class ReferencePairJoin:
         self.keys[sequence] = key
 
     def take_punctuation(self, number: int, pattern: Pattern, time_us: int) -> None:
-        """An input closes keys."""
+        """Close the keys of a pattern on an input."""
         self._now_us = max(self._now_us, time_us)
         self.closed[number].add(pattern)
 
     def useful(self, number: int) -> int:
-        """The number of an input's events that an event to come can join."""
+        """The number of an input's events that a later event can join."""
         return sum(one == number and not self.closed[1 - number].covers(key) for _, one, key in self._taken)
 
 
 @dataclass
 class ReferenceHints:
-    """What ``Hints`` must say: every hint is kept, with what came since.
+    """Reference of ``Hints``: every hint is kept, with the number of events since.
 
     Attributes:
-        said: Input, hint and time of each.
-        came: Of each hint the events of its input since.
-        now_us: The time.
+        said: Input, hint and time of each hint.
+        came: Number of events of each hint's input since the hint.
+        now_us: The current time.
     """
 
     said: list[tuple[int, Hint, int]] = field(default_factory=list)
@@ -69,17 +69,17 @@ class ReferenceHints:
     now_us: int = 0
 
     def add(self, number: int, hint: Hint) -> None:
-        """An input says something."""
+        """Add a hint of an input."""
         self.said.append((number, hint, self.now_us))
         self.came.append(0)
 
     def take_event(self, number: int, time_us: int) -> None:
-        """An event comes."""
+        """Process an event."""
         self.now_us = max(self.now_us, time_us)
         self.came = [came + (said[0] == number) for came, said in zip(self.came, self.said, strict=True)]
 
     def is_cold(self, number: int, key: int) -> bool:
-        """Whether some hint that holds says that no event of the other input comes soon with a key."""
+        """Whether some active hint implies that the other input has no event of a key soon."""
         return any(
             not matches(said.pattern, key)
             if isinstance(said, FinitePunctuation)
@@ -88,7 +88,7 @@ class ReferenceHints:
         )
 
     def is_hot(self, number: int, key: int) -> bool:
-        """Whether some hint that holds announces a key, and none speaks against it."""
+        """Whether some active hint announces a key, and none makes it cold."""
         announced = [said for said in self._about(number) if isinstance(said, FinitePunctuation)]
         return any(matches(said.pattern, key) for said in announced) and not self.is_cold(number, key)
 

@@ -1,4 +1,4 @@
-"""Which component of a join runs at which event: the rows of the registry, and what a usable registry needs.
+"""The registry: its rows map the happenings of a join to the components that run, and are checked for use.
 
 Source: the event-driven framework of PJoin (section 3.2 of the specification of punctuation-aware joins).
 """
@@ -14,7 +14,7 @@ from joins.errors import JoinRefused
 
 
 class Happening(StrEnum):
-    """What the monitor notices."""
+    """Happenings in a join, at which components may run."""
 
     STREAM_EMPTY = "stream-empty"
     PURGE_THRESHOLD_REACHED = "purge-threshold-reached"
@@ -25,11 +25,11 @@ class Happening(StrEnum):
     PROPAGATE_REQUEST = "propagate-request"
     PROPAGATE_TIME_EXPIRED = "propagate-time-expired"
     PROPAGATE_COUNT_REACHED = "propagate-count-reached"
-    ANNOUNCED = "announced"  # an input said which keys its next events have
+    ANNOUNCED = "announced"  # an input announced the keys of its next events
 
 
 class Component(StrEnum):
-    """What can run."""
+    """Components of a join."""
 
     DISK_JOIN = "disk-join"
     STATE_PURGE = "state-purge"
@@ -40,11 +40,11 @@ class Component(StrEnum):
 
 
 class Condition(StrEnum):
-    """What must hold besides."""
+    """Conditions of a row."""
 
     ALWAYS = "always"
-    ACTIVATED = "activated"  # some bucket has enough events on disk that no disk join has covered, or waits long enough
-    UNUSED_PUNCTUATIONS = "unused-punctuations"  # some were not used for purging yet
+    ACTIVATED = "activated"  # some bucket has enough uncovered events on disk, or the join was idle for long enough
+    UNUSED_PUNCTUATIONS = "unused-punctuations"  # some punctuations were not used for purging yet
     NO_UNUSED_PUNCTUATIONS = "no-unused-punctuations"
 
 
@@ -54,7 +54,7 @@ PROPAGATIONS: tuple[Propagation, ...] = ("none", "push", "pull", "on-zero", "pai
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What runs at a happening, in that order, if a condition holds."""
+    """The components that run at a happening, in order, if a condition holds."""
 
     happening: Happening
     components: tuple[Component, ...]
@@ -67,10 +67,10 @@ def default_rows(
     """The usual registry.
 
     Args:
-        propagation: ``push``: every so many punctuations or so often. ``pull``: when it is asked for. ``on-zero``: as
-            soon as the last event that a punctuation counts has left. ``pair``: when both inputs have closed a key.
-        is_index_eager: Whether events are assigned to a punctuation when it comes, not when it may be propagated.
-        purges: Whether closed keys purge; without it the join is XJoin.
+        propagation: ``push``: by the thresholds for punctuations and time. ``pull``: on request. ``on-zero``: as soon
+            as the last event that a punctuation counts has left. ``pair``: when both inputs have closed a key.
+        is_index_eager: Whether a punctuation counts its events when it arrives, not when it may be propagated.
+        purges: Whether closed keys purge; otherwise the join is XJoin.
     """
     rows = [
         Row(Happening.STREAM_EMPTY, (Component.DISK_JOIN,), Condition.ACTIVATED),
@@ -102,7 +102,7 @@ def require_usable(rows: Sequence[Row]) -> None:
     """Check a registry.
 
     Raises:
-        JoinRefused: It names something unknown, leaves a full state full, or propagates punctuations that are never
+        JoinRefused: A row has unknown names, a full state is not relieved, or punctuations are propagated and never
             indexed.
     """
     for row in rows:

@@ -1,4 +1,4 @@
-"""What a join that spills is declared to do, what it finds, and what it counts."""
+"""Rules, results and counts of a spilling join."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from literature.spilling.memory import BucketMemory
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpillingRules:
-    """What a join that spills was declared to do; unlike thresholds it stays as it is.
+    """The declared rules of a spilling join; unlike thresholds, they cannot be changed.
 
     Attributes:
-        buckets: Of each input, a power of two.
-        purge: ``indexed``: a closing of single keys goes to their buckets. ``scan``: it compares the whole memory part.
-        placement: ``scattered``: buckets are chosen by a hash of the key. ``modulo``: by its low bits.
-        uses_punctuations: False: XJoin; punctuations only let time advance.
-        carries_payloads: Whether events carry bytes, which go to disk with them and come back with results.
+        buckets: Number of buckets of each input, a power of two.
+        purge: ``indexed``: closings of single keys purge the buckets of the keys. ``scan``: every bucket is scanned.
+        placement: ``scattered``: buckets are chosen by a hash of the key. ``modulo``: by the low bits of the key.
+        uses_punctuations: False: XJoin; punctuations only advance the time.
+        carries_payloads: Whether events carry bytes, which are stored with them and returned with results.
     """
 
     buckets: int = 64
@@ -40,13 +40,13 @@ class SpillingRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Propagated:
-    """Keys of which no result comes any more.
+    """A propagated punctuation: no more results of its keys come.
 
     Attributes:
-        item: The item that led to it, as its place among the items; -1 outside of a batch.
-        time_us: When it was known.
-        pattern: The keys; a range is given whole, even if single keys of it were given before.
-        cause: ``REGULAR``: both inputs closed them; ``IMMEDIATE``: one did, and no event of it is left.
+        item: Place of the item that led to the propagation; -1 outside of a batch.
+        time_us: Time of the propagation.
+        pattern: The keys; a range is whole, even if single keys of it were propagated before.
+        cause: ``REGULAR``: both inputs closed the keys; ``IMMEDIATE``: one did, and no event of it is left.
     """
 
     item: int
@@ -57,15 +57,15 @@ class Propagated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpilledColumns:
-    """What some items led to.
+    """Results of some items.
 
     Attributes:
-        members: int64 (results, 2): sequence numbers of a pair, which count the events of both inputs from 0.
-        result_times_us: int64: the time of the later member.
-        result_items: int32: the item that led to it; -1 outside of a batch.
-        violations: int32: items that are events of keys that their own input had closed. They joined nothing.
-        propagated: Keys of which no result comes any more.
-        payloads: What both members of each pair carry; None where the join has no payloads.
+        members: int64 (results, 2): sequence numbers of each pair; they count the events of both inputs from 0.
+        result_times_us: int64: time of the later member of each pair.
+        result_items: int32: place of the item that led to each pair; -1 outside of a batch.
+        violations: int32: places of events of keys that their own input had closed; they joined nothing.
+        propagated: Propagated punctuations.
+        payloads: Payloads of both members of each pair; None where the join has no payloads.
     """
 
     members: NDArray[np.int64]
@@ -78,7 +78,7 @@ class SpilledColumns:
 
 @dataclass(slots=True, kw_only=True)
 class SpillingStats:
-    """Counts since the join began; those marked are current.
+    """Counts since the join began; some are current, as marked.
 
     Attributes:
         events: Events taken in, those without a key included.
@@ -130,7 +130,7 @@ class SpillingStats:
 
     @classmethod
     def of(cls, counted: SpillingStats, memory: BucketMemory, index_comparisons: int) -> SpillingStats:
-        """All counts, those of kernels and of the index included."""
+        """All counts, including those of kernels and of the index."""
         counts = asdict(counted) | {name: memory.counter(place) for name, place in _COUNTED_BY_KERNELS.items()}
         counts |= {"on_disk": int(memory.state.on_disk.sum()), "index_comparisons": index_comparisons}
         return cls(**counts)
