@@ -1,20 +1,20 @@
 """Joins of streams that are late, lag behind one another and are out of order, without a window to guess.
 
 Keys are 64-bit integers that rise roughly: sequence numbers, epochs, times. How far each input is out of order is
-measured as it arrives, or known (its *scrambling factor*); from that follows a *closing key*, up to which nothing more
-comes on the input, and from the closing keys of the others what the buffer of an input can forget.
+measured as it arrives, or known (its *scrambling factor*). From the factor follows a *closing key*, up to which no
+arrival of the input is expected any more; the closing keys of the other inputs decide what a buffer can forget.
 
 Promises: with true factors every combination is found, once, at its last arrival, in bounded memory; with monitored or
-too small factors no combination is wrong or emitted twice, and arrivals that came too late are counted; any cut of
-arrivals into batches, and saving and loading in between, changes nothing. Arrivals are known by their sequence numbers;
-what they carry is the caller's to keep, for as long as ``held_sequences`` names them.
+too small factors no combination is wrong or emitted twice, and arrivals that came too late are counted; neither cuts
+of arrivals into batches, nor saving and loading in between, change results. Arrivals are identified by sequence
+numbers; the caller keeps their payloads, for as long as ``held_sequences`` names them.
 
 Where memory is short, arrivals wait in the order of their keys (*memory-sort first*), on disk while nothing can match
 them (*disk-buffer first*), or both (*hybrid*); ``choose`` picks one for a budget, or refuses and names the figures.
-Arrivals on disk are keys and sequence numbers: what they carry is not written by this package.
+Arrivals on disk are keys and sequence numbers: this package writes no payloads.
 
-Keys that begin again (beyond a declared bound of disorder) empty all buffers: what was to join across that moment is
-lost, and counted.
+When keys begin again (beyond a declared bound of disorder), all buffers are emptied: combinations across that moment
+are lost, and the dropped arrivals are counted.
 
 Source: data-driven memory management for stream joins (window-oblivious joins, WO-Join).
 """

@@ -1,4 +1,4 @@
-"""Columns of what unsynchronised joins take and give."""
+"""Columns of the input and output of unsynchronised joins."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _LARGEST_EXACT = 2.0**53
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrivals:
-    """Arrivals of all inputs in the order in which they came.
+    """Arrivals of all inputs, in order.
 
     Attributes:
-        inputs: uint8: which input each is of.
-        keys: int64; what is in rows without a key means nothing. The lowest and the highest 64-bit integer are no keys.
-        times_us: int64: when each arrived.
-        has_key: bool; None: each has one.
+        inputs: uint8: input of each arrival.
+        keys: int64; ignored in rows without a key. The lowest and the highest 64-bit integer are no keys.
+        times_us: int64: time of each arrival.
+        has_key: bool; None: each arrival has a key.
     """
 
     inputs: NDArray[np.uint8]
@@ -46,12 +46,12 @@ class Arrivals:
         return len(self.keys)
 
     def keyed_rows(self) -> NDArray[np.bool_]:
-        """Which rows have a key."""
+        """Flags of the rows that have a key."""
         has_key: NDArray[np.bool_] = (self.keys != NEVER) & (self.keys != FOREVER)
         return has_key if self.has_key is None else has_key & self.has_key
 
     def slice(self, first: int, last: int) -> Arrivals:
-        """Arrivals from a place up to another."""
+        """The arrivals from ``first`` to before ``last``."""
         return Arrivals(
             inputs=self.inputs[first:last],
             keys=self.keys[first:last],
@@ -62,12 +62,12 @@ class Arrivals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Combinations:
-    """What arrivals led to.
+    """Results of some arrivals.
 
     Attributes:
-        members: int64 (results, inputs): the sequence numbers of a combination's arrivals, which count the arrivals of
-            all inputs from 0, those without a key included.
-        times_us: int64: when each combination was emitted.
+        members: int64 (results, inputs): sequence numbers of each combination's arrivals; they count the arrivals of
+            all inputs from 0, including those without a key.
+        times_us: int64: time at which each combination was emitted.
         late: int64: sequence numbers of arrivals with keys that their input had closed; they may have missed results.
         keyless: int64: sequence numbers of arrivals without a key; they joined nothing.
         resident: int64 (items, inputs): arrivals in each buffer after each item; no rows unless traced.
@@ -83,7 +83,7 @@ class Combinations:
 
     @classmethod
     def joined(cls, parts: Sequence[Combinations], inputs: int) -> Combinations:
-        """Several as one, in their order."""
+        """Several results as one, in order."""
         none = np.zeros((0, inputs), np.int64)
         flat = none[:, 0]
         return cls(
@@ -97,10 +97,10 @@ class Combinations:
 
 
 def integer_keys(values: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Keys and which rows have one, from a column of integers, or of floats in which NaN means none.
+    """Keys, and flags of the rows with a key, from a column of integers, or of floats in which NaN means no key.
 
     Raises:
-        JoinRefused: The column is neither, or has values that are not integers within 64 bits.
+        JoinRefused: The column has another type, or values that are not integers within 64 bits.
     """
     if values.dtype.kind == "i" or (values.dtype.kind == "u" and values.dtype.itemsize < np.dtype(np.int64).itemsize):
         return values.astype(np.int64), np.ones(len(values), np.bool_)
@@ -114,11 +114,11 @@ def integer_keys(values: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bo
 
 
 def items_of(arrivals: Arrivals, first: int) -> NDArray[np.void]:
-    """Items of the arrivals that have a key; closing keys and factors are for a monitor to write.
+    """Items of the arrivals that have a key; a monitor writes closing keys and factors into them.
 
     Args:
-        arrivals: Any.
-        first: Sequence number of the first.
+        arrivals: Arrivals.
+        first: Sequence number of the first arrival.
     """
     rows = np.flatnonzero(arrivals.keyed_rows())
     items = np.zeros(len(rows), ITEM)
@@ -132,7 +132,7 @@ def items_of(arrivals: Arrivals, first: int) -> NDArray[np.void]:
 
 
 def closing_item(number: int, closing: int, factor: int, time_us: int) -> NDArray[np.void]:
-    """One item: no arrival of an input up to a key comes any more."""
+    """One item, which closes the keys of an input up to ``closing``."""
     item = np.zeros(1, ITEM)
     item["kind"], item["input"], item["closing"], item["factor"] = CLOSING, number, closing, factor
     item["time"] = time_us

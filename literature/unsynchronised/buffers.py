@@ -1,7 +1,7 @@
-"""The buffers of a join and what they forget, driven by items with measured closing keys.
+"""The buffers of a join, which forget arrivals by the measured closing keys of items.
 
 Source: data-driven memory management for stream joins, section 3.2 of the specification. A host that divides a join by
-hashes of keys gives each part its own buffers, and all of them the closing keys of the whole inputs (section 8).
+hashes of keys gives each part its own buffers, and all parts the closing keys of the whole inputs (section 8).
 """
 
 from __future__ import annotations
@@ -27,17 +27,18 @@ _POLICIES = {"keys": kernel.BY_KEYS, "counts": kernel.BY_COUNTS, "sizes": kernel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BufferOptions:
-    """How buffers forget.
+    """Rules by which buffers forget arrivals.
 
     Attributes:
-        policy: ``keys`` (P2): what every other input has closed; ``counts`` (P1): what is not among the newest
-            arrivals that the memory model counts; ``sizes``: what is not among a given number of the newest arrivals,
+        policy: ``keys`` (P2): arrivals whose keys every other input has closed are forgotten; ``counts`` (P1): all but
+            the newest, whose number the memory model counts; ``sizes``: all but a given number of the newest, which is
             a window join.
-        sizes: Of each input; ``sizes`` only.
-        drops_dead: Drops arrivals, too, whose key some input has closed without an arrival of it; ``keys`` only.
-        idle_us: An input without arrivals for so long closes what all others have closed: results may be lost.
-        most_results: Of one arrival; what is beyond is counted, and lost.
-        traces: Reports sizes after each item.
+        sizes: Number of arrivals kept of each input; ``sizes`` only.
+        drops_dead: Also drops arrivals whose key some input has closed without an arrival of the key; ``keys`` only.
+        idle_us: An input without arrivals for this time closes the keys that all others have closed, so results may be
+            lost; None: never.
+        most_results: Greatest number of results of one arrival; results beyond are counted, and lost.
+        traces: Whether sizes after each item are reported.
     """
 
     policy: str = "keys"
@@ -60,14 +61,14 @@ class BufferStats:
 
     Attributes:
         resident: Arrivals that may still join.
-        keys: Keys that some input has not closed, or of which something is resident.
+        keys: Keys that some input has not closed, or with a resident arrival.
         results: Combinations.
         capped: Combinations that were lost, as one arrival had too many.
-        dead: Arrivals dropped, or not stored, as some input had closed their key without an arrival of it.
-        on_the_fly: Arrivals that every other input had closed, and had not to be stored.
+        dead: Arrivals dropped, or not stored, as some input had closed their key without an arrival of the key.
+        on_the_fly: Arrivals that were not stored, as every other input had closed their key.
         purged: Arrivals dropped as every other input closed their key.
-        evicted: Arrivals that left a buffer of a number of arrivals.
-        idle_closings: How often a closing key was raised as its input was idle.
+        evicted: Arrivals that left a buffer of limited size.
+        idle_closings: Number of closing keys that were raised because their input was idle.
     """
 
     resident: int
@@ -83,18 +84,18 @@ class BufferStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BufferOfInput:
-    """The buffer of one input.
+    """Counts of the buffer of one input.
 
     Attributes:
-        arrivals: How many were taken.
-        late: Of them, those with keys that the input had closed.
-        closing_key: None: nothing is closed.
-        factor: Scrambling factor that was used last.
-        resident: Arrivals in it.
-        most_resident: At most, after an item.
-        resident_sum: Over all items.
+        arrivals: Number of arrivals so far.
+        late: Arrivals with keys that the input had closed.
+        closing_key: Closing key of the input; None: no key is closed.
+        factor: Scrambling factor that was last used.
+        resident: Arrivals in the buffer.
+        most_resident: Greatest number of arrivals in the buffer after an item.
+        resident_sum: Sum of ``resident`` over all items.
         predicted: Slots by the memory model (formula 4.1 in counts).
-        multiplicity: Most arrivals of one key.
+        multiplicity: Greatest number of arrivals of one key.
     """
 
     arrivals: int
@@ -125,8 +126,8 @@ class JoinBuffers:
     """Buffers of all inputs.
 
     Args:
-        inputs: How many, 2 to ``MOST_INPUTS``.
-        options: How they forget.
+        inputs: Number of inputs, 2 to ``MOST_INPUTS``.
+        options: Rules of the buffers.
     """
 
     def __init__(self, inputs: int, options: BufferOptions | None = None) -> None:
@@ -146,7 +147,7 @@ class JoinBuffers:
         return BufferStats(**{name: int(self._state.counters[place]) for name, place in _COUNTER_OF.items()})
 
     def of_input(self, number: int) -> BufferOfInput:
-        """The buffer of an input."""
+        """Counts of the buffer of an input."""
         side, ahead = self._state.sides[number], np.delete(self._state.ahead[number], number)
         closed = int(side[kernel.CLOSING_KEY])
         return BufferOfInput(
@@ -162,11 +163,11 @@ class JoinBuffers:
         )
 
     def push(self, items: NDArray[np.void], sizes: NDArray[np.int64] | None = None) -> Combinations:
-        """Take items in their order; any cut into calls gives the same.
+        """Process items in order; results do not depend on how items are cut into calls.
 
         Args:
             items: Records of ``ITEM``.
-            sizes: int64 (items, inputs): sizes that change with each item, in place of those of the options.
+            sizes: int64 (items, inputs): sizes that change with each item, in place of the sizes of the options.
         """
         if len(self._found.late) < len(items):
             self._found = _room(self.inputs, len(self._found.result_times), len(items), traces=self._options.traces)
@@ -192,7 +193,7 @@ class JoinBuffers:
         """Drop all arrivals and closing keys, as keys begin again; counts stay.
 
         Returns:
-            How many arrivals were dropped.
+            The number of dropped arrivals.
         """
         old, dropped = self._state, int(self._state.counters[kernel.NODES])
         self._state = _empty_state(self.inputs, _FIRST_ROOM, _FIRST_ROOM)
@@ -210,10 +211,10 @@ class JoinBuffers:
         return {"format": _FORMAT, "shapes": shapes}, {name: array.tobytes() for name, array in arrays.items()}
 
     def load(self, head: Mapping[str, Any], arrays: Mapping[str, bytes]) -> None:
-        """Take what ``dump`` gave of buffers with the same inputs and options.
+        """Load a state that ``dump`` returned for buffers with the same inputs and options.
 
         Raises:
-            JoinStateError: It is damaged, or of another form.
+            JoinStateError: The state is damaged, or has another form.
         """
         if head.get("format") != _FORMAT:
             raise JoinStateError(f"saved buffers of a join have the format {head.get('format')}, not {_FORMAT}")
@@ -260,7 +261,7 @@ def _empty_state(inputs: int, clusters: int, nodes: int) -> BufferState:
 
 
 def _grown(state: BufferState, *, is_of_clusters: bool) -> BufferState:
-    """The same with twice the room for keys, or for arrivals."""
+    """The state with twice the room for keys, or for arrivals."""
     clusters, nodes = len(state.keyed) << is_of_clusters, len(state.nodes) << (not is_of_clusters)
     grown = _empty_state(len(state.sides), clusters, nodes)
     pairs: Iterable[tuple[NDArray[Any], NDArray[Any]]] = zip(list(state)[1:], list(grown)[1:], strict=True)
@@ -285,7 +286,7 @@ def _room(inputs: int, results: int, items: int, *, traces: bool) -> Combined:
 
 
 def _enlarged(found: Combined, needed: int, traces: bool) -> Combined:
-    """The same with more room, what was written included."""
+    """The tables with more room, and the results written so far."""
     larger = _room(len(found.cursors), 2 * len(found.result_times) + needed, len(found.late), traces=traces)
     pairs: Iterable[tuple[NDArray[Any], NDArray[Any]]] = zip(list(found), list(larger), strict=True)
     for old, new in pairs:

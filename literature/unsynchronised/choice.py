@@ -1,4 +1,4 @@
-"""Which strategy a join gets for a budget of memory, or why it gets none.
+"""The choice of a join's strategy for a memory budget, or a refusal with the reason.
 
 Source: data-driven memory management for stream joins, section 3.9 of the specification.
 """
@@ -23,14 +23,14 @@ from literature.unsynchronised.memory_model import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What a join may use.
+    """The resources of a join.
 
     Attributes:
-        memory_bytes: For the arrivals of all inputs.
-        tuple_bytes: Of one arrival.
-        latency_us: How much later than its last arrival a combination may be emitted; None: any time.
-        has_disk: Arrivals may wait on disk.
-        reserve: Arrivals of each input read ahead from disk.
+        memory_bytes: Memory for the arrivals of all inputs.
+        tuple_bytes: Size of an arrival.
+        latency_us: Greatest delay of a combination after its last arrival; None: no bound.
+        has_disk: Whether arrivals may wait on disk.
+        reserve: Number of arrivals of each input that are read ahead from disk.
     """
 
     memory_bytes: int
@@ -42,14 +42,14 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """A strategy and what it needs.
+    """A strategy and the resources that it needs.
 
     Attributes:
-        strategy: The one chosen.
-        slots: Of each input.
-        memory_bytes: Of all inputs.
-        latency_us: How long sorting delays a combination, at most.
-        reason: Why it was chosen, with the figures.
+        strategy: The chosen strategy.
+        slots: Slots of each input.
+        memory_bytes: Memory of all inputs.
+        latency_us: Greatest delay of a combination by sorting.
+        reason: Reason of the choice, with the figures.
     """
 
     strategy: Strategy
@@ -65,13 +65,13 @@ def choose(
     """The strategy for a join.
 
     Args:
-        estimates: Of each input.
-        lags: By how many of its arrivals an input leads another one.
-        budget: What it may use.
-        is_pipelined: Its inputs are outputs of joins, or its output is an input of one.
+        estimates: Estimate of each input.
+        lags: The number of its own arrivals by which each input leads each other input.
+        budget: Resources of the join.
+        is_pipelined: Whether its inputs are outputs of joins, or its output is an input of a join.
 
     Raises:
-        JoinRefused: None fits; the message has what each would need.
+        JoinRefused: No strategy fits; the message has the needs of each.
     """
     least = len(estimates) * budget.tuple_bytes
     if budget.memory_bytes < least:
@@ -90,7 +90,7 @@ def choose(
 def _order(
     estimates: Sequence[InputEstimate], lags: Sequence[Sequence[float]], plain: Sequence[Slots], *, is_pipelined: bool
 ) -> tuple[Strategy, ...]:
-    """Strategies from the first to be tried."""
+    """The strategies in the order in which they are tried."""
     largest = max(range(len(estimates)), key=lambda number: plain[number].join)
     lead = max(lag for other, lag in enumerate(lags[largest]) if other != largest)
     if lead > plain[largest].join / 2:
@@ -101,7 +101,7 @@ def _order(
 def _fault(
     strategy: Strategy, estimates: Sequence[InputEstimate], slots: Sequence[Slots], budget: Budget
 ) -> str | None:
-    """Why a strategy does not fit; None: it does."""
+    """The reason why a strategy does not fit; None: it fits."""
     delay_us, needed = _delay_us(strategy, estimates), _bytes(slots, budget)
     if strategy in ("disk", "hybrid") and not budget.has_disk:
         return "there is no disk to spill to"
@@ -131,7 +131,7 @@ def _bytes(slots: Sequence[Slots], budget: Budget) -> float:
 
 
 def _delay_us(strategy: Strategy, estimates: Sequence[InputEstimate]) -> float:
-    """How long an arrival waits for the factor of its input in successors."""
+    """The longest time that an arrival waits in a sort buffer: until its input had ``factor`` more arrivals."""
     if strategy in ("plain", "disk"):
         return 0
     return max(one.factor / one.rate * 1e6 if one.rate > 0 else inf for one in estimates)

@@ -1,9 +1,9 @@
-"""Disk-buffer first: arrivals that are so far ahead that nothing can match them yet wait on disk.
+"""Disk-buffer first: arrivals so far ahead that no other arrival can match them yet wait on disk.
 
 Source: data-driven memory management for stream joins (DBF), section 3.6 of the specification. An arrival waits while
-its key is above the highest of some other input; a result on a key needs all inputs to have brought it, so everything
-up to that key has been read back by then. Of the reserve C, a quarter each is for what is kept in memory ahead, the
-block that is being gathered, and the one read last; so the whole stays below C.
+its key is above the highest key of some other input. A result needs an arrival of its key from every input, and by then
+everything up to this key has been read back. Of the reserve C, a quarter each is for arrivals kept in memory ahead, the
+block that is being gathered, and the block read last; so the whole stays below C.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from literature.unsynchronised.memory_model import RESERVE
 from literature.unsynchronised.spilling import Block, WaitingBlocks
 from streams import Clock
 
-_LATEST = 0.25  # weight of the latest input-output in the moving average
+_LATEST = 0.25  # weight of the latest operation in the moving average
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpillOptions:
-    """How arrivals wait on disk: while an input leads by at least three times the time of an input-output.
+    """Options of waiting on disk, which starts when an input leads by three times the duration of a write and a read.
 
     Attributes:
-        folder: For this join alone.
-        reserve: Arrivals of each input kept in memory ahead of the others (C), at least 8.
-        io_us: How long writing and reading a block takes, as a first estimate.
-        clock: Measures that; None: the estimate stays.
+        folder: Folder of this join alone.
+        reserve: Number of arrivals of each input kept in memory ahead of the others (C), at least 8.
+        io_us: First estimate of the duration of writing and reading a block.
+        clock: Clock that measures the duration; None: the estimate stays.
     """
 
     folder: Path
@@ -53,8 +53,8 @@ class DiskBuffers:
     """Arrivals of each input that wait on disk.
 
     Args:
-        inputs: How many there are.
-        options: Where and how.
+        inputs: Number of inputs.
+        options: Options of waiting.
     """
 
     def __init__(self, inputs: int, options: SpillOptions) -> None:
@@ -66,29 +66,29 @@ class DiskBuffers:
 
     @property
     def io_us(self) -> float:
-        """How long writing and reading a block takes."""
+        """The duration of writing and reading a block."""
         return self._io_us
 
     def in_memory(self) -> list[int]:
-        """Of each input, arrivals of the block that is not written yet."""
+        """The number of arrivals of each input in the block that is not written yet."""
         return [int(size) for size in self._state.numbers[:, kernel.GATHERED]]
 
     def on_disk(self) -> list[int]:
-        """Of each input, arrivals in files."""
+        """The number of arrivals of each input in files."""
         return [one.rows for one in self._waiting]
 
     def spilled(self) -> list[int]:
-        """Of each input, arrivals that waited, so far."""
+        """The number of arrivals of each input that have waited so far."""
         return [int(size) for size in self._state.numbers[:, kernel.SPILLED]]
 
     def waiting_sequences(self) -> NDArray[np.int64]:
-        """Sequence numbers of all that wait, ascending; reads the files."""
+        """Sequence numbers of all waiting arrivals, ascending; reads the files."""
         gathered = [self._gathered(number)["sequence"] for number in range(len(self._waiting))]
         blocks = [one.items_of(block) for one in self._waiting for block in one.blocks]
         return np.sort(np.concatenate([*gathered, *(block["sequence"] for block in blocks)]))
 
     def push(self, items: NDArray[np.void]) -> NDArray[np.void]:
-        """What is handed on: items, those read back in front of the item that needs them.
+        """The items to pass on: arrivals read back come before the item that needs them.
 
         Raises:
             JoinStateError: A file is missing or damaged.
@@ -112,10 +112,10 @@ class DiskBuffers:
                 parts += self._read_back(number, int(items["time"][item]))
 
     def drain(self) -> int:
-        """Drop everything, as keys begin again.
+        """Drop all waiting arrivals, as keys begin again.
 
         Returns:
-            How many arrivals were dropped.
+            The number of dropped arrivals.
         """
         old, dropped = self._state, sum(self.in_memory()) + sum(self.on_disk())
         self._state = self._empty(len(self._waiting))
@@ -125,7 +125,7 @@ class DiskBuffers:
         return dropped
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
-        """The state as a JSON object and arrays by name; what is on disk is in it, so that it depends on no file."""
+        """The state as a JSON object and arrays by name; includes the content of the files and depends on none."""
         arrays = {name: array.tobytes() for name, array in self._state._asdict().items()}
         inputs = []
         for number, one in enumerate(self._waiting):
@@ -139,10 +139,10 @@ class DiskBuffers:
         return {"io_us": self._io_us, "shapes": shapes, "inputs": inputs}, arrays
 
     def load(self, head: Mapping[str, Any], arrays: Mapping[str, bytes]) -> None:
-        """Take what ``dump`` gave of as many inputs with the same options; files in the folder are removed.
+        """Load a state that ``dump`` returned for the same inputs and options; files in the folder are removed.
 
         Raises:
-            JoinStateError: It is damaged, or of other inputs.
+            JoinStateError: The state is damaged, or of other inputs.
         """
         empty = self._state._asdict()
         try:
@@ -176,7 +176,7 @@ class DiskBuffers:
         )
 
     def _make_room(self, items: int) -> None:
-        """Room for as many more keys ahead and times; times behind the span of rates are dropped."""
+        """Make room for further keys ahead and times; times before the span of rates are dropped."""
         state, numbers = self._state, self._state.numbers
         sizes = numbers[:, kernel.END_OF_TIMES] - numbers[:, kernel.FIRST_TIME]
         if int(numbers[:, kernel.END_OF_TIMES].max()) + items > state.times.shape[1]:
@@ -196,7 +196,7 @@ class DiskBuffers:
         return gathered
 
     def _read_back(self, number: int, time_us: int) -> list[NDArray[np.void]]:
-        """Hand on what the others have reached, and read ahead."""
+        """Pass on the waiting arrivals that the other inputs have reached, and read ahead."""
         own, waiting = self._state.numbers[number], self._waiting[number]
         reach = int(np.delete(self._state.numbers[:, kernel.HIGHEST], number).min())
         found = self._read(waiting, lambda block: block.lowest <= reach)
@@ -215,7 +215,7 @@ class DiskBuffers:
         return [*found, self._closing(number, time_us)]
 
     def _next(self, number: int) -> list[NDArray[np.void]]:
-        """The next block in the order of keys."""
+        """Take the next block in the order of keys."""
         waiting = self._waiting[number]
         if not waiting.blocks:
             return [self._taken_gathered(number)]
@@ -228,12 +228,12 @@ class DiskBuffers:
         return items
 
     def _note_ahead(self, number: int, keys: NDArray[np.int64]) -> None:
-        """Take keys into the heap of those that are ahead."""
+        """Add keys to the heap of keys ahead."""
         self._make_room(len(keys))
         size = int(self._state.numbers[number, kernel.AHEAD])
         ahead = self._state.ahead[number]
         ahead["key"][size : size + len(keys)] = keys
-        ahead["key"][: size + len(keys)] = np.sort(ahead["key"][: size + len(keys)])  # what is sorted is a heap
+        ahead["key"][: size + len(keys)] = np.sort(ahead["key"][: size + len(keys)])  # a sorted array is a heap
         self._state.numbers[number, kernel.AHEAD] = size + len(keys)
 
     def _closing(self, number: int, time_us: int) -> NDArray[np.void]:
@@ -260,13 +260,13 @@ class DiskBuffers:
         return self._options.clock.now_us() if self._options.clock else 0
 
     def _note(self, begun_us: int) -> None:
-        """Take an operation into the average: a write and a read are twice one of them."""
+        """Add an operation to the average; a write and a read take twice as long as one operation."""
         if self._options.clock:
             self._io_us += _LATEST * (2 * (self._now_us() - begun_us) - self._io_us)
 
 
 def _joined(parts: list[NDArray[np.void]]) -> NDArray[np.void]:
-    """Several arrays of items as one; concatenating them would compare their fields each time."""
+    """Several arrays of items as one; ``np.concatenate`` would compare their fields each time."""
     whole, first = np.zeros(sum(map(len, parts)), ITEM), 0
     for part in parts:
         whole[first : first + len(part)] = part

@@ -1,8 +1,8 @@
-"""By how many arrivals an input leads another one, measured while they arrive.
+"""Lags between inputs, measured as they arrive: the number of arrivals by which an input leads another.
 
 Source: data-driven memory management for stream joins, sections 2.2 and 3.3 of the specification. The definition needs
-arrivals that are yet to come; what can be known is the lag when the other input brought its last arrival that nothing
-can precede any more, ``k_j`` arrivals ago.
+future arrivals; the known lag is the one ``k_j`` arrivals of the other input ago, at its last arrival that no later one
+can precede.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from numpy.typing import NDArray
 from joins.errors import JoinStateError
 from literature.kernels.unsynchronised.tables import ARRIVAL
 
-_FORGETTING = 1024  # arrivals; at fixed places, so that cuts change nothing where factors turn out too small
+_FORGETTING = 1024  # arrivals; at fixed places, so that results do not depend on cuts even if factors are too small
 
 
 class LagMonitor:
-    """Lags between all pairs of inputs; any cut of items into calls gives the same.
+    """Lags between all pairs of inputs; they do not depend on how items are cut into calls.
 
     Args:
-        inputs: How many there are.
+        inputs: Number of inputs.
     """
 
     def __init__(self, inputs: int) -> None:
         self._arrived = np.zeros(inputs, np.int64)
-        self._factors = np.zeros(inputs, np.int64)  # used last
+        self._factors = np.zeros(inputs, np.int64)  # last used
         self._most_factors = np.zeros(inputs, np.int64)
         self._dropped_rows = np.zeros(inputs, np.int64)
         self._rows = [np.zeros((0, inputs), np.int64) for _ in range(inputs)]  # arrivals of all, at each own arrival
@@ -36,7 +36,7 @@ class LagMonitor:
         self._keys = [np.zeros(0, np.int64) for _ in range(inputs)]  # ascending
 
     def observe(self, items: NDArray[np.void]) -> None:
-        """Note items, as a monitor of disorder has completed them."""
+        """Note items that a monitor of disorder has completed."""
         items = items[items["kind"] == ARRIVAL]
         first = _FORGETTING - int(self._arrived.sum()) % _FORGETTING
         for part in np.split(items, range(first, len(items), _FORGETTING)):
@@ -45,9 +45,9 @@ class LagMonitor:
                 self._forget_keys()
 
     def lags(self) -> NDArray[np.float64]:
-        """(inputs, inputs): ``L[i, j]`` arrivals of i by which i leads j; negative: it lags; NaN: not known yet.
+        """(inputs, inputs): ``L[i, j]`` arrivals of i by which i leads j; negative: i lags; NaN: not known yet.
 
-        Where i may still bring keys that j has passed, it is an upper bound.
+        The value is an upper bound where i may still bring keys that j has passed.
         """
         inputs = len(self._arrived)
         found = np.full((inputs, inputs), np.nan)
@@ -70,10 +70,10 @@ class LagMonitor:
         return {name: getattr(self, f"_{name}").tolist() for name in names}, arrays
 
     def load(self, head: Mapping[str, Sequence[int]], arrays: Mapping[str, bytes]) -> None:
-        """Take what ``dump`` gave of as many inputs.
+        """Load a state that ``dump`` returned for the same number of inputs.
 
         Raises:
-            JoinStateError: It is damaged.
+            JoinStateError: The state is damaged.
         """
         inputs = len(self._arrived)
         try:
@@ -96,7 +96,7 @@ class LagMonitor:
         self._arrived = self._arrived + is_of.sum(axis=0)
 
     def _note(self, number: int, items: NDArray[np.void], counts: NDArray[np.int64]) -> None:
-        """Note arrivals of one input; of what was noted before, what its factor can still reach is kept."""
+        """Note arrivals of one input; earlier rows are kept as far as its factor can reach back."""
         most = np.maximum.accumulate(np.append(self._most_factors[number], items["factor"]))[1:]
         dropped = max(int(self._dropped_rows[number]), int((counts[:, number] - most - 2).max()))
         rows = np.concatenate([self._rows[number], counts])
@@ -106,16 +106,16 @@ class LagMonitor:
         self._keys[number] = np.sort(np.concatenate([self._keys[number], items["key"]]), kind="stable")
 
     def _rank(self, number: int) -> int:
-        """How many of the lowest keys of an input are known for good."""
+        """The number of lowest keys of an input that later arrivals cannot change."""
         return int(self._arrived[number] - self._factors[number])
 
     def _rank_key(self, number: int) -> int:
-        """The last of those keys."""
+        """The highest of the keys counted by ``_rank``."""
         place = self._rank(number) - 1 - int(self._dropped_keys[number])
         return int(self._keys[number][max(place, 0)])
 
     def _forget_keys(self) -> None:
-        """Count keys that every input has passed in place of keeping them; what the largest factor reaches is kept."""
+        """Replace keys that every input has passed by their number; keys within the largest factor are kept."""
         ranks = self._arrived - self._most_factors
         if (ranks <= 0).any():
             return

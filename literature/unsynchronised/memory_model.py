@@ -1,7 +1,7 @@
-"""How much each input has to keep: predicted from rates, factors and lags, for admission and the choice of a strategy.
+"""Predicted memory of each input, from rates, factors and lags, for admission and the choice of a strategy.
 
-Source: data-driven memory management for stream joins, formulas 4.1 and 4.4 of the specification. What a running join
-keeps follows from counts instead (``JoinBuffers``): around a change of rates these predictions are too small.
+Source: data-driven memory management for stream joins, formulas 4.1 and 4.4 of the specification. A running join keeps
+arrivals by counts instead (``JoinBuffers``), as these predictions are too small around a change of rates.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ RESERVE = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputEstimate:
-    """What an input looks like.
+    """Estimated characteristics of an input.
 
     Attributes:
-        rate: Arrivals per second; 0 or less where it is unknown.
+        rate: Arrivals per second; 0 or less: unknown.
         factor: Scrambling factor.
-        multiplicity: Most arrivals of one key.
+        multiplicity: Greatest number of arrivals of one key.
     """
 
     rate: float
@@ -39,12 +39,12 @@ class InputEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slots:
-    """Arrivals of one input that are kept.
+    """The number of retained arrivals of one input.
 
     Attributes:
-        join: In the buffer of the join; infinite where nothing bounds it.
-        sort: In the sort buffer.
-        disk: On disk.
+        join: Arrivals in the buffer of the join; infinite: unbounded.
+        sort: Arrivals in the sort buffer.
+        disk: Arrivals on disk.
     """
 
     join: float
@@ -63,13 +63,14 @@ def predicted_slots(
     strategy: Strategy = "plain",
     reserve: int = RESERVE,
 ) -> list[Slots]:
-    """What each input needs (table 4.4).
+    """The predicted slots of each input (table 4.4).
 
     Args:
-        estimates: Of each input.
-        lags: By how many of its arrivals an input leads another one; negative: it lags. With ``sort``, after sorting.
-        strategy: How memory is saved.
-        reserve: Arrivals read ahead from disk (C).
+        estimates: Estimate of each input.
+        lags: The number of its own arrivals by which each input leads each other input; negative: it lags. With
+            ``sort``, after sorting.
+        strategy: Strategy that saves memory.
+        reserve: Number of arrivals read ahead from disk (C).
     """
     sorts, spills = strategy in ("sort", "hybrid"), strategy in ("disk", "hybrid")
     found = []
@@ -91,10 +92,10 @@ def slots_by_form(arrivals: Arrivals, factors: Sequence[int], rate_span_us: int 
     """Slots by the general formula of 4.1 after each arrival, over a recorded run.
 
     Args:
-        arrivals: All with a key, in their order.
+        arrivals: All arrivals with a key, in order.
         factors: True scrambling factors.
         rate_span_us: None: arrivals of an input during the last ``k_j`` of another one are counted (3.3), which is
-            exact; else they are reckoned from the rates of a sliding span (the rate form).
+            exact; otherwise they are computed from the rates of a sliding span (the rate form).
 
     Returns:
         (arrivals, inputs); infinite before an input has more arrivals than its factor.
@@ -117,10 +118,10 @@ def _pair_slots(
     pair: tuple[int, int],
     factors: Sequence[int],
 ) -> NDArray[np.float64]:
-    """``k_i + A + L`` of one input because of another one."""
+    """``k_i + A + L`` of the first input of a pair because of the second."""
     number, other = pair
     places = [np.flatnonzero(arrivals.inputs == one) for one in pair]
-    rank = counts[:, other] - factors[other]  # m: arrivals of the other one that nothing can precede any more
+    rank = counts[:, other] - factors[other]  # m: arrivals of the other one that no later one can precede
     slots = np.full(len(arrivals), inf)
     is_known = rank > 0
     if not is_known.any():
@@ -151,12 +152,12 @@ def _rates(arrivals: Arrivals, counts: NDArray[np.int64], span_us: int) -> NDArr
 
 
 def whole_sizes(slots: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Slots as sizes of buffers, rounded up; infinite ones as the number of arrivals."""
+    """Slots as sizes of buffers, rounded up; infinite slots become the number of arrivals."""
     return np.where(np.isinf(slots), float(len(slots)), np.ceil(np.where(np.isinf(slots), 0, slots))).astype(np.int64)
 
 
 def shown_slots(slots: Sequence[Slots]) -> Iterator[str]:
-    """Slots of each input as text."""
+    """The slots of each input as text."""
     for one in slots:
         parts = [("", one.join), (" to sort", one.sort), (" on disk", one.disk)]
         yield " + ".join(f"{_shown(size)}{what}" for what, size in parts if size)

@@ -1,4 +1,4 @@
-"""Monitors of what an input looks like: how far out of order its keys are, which keys are closed, its rate.
+"""Monitors of inputs: disorder of the keys, closing key and rate.
 
 Source: data-driven memory management for stream joins, sections 2.3 and 3.1 of the specification.
 """
@@ -24,16 +24,16 @@ _FIRST_COUNTS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DisorderOptions:
-    """How the disorder of an input is known.
+    """Options of the disorder of an input, which is known or monitored.
 
     Attributes:
-        factor: Its scrambling factor where it is known; None: it is monitored.
-        headroom: What a monitored factor is multiplied with, at least 1, in thousandths at the finest.
-        blocks: A monitored factor is the largest disorder of so many newest blocks.
-        block_rows: Arrivals in a block.
+        factor: Known scrambling factor; None: the factor is monitored.
+        headroom: Multiplier of a monitored factor, at least 1, in steps of a thousandth.
+        blocks: Number of newest blocks whose largest disorder is the monitored factor.
+        block_rows: Number of arrivals in a block.
         is_exact: Keeps every record, so that no disorder is a lower bound; memory grows with the stream.
-        most: Disorder beyond which keys have begun again; None: they never do.
-        warm_up: Arrivals before which a monitored factor closes no key.
+        most: Disorder beyond which keys count as begun again; None: keys never begin again.
+        warm_up: Number of first arrivals during which a monitored factor closes no key.
     """
 
     factor: int | None = None
@@ -54,17 +54,17 @@ class DisorderOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disorder:
-    """What is known of an input.
+    """The measured disorder of an input.
 
     Attributes:
-        arrivals: How many there were in this epoch.
-        factor: The largest disorder so far: the exact scrambling factor where ``underflows`` is 0.
-        used_factor: The factor that the closing key is made with.
-        multiplicity: Most arrivals of one key.
-        closing_key: No arrival up to this key is expected; None: nothing is closed.
-        highest_key: None before the first arrival.
-        underflows: Arrivals whose disorder is only a lower bound.
-        records: Records that are retained.
+        arrivals: Number of arrivals in this epoch.
+        factor: Largest disorder so far; the exact scrambling factor where ``underflows`` is 0.
+        used_factor: Factor from which the closing key is computed.
+        multiplicity: Greatest number of arrivals of one key.
+        closing_key: Key up to which no arrival is expected; None: no key is closed.
+        highest_key: Highest key so far; None before the first arrival.
+        underflows: Number of arrivals whose disorder is only a lower bound.
+        records: Number of retained records.
     """
 
     arrivals: int
@@ -81,7 +81,7 @@ class DisorderMonitor:
     """Monitors of several inputs, fed with items in the order in which they arrive.
 
     Args:
-        options: Of each input.
+        options: Options of each input.
     """
 
     def __init__(self, options: Sequence[DisorderOptions]) -> None:
@@ -90,14 +90,15 @@ class DisorderMonitor:
         self._state = self._empty(_FIRST_RECORDS, _FIRST_COUNTS)
 
     def observe(self, items: NDArray[np.void], first: int = 0) -> int:
-        """Note items from one on, and write ``closing`` and ``factor`` into each.
+        """Note items from a place on, and write ``closing`` and ``factor`` into each.
 
         Args:
-            items: Records of ``ITEM``, which are written to.
-            first: Where to begin.
+            items: Records of ``ITEM``, changed in place.
+            first: Place of the first item.
 
         Returns:
-            How many items were noted, all of them or those before one that begins a new epoch: see ``begin_epoch``.
+            Place after the last noted item: the number of items, or the place of an item that begins a new epoch
+            (``begin_epoch``).
         """
         item = np.int64(first)
         while True:
@@ -107,11 +108,11 @@ class DisorderMonitor:
             self._grow(is_of_records=status == kernel.RECORDS_FULL)
 
     def begin_epoch(self) -> None:
-        """Forget everything, as keys have begun again."""
+        """Reset the monitors, as keys have begun again."""
         self._state = self._empty(_FIRST_RECORDS, _FIRST_COUNTS)
 
     def of_input(self, number: int) -> Disorder:
-        """What is known of an input."""
+        """The measured disorder of an input."""
         own = self._state.numbers[number]
         first, end = int(own[kernel.FIRST_RECORD]), int(own[kernel.END_OF_RECORDS])
         closed = int(own[kernel.CLOSED])
@@ -132,10 +133,10 @@ class DisorderMonitor:
         return head, {name: array.tobytes() for name, array in self._state._asdict().items()}
 
     def load(self, head: Mapping[str, Any], arrays: Mapping[str, bytes]) -> None:
-        """Take what ``dump`` gave of monitors with the same options.
+        """Load a state that ``dump`` returned for monitors with the same options.
 
         Raises:
-            JoinStateError: It is damaged, or of other inputs.
+            JoinStateError: The state is damaged, or of other inputs.
         """
         empty = self._state._asdict()
         try:
@@ -164,7 +165,7 @@ class DisorderMonitor:
         )
 
     def _grow(self, *, is_of_records: bool) -> None:
-        """Make room for records; or for counts of keys, and drop those of keys that are closed."""
+        """Make room for records; or for counts of keys, where counts of closed keys are dropped."""
         old = self._state
         if is_of_records:
             grown = self._empty(2 * old.records.shape[1], 1)

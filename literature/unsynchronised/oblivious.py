@@ -1,4 +1,4 @@
-"""The window-oblivious join: monitors in front, buffers behind.
+"""The window-oblivious join: monitors, followed by buffers.
 
 Source: data-driven memory management for stream joins (WO-Join), section 3.2 of the specification.
 """
@@ -30,13 +30,13 @@ class ObliviousStats:
     """Counts of a join.
 
     Attributes:
-        arrivals: Those without a key included.
-        keyless: Those without one.
-        epochs: How often keys have begun again.
+        arrivals: Arrivals, including those without a key.
+        keyless: Arrivals without a key.
+        epochs: Number of times that keys began again.
         drained: Arrivals dropped as keys began again.
         late: Arrivals with keys that their input had closed.
-        estimated_accuracy: 1 less the share of late arrivals among those with a key: a cheap proxy for the share
-            of results that were found.
+        estimated_accuracy: 1 less the share of late arrivals among those with a key: a cheap estimate of the share of
+            results that were found.
         buffers: Counts of the buffers.
     """
 
@@ -52,15 +52,16 @@ class ObliviousStats:
 class ObliviousJoin:
     """An equijoin of inputs whose keys rise roughly, without a window.
 
-    With factors that are known, and true, every combination is found, once, at its last arrival. With monitored
-    factors, an arrival that is later than any before it may miss some.
+    With known and true factors, every combination is found, once, at its last arrival. With monitored factors, an
+    arrival with a larger disorder than any before it may miss combinations.
 
     Args:
-        inputs: How the disorder of each is known.
-        options: How buffers forget.
-        strategy: How memory is saved: ``sort`` (memory-sort first), ``disk`` (disk-buffer first), ``hybrid`` (both).
-        spill: Where arrivals wait on disk; with ``disk`` and ``hybrid``, whose policy is ``keys``.
-        measures_lags: Measures by how much inputs lead one another, for predictions.
+        inputs: Disorder options of each input.
+        options: Rules of the buffers.
+        strategy: Strategy that saves memory: ``sort`` (memory-sort first), ``disk`` (disk-buffer first), ``hybrid``
+            (both).
+        spill: Options of waiting on disk; with ``disk`` and ``hybrid`` only, which need the policy ``keys``.
+        measures_lags: Whether lags between inputs are measured, for predictions.
     """
 
     def __init__(
@@ -91,17 +92,17 @@ class ObliviousJoin:
 
     @property
     def inputs(self) -> int:
-        """How many there are."""
+        """The number of inputs."""
         return self._buffers.inputs
 
     @property
     def next_sequence(self) -> int:
-        """The number that the next arrival gets."""
+        """The sequence number of the next arrival."""
         return self._sequence
 
     @property
     def stats(self) -> ObliviousStats:
-        """Counts."""
+        """Counts since the join began."""
         late = sum(self.buffer_of(number).late for number in range(self.inputs))
         keyed = self._sequence - self._keyless
         return ObliviousStats(
@@ -115,32 +116,32 @@ class ObliviousJoin:
         )
 
     def disorder_of(self, number: int) -> Disorder:
-        """What is known of the order in which an input brings its keys."""
+        """The measured disorder of an input."""
         return self._monitor.of_input(number)
 
     def buffer_of(self, number: int) -> BufferOfInput:
-        """The buffer of an input."""
+        """Counts of the buffer of an input."""
         return self._buffers.of_input(number)
 
     def lags(self) -> NDArray[np.float64] | None:
-        """By how many arrivals each input leads each other one, before sorting; None unless they are measured."""
+        """Lags between inputs, before sorting, as ``LagMonitor.lags``; None unless they are measured."""
         return self._lags.lags() if self._lags else None
 
     def held_of(self, number: int) -> Slots:
-        """What is kept of an input: in the buffer of the join and not yet on disk, to be sorted, and on disk."""
+        """Retained arrivals of an input: in the buffer of the join and not yet on disk, to be sorted, and on disk."""
         join = self.buffer_of(number).resident
         sort = int(self._sorting.sizes()[number]) if self._sorting else 0
         gathered, disk = (self._disk.in_memory()[number], self._disk.on_disk()[number]) if self._disk else (0, 0)
         return Slots(join=join + gathered, sort=sort, disk=disk)
 
     def spilled_of(self, number: int) -> int:
-        """How many arrivals of an input have waited on disk, so far."""
+        """The number of arrivals of an input that have waited on disk so far."""
         return self._disk.spilled()[number] if self._disk else 0
 
     def held_sequences(self) -> NDArray[np.int64]:
-        """Sequence numbers of the arrivals that may still join, ascending: what a host has to keep.
+        """Sequence numbers of the arrivals that may still join, ascending; the host has to keep their payloads.
 
-        With arrivals on disk, it reads them.
+        Reads arrivals that wait on disk.
         """
         parts = [self._buffers.held_sequences()]
         if self._sorting:
@@ -150,7 +151,7 @@ class ObliviousJoin:
         return np.sort(np.concatenate(parts))
 
     def push(self, arrivals: Arrivals) -> Combinations:
-        """Take arrivals in their order; any cut into calls gives the same."""
+        """Process arrivals in order; results do not depend on how arrivals are cut into calls."""
         items = items_of(arrivals, self._sequence)
         keyless = self._sequence + np.flatnonzero(~arrivals.keyed_rows())
         parts, first = [], 0
@@ -166,11 +167,11 @@ class ObliviousJoin:
         return replace(Combinations.joined(parts, self.inputs), keyless=keyless)
 
     def end(self, number: int) -> Combinations:
-        """An input has ended: what the others keep because of it goes."""
+        """End an input, so that the others drop the arrivals kept because of it."""
         return self.close(number, kernel.FOREVER)
 
     def close(self, number: int, key: int) -> Combinations:
-        """An input has said that no more of it comes up to a key."""
+        """Close the keys of an input up to ``key``, as the input announced."""
         item = closing_item(number, key, 0, self._now_us)
         self._monitor.observe(item)
         return self._join(item)
@@ -184,10 +185,10 @@ class ObliviousJoin:
         return {"format": _FORMAT, **own, **heads}, arrays
 
     def load(self, head: Mapping[str, Any], arrays: Mapping[str, bytes]) -> None:
-        """Take what ``dump`` gave of a join with the same inputs and options.
+        """Load a state that ``dump`` returned for a join with the same inputs and options.
 
         Raises:
-            JoinStateError: It is damaged, or of another form.
+            JoinStateError: The state is damaged, or has another form.
         """
         if head.get("format") != _FORMAT:
             raise JoinStateError(f"the saved join has the format {head.get('format')}, not {_FORMAT}")
@@ -200,7 +201,7 @@ class ObliviousJoin:
         self._sequence, self._keyless, self._epochs, self._drained, self._now_us = own
 
     def _stages(self) -> dict[str, DisorderMonitor | LagMonitor | SortBuffers | DiskBuffers | JoinBuffers]:
-        """What arrivals pass through, in this order."""
+        """The stages that arrivals pass through, in order."""
         stages = {
             "monitor": self._monitor,
             "lags": self._lags,

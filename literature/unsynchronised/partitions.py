@@ -1,7 +1,7 @@
-"""A join divided by hashes of keys: where arrivals are read, and what each part is sent.
+"""A join divided by hashes of keys: the part of each key, and the items of each part.
 
-Source: section 8 of the specification. The order of an input is that of its source, so its closing key is measured
-there; purging depends on keys only, so each part may apply the closing keys of the whole inputs.
+Source: section 8 of the specification. Disorder is a property of the whole input, so closing keys are measured before
+the division; purging depends on keys only, so each part may apply the closing keys of the whole inputs.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def divided(items: NDArray[np.void], parts: int) -> list[NDArray[np.void]]:
     """The items of each part: its arrivals, and at the end the closing keys of the whole inputs.
 
     Args:
-        items: Of one batch, as a monitor has completed them.
-        parts: How many there are.
+        items: Items of one batch, completed by a monitor.
+        parts: Number of parts.
     """
     last_rows = {int(number): place for place, number in enumerate(items["input"])}
     closings = items[sorted(last_rows.values())].copy()

@@ -1,7 +1,7 @@
-"""What intermediate streams of a plan of several joins look like, derived from its inputs.
+"""Estimates of the intermediate streams in a plan of several joins, derived from its inputs.
 
-Source: data-driven memory management for stream joins, sections 3.4, 4.2 and 4.3 of the specification. All are upper
-bounds: buffers made with them lose nothing, and are larger than what the streams turn out to need.
+Source: data-driven memory management for stream joins, sections 3.4, 4.2 and 4.3 of the specification. The estimates
+are upper bounds: buffers made with them lose nothing, and are larger than the streams turn out to need.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from literature.unsynchronised.memory_model import InputEstimate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherKey:
-    """The next join is on another column than this one.
+    """The key of the next join, where it is another column than the key of this join.
 
     Attributes:
-        source: The input that the column comes from.
-        dependent_factor: Of the column in that input (``dependent_factor``).
-        multiplicity: Most arrivals of one value of the column in that input.
+        source: Number of the input that has the column.
+        dependent_factor: Dependent factor of the column in that input (``dependent_factor``).
+        multiplicity: Greatest number of arrivals of one value of the column in that input.
     """
 
     source: int
@@ -36,8 +36,8 @@ class PlannedJoin:
     """A join of a plan.
 
     Attributes:
-        inputs: Streams, or joins whose output they are.
-        other_key: None: the next join is on the same key.
+        inputs: Streams, or joins whose output is the input.
+        other_key: Key of the next join; None: the same key.
     """
 
     inputs: tuple[InputEstimate | PlannedJoin, ...]
@@ -45,7 +45,7 @@ class PlannedJoin:
 
 
 def derived(plan: InputEstimate | PlannedJoin) -> InputEstimate:
-    """Bounds of the output of a plan, bottom up."""
+    """Bounds of the output of a plan, computed bottom up."""
     if isinstance(plan, InputEstimate):
         return plan
     inputs = [derived(one) for one in plan.inputs]
@@ -71,11 +71,11 @@ def joined_estimate(inputs: Sequence[InputEstimate]) -> InputEstimate:
 
 
 def scaled_dependent_factor(dependent: int, multiplicities: Sequence[int]) -> int:
-    """The dependent factor of a column behind a join: arrivals are replicated, which stretches positions (4.3).
+    """The dependent factor of a column after a join, which replicates arrivals and so stretches positions (4.3).
 
     Args:
-        dependent: In the input that the column comes from.
-        multiplicities: Of the other inputs.
+        dependent: Dependent factor in the input that has the column.
+        multiplicities: Multiplicities of the other inputs.
     """
     return (dependent + 1) * prod(multiplicities) - 1
 

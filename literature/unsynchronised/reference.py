@@ -1,4 +1,4 @@
-"""The meaning of unsynchronised joins, slow and obvious: the definitions over whole lists of keys.
+"""Reference of unsynchronised joins: the definitions over whole lists of keys.
 
 Source: data-driven memory management for stream joins, section 2 of the specification. Positions count from 1.
 """
@@ -12,7 +12,7 @@ NEVER = -(2**63)
 
 
 def scrambling_factor_by_pairs(keys: Sequence[int]) -> int:
-    """How many positions an arrival is behind one with a key at least as high, at most; every pair is examined."""
+    """The largest distance of an arrival from an earlier one with a key at least as high; compares every pair."""
     return max(
         (later - earlier for later in range(len(keys)) for earlier in range(later + 1) if keys[later] <= keys[earlier]),
         default=0,
@@ -20,7 +20,7 @@ def scrambling_factor_by_pairs(keys: Sequence[int]) -> int:
 
 
 def virtual_indices(keys: Sequence[int]) -> list[tuple[int, int]]:
-    """Of each arrival, the first and the last position of its key in the sorted stream."""
+    """The first and the last position of each arrival's key in the sorted stream."""
     return [(1 + sum(other < key for other in keys), sum(other <= key for other in keys)) for key in keys]
 
 
@@ -30,18 +30,18 @@ def multiplicity(keys: Sequence[int]) -> int:
 
 
 def closing_key(keys: Sequence[int], factor: int) -> int:
-    """The highest of all arrivals but the newest ``factor``; with the true factor, all later keys are higher."""
+    """The highest key of all arrivals but the newest ``factor``; with the true factor, all later keys are higher."""
     return max(keys[: max(len(keys) - factor, 0)], default=NEVER)
 
 
 def lag(own: Sequence[int], other: Sequence[int], arrived: int, arrived_of_other: int) -> int:
-    """By how many of its arrivals a stream leads another one; negative: it lags.
+    """The number of its own arrivals by which a stream leads another; negative: it lags.
 
     Args:
-        own: All keys of the stream, those that are yet to come included.
-        other: All keys of the other one.
-        arrived: How many of the stream's have come.
-        arrived_of_other: How many of the other one's have come, at least one.
+        own: All keys of the stream, including future ones.
+        other: All keys of the other stream.
+        arrived: Number of arrivals of the stream so far.
+        arrived_of_other: Number of arrivals of the other stream so far, at least one.
     """
     rank_key = sorted(other)[arrived_of_other - 1]
     return arrived - sum(key <= rank_key for key in own)
@@ -61,14 +61,14 @@ def dependent_factor_by_pairs(first: Sequence[int], second: Sequence[int]) -> in
 
 
 def full_join(arrivals: Sequence[tuple[int, int]], inputs: int) -> list[tuple[int, tuple[int, ...]]]:
-    """The equijoin of everything, each combination at its last arrival.
+    """The equijoin of all arrivals, each combination at its last arrival.
 
     Args:
-        arrivals: Input and key of each.
-        inputs: How many there are.
+        arrivals: Input and key of each arrival.
+        inputs: Number of inputs.
 
     Returns:
-        The place of the last arrival, and the places of all members by input.
+        For each combination, the place of the last arrival, and the places of all members by input.
     """
     found = []
     for place, (number, key) in enumerate(arrivals):
@@ -81,10 +81,10 @@ def full_join(arrivals: Sequence[tuple[int, int]], inputs: int) -> list[tuple[in
 
 
 def slots_needed(arrivals: Sequence[tuple[int, int]], inputs: int) -> Iterator[tuple[int, int, int]]:
-    """The optimal buffer: for each member of each result, how many of the newest arrivals of its input it is among.
+    """The slots of an optimal buffer: for each member of a result, its rank among its input's newest arrivals.
 
     Yields:
-        The place at which the result is complete, an input other than that of the last arrival, and the slots.
+        The place at which the result is complete, an input other than the last arrival's, and the slots.
     """
     positions, counts = [], [0] * inputs
     totals: list[tuple[int, ...]] = []

@@ -1,4 +1,4 @@
-"""Memory-sort first: a reorder buffer in front of a join, which gives each input in the order of its keys.
+"""Memory-sort first: a reorder buffer before a join, which releases each input in the order of its keys.
 
 Source: data-driven memory management for stream joins (MSF), section 3.5 of the specification. A buffered arrival is
 released once its input has closed its key: at least as early as by counting, and in the same order.
@@ -20,7 +20,7 @@ class SortBuffers:
     """A reorder buffer for each input.
 
     Args:
-        inputs: How many there are.
+        inputs: Number of inputs.
     """
 
     def __init__(self, inputs: int) -> None:
@@ -32,28 +32,28 @@ class SortBuffers:
 
     @property
     def held(self) -> NDArray[np.void]:
-        """Items that wait."""
+        """The waiting items."""
         return self._held
 
     @property
     def late(self) -> int:
-        """Arrivals released out of order, as their input had closed their key."""
+        """The number of arrivals released out of order, as their input had closed their key."""
         return self._late
 
     def sizes(self) -> NDArray[np.int64]:
-        """How many arrivals of each input wait."""
+        """The number of waiting arrivals of each input."""
         counts: NDArray[np.int64] = np.bincount(self._held["input"], minlength=len(self._runs))
         return counts
 
     def push(self, items: NDArray[np.void]) -> NDArray[np.void]:
-        """Items that are released, in the order of their keys at each item that releases some.
+        """Process items; return the released ones, sorted by key at each item that releases some.
 
         Args:
-            items: As a monitor has completed them.
+            items: Items completed by a monitor.
         """
         arrivals = np.concatenate([self._held, items[items["kind"] == ARRIVAL]])
         came = np.concatenate([np.full(len(self._held), -1), np.flatnonzero(items["kind"] == ARRIVAL)])
-        released = np.full(len(arrivals), len(items))  # by which item
+        released = np.full(len(arrivals), len(items))  # place of the item that releases it
         for number in range(len(self._runs)):
             own, rows = arrivals["input"] == number, np.flatnonzero(items["input"] == number)
             closing = np.searchsorted(items["closing"][rows], arrivals["key"][own], side="left")
@@ -62,10 +62,10 @@ class SortBuffers:
         return self._released(items, arrivals, released)
 
     def drain(self) -> int:
-        """Drop everything, as keys begin again.
+        """Drop all waiting arrivals, as keys begin again.
 
         Returns:
-            How many arrivals were dropped.
+            The number of dropped arrivals.
         """
         dropped = len(self._held)
         self._held = self._held[:0]
@@ -83,10 +83,10 @@ class SortBuffers:
         return head, {"held": self._held.tobytes()}
 
     def load(self, head: Mapping[str, Any], arrays: Mapping[str, bytes]) -> None:
-        """Take what ``dump`` gave.
+        """Load a state that ``dump`` returned.
 
         Raises:
-            JoinStateError: It is damaged.
+            JoinStateError: The state is damaged.
         """
         try:
             self._held = np.frombuffer(arrays["held"], ITEM).copy()
@@ -100,7 +100,7 @@ class SortBuffers:
     def _released(
         self, items: NDArray[np.void], arrivals: NDArray[np.void], released: NDArray[np.int64]
     ) -> NDArray[np.void]:
-        """What goes to the join: released arrivals, and closings that were given as such."""
+        """The items for the join: released arrivals, and the closings among the items."""
         is_closing = items["kind"] != ARRIVAL
         out = np.concatenate([arrivals[released < len(items)], items[is_closing]])
         by = np.concatenate([released[released < len(items)], np.flatnonzero(is_closing)])
@@ -117,7 +117,7 @@ class SortBuffers:
         return out
 
     def _multiplicity_of(self, number: int, keys: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The multiplicity so far at each key of an input that is sorted."""
+        """The multiplicity so far at each key of a sorted input."""
         if not len(keys):
             return keys
         before = np.append(self._last_keys[number], keys[:-1])

@@ -18,10 +18,10 @@ class Block:
     """A block of items.
 
     Attributes:
-        file: Where it is.
-        rows: Items in it.
-        lowest: Key.
-        highest: Key.
+        file: File of the block.
+        rows: Number of items.
+        lowest: Lowest key.
+        highest: Highest key.
     """
 
     file: BlockFile
@@ -35,11 +35,11 @@ class WaitingBlocks:
     """The blocks of one input on disk, as an index in memory.
 
     Attributes:
-        files: Where they are.
-        blocks: Those that have not been read.
-        rows: Items on disk.
-        written: Blocks so far.
-        read: Blocks so far.
+        files: Files of the blocks.
+        blocks: Blocks that were not read yet.
+        rows: Number of items on disk.
+        written: Number of blocks written so far.
+        read: Number of blocks read so far.
     """
 
     files: BlockFiles
@@ -49,20 +49,20 @@ class WaitingBlocks:
     read: int = 0
 
     def write(self, items: NDArray[np.void]) -> None:
-        """Write a block of items, which are sorted by key here."""
+        """Sort items by key, and write them as a block."""
         items = items[np.argsort(items["key"], kind="stable")]
         columns = {name: pa.array(np.ascontiguousarray(items[name])) for name in ITEM.names or ()}
         content = content_of(pa.RecordBatch.from_pydict(columns))
         self.write_content(content, len(items), int(items["key"][0]), int(items["key"][-1]))
 
     def write_content(self, content: bytes, rows: int, lowest: int, highest: int) -> None:
-        """Write a block that has its form already."""
+        """Write a block from its content."""
         self.blocks.append(Block(file=self.files.write(content), rows=rows, lowest=lowest, highest=highest))
         self.rows += rows
         self.written += 1
 
     def take(self, is_wanted: Callable[[Block], bool]) -> Iterator[NDArray[np.void]]:
-        """Read blocks, lowest keys first, and forget them.
+        """Read the wanted blocks, lowest keys first, and remove them.
 
         Raises:
             JoinStateError: A file is missing or damaged.
@@ -79,7 +79,7 @@ class WaitingBlocks:
         """The items of a block.
 
         Raises:
-            JoinStateError: Its file is missing or damaged.
+            JoinStateError: The file is missing or damaged.
         """
         batch = rows_in(self.files.read(block.file))
         items = np.zeros(block.rows, ITEM)

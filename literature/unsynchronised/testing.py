@@ -21,7 +21,7 @@ def scrambled_keys(chosen: np.random.Generator, size: int, block: int, multiplic
 
 
 def interleaved(chosen: np.random.Generator, streams: list[NDArray[np.int64]]) -> Arrivals:
-    """Inputs merged at random; a microsecond between arrivals, and now and then none."""
+    """Inputs merged at random, with 0 or 1 microsecond between arrivals."""
     inputs = chosen.permutation(np.repeat(np.arange(len(streams)), [len(keys) for keys in streams])).astype(np.uint8)
     keys = np.zeros(len(inputs), np.int64)
     for number, own in enumerate(streams):
