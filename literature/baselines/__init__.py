@@ -1,7 +1,7 @@
-"""Joins that punctuation-aware ones are compared with, for benchmarks and tests.
+"""Baselines for punctuation-aware joins, in benchmarks and tests.
 
-Purpose: WJoin and MWJoin, hash joins by windows that ignore what inputs close. Promises: the results of ``WindowJoin``
-on the same events without closings, and counts of what they cost.
+Purpose: WJoin and MWJoin, hash joins by windows that ignore closed keys. Promises: the results of ``WindowJoin`` on the
+same events without closings, and counts of their costs.
 """
 
 from literature.baselines.hash_window import HashWindowJoin, HashWindowStats

@@ -1,6 +1,6 @@
 """The hash join by windows alone: WJoin for two inputs, MWJoin for more.
 
-Source: section 3.6 of the specification of punctuation-aware joins. Closings only let time advance.
+Source: section 3.6 of the specification of punctuation-aware joins. Closings only advance the time.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class HashWindowStats:
     """Counts since the join began; ``stored`` is current.
 
     Attributes:
-        events: Events taken in, those without a key included.
+        events: Processed events, including those without a key.
         stored: Events in the tables.
         results: Combinations.
         lookups: Look-ups of chains: one for each input that was probed, and one for storing.
-        probes: Those for probing.
-        comparisons: Stored events whose key was compared, all of each probed chain.
-        irrelevant: Those of them that had another key.
+        probes: Look-ups for probing.
+        comparisons: Stored events whose key was compared: all events of each probed chain.
+        irrelevant: Compared events that had another key.
         expired: Events that left their window.
     """
 
@@ -47,12 +47,12 @@ class HashWindowStats:
 
 
 class HashWindowJoin:
-    """WJoin and MWJoin; it takes and gives the columns of ``WindowJoin``.
+    """WJoin and MWJoin, with the input and output columns of ``WindowJoin``.
 
     Args:
-        windows: Of each input; ``events-of-key`` is not supported.
-        buckets: Chains of each table, a power of two.
-        is_adaptive: Probe the inputs that matched most rarely first; otherwise they are probed in their order.
+        windows: Window of each input; ``events-of-key`` is not supported.
+        buckets: Number of chains of each table, a power of two.
+        is_adaptive: Whether the inputs that matched most rarely are probed first, instead of in order.
     """
 
     def __init__(self, windows: Sequence[Window], *, buckets: int = 1024, is_adaptive: bool = False) -> None:
@@ -70,7 +70,7 @@ class HashWindowJoin:
 
     @property
     def stats(self) -> HashWindowStats:
-        """Counts."""
+        """Counts since the join began."""
         counters = [int(number) for number in self._state.counters]
         return HashWindowStats(
             events=counters[kernel.SEQUENCE],
@@ -84,7 +84,7 @@ class HashWindowJoin:
         )
 
     def push(self, items: ItemColumns) -> JoinedColumns:
-        """Take items in, in their order; any cut into calls gives the same."""
+        """Process items in order; results do not depend on how items are cut into calls."""
         given = Items(items.kinds, items.inputs, items.keys, items.times_us)
         self._written.filled[0] = 0
         item, pending = 0, NIL
@@ -117,7 +117,7 @@ def _empty_state(inputs: int, buckets: int, room: int) -> ChainState:
 
 
 def _grown(state: ChainState) -> ChainState:
-    """The same with twice the room for events."""
+    """The state with twice the room for events."""
     inputs, room = state.events.shape
     events = np.zeros((inputs, 2 * room), kernel.STORED_EVENT)
     for number in range(inputs):
@@ -137,7 +137,7 @@ def _room(inputs: int, results: int) -> Combined:
 
 
 def _enlarged(written: Combined, needed: int) -> Combined:
-    """The same with more room, what was written included."""
+    """The tables with more room, and the results written so far."""
     larger = _room(len(written.cursors), 2 * len(written.times) + needed)
     pairs: Iterable[tuple[NDArray[Any], NDArray[Any]]] = zip(list(written), list(larger), strict=True)
     for old, new in pairs:

@@ -1,8 +1,8 @@
-"""The memory part of a join that spills: hash buckets of two inputs, purge buffers, and counts of resident keys.
+"""The memory of a spilling join: hash buckets of two inputs, purge buffers, and counts of resident keys.
 
 Source: PJoin (section 3.2 of the specification of punctuation-aware joins). An input has buckets; events of a bucket
-are in a *memory part*, on disk, or in a *purge buffer*: those that no event to come can join, while events of the other
-input on disk still can. Room for what an item leads to is found before anything changes.
+are in a *memory part*, on disk, or in a *purge buffer*, which has events that no later event can join, but that events
+of the other input on disk still can. The kernel checks for room before an item changes anything.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from streams.kernels.compiling import inlined, kernel, routine
 from streams.kernels.slots import fill_slots as fill_slots  # noqa: PLC0414 - Python code of this package calls it, too
 from streams.kernels.slots import find_slot, remove_slot
 
-# What the kernel returns besides: it stopped before an item, or (STATE_FULL) behind one.
+# Further statuses of the kernel: it stopped before an item, or (STATE_FULL) after one.
 KEYS_FULL = 4
 NOT_AN_EVENT = 5
 TIME_DUE = 6
@@ -26,23 +26,23 @@ STATE_FULL = 7
 
 # Indices of BucketState.counters.
 NOW = 0
-SEQUENCE = 1  # of the next event: the clock of arrivals and flushes
+SEQUENCE = 1  # number of the next event: the clock of arrivals and flushes
 IN_MEMORY = 2  # events in memory parts and purge buffers
 FREE_NODES = 3
 FRESH_NODES = 4
-KEYS = 5  # resident
+KEYS = 5  # resident keys
 FREE_KEYS = 6
 FRESH_KEYS = 7
-COMPARISONS = 8  # of keys, while probing
-SCANS = 9  # events that a purge compared
-RESULTS = 10  # of memory parts
-ON_THE_FLY = 11  # events that were probed and need not be stored
+COMPARISONS = 8  # keys compared while probing
+SCANS = 9  # events compared by purges
+RESULTS = 10  # pairs found in memory parts
+ON_THE_FLY = 11  # events that probed and need not be stored
 BUFFERED = 12  # events that went to a purge buffer
 PURGED = 13  # stored events that a closed key made useless
 VIOLATIONS = 14
 NULLS = 15
-NEEDED = 16  # results that the item before which it stopped may lead to
-ZEROED = 17  # punctuations of which the last event left
+NEEDED = 16  # greatest number of results of the item before which the kernel stopped
+ZEROED = 17  # punctuations whose last counted event left
 N_COUNTERS = 18
 
 NODE = np.dtype(
@@ -61,7 +61,7 @@ BUFFER = 1
 
 
 class BucketState(NamedTuple):
-    """Everything in memory that lives from batch to batch."""
+    """The state in memory that is kept from batch to batch."""
 
     nodes: NDArray[np.void]  # NODE
     free_nodes: NDArray[np.int32]
@@ -69,15 +69,15 @@ class BucketState(NamedTuple):
     on_disk: NDArray[np.int64]  # (inputs, buckets) events
     slots: NDArray[np.uint64]  # (slots, 2) hash of a resident key, its number + 1
     resident: NDArray[np.int64]  # (keys, inputs) events in memory and on disk
-    owners: NDArray[np.int32]  # (keys, inputs) the punctuation that counts the events; NIL: none
+    owners: NDArray[np.int32]  # (keys, inputs) punctuation that counts the events; NIL: none
     free_keys: NDArray[np.int32]
-    counts: NDArray[np.int64]  # (punctuations,) events that each counts
+    counts: NDArray[np.int64]  # (punctuations,) number of events that each counts
     is_tracking: NDArray[np.bool_]  # (1,) whether resident keys are counted at all
     counters: NDArray[np.int64]
 
 
 class ClosedTable(NamedTuple):
-    """What both inputs have closed."""
+    """The closed keys of both inputs."""
 
     slots: NDArray[np.uint64]  # (slots, 2) hash of a key, inputs that closed it as bits
     starts: NDArray[np.int64]  # (inputs, most intervals) least keys, ascending
@@ -86,7 +86,7 @@ class ClosedTable(NamedTuple):
 
 
 class Arriving(NamedTuple):
-    """One batch, by time."""
+    """The items of a batch, by time."""
 
     kinds: NDArray[np.uint8]
     inputs: NDArray[np.uint8]
@@ -108,7 +108,7 @@ class Arriving(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """What a batch led to."""
+    """The results of a batch."""
 
     members: NDArray[np.int64]  # (results, 2) sequences
     times: NDArray[np.int64]
@@ -135,7 +135,7 @@ def is_closed(closed: ClosedTable, number: np.int64, key: np.int64, hashed: np.u
 
 @routine
 def count_key(lent: BucketState, number: np.int64, hashed: np.uint64, step: np.int64) -> None:
-    """An event of a key comes (1) or leaves (-1); there is room for a key."""
+    """Count an event of a key that arrives (``step`` 1) or leaves (-1); there is room for a key."""
     counters = lent.counters
     if not lent.is_tracking[0]:
         return
@@ -169,7 +169,7 @@ def count_key(lent: BucketState, number: np.int64, hashed: np.uint64, step: np.i
 
 @routine
 def append_node(lent: BucketState, part: np.int64, number: np.int64, bucket: np.int64, node: np.int64) -> None:
-    """Put a node at the end of a part."""
+    """Append a node to a part."""
     last = lent.parts[part, number, bucket]["last"]
     lent.nodes[node]["behind"] = NIL
     if last == NIL:
@@ -182,7 +182,7 @@ def append_node(lent: BucketState, part: np.int64, number: np.int64, bucket: np.
 
 @routine
 def store_event(lent: BucketState, part: np.int64, batch: Arriving, item: np.int64) -> None:
-    """Store the event that comes in a part; there is room."""
+    """Store the arriving event in a part; there is room."""
     counters = lent.counters
     if counters[FREE_NODES] > 0:
         counters[FREE_NODES] -= 1
@@ -201,7 +201,7 @@ def store_event(lent: BucketState, part: np.int64, batch: Arriving, item: np.int
 
 @inlined
 def free_node(lent: BucketState, node: np.int64) -> None:
-    """Give a node back that is in no part."""
+    """Free a node that is in no part."""
     lent.free_nodes[lent.counters[FREE_NODES]] = node
     lent.counters[FREE_NODES] += 1
     lent.counters[IN_MEMORY] -= 1
@@ -209,7 +209,7 @@ def free_node(lent: BucketState, node: np.int64) -> None:
 
 @routine
 def probe_part(lent: BucketState, into: Pairs, batch: Arriving, item: np.int64) -> None:
-    """Join the event that comes with the memory part of the other input; there is room."""
+    """Join the arriving event with the memory part of the other input; there is room."""
     number, key = np.int64(batch.inputs[item]), batch.keys[item]
     node = np.int64(lent.parts[MEMORY, 1 - number, batch.buckets[item]]["first"])
     while node != NIL:
@@ -227,7 +227,7 @@ def probe_part(lent: BucketState, into: Pairs, batch: Arriving, item: np.int64) 
 
 @routine
 def take_event(lent: BucketState, closed: ClosedTable, batch: Arriving, into: Pairs, item: np.int64) -> None:
-    """An event of a key comes; there is room."""
+    """Process an arriving event with a key: join and store it; there is room."""
     counters, number = lent.counters, np.int64(batch.inputs[item])
     key, hashed, bucket = batch.keys[item], batch.hashes[item], batch.buckets[item]
     if is_closed(borrowed(closed), number, key, hashed):
@@ -247,7 +247,7 @@ def take_event(lent: BucketState, closed: ClosedTable, batch: Arriving, into: Pa
 
 @routine
 def stop_before(lent: BucketState, batch: Arriving, into: Pairs, due: np.int64, item: np.int64) -> int:
-    """Why an item cannot be taken in yet; ``DONE``: it can."""
+    """The reason why an item cannot be processed yet; ``DONE``: it can."""
     counters, kind = lent.counters, batch.kinds[item]
     if counters[FREE_NODES] == 0 and counters[FRESH_NODES] >= lent.nodes.shape[0]:
         return NODES_FULL
@@ -268,18 +268,18 @@ def stop_before(lent: BucketState, batch: Arriving, into: Pairs, due: np.int64, 
 def join_events(
     state: BucketState, closed: ClosedTable, items: Arriving, written: Pairs, limits: NDArray[np.int64], first: int
 ) -> tuple[int, int]:
-    """Take events in from a place on.
+    """Process events and times from a place on.
 
     Args:
         state: The state.
-        closed: What both inputs have closed.
+        closed: Closed keys of both inputs.
         items: The batch.
         written: Results.
-        limits: (2,) events in memory at which to stop, and the time at which to stop.
+        limits: (2,) number of events in memory at which to stop, and the time at which to stop.
         first: Place of the first item.
 
     Returns:
-        A status and the place before which it stopped.
+        A status, and the place of the next item.
     """
     lent, over, batch, into = borrowed(state), borrowed(closed), borrowed(items), borrowed(written)
     counters = lent.counters
@@ -302,7 +302,7 @@ def join_events(
 
 @kernel
 def purge_parts(state: BucketState, closed: ClosedTable, number: int, buckets: NDArray[np.int32]) -> None:
-    """Remove the events of an input from memory parts whose keys the other input has closed."""
+    """Remove events of an input from memory parts, if the other input has closed their keys."""
     lent, over = borrowed(state), borrowed(closed)
     mine, other = np.int64(number), np.int64(1 - number)
     for bucket in buckets:
@@ -343,7 +343,7 @@ def copy_part(state: BucketState, part: int, number: int, bucket: int, rows: NDA
 
 @kernel
 def clear_part(state: BucketState, part: int, number: int, bucket: int, is_gone: bool) -> None:
-    """Empty a part; its events are no longer resident (``is_gone``), or on disk from now on."""
+    """Empty a part; its events have left the join (``is_gone``) or are on disk."""
     lent = borrowed(state)
     node = np.int64(lent.parts[part, number, bucket]["first"])
     while node != NIL:
@@ -359,7 +359,7 @@ def clear_part(state: BucketState, part: int, number: int, bucket: int, is_gone:
 
 @kernel
 def put_rows(state: BucketState, number: int, bucket: int, rows: NDArray[np.void]) -> None:
-    """Put events that are resident already, as they were copied or are on disk, into a memory part; there is room."""
+    """Append events that are counted as resident already (copied, or from disk) to a memory part; there is room."""
     lent = borrowed(state)
     counters = lent.counters
     for place in range(rows.shape[0]):
@@ -379,7 +379,7 @@ def put_rows(state: BucketState, number: int, bucket: int, rows: NDArray[np.void
 
 @kernel
 def drop_resident(state: BucketState, number: int, hashes: NDArray[np.uint64]) -> None:
-    """Events of an input are no longer on disk."""
+    """Count events of an input as no longer resident."""
     lent = borrowed(state)
     for hashed in hashes:
         count_key(lent, np.int64(number), hashed, np.int64(-1))
@@ -387,7 +387,7 @@ def drop_resident(state: BucketState, number: int, hashes: NDArray[np.uint64]) -
 
 @kernel
 def own_keys(state: BucketState, number: int, hashes: NDArray[np.uint64], owner: int) -> np.int64:
-    """Let a punctuation of an input count the events of keys that none counts yet; returns their number."""
+    """Let a punctuation of an input count the events of keys that no other one counts; returns their number."""
     lent, total = borrowed(state), np.int64(0)
     for hashed in hashes:
         place = np.int64(lent.slots[find_slot(lent.slots, hashed), 1]) - 1
@@ -417,7 +417,7 @@ def which_closed(
 
 @kernel
 def close_hashes(slots: NDArray[np.uint64], hashes: NDArray[np.uint64], bit: np.uint64) -> int:
-    """Note that an input closed keys; there is room. Returns the number of slots that were filled."""
+    """Note that an input closed keys; there is room. Returns the number of newly filled slots."""
     filled = 0
     for hashed in hashes:
         slot = find_slot(slots, hashed)
@@ -429,7 +429,7 @@ def close_hashes(slots: NDArray[np.uint64], hashes: NDArray[np.uint64], bit: np.
 
 @kernel
 def open_hash(slots: NDArray[np.uint64], hashed: np.uint64) -> bool:
-    """Forget a key; returns whether it was there."""
+    """Forget a key; returns whether it was present."""
     slot = find_slot(slots, hashed)
     if slots[slot, 1] == np.uint64(0):
         return False

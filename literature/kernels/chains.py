@@ -3,7 +3,7 @@
 Source: the hash window join and the multiway hash window join of the specification of punctuation-aware joins, section
 3.6. Each input has a hash table whose chains are in order of time. An event probes the tables of the other inputs, each
 with a look-up of its own, and compares its key with every event of the chain; it stops at the first input without a
-match. The stored events of an input are a ring, as they leave in the order in which they came.
+match. The stored events of an input are a ring, as they leave in order of arrival.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from streams.kernels.compiling import inlined, kernel, routine
 
 # Indices of ChainState.counters.
 NOW = 0
-SEQUENCE = 1  # of the next event
+SEQUENCE = 1  # number of the next event
 STORED = 2  # events, places not included
 RESULTS = 3
 LOOKUPS = 4  # of chains: one for each probed input, one for storing
-PROBES = 5  # those of them for probing
+PROBES = 5  # look-ups for probing
 COMPARISONS = 6  # of keys, one for each event of a probed chain
 MATCHES = 7  # comparisons that found the key
 EXPIRED = 8
-NEEDED = 9  # results that the event before which it stopped needs room for
+NEEDED = 9  # results for which the event before which the kernel stopped needs room
 N_COUNTERS = 10
 
 _HOME_BITS = np.uint64(32)
@@ -41,31 +41,31 @@ STORED_EVENT = np.dtype(
     ]
 )
 CHAIN = np.dtype([("first", np.int64), ("last", np.int64)])  # places in the ring, which only grow; NIL: empty
-RING = np.dtype([("first", np.int64), ("behind", np.int64)])  # oldest place, and the one that is filled next
+RING = np.dtype([("first", np.int64), ("behind", np.int64)])  # oldest place, and the place that is filled next
 
 
 class ChainRules(NamedTuple):
-    """What a join was declared to do; arrays by input."""
+    """The declared rules of a join, as arrays by input."""
 
-    spans_us: NDArray[np.int64]  # an event is out of the window when it is as old; 0: no window of time
+    spans_us: NDArray[np.int64]  # age at which an event leaves the window; 0: no window of time
     counts: NDArray[np.int64]  # newest events of the input in the window; NIL: no such window
-    is_adaptive: NDArray[np.bool_]  # (1,) probe the input first that matched most rarely
+    is_adaptive: NDArray[np.bool_]  # (1,) whether the inputs that matched most rarely are probed first
 
 
 class ChainState(NamedTuple):
-    """Everything that lives from batch to batch."""
+    """The state that is kept from batch to batch."""
 
     chains: NDArray[np.void]  # (inputs, buckets) CHAIN; the number of buckets is a power of two
     events: NDArray[np.void]  # (inputs, room) STORED_EVENT; place p is at p modulo room, a power of two
     rings: NDArray[np.void]  # (inputs,) RING
     matched: NDArray[np.int64]  # (inputs, room) scratch: places of matches
     found: NDArray[np.int64]  # (inputs,) scratch: the number of matches; NIL: not probed
-    rates: NDArray[np.int64]  # (inputs, 2) probes, and those of them with a match
+    rates: NDArray[np.int64]  # (inputs, 2) probes, and probes with a match
     counters: NDArray[np.int64]
 
 
 class Combined(NamedTuple):
-    """What a batch led to."""
+    """The results of a batch."""
 
     members: NDArray[np.int64]  # (results, inputs) sequences
     times: NDArray[np.int64]
@@ -76,7 +76,7 @@ class Combined(NamedTuple):
 
 @inlined
 def drop_first(lent: ChainState, number: np.int64) -> None:
-    """The oldest event of an input leaves; it is the first of its chain."""
+    """Drop the oldest event of an input, which is the first of its chain."""
     place = lent.rings[number]["first"]
     slot = place & np.int64(lent.events.shape[1] - 1)
     lent.rings[number]["first"] = place + 1
@@ -93,7 +93,7 @@ def drop_first(lent: ChainState, number: np.int64) -> None:
 
 @routine
 def expire_all(lent: ChainState, rules: ChainRules, now: np.int64) -> None:
-    """Events leave windows of time."""
+    """Advance the time, and drop events that leave windows of time."""
     lent.counters[NOW] = now
     room = np.int64(lent.events.shape[1] - 1)
     for number in range(rules.spans_us.shape[0]):
@@ -109,7 +109,7 @@ def expire_all(lent: ChainState, rules: ChainRules, now: np.int64) -> None:
 
 @routine
 def store_event(lent: ChainState, number: np.int64, key: np.uint64, bucket: np.int64) -> None:
-    """Put an event at the end of its chain and of its input (``bucket``: NIL for a place); there is room."""
+    """Append an event to its chain and its input (``bucket``: NIL for an event without a key); there is room."""
     place = lent.rings[number]["behind"]
     slot = place & np.int64(lent.events.shape[1] - 1)
     lent.rings[number]["behind"] = place + 1
@@ -132,7 +132,7 @@ def store_event(lent: ChainState, number: np.int64, key: np.uint64, bucket: np.i
 
 @routine
 def probe_chain(lent: ChainState, number: np.int64, key: np.uint64, bucket: np.int64) -> np.int64:
-    """Compare a key with a whole chain of an input; its matches are noted. Returns the number of comparisons."""
+    """Compare a key with a whole chain of an input, and note the matches; returns the number of comparisons."""
     room, compared, matches = np.int64(lent.events.shape[1] - 1), np.int64(0), np.int64(0)
     place = lent.chains[number, bucket]["first"]
     while place != NIL:
@@ -148,7 +148,7 @@ def probe_chain(lent: ChainState, number: np.int64, key: np.uint64, bucket: np.i
 
 @routine
 def next_input(lent: ChainState, rules: ChainRules) -> np.int64:
-    """The input that is probed next: the first one left, or the one that matched most rarely; NIL: none is left."""
+    """The input to probe next: the first that is left, or the one that matched most rarely; NIL: none is left."""
     best, best_rate = np.int64(NIL), 2.0
     for number in range(lent.found.shape[0]):
         if lent.found[number] != NIL:
@@ -187,7 +187,7 @@ def probe_all(lent: ChainState, rules: ChainRules, number: np.int64, key: np.uin
 
 @routine
 def emit_matches(lent: ChainState, written: Combined, number: np.int64, item: np.int64) -> None:
-    """Write each combination of the event that comes with a match of every other input; there is room."""
+    """Write each combination of the arriving event with a match of every other input; there is room."""
     inputs, room, cursors = lent.found.shape[0], np.int64(lent.events.shape[1] - 1), written.cursors
     cursors[:] = 0
     last = 0
@@ -216,7 +216,7 @@ def emit_matches(lent: ChainState, written: Combined, number: np.int64, item: np
 def take_event(
     lent: ChainState, rules: ChainRules, written: Combined, batch: Items, pending: np.int64, item: np.int64
 ) -> bool:
-    """An event comes (``pending``: its combinations, if it has probed already; else NIL); False: there is no room."""
+    """Process an event (``pending``: its combinations if it has probed already, else NIL); False: no room."""
     number, key = np.int64(batch.inputs[item]), batch.keys[item]
     bucket = np.int64((key >> _HOME_BITS) & np.uint64(lent.chains.shape[1] - 1))
     if batch.kinds[item] != EVENT:
@@ -241,7 +241,7 @@ def take_event(
 def chain_batch(
     rules: ChainRules, state: ChainState, items: Items, written: Combined, first: int, pending: int
 ) -> tuple[int, int]:
-    """Take items in from a place on, closings left out; returns a status and the place before which it stopped.
+    """Process items from a place on, ignoring closings; returns a status and the place of the next item.
 
     After ``OUTPUT_FULL`` the call is made again with ``pending``, the combinations of the event that has probed.
     """

@@ -1,1 +1,1 @@
-"""What runs for each arrival of an unsynchronised join."""
+"""Kernels that run for each arrival of an unsynchronised join."""

@@ -1,7 +1,7 @@
-"""The join of arrivals with what the buffers of the other inputs hold, and what buffers forget.
+"""The join of arrivals with the buffers of the other inputs, and the rules by which buffers forget.
 
 Source: data-driven memory management for stream joins, sections 3.2 and 3.3 of the specification. All inputs share one
-table of keys, so an arrival costs one look-up. Room for what an item can lead to is found before anything changes.
+table of keys, so an arrival costs one look-up. The kernel checks for room before an item changes anything.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _NEW = -1
 
 @inlined
 def bit_of(number: np.int64) -> np.uint64:
-    """An input as a bit."""
+    """The bit of an input."""
     return np.uint64(1) << np.uint64(number)
 
 
@@ -80,7 +80,7 @@ def every_input(lent: BufferState) -> np.uint64:
 
 @routine
 def add_cluster(lent: BufferState, slot: np.uint64, key: np.int64) -> np.int64:
-    """Enter a key that is unknown into its slot, and into the heaps of all inputs that have not closed it."""
+    """Enter an unknown key into its slot, and into the heaps of the inputs that have not closed the key."""
     counters = lent.counters
     if counters[FREE_CLUSTERS]:
         counters[FREE_CLUSTERS] -= 1
@@ -109,7 +109,7 @@ def add_cluster(lent: BufferState, slot: np.uint64, key: np.int64) -> np.int64:
 
 @routine
 def remove_cluster_if_over(lent: BufferState, cluster: np.int64) -> None:
-    """Forget a key that every input has closed and of which nothing is resident."""
+    """Forget a key that every input has closed, if no arrival of the key is resident."""
     if lent.keyed[cluster]["closed"] != every_input(lent) or lent.keyed[cluster]["live"]:
         return
     remove_slot(lent.slots, find_slot(lent.slots, scrambled(lent.keyed[cluster]["key"])))
@@ -149,7 +149,7 @@ def add_node(lent: BufferState, cluster: np.int64, number: np.int64, sequence: n
 
 @routine
 def drop_oldest_of_key(lent: BufferState, cluster: np.int64, number: np.int64) -> None:
-    """Drop the oldest resident arrival of a key in an input; the order of the input is the caller's."""
+    """Drop the oldest resident arrival of a key in an input; the caller updates the order of the input."""
     one, counters = lent.lists[cluster, number], lent.counters
     node = one["head"]
     one["head"] = lent.nodes[node]["of_key"]
@@ -166,7 +166,7 @@ def purge(lent: BufferState, cluster: np.int64, number: np.int64) -> np.int64:
     """Drop all resident arrivals of a key in an input.
 
     Returns:
-        How many there were.
+        The number of dropped arrivals.
     """
     dropped = np.int64(lent.lists[cluster, number]["live"])
     while lent.lists[cluster, number]["live"]:
@@ -176,7 +176,7 @@ def purge(lent: BufferState, cluster: np.int64, number: np.int64) -> np.int64:
 
 @routine
 def close_cluster(lent: BufferState, rules: NDArray[np.int64], cluster: np.int64, number: np.int64) -> None:
-    """An input has closed a key."""
+    """Close a key on an input, and purge arrivals by the policy."""
     keyed, inputs = lent.keyed[cluster], lent.sides.shape[0]
     keyed["closed"] |= bit_of(number)
     for other in range(inputs):
@@ -193,7 +193,7 @@ def close_cluster(lent: BufferState, rules: NDArray[np.int64], cluster: np.int64
 
 @routine
 def close_up_to(lent: BufferState, rules: NDArray[np.int64], number: np.int64, closing: np.int64) -> bool:
-    """No arrival of an input up to a key comes any more; False: that was known."""
+    """Close the keys of an input up to ``closing``; False: they were closed already."""
     side = lent.sides[number]
     if closing <= side[CLOSING_KEY]:
         return False
@@ -208,7 +208,7 @@ def close_up_to(lent: BufferState, rules: NDArray[np.int64], number: np.int64, c
 
 @routine
 def close_idle(lent: BufferState, rules: NDArray[np.int64]) -> None:
-    """Inputs without arrivals for long close what all the others have closed, whatever may still come of them."""
+    """Close, on idle inputs, the keys that all other inputs have closed, although arrivals may still come."""
     now, inputs = lent.counters[NOW], lent.sides.shape[0]
     lowest = np.int64(FOREVER)
     for number in range(inputs):
@@ -223,7 +223,7 @@ def close_idle(lent: BufferState, rules: NDArray[np.int64]) -> None:
 
 @routine
 def combinations(lent: BufferState, cluster: np.int64, number: np.int64) -> np.int64:
-    """How many combinations an arrival of an input completes."""
+    """The number of combinations that an arrival of an input completes."""
     product = np.int64(1)
     for other in range(lent.sides.shape[0]):
         if other != number:
@@ -233,7 +233,7 @@ def combinations(lent: BufferState, cluster: np.int64, number: np.int64) -> np.i
 
 @routine
 def emit(lent: BufferState, found: Combined, cluster: np.int64, item: np.void, results: np.int64) -> None:
-    """Write combinations of an arrival with resident ones, the last input's varying fastest."""
+    """Write combinations of an arrival with resident ones; members of the last input vary fastest."""
     number, inputs = item["input"], lent.sides.shape[0]
     for other in range(inputs):
         found.cursors[other] = lent.lists[cluster, other]["head"]
@@ -256,7 +256,7 @@ def emit(lent: BufferState, found: Combined, cluster: np.int64, item: np.void, r
 
 @routine
 def store(lent: BufferState, rules: NDArray[np.int64], cluster: np.int64, item: np.void) -> None:
-    """Store an arrival of a known key, unless nothing that comes can join it."""
+    """Store an arrival of a known key, unless no later arrival can join it."""
     number = np.int64(item["input"])
     keyed, one = lent.keyed[cluster], lent.lists[cluster, number]
     one["arrived"] += 1
@@ -282,7 +282,7 @@ def arrive(lent: BufferState, rules: NDArray[np.int64], found: Combined, item: n
     """Join an arrival and store it.
 
     Returns:
-        A status; unless it is DONE, nothing has changed.
+        A status; unless it is DONE, the state is unchanged.
     """
     counters, key, side = lent.counters, item["key"], lent.sides[item["input"]]
     slot = find_slot(lent.slots, scrambled(key))
@@ -313,7 +313,7 @@ def arrive(lent: BufferState, rules: NDArray[np.int64], found: Combined, item: n
 
 @inlined
 def predicted_slots(lent: BufferState, number: np.int64) -> np.int64:
-    """How many of its newest arrivals an input has to keep, by what is counted now (policy P1)."""
+    """The number of newest arrivals that an input has to keep by current counts (policy P1)."""
     most = np.int64(0)
     for other in range(lent.sides.shape[0]):
         if other != number:
@@ -323,7 +323,7 @@ def predicted_slots(lent: BufferState, number: np.int64) -> np.int64:
 
 @routine
 def evict(lent: BufferState, number: np.int64, size: np.int64) -> None:
-    """Drop the oldest arrivals of an input beyond a number."""
+    """Drop the oldest arrivals of an input beyond ``size``."""
     side = lent.sides[number]
     while side[RESIDENT] > size:
         node = side[OLDEST]
@@ -338,7 +338,7 @@ def evict(lent: BufferState, number: np.int64, size: np.int64) -> None:
 def settle(
     lent: BufferState, rules: NDArray[np.int64], sizes: NDArray[np.int64], found: Combined, item: np.int64
 ) -> None:
-    """Bound the buffers after an item, and note how full they are."""
+    """Bound the sizes of the buffers after an item, and note the sizes."""
     row = item if sizes.shape[0] > 1 else np.int64(0)
     for number in range(lent.sides.shape[0]):
         side = lent.sides[number]
@@ -362,18 +362,18 @@ def join_arrivals(
     found: Combined,
     item: np.int64,
 ) -> tuple[np.int64, np.int64]:
-    """Take items from one on.
+    """Process items from a place on.
 
     Args:
-        rules: As the indices of buffers have them.
+        rules: Rules of buffers, by their indices.
         state: Changed in place.
-        items: ITEM.
+        items: ``ITEM`` records.
         sizes: (items, inputs), or one row for all items: newest arrivals to keep; BY_SIZES only.
-        found: Written to behind what is filled.
-        item: The first.
+        found: Results are appended.
+        item: Place of the first item.
 
     Returns:
-        Status, and the item before which it stopped.
+        A status, and the place of the next item.
     """
     lent, writing = borrowed(state), borrowed(found)
     while item < items.shape[0]:

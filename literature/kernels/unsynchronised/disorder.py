@@ -1,8 +1,8 @@
-"""How far each input is out of order, measured as its keys arrive: the record stack.
+"""The disorder of each input, measured as its keys arrive, by a stack of records.
 
 Source: data-driven memory management for stream joins, sections 2.1, 2.3 and 3.1 of the specification. The earliest
-arrival with a key at least as high as a given one is always a record (a key higher than all before it), so a binary
-search in the records gives the exact disorder of an arrival.
+arrival with a key at least as high as a given key is always a record (a key higher than all before), so a binary search
+in the records gives the exact disorder of an arrival.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _THOUSAND = 1000
 
 @inlined
 def scrambled(key: np.int64) -> np.uint64:
-    """A key for a hash table: its high half is mixed with the low one, so distinct keys stay distinct."""
+    """A key for a hash table: the low half is mixed into the high half, and distinct keys stay distinct."""
     bits = np.uint64(key)
     product = (bits & _LOW) * _SPREAD  # 32 bits each: does not wrap
     return bits ^ (((product ^ (product >> _HALF)) & _LOW) << _HALF)
@@ -60,7 +60,7 @@ def scrambled(key: np.int64) -> np.uint64:
 
 @inlined
 def first_at_least(records: NDArray[np.void], low: np.int64, high: np.int64, key: np.int64) -> np.int64:
-    """The first record with a key at least as high; ``high`` if there is none."""
+    """The first record with a key of at least ``key``; ``high`` if there is none."""
     while low < high:
         middle = (low + high) >> 1
         if records[middle]["key"] < key:
@@ -84,7 +84,7 @@ def last_up_to(records: NDArray[np.void], low: np.int64, high: np.int64, positio
 
 @routine
 def shifted(lent: DisorderState, number: np.int64) -> bool:
-    """Move the records of an input to the front of their room; False: most of it is in use."""
+    """Move the records of an input to the front of their array; False: most of the array is in use."""
     own, records = lent.numbers[number], lent.records[number]
     first, end = own[FIRST_RECORD], own[END_OF_RECORDS]
     if 2 * first < records.shape[0]:
@@ -98,7 +98,7 @@ def shifted(lent: DisorderState, number: np.int64) -> bool:
 
 @routine
 def drop_records(lent: DisorderState, rules: DisorderRules, number: np.int64) -> None:
-    """Drop records that no arrival in the bound of disorder can need."""
+    """Drop records that no arrival within the bound of disorder can need."""
     own, records = lent.numbers[number], lent.records[number]
     if rules.numbers[number, IS_EXACT]:
         return
@@ -111,7 +111,7 @@ def drop_records(lent: DisorderState, rules: DisorderRules, number: np.int64) ->
 
 @routine
 def used_factor(lent: DisorderState, rules: DisorderRules, number: np.int64) -> np.int64:
-    """The scrambling factor to reckon with: what is known, or the largest of the newest blocks with headroom."""
+    """The scrambling factor in use: the known one, or the largest disorder of the newest blocks with headroom."""
     if rules.numbers[number, GIVEN] >= 0:
         return np.int64(rules.numbers[number, GIVEN])
     largest = np.int64(0)
@@ -137,7 +137,7 @@ def closing_key(lent: DisorderState, rules: DisorderRules, number: np.int64, fac
 def take(
     lent: DisorderState, rules: DisorderRules, number: np.int64, key: np.int64, place: np.int64, slot: np.uint64
 ) -> None:
-    """Note an arrival whose first record at least as high is ``place`` and whose count is in ``slot``."""
+    """Note an arrival; ``place``: its first record at least as high; ``slot``: the count of its key."""
     own, records, counts = lent.numbers[number], lent.records[number], lent.counts[number]
     own[ARRIVALS] += 1
     position, disorder = own[ARRIVALS], np.int64(0)
@@ -165,7 +165,7 @@ def take(
 
 @kernel
 def unscrambled(keys: NDArray[np.uint64], found: NDArray[np.int64]) -> None:
-    """What ``scrambled`` was given, which undoes itself."""
+    """Undo ``scrambled``, which is its own inverse."""
     for place in range(keys.shape[0]):
         found[place] = np.int64(scrambled(np.int64(keys[place])))
 
@@ -174,10 +174,10 @@ def unscrambled(keys: NDArray[np.uint64], found: NDArray[np.int64]) -> None:
 def observe(
     rules: DisorderRules, state: DisorderState, items: NDArray[np.void], item: np.int64
 ) -> tuple[np.int64, np.int64]:
-    """Note items from one on, and write the closing key and the factor of its input into each.
+    """Note items from a place on, and write the closing key and the factor of its input into each.
 
     Returns:
-        Status, and the item before which it stopped. EPOCH_BEGINS: the keys of its input have begun again.
+        A status, and the place of the next item. EPOCH_BEGINS: the keys of the next item's input have begun again.
     """
     lent, ruled = borrowed(state), borrowed(rules)
     while item < items.shape[0]:

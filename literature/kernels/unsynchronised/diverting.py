@@ -1,4 +1,4 @@
-"""Which arrivals wait on disk, and when some have to be read back.
+"""The choice of arrivals that wait on disk, and of the moment when they are read back.
 
 Source: data-driven memory management for stream joins (DBF), section 3.6 of the specification.
 """
@@ -15,44 +15,44 @@ from literature.kernels.unsynchronised.tables import ARRIVAL, CLOSING, FOREVER
 from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import kernel, routine
 
-# What the kernel returns.
+# Statuses of the kernel.
 DONE = 0
-READ = 1  # some input has to read back: ``counters[INPUT]``
-WRITE = 2  # the block of some input is full
+READ = 1  # the input ``counters[INPUT]`` has to read arrivals back
+WRITE = 2  # the block of the input ``counters[INPUT]`` is full
 
 # Indices of WaitingState.numbers.
-HIGHEST = 0  # key that has arrived
+HIGHEST = 0  # highest key that has arrived
 CLOSED = 1
 FACTOR = 2
 IS_ON = 3
-LOWEST = 4  # key that waits; FOREVER: none does
+LOWEST = 4  # lowest key that waits; FOREVER: none waits
 GATHERED = 5  # arrivals of the block that is not written yet
 ON_DISK = 6
-AHEAD = 7  # size of the heap
-SPILLED = 8  # arrivals so far
+AHEAD = 7  # size of the heap of keys ahead
+SPILLED = 8  # arrivals that have waited so far
 FIRST_TIME = 9  # of the span of rates, in the row of times
 END_OF_TIMES = 10
-IS_DUE = 11  # has to look whether something is to be read back
+IS_DUE = 11  # has to check whether arrivals must be read back
 N_WAITING = 12
 
 # Indices of WaitingState.counters.
 INPUT = 0
-IO_NS = 1  # how long writing and reading a block takes
-OUT = 2  # items handed on in this call
+IO_NS = 1  # duration of writing and reading a block
+OUT = 2  # items passed on in this call
 N_COUNTERS = 3
 
-SPAN_NS = 2_000_000_000  # of rates
+SPAN_NS = 2_000_000_000  # span of rates
 _SPAN_US = 2_000_000
-_ON, _OFF = 6, 3  # halves of an input-output, in the lead
+_ON, _OFF = 6, 3  # leads at which waiting starts and stops, in halves of the duration of a write and a read
 
 
 class WaitingState(NamedTuple):
-    """What is known of each input."""
+    """The state of each input."""
 
     numbers: NDArray[np.int64]  # (inputs, N_WAITING)
     gathered: NDArray[np.void]  # (inputs, share) ITEM
-    ahead: NDArray[np.void]  # (inputs, room) HEAP: keys handed on that some other input has not reached
-    times: NDArray[np.int64]  # (inputs, room) arrivals of the span of rates, us
+    ahead: NDArray[np.void]  # (inputs, room) HEAP: keys passed on that some other input has not reached
+    times: NDArray[np.int64]  # (inputs, room) times of arrivals in the span of rates, us
     counters: NDArray[np.int64]
 
 
@@ -68,14 +68,14 @@ def reached(lent: WaitingState, number: np.int64) -> np.int64:
 
 @routine
 def usable_closing(lent: WaitingState, number: np.int64) -> np.int64:
-    """Up to which key nothing more of an input is handed on."""
+    """The key up to which no more arrivals of an input are passed on."""
     own = lent.numbers[number]
     return np.int64(own[CLOSED] if own[LOWEST] == FOREVER else min(own[CLOSED], own[LOWEST] - 1))
 
 
 @routine
 def needs_reading(lent: WaitingState, number: np.int64) -> bool:
-    """Forget keys ahead that the others have reached; whether what waits is reached, or too little is ahead."""
+    """Forget keys ahead that the others have reached; True: a waiting key is reached, or too few are ahead."""
     own, reach = lent.numbers[number], reached(lent, number)
     while own[AHEAD] and lent.ahead[number, 0]["key"] <= reach:
         pop_key(lent.ahead[number], own[AHEAD])
@@ -86,7 +86,7 @@ def needs_reading(lent: WaitingState, number: np.int64) -> bool:
 
 @routine
 def has_to_wait(lent: WaitingState, number: np.int64, key: np.int64, time_us: np.int64) -> bool:
-    """Whether an arrival waits: its input leads by enough time, and enough of it is in memory."""
+    """Whether an arrival waits: its input leads by enough time, and enough of its arrivals are in memory."""
     own = lent.numbers[number]
     lent.times[number, own[END_OF_TIMES]] = time_us
     own[END_OF_TIMES] += 1
@@ -102,7 +102,7 @@ def has_to_wait(lent: WaitingState, number: np.int64, key: np.int64, time_us: np
 
 @routine
 def hand_on(lent: WaitingState, items: NDArray[np.void], item: np.int64, out: NDArray[np.void]) -> bool:
-    """Hand an item on, or let it wait and hand on what its input has closed; True: its block is full."""
+    """Pass an item on, or let it wait and pass on the closing key of its input; True: its block is full."""
     one, number = items[item], np.int64(items[item]["input"])
     own, key, place = lent.numbers[number], items[item]["key"], lent.counters[OUT]
     is_arrival = one["kind"] == ARRIVAL
@@ -128,10 +128,10 @@ def hand_on(lent: WaitingState, items: NDArray[np.void], item: np.int64, out: ND
 def divert(
     state: WaitingState, items: NDArray[np.void], out: NDArray[np.void], item: np.int64
 ) -> tuple[np.int64, np.int64]:
-    """Take items from one on; there is room for all of them in ``out``, ``ahead`` and ``times``.
+    """Process items from a place on; there is room for all of them in ``out``, ``ahead`` and ``times``.
 
     Returns:
-        Status, and the item to continue with.
+        A status, and the place of the next item.
     """
     lent = borrowed(state)
     inputs = lent.numbers.shape[0]

@@ -10,7 +10,7 @@ from streams.kernels.compiling import routine
 
 @routine
 def push_key(heap: NDArray[np.void], size: np.int64, key: np.int64, cluster: np.int64) -> None:
-    """Enter a key into a heap of a size, which the caller raises."""
+    """Push a key onto a heap of ``size`` keys; the caller increments the size."""
     place = size
     while place > 0:
         parent = (place - 1) >> 1
@@ -25,7 +25,7 @@ def push_key(heap: NDArray[np.void], size: np.int64, key: np.int64, cluster: np.
 
 @routine
 def pop_key(heap: NDArray[np.void], size: np.int64) -> None:
-    """Drop the lowest key of a heap of a size, which the caller lowers."""
+    """Pop the lowest key of a heap of ``size`` keys; the caller decrements the size."""
     last = size - 1
     key, cluster = heap[last]["key"], heap[last]["cluster"]
     place = np.int64(0)
