@@ -1,9 +1,8 @@
-"""A join that spills, whose second input asks for events of the first one range by range of their keys: what is read
-and written with and without fences and announcements, counted in events.
+"""Reads and writes of a spilling join, in events, with and without fences and announcements.
 
 The first input has one event of each key, in no order, and ends. The second one has one event of each key, range by
-range, and finishes each range behind it; the join has a tenth of the events in memory, and is idle five times in each
-range.
+range, and finishes each range after its events; the join has a tenth of the events in memory, and is idle five times in
+each range.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _SHIFT = 7_919  # odd and not 5, so that each key comes once
 
 
 def _run(keys: int, block: int, announced: str) -> SpillingJoin:
-    """Play everything to a join; announcements: ``none``, ``true``, or ``false``, which name other ranges."""
+    """Run the join; announcements are ``none``, ``true``, or ``false``, which name other ranges."""
     with tempfile.TemporaryDirectory() as folder:
         thresholds = Thresholds(memory_events=keys // 10, block_events=block)
         join = SpillingJoin(Path(folder), rules=SpillingRules(buckets=16), thresholds=thresholds)
@@ -43,7 +42,7 @@ def _run(keys: int, block: int, announced: str) -> SpillingJoin:
 
 
 def tables(keys: int) -> Iterator[Shown]:
-    """What each way reads and writes."""
+    """Reads and writes of each variant."""
     ways = {
         "whole buckets": (keys, "none"),
         "fences": (128, "none"),

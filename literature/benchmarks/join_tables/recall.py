@@ -1,8 +1,8 @@
-"""Joins with a target recall: how often it is reached, and how much is purged for it.
+"""Joins with a target recall: the share of runs that reach the target, and of events that are purged.
 
-*Spent*: 900 results, then one statement of the next 200 events that is as doubtful as the budget allows, and true as
-often as it says; nothing comes that would make up for what is lost. *Sessions*: keys with four events, after which a
-source says with 0.9, 0.99 or 0.999 that a key is over; where it is wrong, two events more come.
+*Spent*: 900 results, then one hint about the next 200 events that is as doubtful as the budget allows, and true as
+often as it claims; no later results make up for the loss. *Sessions*: keys with four events, after which a source
+announces with probability 0.9, 0.99 or 0.999 that the key is over; where it is wrong, two more events come.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _push(join: ApproximateJoin, number: int, keys: list[int]) -> None:
 
 
 def _spent(seed: int, rules: RecallRules) -> tuple[float, float]:
-    """The measured recall, and the share of the events that could be purged that was."""
+    """The measured recall, and the purged share of the events that a hint names."""
     doubts = [step / 2_000 for step in range(1, 2_000)]
     risks = [Risk(events=_EVENTS, doubt=doubt, most=1, is_claim=False) for doubt in doubts]
     risk = [one for one in risks if RecallBudget().allows(one, rules, 900)][-1]
@@ -52,7 +52,7 @@ def _spent(seed: int, rules: RecallRules) -> tuple[float, float]:
 
 
 def _sessions(seed: int, rules: RecallRules) -> tuple[float, float]:
-    """The same of sessions."""
+    """The measured recall of sessions, and the purged share of the first input's events."""
     chance, purged, late = np.random.default_rng(seed), 0, []
     with tempfile.TemporaryDirectory() as folder:
         join = _join(folder, rules)
@@ -69,7 +69,7 @@ def _sessions(seed: int, rules: RecallRules) -> tuple[float, float]:
 
 
 def tables(runs: int) -> Iterator[Shown]:
-    """In what share of runs the target is reached."""
+    """The share of runs that reach the target, for each kind of run and rules."""
     for name, run in (("spent", _spent), ("sessions", _sessions)):
         for confidence in (None, 0.95):
             for target in (0.9, 0.95):

@@ -1,4 +1,4 @@
-"""Runs of the joins over generated items, with what they held and did on the way."""
+"""Runs of the joins over generated items, with their state and work after each call."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ Shown = tuple[str, str, str, str]  # table, what, measured, expected
 
 @dataclass(kw_only=True)
 class SpillingRun:
-    """What a join that spills did.
+    """Measurements of a spilling join.
 
     Attributes:
-        stats: At the end.
-        state: (calls, 2) events of each input that it held after each call.
-        work: Key comparisons and scanned events after each call.
-        over_us: When each key was propagated.
+        stats: Counts at the end.
+        state: (calls, 2) retained events of each input after each call.
+        work: Key comparisons and scanned events up to each call.
+        over_us: Time at which each key was propagated.
     """
 
     stats: SpillingStats
@@ -40,7 +40,7 @@ class SpillingRun:
 
 @dataclass(frozen=True, kw_only=True)
 class SpillingCase:
-    """How a join that spills is set up; ``purge`` None: XJoin; tuned: rules change what it begins with."""
+    """Settings of a spilling join; ``purge`` None: XJoin; ``is_tuned``: rules change thresholds and registry."""
 
     purge: int | None = 1
     buckets: int = 64
@@ -50,7 +50,7 @@ class SpillingCase:
 
 
 def with_patterns(items: ItemColumns) -> tuple[ItemColumns, list[Pattern]]:
-    """The same with closings as places of patterns."""
+    """Items whose closings have places of patterns as keys, and the patterns."""
     is_closing = items.kinds == Item.CLOSING
     patterns: list[Pattern] = [constant(key) for key in items.keys[is_closing].view(np.int64).tolist()]
     keys = items.keys.copy()
@@ -59,7 +59,7 @@ def with_patterns(items: ItemColumns) -> tuple[ItemColumns, list[Pattern]]:
 
 
 def run_spilling(items: ItemColumns, case: SpillingCase) -> SpillingRun:
-    """Play items to PJoin with scans, or to XJoin."""
+    """Push items into PJoin with scans, or into XJoin."""
     is_aware = case.purge is not None
     rules = SpillingRules(
         buckets=case.buckets,
@@ -88,14 +88,14 @@ def run_spilling(items: ItemColumns, case: SpillingCase) -> SpillingRun:
 
 @dataclass(kw_only=True)
 class WindowedRun:
-    """What a windowed join did.
+    """Measurements of a windowed join.
 
     Attributes:
-        join: At the end.
-        state: Events that it held after each call.
+        join: The join at the end.
+        state: Retained events after each call.
         results: Number of combinations.
-        checksum: Of all combinations, whatever their order.
-        over_us: When each key was reported as over.
+        checksum: Checksum of all combinations, independent of their order.
+        over_us: Time at which each key was reported as over.
         causes: Number of keys by cause.
     """
 
@@ -120,17 +120,17 @@ class WindowedRun:
 
 
 def spread(items: ItemColumns) -> ItemColumns:
-    """The same with hashed keys, as windowed joins have them."""
+    """Items with hashed keys, as windowed joins expect them."""
     return replace(items, keys=items.keys * _SPREAD)
 
 
 def windowed(windows: list[Window], buckets: int | None) -> WindowJoin | HashWindowJoin:
-    """PWJoin or MPWJoin; with buckets, WJoin or MWJoin."""
+    """A PWJoin or MPWJoin; with buckets, a WJoin or MWJoin."""
     return WindowJoin(windows) if buckets is None else HashWindowJoin(windows, buckets=buckets)
 
 
 def run_windowed(items: ItemColumns, windows: list[Window], buckets: int | None = None) -> WindowedRun:
-    """Play items with integer keys to a windowed join."""
+    """Push items with integer keys into a windowed join."""
     run = WindowedRun(join=windowed(windows, buckets))
     back = np.uint64(pow(int(_SPREAD), -1, 1 << 64))
     weights = np.array([3, 5, 17, 257], np.uint64)[: len(windows)]
@@ -148,7 +148,7 @@ def run_windowed(items: ItemColumns, windows: list[Window], buckets: int | None 
 
 
 def steady_seconds(items: ItemColumns, windows: list[Window], buckets: int | None) -> float:
-    """Seconds of this thread for hashed items, without the first third, in which windows fill and arrays grow."""
+    """Thread time for hashed items in seconds, without the first third, in which windows fill and arrays grow."""
     join, warm = windowed(windows, buckets), len(items) // 3
     seconds = 0.0
     for start in range(0, len(items), 1_000):
@@ -161,7 +161,7 @@ def steady_seconds(items: ItemColumns, windows: list[Window], buckets: int | Non
 
 
 def comparisons_of_look_ups(items: ItemColumns, windows: list[Window], every: int = 7) -> float:
-    """Keys that a look-up of PWJoin compares on average, measured at each ``every``-th item."""
+    """The mean number of keys that a look-up of PWJoin compares, measured at each ``every``-th item."""
     join, hashed = WindowJoin(windows), spread(items)
     compared = measured = 0
     for start in range(0, len(items), every):
@@ -192,5 +192,5 @@ def _probes(slots: NDArray[np.uint64], key: int) -> int:
 
 
 def two(seconds: float, seed: int, first: GeneratedStream, second: GeneratedStream | None = None) -> ItemColumns:
-    """Items of two streams, alike unless two are given."""
+    """Items of two streams, which are alike unless ``second`` is given."""
     return generated([first, second or first], seconds, seed)

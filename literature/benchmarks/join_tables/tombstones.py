@@ -1,7 +1,7 @@
-"""An input that never finishes its keys, beside one that finishes each at once: most finished keys are forgotten.
+"""Forgotten keys: one input finishes each key at once, the other never, so most finished keys are forgotten.
 
-Each key has an event of the first input, which closes it, one of the second input within the window, and one so late
-that the key is forgotten: it is stored until it leaves its window.
+Each key has an event of the first input, which closes it, an event of the second input within the window, and an event
+so late that the key is forgotten; the late event is stored until it leaves its window.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _REMEMBERED = 1_500
 
 
 def _part(first: int, keys: int) -> ItemColumns:
-    """Items of so many keys, a microsecond apart."""
+    """Items of ``keys`` keys, a microsecond apart."""
     now = np.arange(first, first + keys, dtype=np.int64)
     each = np.column_stack([now, now, now - _INSIDE, now - _OUTSIDE]).ravel()
     kinds = np.tile(np.array([Item.EVENT, Item.CLOSING, Item.EVENT, Item.EVENT], np.uint8), keys)
@@ -35,7 +35,7 @@ def _part(first: int, keys: int) -> ItemColumns:
 
 
 def tables(keys: int) -> Iterator[Shown]:
-    """Results, and the most that was remembered."""
+    """The number of results, and the greatest numbers of remembered and known keys."""
     join = WindowJoin([Window("time", _WINDOW)] * 2, most_remembered=_REMEMBERED)
     results = most = known = 0
     for first in range(0, keys, _CALL):

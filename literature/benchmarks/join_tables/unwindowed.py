@@ -16,23 +16,23 @@ XJOIN = SpillingCase(purge=None)
 def runs_of(
     seconds: float, seeds: int, case: SpillingCase, first: int, second: int | None = None, *, drifts: bool = False
 ) -> list[SpillingRun]:
-    """One run for each seed, of streams with so many events for each punctuation."""
+    """One run for each seed; ``first`` and ``second`` are events per punctuation of the two streams."""
     streams = [GeneratedStream(spacing=spacing, drifts=drifts) for spacing in (first, second or first)]
     return [run_spilling(two(seconds, seed, *streams), case) for seed in range(seeds)]
 
 
 def mean_state(runs: list[SpillingRun]) -> float:
-    """Events held, over time and seeds."""
+    """The mean number of retained events, over time and seeds."""
     return float(np.mean([run.state.sum(axis=1).mean() for run in runs]))
 
 
 def mean_work(runs: list[SpillingRun]) -> float:
-    """Comparisons and scans of a run."""
+    """The mean number of comparisons and scans of a run."""
     return float(np.mean([run.work[-1] for run in runs]))
 
 
 def state_tables(seconds: float, seeds: int) -> Iterator[Shown]:
-    """J1, J2, J4: how much is held."""
+    """J1, J2, J4: sizes of the state."""
     plain, aware = runs_of(seconds, seeds, XJOIN, 40), runs_of(seconds, seeds, SpillingCase(), 40)
     end = np.mean([run.state[-1].sum() for run in plain])
     middle = np.mean([run.state[len(run.state) // 2].sum() for run in plain])
@@ -48,7 +48,7 @@ def state_tables(seconds: float, seeds: int) -> Iterator[Shown]:
 
 
 def work_tables(seconds: float, seeds: int) -> Iterator[Shown]:
-    """J3, J5: how much work there is."""
+    """J3, J5: amounts of work."""
     plain, aware = runs_of(seconds, seeds, XJOIN, 30), runs_of(seconds, seeds, SpillingCase(), 30)
     shown = f"{mean_work(aware) / 1e6:.2f} M / {mean_work(plain) / 1e6:.1f} M"
     yield "J3", "PJoin-1 / XJoin", shown, "1.26 M / 14.0 M"
@@ -67,10 +67,10 @@ def work_tables(seconds: float, seeds: int) -> Iterator[Shown]:
 
 
 def _best_threshold(seconds: float, seeds: int, buckets: int) -> Iterator[Shown]:
-    """The purge threshold of the cost model, and a join that tunes itself, against a sweep; keys are scattered."""
+    """The purge threshold of the cost model, and of a self-tuning join, against a sweep; keys are scattered."""
     eager = runs_of(seconds, seeds, SpillingCase(buckets=buckets, placement="scattered"), 10)
     events, purged = eager[0].stats.events, eager[0].stats.purged
-    spacing = 10  # of both inputs together, too
+    spacing = 10  # the same for both inputs together
     garbage = purged / (events / spacing)
     best = best_purge_threshold(mean_state(eager), garbage, spacing, buckets)
 
@@ -93,7 +93,7 @@ def _best_threshold(seconds: float, seeds: int, buckets: int) -> Iterator[Shown]
 
 
 def asymmetric_tables(seconds: float, seeds: int) -> Iterator[Shown]:
-    """J6, J7: inputs that close keys at other rates."""
+    """J6, J7: inputs that close keys at different rates."""
     ends, means, seconds_held = [], [], []
     eager = {second: runs_of(seconds, seeds, SpillingCase(), 10, second) for second in (20, 30, 40)}
     for runs in eager.values():
@@ -123,7 +123,7 @@ def propagation_table(seconds: float) -> Iterator[Shown]:
 
 
 def tables(seconds: float, seeds: int) -> Iterator[Shown]:
-    """All of them."""
+    """All tables of J."""
     yield from state_tables(seconds, seeds)
     yield from work_tables(seconds, seeds)
     yield from asymmetric_tables(seconds, seeds)

@@ -1,8 +1,8 @@
 """W1 to W4 and M0 to M3: PWJoin and MPWJoin against WJoin and MWJoin, with windows.
 
-Times are those of the thread once windows are full, the least of rounds that take turns. WJoin has a fixed number of
-buckets, and the table of keys of PWJoin grows; so times are compared twice: with 64 buckets, and with as many as PWJoin
-has slots.
+Times are thread times once windows are full, the least of several alternating rounds. WJoin has a fixed number of
+buckets, and the table of keys of PWJoin grows; so times are compared twice: with 64 buckets, and with the number of
+PWJoin's slots.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from literature.benchmarks.join_tables.runs import (
 )
 
 _SECOND = 1_000_000
-_DROPPABLE = 0.533  # of the events of three inputs of four makes 40 % of all
+_DROPPABLE = 0.533  # share of the events of three of four inputs, which is 40 % of all
 
 
 def of_seconds(seconds: float, inputs: int = 2) -> list[Window]:
-    """Windows of time."""
+    """Windows of time for all inputs."""
     return [Window("time", int(seconds * _SECOND))] * inputs
 
 
 def slots_of(run: WindowedRun) -> int:
-    """Slots of the table of keys of PWJoin."""
+    """The number of slots in PWJoin's table of keys."""
     assert isinstance(run.join, WindowJoin)
     return len(run.join._state.slots)
 
 
 def time_ratios(items: ItemColumns, windows: list[Window], slots: int, rounds: int) -> str:
-    """Seconds of PWJoin to those of WJoin with 64 buckets, and with as many as there are slots."""
+    """Ratios of PWJoin's time to WJoin's, with 64 buckets and with the number of slots."""
     hashed, cases = spread(items), {"aware": None, "64": 64, "slots": slots}
     least = dict.fromkeys(cases, float("inf"))
     for _ in range(rounds + 1):  # the first one warms up
@@ -51,7 +51,7 @@ def time_ratios(items: ItemColumns, windows: list[Window], slots: int, rounds: i
 
 
 def state_and_work(seconds: float, rounds: int) -> Iterator[Shown]:
-    """W1, W2: punctuations each 100 events."""
+    """W1, W2: a punctuation every 100 events."""
     items = two(seconds, 1, GeneratedStream(spacing=100))
     states, expected = {}, {1: "760 / 1,000", 5: "1,040 / 5,000", 15: "1,040 / 15,100"}
     for span in (1, 5, 15):
@@ -121,7 +121,7 @@ def without_punctuations(seconds: float, rounds: int) -> Iterator[Shown]:
 
 
 def many_inputs(seconds: float, rounds: int) -> Iterator[Shown]:
-    """M1, M2: four inputs, with ten or two matches in each other one."""
+    """M1, M2: four inputs; an event matches ten or two events of each other input."""
     cases = {
         "M1": (GeneratedStream(gap_us=10_000.0, active=50, spacing=10), "slightly below 1"),
         "M2": (GeneratedStream(gap_us=10_000.0, active=250, spacing=10, advance=2), "much below 1"),
@@ -146,7 +146,7 @@ def many_inputs(seconds: float, rounds: int) -> Iterator[Shown]:
 
 
 def droppable_items(seconds: float, seed: int) -> ItemColumns:
-    """Four streams of 100 events a second; the first closes keys, the others have many of keys closed 10 s ago."""
+    """Four streams of 100 events a second; the first closes keys, the others often have keys closed 10 s ago."""
     punctuated = generated([GeneratedStream(gap_us=10_000.0, active=50, spacing=10)], seconds, seed)
     closed_at = punctuated.times_us[punctuated.kinds == Item.CLOSING]
     chance = np.random.default_rng(seed + 1)
@@ -192,7 +192,7 @@ def droppable(seconds: float, rounds: int) -> Iterator[Shown]:
 
 
 def tables(seconds: float, seeds: int, rounds: int) -> Iterator[Shown]:
-    """All of them."""
+    """All tables of W and M."""
     yield from state_and_work(seconds, rounds)
     yield from useless(seconds, rounds)
     yield from lagging(seconds, seeds)

@@ -1,8 +1,8 @@
-"""What unsynchronised joins hold, find and delay, beside what their specification expects.
+"""Memory, results and delays of unsynchronised joins, beside the expectations of their specification.
 
 Generated streams (50 arrivals per second, factors up to 500, keys up to twice, 120 s, one stream slowed to an eighth
 from 10 s to 40 s); figures are means over runs with other seeds. Memory is counted in arrivals, delays in the time of
-the streams; thread time is noisy and for its ratios only.
+the streams; thread time is noisy, and only its ratios count.
 
     scripts/literature bench join_waiting --runs=10
 """

@@ -1,4 +1,4 @@
-"""The experiments E1 to E9, each as figures and as the statement that they bear out or not."""
+"""The experiments E1 to E9: figures, each with the statement that they confirm or refute."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ _MOST_GROWTH = 64.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A statement of the specification beside what was measured.
+    """A statement of the specification, with the measured figures.
 
     Attributes:
-        experiment: E1 to E9.
-        expected: What the specification expects.
-        measured: The figures.
-        holds: Whether it is so here.
+        experiment: E1 to E9, or a section of the specification.
+        expected: Statement of the specification.
+        measured: Measured figures.
+        holds: Whether the figures confirm the statement.
     """
 
     experiment: str
@@ -61,12 +61,12 @@ class Finding:
 
 
 def accuracy(outcomes: dict[str, JoinOutcome], possible: int) -> float:
-    """Share of the results of complete evaluation that the last join found."""
+    """The share of ``possible`` results that the last join found."""
     return len(list(outcomes.values())[-1].found.members) / possible
 
 
 def possible_results(query: Query, streams: Sequence[Stream]) -> int:
-    """How many results complete evaluation has."""
+    """The number of results of complete evaluation."""
     if query != "Q3":
         return complete(streams)
     halves = [streams[:3], streams[3:]]
@@ -77,7 +77,7 @@ def possible_results(query: Query, streams: Sequence[Stream]) -> int:
 
 
 def mean_memory(outcomes: dict[str, JoinOutcome]) -> float:
-    """Arrivals in memory, of all inputs of all joins, mean over seconds."""
+    """The mean number of arrivals in memory over seconds, for all inputs of all joins."""
     return sum(float(one.held.mean(axis=0).sum()) for one in outcomes.values())
 
 
@@ -86,9 +86,9 @@ class Curves:
     """Slots of each input by second: (seconds, inputs).
 
     Attributes:
-        predicted: By the memory model with known factors.
-        monitored: With monitored ones.
-        optimal: What results needed.
+        predicted: Slots by the memory model with known factors.
+        monitored: Slots by the memory model with monitored factors.
+        optimal: Slots that results needed.
     """
 
     predicted: NDArray[np.float64]
@@ -97,7 +97,7 @@ class Curves:
 
 
 def curves(query: Query, streams: Sequence[Stream]) -> Curves:
-    """Curves of the last join of a query."""
+    """The curves of the last join of a query."""
     known, seen = (
         list(run_query(query, streams, mode).values())[-1]
         for mode in (KNOWN_COUNTS, replace(MONITORED, policy="counts"))
@@ -108,13 +108,13 @@ def curves(query: Query, streams: Sequence[Stream]) -> Curves:
 
 
 def correlation(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    """Of two curves where the second one is not 0."""
+    """The correlation of two curves, at points where the second is not 0."""
     has_results = other > 0
     return float(np.corrcoef(one[has_results], other[has_results])[0, 1])
 
 
 def e1(runs: int) -> Iterator[Finding]:
-    """Predicted buffers follow the optimal ones."""
+    """E1: predicted buffers follow the optimal ones."""
     for most_factor in (MOST_FACTOR, 100):
         found = [curves("Q1", streams_of("Q1", seed, most_factor=most_factor)) for seed in range(runs)]
         setting = f"factors up to {most_factor}"
@@ -145,7 +145,7 @@ def e1(runs: int) -> Iterator[Finding]:
 
 
 def gap_of(found: Sequence[Curves]) -> float:
-    """Predicted slots by optimal ones, where results needed some of that input."""
+    """The mean ratio of predicted to optimal slots, where results needed an earlier arrival."""
     shares = []
     for one in found:
         is_needed = one.optimal > 1
@@ -154,7 +154,7 @@ def gap_of(found: Sequence[Curves]) -> float:
 
 
 def e2(runs: int) -> Iterator[Finding]:
-    """Accuracy with known and with monitored factors."""
+    """E2: accuracy with known and with monitored factors."""
     for query in QUERIES:
         known, seen = [], []
         for seed in range(runs):
@@ -172,7 +172,7 @@ def e2(runs: int) -> Iterator[Finding]:
 
 
 def unprepared(runs: int) -> Iterator[Finding]:
-    """Monitored factors that close keys from the first arrival on, while they are still learned."""
+    """E2: monitored factors that close keys from the first arrival on, while they are still being learned."""
     found = {}
     for policy in ("keys", "counts"):
         mode = Mode(policy=policy, is_known=False, warm_up=0)
@@ -187,7 +187,7 @@ def unprepared(runs: int) -> Iterator[Finding]:
 
 
 def e3(runs: int) -> Iterator[Finding]:
-    """The gap above a join of joins."""
+    """E3: the gap between predicted and optimal slots of a join of joins."""
     gaps = {query: gap_of([curves(query, streams_of(query, seed)) for seed in range(runs)]) for query in QUERIES}
     yield Finding(
         experiment="E3",
@@ -198,19 +198,19 @@ def e3(runs: int) -> Iterator[Finding]:
 
 
 def sizes_of(outcomes: dict[str, JoinOutcome], growth: float = 1.0) -> dict[str, list[int]]:
-    """Fixed sizes of all buffers: their mean, grown."""
+    """Fixed sizes of all buffers: their mean sizes, multiplied by ``growth``."""
     return {
         name: [max(1, round(float(size) * growth)) for size in one.held.mean(axis=0)] for name, one in outcomes.items()
     }
 
 
 def windowed(query: Query, streams: Sequence[Stream], sizes: dict[str, list[int]]) -> dict[str, JoinOutcome]:
-    """The window join: the same operator with buffers of fixed sizes."""
+    """Run the window join: the same operator with buffers of fixed sizes."""
     return run_query(query, streams, Mode(policy="sizes", sizes=sizes))
 
 
 def growth_needed(query: Query, streams: Sequence[Stream], outcomes: dict[str, JoinOutcome], possible: int) -> float:
-    """By how much fixed sizes must exceed the mean of adapted ones for the wanted accuracy; within 5 %."""
+    """The factor by which fixed sizes must exceed mean adapted sizes for the wanted accuracy, within 5 %."""
     low, high = 1 / _MOST_GROWTH, _MOST_GROWTH
     while high / low > 1.05:
         middle = (low * high) ** 0.5
@@ -222,7 +222,7 @@ def growth_needed(query: Query, streams: Sequence[Stream], outcomes: dict[str, J
 
 
 def e4_e5(runs: int) -> Iterator[Finding]:
-    """The window join with the same mean memory, and the memory that it needs for the same accuracy."""
+    """E4, E5: the window join with the same mean memory, and its memory for the wanted accuracy."""
     for query, policy in product(QUERIES, ("counts", "keys")):
         found, growths = [], []
         for seed in range(runs):
@@ -246,7 +246,7 @@ def e4_e5(runs: int) -> Iterator[Finding]:
 
 
 def e6_e7(runs: int) -> Iterator[Finding]:
-    """Memory of the strategies."""
+    """E6, E7: memory of the strategies."""
     means: dict[Query, dict[str, float]] = {}
     of_third: dict[str, float] = {}
     for query in QUERIES:
@@ -277,7 +277,7 @@ def e6_e7(runs: int) -> Iterator[Finding]:
 
 
 def e8(runs: int) -> Iterator[Finding]:
-    """How much later than its last arrival a combination is emitted, in the time of the streams, and thread time."""
+    """E8: delay of combinations after their last arrival, in the time of the streams, and thread time."""
     delays: dict[str, list[tuple[float, float]]] = {}
     longest: list[float] = []
     spent: dict[str, list[float]] = {}
@@ -310,7 +310,7 @@ def e8(runs: int) -> Iterator[Finding]:
 
 
 def rates_form(runs: int) -> Iterator[Finding]:
-    """Buffers of the sizes that the rate form gives, around the changes of rate."""
+    """Section 3.3: buffers with the sizes of the rate form, around the changes of rate."""
     shares, apart = [], []
     for seed in range(runs):
         streams = streams_of("Q1", seed)
@@ -332,14 +332,14 @@ def rates_form(runs: int) -> Iterator[Finding]:
 
 
 def found_with(streams: Sequence[Stream], sizes: NDArray[np.int64]) -> int:
-    """How many results there are with sizes that change with each arrival."""
+    """The number of results with buffer sizes that change with each arrival."""
     arrivals, _ = merged(streams)
     buffers = JoinBuffers(len(streams), BufferOptions(policy="sizes", sizes=[1] * len(streams)))
     return len(buffers.push(items_of(arrivals, 0), sizes).members)
 
 
 def congested(runs: int) -> Iterator[Finding]:
-    """Arrivals that queue in transit: the lag does not stay."""
+    """E2: arrivals that queue in transit, so that the lag does not remain."""
     known, seen = [], []
     for seed in range(runs):
         streams = streams_of("Q1", seed, congests=True)
@@ -355,7 +355,7 @@ def congested(runs: int) -> Iterator[Finding]:
 
 
 def e9(_runs: int) -> Iterator[Finding]:
-    """Nine streams of one measurement a second, joined by time, against one fixed window that loses nothing either."""
+    """E9: nine streams of one measurement a second, joined by time, against a fixed window without losses."""
     chosen = np.random.default_rng(9)
     cases = ((0, 0, 0.0), (200, 0, 0.46), (0, 600, 0.12), (0, 7200, 0.12), (200, 600, 0.61))
     for most_factor, most_lag_s, expected in cases:

@@ -1,4 +1,4 @@
-"""The three queries: one join of three streams, and a join of two such joins, on the same or on another column."""
+"""The three queries: a join of three streams, and a join of two such joins, on the same or on another column."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ HASTENED = Change(first_s=80, last_s=90, rate=8)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mode:
-    """How a query is run.
+    """Settings of a run of a query.
 
     Attributes:
-        strategy: Of its joins.
-        is_known: Factors are known, and derived for what joins emit; or they are monitored.
-        policy: How buffers forget.
-        sizes: Of the buffers of each join; policy ``sizes``.
-        reserve: Of disk buffers.
-        warm_up: Arrivals before which a monitored factor closes nothing.
+        strategy: Strategy of its joins.
+        is_known: Whether factors are known, and derived for outputs of joins; otherwise they are monitored.
+        policy: Policy by which buffers forget.
+        sizes: Sizes of the buffers of each join; policy ``sizes`` only.
+        reserve: Reserve of disk buffers.
+        warm_up: Number of first arrivals during which a monitored factor closes no key.
     """
 
     strategy: Strategy = "plain"
@@ -58,14 +58,14 @@ class Mode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinOutcome:
-    """What one join did.
+    """The outcome of one join.
 
     Attributes:
-        arrivals: What it was given.
-        places: Of each arrival, its place in its stream.
-        found: What it found.
+        arrivals: Arrivals of all inputs.
+        places: Place of each arrival in its stream.
+        found: Results.
         held: (seconds, inputs) arrivals in memory at the end of each second.
-        seconds: Thread time for all of it.
+        seconds: Thread time of the whole run.
     """
 
     arrivals: Arrivals
@@ -75,11 +75,11 @@ class JoinOutcome:
     seconds: float
 
     def per_second(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The largest of values by item in each second; 0 where there are none."""
+        """The largest value of the items in each second; 0 without items."""
         return largest_per_second(self.arrivals.times_us, values)
 
     def optimal(self) -> NDArray[np.float64]:
-        """Slots that results needed of each input, by second."""
+        """The slots of each input that results needed, by second."""
         inputs = self.found.members.shape[1]
         counts = np.stack([np.cumsum(self.arrivals.inputs == number) for number in range(inputs)], axis=1)
         last = self.found.members.max(axis=1)
@@ -88,7 +88,7 @@ class JoinOutcome:
 
 
 def largest_per_second(times_us: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(seconds, inputs) from (items, inputs)."""
+    """The largest values in each second: (seconds, inputs) from (items, inputs)."""
     seconds = times_us // SECOND_US
     found = np.zeros((int(seconds.max(initial=-1)) + 1, values.shape[1]))
     np.maximum.at(found, seconds, values)
@@ -96,7 +96,7 @@ def largest_per_second(times_us: NDArray[np.int64], values: NDArray[np.float64])
 
 
 def streams_of(query: Query, seed: int, *, most_factor: int = MOST_FACTOR, congests: bool = False) -> list[Stream]:
-    """The raw streams of a query, with the changes of rate that it has on them."""
+    """The raw streams of a query, with their changes of rate."""
     chosen = np.random.default_rng(seed)
     slowed, hastened = replace(SLOWED, congests=congests), HASTENED
     changes: list[tuple[Change, ...]] = [(), (slowed,), (hastened,)] if query == "Q1" else [()] * 6
@@ -135,7 +135,7 @@ def replace_times(stream: Stream, times_us: NDArray[np.int64]) -> Stream:
 
 
 def output_of(outcome: JoinOutcome, streams: Sequence[Stream], *, on_values: bool) -> Stream:
-    """What a join emits, with the key of the next join: the same, or column B of the first stream."""
+    """The output of a join, with the key of the next join: the same, or column B of the first stream."""
     first = outcome.places[outcome.found.members[:, 0]]
     keys = streams[0].values[first] if on_values else streams[0].keys[first]
     return Stream(keys, keys, outcome.found.times_us)
@@ -144,7 +144,7 @@ def output_of(outcome: JoinOutcome, streams: Sequence[Stream], *, on_values: boo
 def derived_estimate(
     query: Query, streams: Sequence[Stream], raw: Sequence[InputEstimate], *, is_sorted: bool
 ) -> InputEstimate:
-    """Bounds of what a join of raw streams emits."""
+    """Bounds of the output of a join of raw streams."""
     if is_sorted:
         raw = [replace(one, factor=one.multiplicity - 1) for one in raw]
     if query == "Q2":
@@ -155,7 +155,7 @@ def derived_estimate(
 
 
 def run_join(name: str, streams: Sequence[Stream], estimates: Sequence[InputEstimate], mode: Mode) -> JoinOutcome:
-    """Run one join, a second of arrivals at a time."""
+    """Run one join, with the arrivals of a second in each call."""
     arrivals, places = merged(streams)
     sizes = mode.sizes.get(name, ())
     options = BufferOptions(policy=mode.policy, sizes=sizes, traces=True)
@@ -184,7 +184,7 @@ def run_join(name: str, streams: Sequence[Stream], estimates: Sequence[InputEsti
 
 
 def complete(streams: Sequence[Stream]) -> int:
-    """How many results complete evaluation has."""
+    """The number of results of complete evaluation."""
     counts = [dict(zip(*np.unique(one.keys, return_counts=True), strict=True)) for one in streams]
     total = 0
     for key, count in counts[0].items():

@@ -1,8 +1,8 @@
 """Streams with a chosen disorder, multiplicity and lag, and changes of rate.
 
-Source: section 5.1 of the specification of unsynchronised joins. Keys rise, each comes up to ``multiplicity`` times;
-blocks of factor + 1 arrivals are permuted, one of them so that the factor is reached. Equal keys at the border of a
-block can exceed it, so what is reported is measured.
+Source: section 5.1 of the specification of unsynchronised joins. Keys rise, and each comes once or twice; blocks of
+factor + 1 arrivals are permuted, one of them so that the factor is reached. Equal keys at the border of a block can
+exceed the factor, so the reported factor is measured.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ class Change:
     """A change of rate.
 
     Attributes:
-        first_s: When it begins.
-        last_s: When it is over.
-        rate: What the rate is multiplied with.
-        congests: Arrivals queue in transit and come when it is over; or the source emits less, and its lag stays.
+        first_s: Begin, in seconds.
+        last_s: End, in seconds.
+        rate: Multiplier of the rate.
+        congests: Whether arrivals queue in transit and come at the end; otherwise the source emits less, and its lag
+            remains.
     """
 
     first_s: int
@@ -38,12 +39,12 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Arrivals of one stream, in their order.
+    """The arrivals of one stream, in order.
 
     Attributes:
         keys: Column A.
         values: Column B.
-        times_us: Ascending.
+        times_us: Times of arrival, ascending.
     """
 
     keys: NDArray[np.int64]
@@ -52,22 +53,22 @@ class Stream:
 
     @property
     def factor(self) -> int:
-        """Scrambling factor on A, as measured."""
+        """The measured scrambling factor of A."""
         return scrambling_factor(self.keys)
 
     @property
     def dependent_factor(self) -> int:
-        """Of B in A, as measured."""
+        """The measured dependent factor of B in the order of A."""
         return dependent_factor(self.keys, self.values)
 
     def estimate(self) -> InputEstimate:
-        """What it looks like."""
+        """The measured characteristics of the stream."""
         span_s = max(int(self.times_us[-1] - self.times_us[0]), 1) / SECOND_US
         return InputEstimate(rate=len(self.keys) / span_s, factor=self.factor, multiplicity=most_equal(self.keys))
 
 
 def most_equal(values: NDArray[np.int64]) -> int:
-    """Most arrivals of one value."""
+    """The greatest number of arrivals of one value."""
     return int(np.unique(values, return_counts=True)[1].max())
 
 
@@ -94,7 +95,7 @@ def made_stream(
 
 
 def permuted(chosen: np.random.Generator, size: int, block: int) -> NDArray[np.int64]:
-    """Numbers from 0, permuted in blocks; in the second block the first and the last one are swapped."""
+    """Numbers from 0, permuted in blocks; in the second block only the first and the last one are swapped."""
     order = np.arange(size)
     for start in range(0, size, block):
         chosen.shuffle(order[start : start + block])
@@ -121,7 +122,7 @@ def changed(times: NDArray[np.int64], change: Change) -> NDArray[np.int64]:
 
 
 def merged(streams: Sequence[Stream]) -> tuple[Arrivals, NDArray[np.int64]]:
-    """Arrivals of all streams by time, then by stream, and of each its place among those of its stream."""
+    """Arrivals of all streams by time, then by stream, and the place of each in its stream."""
     inputs = np.repeat(np.arange(len(streams), dtype=np.uint8), [len(one.keys) for one in streams])
     places = np.concatenate([np.arange(len(one.keys)) for one in streams])
     times = np.concatenate([one.times_us for one in streams])
