@@ -1,3 +1,3 @@
-"""What holds for the tests of the product holds here; pytest runs one of the two folders at a time."""
+"""The settings of the product's tests apply here; pytest runs one of the two folders at a time."""
 
 pytest_plugins = ["tests.conftest"]

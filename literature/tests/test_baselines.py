@@ -1,4 +1,4 @@
-"""The hash window joins, against the join that knows closed keys, and what both cost."""
+"""The hash window joins, compared with the join that knows closed keys, in results and costs."""
 
 import numpy as np
 import pytest

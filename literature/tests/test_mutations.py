@@ -1,4 +1,4 @@
-"""A mistake in the kernel of the join that spills, made on purpose: random workloads show it."""
+"""Random workloads reveal a deliberate mistake in the kernel of the spilling join."""
 
 import tempfile
 from importlib.util import module_from_spec, spec_from_file_location
@@ -37,7 +37,7 @@ def mutated():
 
 
 def workload(seed, inputs):
-    """Items of few keys; nothing comes of a key that an input has closed, on that input."""
+    """Items of few keys; an input has no item of a key that it has closed."""
     chance = np.random.default_rng(seed)
     time, items, closed = 0, [], set()
     for _ in range(60):
@@ -53,7 +53,7 @@ def workload(seed, inputs):
 
 
 def wrong_spilling(monkeypatch, module):
-    """In how many random workloads a join that spills misses a pair or has one twice."""
+    """The number of random workloads in which a spilling join misses a pair or emits a pair twice."""
     for name in ("join_events", "copy_part", "clear_part", "has_key", "put_rows"):
         monkeypatch.setattr(spilling_memory, name, getattr(module, name))
     monkeypatch.setattr(spilling_join, "purge_parts", module.purge_parts)

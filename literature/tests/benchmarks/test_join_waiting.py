@@ -70,7 +70,7 @@ def test_a_window_join_with_the_same_mean_memory_loses_results():
 @pytest.mark.slow
 @pytest.mark.parametrize("query", QUERIES)
 def test_hybrid_needs_least_memory_and_no_strategy_loses_results(query):
-    """On Q1 it is so where the slow stream is out of order itself, as here; else the sort buffers cost more."""
+    """On Q1 this holds where the slow stream itself is out of order, as here; otherwise sort buffers cost more."""
     streams = streams_of(query, 1)
     possible = possible_results(query, streams)
     held = {}

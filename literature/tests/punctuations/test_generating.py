@@ -1,4 +1,4 @@
-"""Punctuations made by a buffer: what it must release, and that nothing released breaks what was said."""
+"""Punctuations made by a buffer: its releases equal the reference, and no released event breaks a punctuation."""
 
 import tempfile
 from dataclasses import replace
@@ -87,7 +87,7 @@ def test_the_check_of_broken_punctuations_finds_them():
 
 
 def test_a_low_mark_that_ignored_the_disorder_would_be_broken():
-    """The mistake made on purpose: the released stream itself shows it."""
+    """The released stream itself reveals a deliberate mistake."""
     rules = BufferRules(events=2, disorder=3)
     events = [HeldEvent(place, key, place) for place, key in enumerate([10, 11, 9, 12])]
     right = reference_release(events, rules)
@@ -132,7 +132,7 @@ def test_events_are_held_no_longer_than_declared():
 @settings(max_examples=100)
 @given(streams(), streams(), rules_of_buffers)
 def test_a_join_of_what_two_buffers_released_finds_all_pairs_and_holds_less(first, second, rules):
-    """The generated punctuations purge; an event that a buffer kept back is the only one that is missing."""
+    """The generated punctuations purge; only an event that a buffer kept back is missing."""
     released = [BufferGenerator(rules), BufferGenerator(rules)]
     parts = [(released_of(one, events), one.finish()) for one, events in zip(released, (first, second), strict=True)]
     meaning = ReferencePairJoin()

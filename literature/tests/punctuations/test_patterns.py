@@ -1,4 +1,4 @@
-"""Patterns of punctuations, and the set of keys that they close, against its meaning."""
+"""Patterns of punctuations, and the set of keys that they close, compared with the reference."""
 
 import math
 from typing import Any

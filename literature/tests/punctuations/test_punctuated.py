@@ -31,7 +31,7 @@ patterns = st.one_of(
 
 @st.composite
 def workloads(draw):
-    """Windows and items (kind, input, key, time, pattern); no event comes of a key that every input has closed."""
+    """Windows and items (kind, input, key, time, pattern); no event has a key that every input has closed."""
     declared = draw(st.lists(windows, min_size=2, max_size=3))
     kinds = st.sampled_from([Item.EVENT] * 6 + [Item.CLOSING] * 3 + [Item.PLACE, Item.TIME])
     steps = st.tuples(kinds, st.integers(0, len(declared) - 1), values, st.integers(0, 3), patterns)

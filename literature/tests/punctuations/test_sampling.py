@@ -29,7 +29,7 @@ from literature.punctuations.sampling import tail
 
 
 def exact_tail(successes, sample, share):
-    """The same with fractions."""
+    """The tail, computed with exact fractions."""
     return sum(
         math.comb(sample, one) * share**one * (1 - share) ** (sample - one) for one in range(successes, sample + 1)
     )
@@ -85,7 +85,7 @@ RATES = InputRates(events=100.0, window=20.0, life=1.0)
 
 
 def saved(inputs, punctuations):
-    """What punctuations of the second input save, by which the first one's events stay for half a life."""
+    """The saving by punctuations of the second input, with which events of the first stay for half a life."""
     return saving_of(inputs, with_punctuations(inputs, 1, punctuations, [1.0, math.inf]), event_bytes=10)
 
 

@@ -36,7 +36,7 @@ hints = st.builds(
 
 @st.composite
 def workloads(draw):
-    """Steps (what, input, key or hint); hints may be false; nothing comes of a key that its input closed."""
+    """Steps (kind, input, key or hint); hints may be false; an input has no event of a key that it closed."""
     kinds = st.sampled_from([EVENT] * 8 + [CLOSING] + [HINT] * 3)
     steps = []
     closed: set[tuple[int, int]] = set()
@@ -50,7 +50,7 @@ def workloads(draw):
 
 
 def take(join, step, time):
-    """Play a step; the pairs that were found."""
+    """Perform a step; return the pairs found."""
     kind, number, said = step
     if kind == HINT:
         return list(map(tuple, join.announce(number, said, time).found.members.tolist()))
@@ -166,10 +166,10 @@ def test_counts_of_purged_events_are_forgotten_once_the_key_is_closed(tmp_path):
 
 
 def run_of(seed, rules, risk):
-    """A run that is as tight as can be: 900 results, then a hint that is calibrated, and nothing else that helps.
+    """A run that uses the whole budget: 900 results, then a calibrated hint, and no later results.
 
     Returns:
-        How many events it purged, and the measured recall.
+        The number of purged events, and the measured recall.
     """
     chance = np.random.default_rng(seed)
     with tempfile.TemporaryDirectory() as folder:
@@ -190,7 +190,7 @@ def run_of(seed, rules, risk):
 
 
 def largest(rules, *, most, is_claim):
-    """The most doubtful hint of 200 events by which a run still purges."""
+    """The risk of the most doubtful hint of 200 events by which a run still purges."""
     doubts = [step / 2_000 for step in range(1, 2_000)]
     risks = [Risk(events=200, doubt=doubt, most=most, is_claim=is_claim) for doubt in doubts]
     return [risk for risk in risks if RecallBudget().allows(risk, rules, 900)][-1]
@@ -210,15 +210,17 @@ def test_the_target_is_reached_in_95_percent_of_runs_even_if_all_is_spent(most, 
 
 @pytest.mark.compiled
 def test_the_expected_loss_alone_would_not_reach_it():
-    """The mistake: half of the runs lose more than they expect."""
+    """Half of the runs lose more than they expect."""
     rules = RecallRules(target=0.95, confidence=None)
     runs = [run_of(seed, rules, largest(rules, most=1, is_claim=False)) for seed in range(150)]
     assert 0.3 < np.mean([recall >= 0.95 for _, recall in runs]) < 0.8
 
 
 def sessions(seed, rules):
-    """Keys with several events of each input, which a source believes to be over after each burst; it is right as
-    often as it says. The measured recall, and how many events were purged.
+    """Run a join over keys with bursts of events, each announced as over afterwards by a calibrated source.
+
+    Returns:
+        The measured recall, and the number of purged events.
     """
     chance = np.random.default_rng(seed)
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Rules that tune a join: what they decide, that they change no result, and that they save work."""
+"""Rules that tune a join: their decisions; they change no result, and save work."""
 
 import tempfile
 from dataclasses import replace
@@ -40,7 +40,7 @@ SCAN = SpillingRules(purge="scan", buckets=16)
 
 
 def observed(consumer="pushed", rules=SCAN, live=0, **counted):
-    """What a join counted."""
+    """Observed counts of a join."""
     return Observed(rules=rules, consumer=consumer, counted=SpillingStats(**counted), live=live)
 
 
@@ -123,7 +123,7 @@ patterns = st.one_of(
 
 @st.composite
 def workloads(draw):
-    """Steps (is it a closing, input, key, pattern); nothing comes of a key that both inputs closed."""
+    """Steps (is it a closing, input, key, pattern); no step has a key that both inputs closed."""
     steps = []
     closed: list[set[int]] = [set(), set()]
     kinds = st.sampled_from([False] * 4 + [True])
@@ -140,7 +140,7 @@ def workloads(draw):
 
 
 def arbitrary(choices):
-    """A rule that sets one thing after another, whatever was counted; some registries are not usable."""
+    """A rule that applies a sequence of changes, whatever the counts; some registries are not usable."""
     left = list(choices)
 
     def change(seen, current):
@@ -155,7 +155,7 @@ def lossy(current):
 
 
 def with_thresholds(**changed):
-    """A change of thresholds, refused where they cannot be."""
+    """A change of thresholds, which is refused if they are not valid."""
     return lambda current: replace(current, thresholds=replace(current.thresholds, **changed))
 
 
@@ -261,7 +261,7 @@ def test_reports_come_at_the_same_items_whatever_the_cuts_and_reloads(steps, int
 
 
 def test_a_decision_takes_effect_at_the_next_item(tmp_path):
-    """The report comes behind the third item; the fourth one is propagated at once."""
+    """The report comes after the third item; the fourth one is propagated at once."""
     join = SpillingJoin(tmp_path, rows=default_rows("none"), configurator=Configurator("blocking", interval_items=3))
     closings = [(Item.CLOSING, 0, place, 0) for place in range(5)]
     found = join.push(ItemColumns.of(closings), [constant(7 * place) for place in range(5)])

@@ -1,4 +1,4 @@
-"""Files of buckets: what a saved state names stays readable, and damage is found."""
+"""Files of buckets: files that a saved state names stay readable, and damage is found."""
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +32,7 @@ def files_in(folder):
 
 
 def replaced(files, *rows):
-    """Replace all blocks of the bucket by one."""
+    """Replace all blocks of the bucket by one block."""
     blocks = files.blocks(BUCKET)
     files.give_up(BUCKET, [(block, rows_of(*(rows if place == 0 else ()))) for place, block in enumerate(blocks)])
 

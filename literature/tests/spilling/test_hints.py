@@ -1,4 +1,4 @@
-"""Announcements change where events are, and what is read and written for them; never what is found."""
+"""Announcements move events, and change reads and writes, but no results."""
 
 import tempfile
 from pathlib import Path
@@ -51,7 +51,7 @@ kinds = st.sampled_from([EVENT] * 8 + [CLOSING, HINT, HINT, IDLE])
 
 @st.composite
 def workloads(draw):
-    """Steps (what, input, key or pattern or hint, time); nothing comes of a key that its input closed."""
+    """Steps (kind, input, key or hint, time); an input has no event of a key that it closed."""
     time, steps = 0, []
     closed: list[set[int]] = [set(), set()]
     for kind, number, key, wait, hint in draw(
@@ -83,7 +83,7 @@ def joins_of(draw):
 
 
 class Played:
-    """A join to which steps are played; events carry their sequence numbers."""
+    """A join that processes steps; events carry their sequence numbers."""
 
     def __init__(self, folder, rules, thresholds=None, rows=None):
         self.join = SpillingJoin(folder, rules=rules, thresholds=thresholds, rows=rows)
@@ -100,7 +100,7 @@ class Played:
             assert list(map(list, zip(*carried, strict=True))) == found.members.tolist()
 
     def play(self, steps):
-        """Events and closings between hints go in one batch."""
+        """Process steps; events and closings between hints are one batch."""
         waiting: list[tuple] = []
         for step in steps:
             if step[0] in (EVENT, CLOSING):
@@ -125,7 +125,7 @@ class Played:
 
 
 def pairs_of(steps):
-    """What any join must find."""
+    """The pairs that every join must find."""
     meaning = ReferencePairJoin()
     for kind, number, key, time in steps:
         if kind == EVENT:
@@ -201,7 +201,7 @@ def test_hints_say_what_all_hints_say(steps):
 
 
 def block_of(low, high=None):
-    """A block with keys between two."""
+    """A block with keys from ``low`` to ``high``."""
     high = low if high is None else high
     return Block(file=BlockFile("", 0), events=1, low=low, high=high, arrived=0, flushed=0)
 
@@ -240,7 +240,7 @@ CONFIGURATION = (SpillingRules(buckets=2), Thresholds(memory_events=6, block_eve
 
 
 def wrong_of(seeds):
-    """How many random workloads lead to other pairs than they must."""
+    """The number of random workloads with wrong pairs."""
     return sum(found_by(steps, CONFIGURATION) != pairs_of(steps) for steps in map(random_steps, seeds))
 
 
@@ -269,7 +269,7 @@ def test_mistakes_with_fences_and_with_what_comes_back_are_seen(mistake, monkeyp
 
 
 def phases(join, *, is_announced):
-    """8,000 events of the first input, then the second one asks for them range by range; returns the pairs found."""
+    """8,000 events of the first input, then events of the second one range by range; returns the pairs found."""
     found = []
     join.push(ItemColumns.of([(Item.EVENT, 0, key * 7 % 8_000, 0) for key in range(8_000)]))
     for low in range(0, 8_000, 500):
@@ -379,7 +379,7 @@ def test_a_hint_must_be_about_integers(tmp_path):
 
 
 def test_states_without_hints_and_fences_are_still_loaded(tmp_path):
-    """The form that releases before these wrote."""
+    """The form that earlier releases wrote."""
     thresholds = Thresholds(memory_events=3)
     join = SpillingJoin(tmp_path, rules=SpillingRules(buckets=1), thresholds=thresholds)
     join.push(ItemColumns.of([(Item.EVENT, 0, key, 0) for key in range(8)]))

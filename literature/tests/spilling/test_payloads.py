@@ -1,4 +1,4 @@
-"""What events carry comes back with each pair, from memory or from disk."""
+"""Payloads of events are returned with each pair, from memory or from disk."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def name_of(sequence):
 
 
 def checked_pairs(found):
-    """The pairs of some results, whose payloads must be those of their members."""
+    """The pairs of some results, after a check of their payloads."""
     for number, carried in enumerate(found.payloads):
         assert carried.to_pylist() == [name_of(one) for one in found.members[:, number].tolist()]
     return found.members.tolist()

@@ -1,4 +1,4 @@
-"""Which registries and thresholds are refused, with the reason."""
+"""Registries and thresholds that are refused, with the reason."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""PJoin and XJoin against brute force: each pair once, and nothing of a key after its punctuation was propagated."""
+"""PJoin and XJoin against brute force: each pair once, and no result of a key after its propagation."""
 
 import tempfile
 from dataclasses import replace
@@ -30,7 +30,7 @@ kinds = st.sampled_from([Item.EVENT] * 10 + [Item.CLOSING] * 3 + [Item.PLACE, It
 
 @st.composite
 def workloads(draw):
-    """Items (kind, input, key, time, pattern); nothing comes of a key that both inputs have closed."""
+    """Items (kind, input, key, time, pattern); no event has a key that both inputs have closed."""
     steps = st.tuples(kinds, st.integers(0, 1), values, st.integers(0, 3), patterns)
     time, items = 0, []
     closed: list[set[int]] = [set(), set()]
@@ -82,7 +82,7 @@ def pairs_of(found):
 
 
 def taken(meaning, item):
-    """Let the meaning take an item in."""
+    """Process an item by the reference."""
     kind, number, key, time, pattern = item
     if kind is Item.CLOSING:
         meaning.take_punctuation(number, pattern, time)
@@ -91,7 +91,7 @@ def taken(meaning, item):
 
 
 class Checked:
-    """Results and propagated keys so far, checked as they come."""
+    """Results and propagated keys so far, checked as they are added."""
 
     def __init__(self):
         self.pairs: list[tuple[int, int, int]] = []

@@ -1,4 +1,4 @@
-"""A strategy for a budget, or a refusal that says what would be needed."""
+"""A strategy for a budget, or a refusal with the needs of each strategy."""
 
 import numpy as np
 import pytest

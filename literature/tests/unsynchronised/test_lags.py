@@ -1,4 +1,4 @@
-"""Lags that are measured against their definition."""
+"""Measured lags, compared with their definition."""
 
 import numpy as np
 import pytest

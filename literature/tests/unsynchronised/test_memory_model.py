@@ -1,4 +1,4 @@
-"""Predictions of memory, and what they leave out around a change of rates."""
+"""Predictions of memory, and their errors around a change of rates."""
 
 from math import inf
 
@@ -47,7 +47,7 @@ def test_an_input_without_a_rate_bounds_nothing():
 
 
 def found_with_sizes(arrivals, slots, inputs):
-    """How many results a join has whose buffers have the sizes that a form gives."""
+    """The number of results of a join whose buffers have the sizes of a formula."""
     buffers = JoinBuffers(inputs, BufferOptions(policy="sizes", sizes=[1] * inputs))
     return len(buffers.push(items_of(arrivals, 0), whole_sizes(slots)).members)
 

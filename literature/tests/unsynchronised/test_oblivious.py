@@ -1,4 +1,4 @@
-"""The window-oblivious join against the full join of everything."""
+"""The window-oblivious join, compared with the full join of all arrivals."""
 
 from dataclasses import asdict
 from itertools import product
@@ -180,7 +180,7 @@ def test_parts_by_hashes_of_keys_find_the_same_together(parts, options):
 
 @pytest.mark.parametrize(("between", "epochs", "lost"), [(0, 1, 0), (3, 2, 5)])
 def test_keys_that_begin_again_empty_the_buffers_and_are_counted(between, epochs, lost):
-    """The second input lags: while the first has begun again, it still brings ``between`` old keys."""
+    """The second input lags: it still brings ``between`` old keys after the keys of the first have begun again."""
     old = [(number, key, 0) for key in range(50) for number in (0, 1)] + [(0, 50, 0)]
     ahead = [(0, key, 1) for key in range(5)] if between else []
     lagging = [(1, 50 + key, 1) for key in range(between)]

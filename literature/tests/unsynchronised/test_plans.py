@@ -24,7 +24,7 @@ columns = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 6)), max_size=14)
 
 
 def estimates_of(arrivals, inputs):
-    """What the inputs look like; as rate, how many arrivals there are."""
+    """Estimates of the inputs, with the number of arrivals as the rate."""
     found = []
     for number, factor in enumerate(factors_of(arrivals, inputs)):
         keys = arrivals.keys[arrivals.inputs == number]

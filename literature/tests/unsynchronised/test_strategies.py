@@ -1,4 +1,4 @@
-"""Strategies that save memory: the same results from less of it, later."""
+"""Strategies that save memory: the same results, later, from less memory."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -151,7 +151,7 @@ def test_sort_buffers_release_by_counts_as_well():
 
 
 def most_held(join, arrivals, number=0):
-    """Most arrivals of an input in memory, and on disk; and the results."""
+    """The greatest numbers of an input's arrivals in memory and on disk, and the results."""
     memory, disk, found = 0.0, 0.0, []
     for place in range(0, len(arrivals), 5):
         found += tuples(join.push(arrivals.slice(place, place + 5)))
@@ -161,7 +161,7 @@ def most_held(join, arrivals, number=0):
 
 
 def most_during(arrivals, factor):
-    """Most arrivals of the first input during ``factor`` arrivals of the second one."""
+    """The greatest number of arrivals of the first input during ``factor`` arrivals of the second one."""
     counts = np.cumsum(arrivals.inputs == 0)[np.flatnonzero(arrivals.inputs == 1)]
     return int((counts[factor:] - counts[:-factor]).max())
 
@@ -279,7 +279,7 @@ def test_keys_that_begin_again_empty_what_waits(tmp_path):
 
 
 def delays(strategy, folder):
-    """How much later than its last arrival each combination is emitted, in microseconds; mean and most."""
+    """The mean and the greatest delay of a combination after its last arrival, in microseconds."""
     arrivals = leading(4)
     folder.mkdir()
     found = join_of(strategy, known(arrivals, 2), folder, reserve=64, io_us=1_000).push(arrivals)
