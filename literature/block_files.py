@@ -69,7 +69,7 @@ class BlockFiles:
         self._saved |= self._last_saved
 
     def release(self) -> None:
-        """Remove the files that only states before the last saved one name, as the last one is safe."""
+        """Remove files named only by states before the last saved state, which is safe."""
         self._saved = self._last_saved
         self._files.keep_only(self._saved | set(self._uses))
 

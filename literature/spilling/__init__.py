@@ -1,4 +1,4 @@
-"""PJoin and XJoin: exact joins of two inputs without windows, whose state goes to files when memory is full.
+"""PJoin and XJoin: exact joins of two inputs without windows, whose state is written to files when memory is full.
 
 Purpose: join events by integer keys, purge events that closed keys make useless, spill events that do not fit, and
 propagate closed keys once none of their results can come. Promises: each pair once, whatever the thresholds, the

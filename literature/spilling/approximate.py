@@ -1,4 +1,4 @@
-"""A join that may lose a few results, as it purges by punctuations that are only probably true.
+"""The approximate join, which purges by probable punctuations and so may lose a few results.
 
 Source: section 7.5 of the specification of punctuation-aware joins. Results are never spurious. The number of purged
 events of each key is kept, so a loss is counted when an event arrives that would have joined them.

@@ -199,7 +199,7 @@ class BucketFiles:
         ]
 
     def release(self) -> None:
-        """Remove the files that only states before the last saved one name, as the last one is safe."""
+        """Remove files named only by states before the last saved state, which is safe."""
         self._files.release()
 
     def restore(self, saved: Iterable[Sequence[Any]]) -> None:

@@ -272,7 +272,7 @@ class SpillingJoin:
             raise JoinStateError(f"a saved join cannot be read: {error}") from error
 
     def release(self) -> None:
-        """Remove the files that only dumps before the last one name, as the last one is safe."""
+        """Remove files named only by states before the last dump, which is safe."""
         self._disk.files.release()
 
     @property

@@ -1,4 +1,4 @@
-"""Joins of streams that are late, lag behind one another and are out of order, without a window to guess.
+"""Joins, without windows, of streams that are late, lag behind one another and are out of order.
 
 Keys are 64-bit integers that rise roughly: sequence numbers, epochs, times. How far each input is out of order is
 measured as it arrives, or known (its *scrambling factor*). From the factor follows a *closing key*, up to which no

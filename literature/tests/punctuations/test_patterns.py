@@ -92,7 +92,7 @@ def test_nothing_and_crossed_ranges_close_nothing():
 @given(st.lists(patterns_of(DOMAINS["integer"]), max_size=6), patterns_of(DOMAINS["integer"]))
 def test_whether_all_keys_of_a_pattern_are_closed(patterns, pattern):
     closed = closed_of(patterns, "integer")
-    values = range(-4, 11)  # one behind each bound stands for what is beyond it
+    values = range(-4, 11)  # one value beyond each bound represents all further ones
     assert closed.covers_all(pattern) == all(closed.covers(value) for value in values if matches(pattern, value))
 
 

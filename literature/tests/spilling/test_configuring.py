@@ -62,7 +62,7 @@ def test_the_state_is_purged_as_often_as_costs_least_and_eagerly_where_memory_is
     assert threshold(400, **calm, relocations=1).purge_punctuations == 1
     assert threshold(400, **calm, in_memory=800).purge_punctuations == 1
     assert threshold(400, replace(SCAN, purge="indexed"), **calm).purge_punctuations == 1
-    assert threshold(7, events=1_000).purge_punctuations == 7  # nothing tells
+    assert threshold(7, events=1_000).purge_punctuations == 7  # no counts to learn from
     assert threshold(400, events=1_000, punctuations=100).purge_punctuations == 200  # too rare to tell
     assert threshold(1, **calm).memory_events == 1_000
 

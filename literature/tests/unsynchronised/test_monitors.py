@@ -120,7 +120,7 @@ def test_neither_cuts_nor_reloads_change_what_monitors_say(rows, data):
 
 def test_a_monitored_factor_forgets_what_was_long_ago():
     keys = np.arange(200)
-    keys[10] = 2  # 8 behind
+    keys[10] = 2  # 8 positions late
     options = {"block_rows": 20, "blocks": 3}
     _, items = observed(keys, **options)
     factors = items["factor"].tolist()
@@ -131,7 +131,7 @@ def test_a_monitored_factor_forgets_what_was_long_ago():
 def test_each_input_has_its_own_number_of_blocks():
     monitor = DisorderMonitor([DisorderOptions(block_rows=20, blocks=blocks) for blocks in (3, 5)])
     keys = np.arange(200)
-    keys[10] = 2  # 8 behind
+    keys[10] = 2  # 8 positions late
     for number, (before, after) in enumerate([(59, 60), (99, 100)]):
         items = items_of(keys, number)
         monitor.observe(items)
