@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from house.boundaries import environment_reads, import_time_io, inner_imports, module_state, wall_clock
+from house.docstrings import plain_docstrings
 from house.failures import broad_except, unissued_todo
 from house.kernels import cached_callees, kernel_flags, kernel_imports
 from house.packages import package_front
@@ -32,6 +33,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "test-asserts": assertionless_tests,
         "skipped-tests": skipped_tests,
         "plain-words": plain_words,
+        "plain-docstrings": plain_docstrings,
     }
 )
 OTHER_RULES = frozenset({"one-signature"})  # checked after the suite

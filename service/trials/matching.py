@@ -163,7 +163,7 @@ class MatchReport:
         timeouts: Partial matches that WITHIN ended, of patterns that say EMIT TIMEOUTS; sorted by due, start, bindings.
         ended: In the order of the events; one per pattern and trace.
         deviations: Traces that broke a constraint, in the order of the events.
-        corrections: Matches told early that do not hold, in the order of the events.
+        corrections: Early matches that do not hold, in the order of the events.
         overflow: What was beyond a limit and is not listed, in the order of the events.
         stats: Counts.
         with_returns: Names of the patterns that have RETURN.

@@ -42,7 +42,7 @@ class SeenKey:
         ends: Types that end a transaction, by the entries so far.
         is_over: Whether the transaction has ended.
         newest_us: The newest time of the stream in these shards.
-        idle_timeout_us: How long a transaction may be without an event, as far as the log says so far.
+        idle_timeout_us: How long a transaction may be without an event, by the entries so far.
         declared: The declaration that the log brought last.
         rules: The constraints that the log brings, newest last, each with the number of events before it.
         positions: By shard, up to which entry of the log this holds; none of a derived stream.

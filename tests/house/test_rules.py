@@ -64,6 +64,8 @@ BREAKS = [
     ("plain-words", MODULE, 'def f():\n    raise ValueError(f"{n} are told twice")'),
     ("plain-words", "service/cli/planted.py", 'key = Option(help="Path of the key; subject else.")'),
     ("plain-words", "api/planted.py", '"""At most so\nmany of them."""'),
+    ("plain-docstrings", KERNEL, 'def f():\n    """Stop where a match is told."""'),
+    ("plain-docstrings", TEST, '"""Of those that say it, one that says what it is."""'),
     ("module-state", "literature/spilling/planted.py", "cache = {}"),
     ("function-size", "literature/spilling/planted.py", "def f():\n" + "    g()\n" * 50),
     ("kernel-imports", "literature/kernels/planted.py", "import pyarrow"),
@@ -116,6 +118,7 @@ KEEPS = [
     ("plain-words", "api/planted.py", '"""There are so many that nothing else."""'),
     ("plain-words", "nfa/kernels/planted.py", '"""For whoever reads it."""'),
     ("plain-words", TEST, '"""For whoever reads it."""'),
+    ("plain-docstrings", MODULE, '"""The matches of a trace; ``told`` of those it has.\n\nIt is what that one has."""'),
 ]
 
 
