@@ -19,6 +19,7 @@ from streams.readers import ReaderOptions, iterate_batches, iterate_events
 from streams.readers.jsonl import read_jsonl
 from streams.readers.line_columns import read_line_columns
 from streams.testing import event_lists
+from streams.time_forms import LEAST_MICROSECONDS, LEAST_MILLISECONDS, LEAST_SECONDS
 
 PATH = Path("events.jsonl")
 PLAIN = ReaderOptions()
@@ -126,6 +127,14 @@ def test_columns_are_the_lines_or_nothing(content, options):
     text = b"\n".join(content)
     wanted, found = by_lines(text, options), by_columns(text, options)
     assert found is None or found == wanted
+
+
+@pytest.mark.parametrize("least", [LEAST_SECONDS, LEAST_MILLISECONDS, LEAST_MICROSECONDS])
+@pytest.mark.parametrize("beside", [-1, 0, 1])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_numbers_at_the_limits_of_their_units_are_read_alike(least, beside, sign):
+    line = b'{"id":"e","type":"A","key":"k","data":{},"time":%d}' % (sign * (least + beside))
+    assert by_columns(line, PLAIN) == by_lines(line, PLAIN)
 
 
 @given(st.lists(lines(), max_size=6), st.sampled_from(OPTIONS), st.integers(1, 4))
