@@ -17,7 +17,7 @@ from pathlib import Path
 from pipeline.snapshots.store import IN_REDIS
 from pipeline.sources.options import EventLogOptions
 from shards import Kind
-from streams import SpilledFiles
+from streams import SpilledFiles, replacing
 
 _FOLDER = "spilled"
 _LIST = ".list"
@@ -58,9 +58,8 @@ class SpilledStates:
         lists = self._lists(shard)
         lists.mkdir(parents=True, exist_ok=True)
         path = lists / f"{position}{_LIST}"
-        draft = path.with_suffix(f".{os.getpid()}.tmp")
-        draft.write_text("\n".join(sorted(names)))
-        draft.replace(path)
+        with replacing(path, is_durable=False) as file:
+            file.write("\n".join(sorted(names)).encode())
         if is_durable:
             files = self._files.setdefault(shard, SpilledFiles(self._folder / str(shard)))
             files.sync([*names, str(path.relative_to(files.folder))])

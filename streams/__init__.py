@@ -96,6 +96,7 @@ from streams.log.records import LAYOUT_KEY, LogEntry, RecordKind, log_key, posit
 from streams.log.scripts import Script, ScriptInput, ScriptValue, read_script
 from streams.nearest import did_you_mean, listed, nearest
 from streams.reordering import NEVER_US, ReorderBuffer
+from streams.replaced_files import replacing, sync_folder
 from streams.showing import shown
 from streams.spilled_files import SpilledFiles
 from streams.time_forms import DATE_ORDERS, LocalTimes, TimeForm, TimeUnit, zone_of
@@ -255,11 +256,13 @@ __all__ = [
     "read_script",
     "render_cloudevent",
     "render_plain",
+    "replacing",
     "require_trusted",
     "run_texts",
     "shard_of",
     "shown",
     "stops_key",
+    "sync_folder",
     "text_digests",
     "texts_of",
     "time_column",

@@ -20,6 +20,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from streams.errors import StateLost
+from streams.replaced_files import replacing
 
 _SUFFIX = ".rows"
 _DIGEST_BYTES = 20
@@ -62,10 +63,8 @@ class SpilledFiles:
         self._synced.discard(name)
         path = self.folder / name  # an existing file may be damaged, so it is replaced
         self.folder.mkdir(parents=True, exist_ok=True)
-        draft = path.with_suffix(f".{os.getpid()}.tmp")
-        with draft.open("wb") as file:
+        with replacing(path, is_durable=False) as file:
             file.write(content)
-        draft.replace(path)
         return name
 
     def sync(self, names: Iterable[str]) -> None:

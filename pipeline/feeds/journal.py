@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from pipeline.errors import FeedDamaged
 from pipeline.feeds.rows import FEED_SCHEMA, FeedRow, to_batch
+from streams import replacing, sync_folder
 
 _BLOCK_ROWS = 1_000
 _BLOCK_BYTES = 1_000_000
@@ -96,7 +97,7 @@ class Journal:
             file.write(orjson.dumps(record) + b"\n")
             file.flush()
             os.fsync(file.fileno())
-        _sync_folder(self._path.parent)
+        sync_folder(self._path.parent)
         self._remember(version, blocks)
 
     def end_of(self, start: int, max_rows: int | None, max_bytes: int | None) -> int:
@@ -175,17 +176,13 @@ class Journal:
         return self._starts[number] if number < len(self._starts) else len(self._blocks)
 
     def _unpack(self, spool: Path, rows: Iterable[FeedRow]) -> list[Block]:
-        draft = spool.with_suffix(".tmp")
+        for unfinished in self._spools.glob(f"{spool.stem}.*.tmp"):  # of a process that died
+            unfinished.unlink(missing_ok=True)
         blocks: list[Block] = []
-        with draft.open("wb") as file:
-            with pa.ipc.new_file(file, FEED_SCHEMA) as writer:
-                for batch in _cut(rows):
-                    writer.write_batch(batch)
-                    blocks.append(Block(rows=batch.num_rows, size_bytes=batch.nbytes))
-            file.flush()
-            os.fsync(file.fileno())
-        draft.rename(spool)
-        _sync_folder(self._spools)
+        with replacing(spool) as file, pa.ipc.new_file(file, FEED_SCHEMA) as writer:
+            for batch in _cut(rows):
+                writer.write_batch(batch)
+                blocks.append(Block(rows=batch.num_rows, size_bytes=batch.nbytes))
         return blocks
 
 
@@ -220,11 +217,3 @@ def _cut(rows: Iterable[FeedRow]) -> Iterator[pa.RecordBatch]:
         size += len(row.body)
     if block:
         yield to_batch(block)
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from pathlib import Path
+
+from streams import replacing
 
 
 class FolderSnapshots:
@@ -23,15 +24,8 @@ class FolderSnapshots:
         """Store the bytes; writing the same again changes nothing."""
         path = self._path(shard, position)
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_suffix(f".{os.getpid()}.tmp")
-        with draft.open("wb") as file:
+        with replacing(path, is_durable=self._is_durable) as file:
             file.write(body)
-            if self._is_durable:
-                file.flush()
-                os.fsync(file.fileno())
-        draft.replace(path)
-        if self._is_durable:
-            _sync_folder(path.parent)
 
     def read(self, shard: int, position: str) -> bytes | None:
         """The bytes, if they exist."""
@@ -62,11 +56,3 @@ class FolderSnapshots:
 
     def _path(self, shard: int, position: str) -> Path:
         return self._folder / str(shard) / f"{position}.state"
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -9,7 +9,6 @@ two do not agree, the feed refuses to continue, as it would lose or double event
 from __future__ import annotations
 
 import fcntl
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from service.intake.posting import FeedPart, IntakeReport, Unreadable
 from service.settings import Limits
 from service.stores import FeedMark, FeedStep, FeedStore
 from service.stores.records import decode, encode
-from streams import ForestallError, decode_json
+from streams import ForestallError, decode_json, replacing
 
 T = TypeVar("T")
 
@@ -103,11 +102,8 @@ def _identity(folder: Path, name: str, stream: str, source: str) -> str:
     """The checkpoint's id, made when the feed is new."""
     path = folder / "feed.json"
     if not path.exists():
-        draft = path.with_suffix(".tmp")
-        draft.write_bytes(encode(checkpoint=uuid4().hex, stream=stream, source=source))
-        with draft.open("rb") as file:
-            os.fsync(file.fileno())
-        draft.rename(path)
+        with replacing(path) as file:
+            file.write(encode(checkpoint=uuid4().hex, stream=stream, source=source))
     record = decode(path.read_bytes(), f"feed {name!r}")
     if (record["stream"], record["source"]) != (stream, source):
         raise FeedInUse(
