@@ -7,7 +7,8 @@ from collections.abc import Collection
 from constraints.analysing.state_count import count_states
 from constraints.model import ConstraintSet, Exclusive, Prior, Settings
 from constraints.monitoring.monitor import Monitor
-from nfa import MATCHER_FEATURES, Ties, play
+from nfa import MATCHER_FEATURES, play
+from streams import Ties
 
 GUARD, BITS = GUARD_FEATURES = ("guard", "bits")
 """Features of a guard: within its cap of monitor states, and beyond it."""

@@ -18,7 +18,8 @@ from typing import ClassVar, Literal, TypeAlias
 from constraints.heads import Heads
 from constraints.implication import Condition, implies
 from constraints.process.automaton import ProcessAutomaton
-from nfa import Atom, OnViolation, Prune, Symbol, Ties
+from nfa import Atom, OnViolation, Prune, Symbol
+from streams import Ties
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 _SYMBOL_NAME = re.compile(r"([A-Za-z_]\w*(\.[A-Za-z_]\w*)*|`[^`]+`) \[.+\]", re.ASCII | re.DOTALL)

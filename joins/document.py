@@ -12,6 +12,7 @@ from joins.limiting import ResultLimits
 from joins.returns import Column, read_columns
 from joins.windowed import MOST_INPUTS, MOST_RESULTS
 from joins.windows import Window
+from streams import UNITS_US
 
 Emit: TypeAlias = Literal["each", "on_close"]
 Late: TypeAlias = Literal["report", "drop", "fail"]
@@ -22,15 +23,6 @@ Closing: TypeAlias = Literal["unique", "clustered", "end", "punctuation", "workf
 _TRACE_ENDS = frozenset[Closing]({"end", "punctuation", "workflow"})
 _ALIAS = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d|w|weeks?)\s*")
-_UNITS_US = {
-    "us": 1,
-    "ms": 1_000,
-    "s": 1_000_000,
-    "min": 60_000_000,
-    "h": 3_600_000_000,
-    "d": 86_400_000_000,
-    "w": 604_800_000_000,
-}
 _MOST_DURATION_US = 2**62  # as in patterns: a time plus a duration is an int64
 _PAIR = 2
 _MEMBERS = (
@@ -265,7 +257,7 @@ def _without_retractions(one: JoinInput, value: Mapping[str, Any], number: int) 
 def _duration_us(value: object) -> int | None:
     """The length of a duration such as ``15 min``; None: no duration, or longer than ``_MOST_DURATION_US``."""
     found = _DURATION.fullmatch(value) if isinstance(value, str) else None
-    length_us = float(found[1]) * _UNITS_US[found[2][0] if found[2].startswith("w") else found[2]] if found else 0.0
+    length_us = float(found[1]) * UNITS_US[found[2][0] if found[2].startswith("w") else found[2]] if found else 0.0
     return round(length_us) or None if length_us <= _MOST_DURATION_US else None
 
 

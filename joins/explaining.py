@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from joins.document import JoinBody, JoinInput
 from joins.windows import Window
+from streams import duration_text
 
 _PAIR = 2
-_UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1_000), ("us", 1))
 _CLOSINGS = {
     "unique": "with its first event",
     "clustered": "when an event of another key comes",
@@ -130,15 +130,8 @@ def _limits(body: JoinBody) -> Iterator[str]:
 
 def _window(window: Window) -> str:
     if window.kind == "time":
-        return f"they are {_duration(window.size)} old"
+        return f"they are {duration_text(window.size)} old"
     return f"{window.size} newer ones of their key have come"
-
-
-def _duration(size_us: int) -> str:
-    for unit, length_us in _UNITS:
-        if size_us % length_us == 0:
-            return f"{size_us // length_us} {unit}"
-    raise AssertionError(size_us)  # a microsecond divides everything
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -64,7 +64,6 @@ from nfa.results.open_cases import (
     OpenCase,
     OpenCases,
 )
-from nfa.runs.engine import Ties
 from nfa.syntax import (
     ANY_TYPE,
     After,
@@ -179,7 +178,6 @@ __all__ = [
     "StateFormatError",
     "Symbol",
     "Term",
-    "Ties",
     "Timeout",
     "TraceEnds",
     "UnknownPattern",

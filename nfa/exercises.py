@@ -14,9 +14,8 @@ from nfa.lanes.layout import is_run_by_shared_engine
 from nfa.matcher import Matcher
 from nfa.results.batch import MatchOutput
 from nfa.results.open_cases import CaseQuery
-from nfa.runs.engine import Ties
 from nfa.syntax import Pattern
-from streams import Event, EventBatch
+from streams import Event, EventBatch, Ties
 
 SHARED, RUNS, IDLE, SAVED = MATCHER_FEATURES = ("shared", "runs", "idle", "saved")
 """Its patterns' engines; traces with an idle timeout; saved state."""

@@ -22,10 +22,9 @@ from nfa.language.keys import require_key
 from nfa.registered import RunningPattern, registered
 from nfa.results.batch import LaneOutput, MatcherStats, MatchOutput
 from nfa.results.open_cases import CaseQuery, OpenCases
-from nfa.runs.engine import Ties
 from nfa.syntax import Path, Pattern
 from nfa.traces.table import EARLIEST
-from streams import USUAL_BUDGET, EventBatch, WorkBudget, key_hash
+from streams import USUAL_BUDGET, EventBatch, Ties, WorkBudget, key_hash
 
 MATCH_LIMIT = 10_000
 

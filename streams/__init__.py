@@ -30,6 +30,7 @@ from streams.columns.texts import (
 )
 from streams.declaration import CHANGEABLE, ColumnType, Duplicates, FieldMapping, StreamDeclaration, Ties, name_fault
 from streams.disorder import BLOCK_EVENTS, Lags, LatenessDecider, lateness_summary
+from streams.durations import NAMED_UNITS_US, UNITS_US, duration_text
 from streams.errors import (
     BatchFormatError,
     ControlRecordError,
@@ -124,8 +125,10 @@ __all__ = [
     "MOST_EVENTS",
     "MOST_TRACES",
     "MOST_WORK",
+    "NAMED_UNITS_US",
     "NEVER_US",
     "PACKAGES_WITH_KERNELS",
+    "UNITS_US",
     "USUAL_BUDGET",
     "Ask",
     "AttributePath",
@@ -207,6 +210,7 @@ __all__ = [
     "decode_control",
     "decode_json",
     "did_you_mean",
+    "duration_text",
     "encode_control",
     "fixed_texts",
     "flag_texts",

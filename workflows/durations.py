@@ -8,23 +8,10 @@ from dataclasses import dataclass
 from random import Random
 from typing import TypeAlias
 
+from streams import NAMED_UNITS_US
 from workflows.errors import InvalidWorkflow
 
-_UNITS_US = {
-    "us": 1,
-    "ms": 1_000,
-    "s": 1_000_000,
-    "sec": 1_000_000,
-    "second": 1_000_000,
-    "m": 60_000_000,
-    "min": 60_000_000,
-    "minute": 60_000_000,
-    "h": 3_600_000_000,
-    "hour": 3_600_000_000,
-    "d": 86_400_000_000,
-    "day": 86_400_000_000,
-    "week": 604_800_000_000,
-}
+_UNITS_US = {**NAMED_UNITS_US, "m": NAMED_UNITS_US["min"]}
 _WRITTEN = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([a-z]{1,7})", re.ASCII)
 MOST_US = 10 * 366 * _UNITS_US["d"]
 

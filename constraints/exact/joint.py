@@ -12,7 +12,8 @@ from constraints.remainder import Remainder
 from constraints.rules.alphabet import EventKind, event_kinds
 from constraints.rules.automaton import RuleAutomaton
 from constraints.rules.search import Task, is_reachable
-from nfa import MonitorState, Ties
+from nfa import MonitorState
+from streams import Ties
 
 MAX_STEPS = 100_000
 MEMORY_LIMIT = 65_536

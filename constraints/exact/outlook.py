@@ -17,7 +17,8 @@ from constraints.process.automaton import START, ProcessAutomaton
 from constraints.process.language import Completions, Language
 from constraints.reasoning.outlook import Outlook
 from constraints.remainder import NOTHING, Remainder, whole_of
-from nfa import EventClass, MonitorState, Query, Ties
+from nfa import EventClass, MonitorState, Query
+from streams import Ties
 
 MEMORY_LIMIT = 1 << 27  # cells, one byte each, of the cached tables of queries
 

@@ -15,7 +15,8 @@ from constraints.reasoning.reference import alive
 from constraints.reasoning.rule_clash import RuleClash, find_rule_clash
 from constraints.remainder import NOTHING
 from constraints.wording import listed_parts, listed_types, next_to_come
-from nfa import EventClass, MonitorState, Ties
+from nfa import EventClass, MonitorState
+from streams import Ties
 
 DeviationKind: TypeAlias = Literal[
     "order", "occurrence", "obligation", "cycle", "rule", "workflow", "unknown-type", "after-end"

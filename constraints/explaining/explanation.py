@@ -18,7 +18,8 @@ from constraints.reasoning.outlook import Outlook
 from constraints.reasoning.rule_clash import RuleClash, find_rule_clash
 from constraints.remainder import Remainder, remainder_of
 from constraints.wording import listed, listed_atoms, listed_parts, listed_types, next_to_come, with_workflow
-from nfa import OTHER, Atom, EventClass, MonitorState, PatternState, Query, Seen, Ties, describe_atom
+from nfa import OTHER, Atom, EventClass, MonitorState, PatternState, Query, Seen, describe_atom
+from streams import Ties
 
 Form: TypeAlias = Literal["p1", "p2", "p3", "p4", "p5", "end", "rule", "workflow"]
 

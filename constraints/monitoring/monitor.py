@@ -15,7 +15,8 @@ from constraints.monitoring.bit_tables import BitTables
 from constraints.reasoning.outlook import MEMORY_LIMIT, Outlook
 from constraints.reasoning.reasoner import Goal
 from constraints.remainder import Remainder, remainder_of
-from nfa import Atom, EventClass, MonitorState, Policy, Query, Symbol, Ties
+from nfa import Atom, EventClass, MonitorState, Policy, Query, Symbol
+from streams import Ties
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from constraints.model import ConstraintSet
 from constraints.reasoning.reasoner import Goal, Reasoner
 from constraints.remainder import NOTHING, Remainder, single
 from constraints.rules.product import RuleProduct
-from nfa import Atom, EventClass, MonitorState, Ties
+from nfa import Atom, EventClass, MonitorState
+from streams import Ties
 
 MEMORY_LIMIT = 65_536
 MAX_JOINT = 6  # atoms and required types that are decided together with rules

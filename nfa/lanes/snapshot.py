@@ -22,8 +22,8 @@ from nfa.guards.protocol import Guard
 from nfa.lanes.lane import Lane
 from nfa.lanes.state import Arrays, SavedLane
 from nfa.registered import RunningPattern
-from nfa.runs.engine import Ties
 from nfa.syntax import Path
+from streams import Ties
 
 MAGIC = b"FSTM"
 FORMAT_VERSION = 5

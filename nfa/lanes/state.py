@@ -19,11 +19,12 @@ from nfa.results.batch import MatcherStats
 from nfa.results.event_store import EventStore
 from nfa.results.open_traces import OpenTraces
 from nfa.results.saved_events import read_events, saved_events
-from nfa.runs.engine import RunEngine, Ties
+from nfa.runs.engine import RunEngine
 from nfa.shared.engine import SharedEngine
 from nfa.traces.finer_keys import FinerTraces
 from nfa.traces.idle_traces import IdleTraces
 from nfa.traces.table import TraceTable, checked
+from streams import Ties
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 SavedMonitor: TypeAlias = tuple[int, list[str], list[str] | None, list[int]]

@@ -21,10 +21,10 @@ from nfa.syntax import (
     Repeat,
     Sequence,
 )
+from streams import duration_text
 
-__all__ = ["describe_atom", "describe_duration", "describe_expression", "describe_node", "describe_pattern"]
+__all__ = ["describe_atom", "describe_expression", "describe_node", "describe_pattern"]
 
-_UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1_000), ("us", 1))
 _STREAM = re.compile(r"[A-Za-z0-9_]+([._-][A-Za-z0-9_]+)*")  # as in the grammar
 _SIGNS: Mapping[tuple[int, int | None], str] = {(0, 1): "?", (1, None): "+", (0, None): "*"}
 
@@ -38,7 +38,7 @@ def describe_pattern(pattern: Pattern) -> str:
     if conditions:
         lines.append(f"WHERE {' AND '.join(conditions)}")
     if pattern.within_us is not None:
-        lines.append(f"WITHIN {describe_duration(pattern.within_us)}")
+        lines.append(f"WITHIN {duration_text(pattern.within_us)}")
     words = [] if pattern.select == "all" else [pattern.select.upper()]
     if words := words + _after(pattern.after):
         lines.append(f"SELECT {' '.join(words)}")
@@ -70,12 +70,6 @@ def describe_node(node: Node) -> str:
 def describe_atom(atom: Atom) -> str:
     """A step as pattern text, such as ``GenerateQuote q [totalPrice > 200]``."""
     return _step(atom, "")
-
-
-def describe_duration(duration_us: int) -> str:
-    """A duration in its largest whole unit, such as ``90 s``."""
-    unit, size = next((unit, size) for unit, size in _UNITS if duration_us % size == 0)
-    return f"{duration_us // size} {unit}"
 
 
 def _repeat(node: Repeat) -> str:
@@ -113,14 +107,14 @@ def _item(item: Item) -> str:
 
 
 def _gap(gap: Gap) -> str:
-    words = [] if gap.within_us is None else ["WITHIN", describe_duration(gap.within_us)]
+    words = [] if gap.within_us is None else ["WITHIN", duration_text(gap.within_us)]
     if gap.mode is not None:
         words.append(gap.mode.upper())
     return " ".join(words)
 
 
 def _span(within_us: int | None) -> str:
-    return "" if within_us is None else f" WITHIN {describe_duration(within_us)}"
+    return "" if within_us is None else f" WITHIN {duration_text(within_us)}"
 
 
 def _step(atom: Atom, quantifier: str) -> str:

@@ -28,24 +28,10 @@ from nfa.syntax import (
     Path,
     Position,
 )
+from streams import NAMED_UNITS_US
 
 Branch: TypeAlias = Tree[Token]
 
-_UNITS_US: Mapping[str, int] = {
-    "us": 1,
-    "ms": 1_000,
-    "s": 1_000_000,
-    "sec": 1_000_000,
-    "second": 1_000_000,
-    "min": 60_000_000,
-    "minute": 60_000_000,
-    "h": 3_600_000_000,
-    "hour": 3_600_000_000,
-    "d": 86_400_000_000,
-    "day": 86_400_000_000,
-    "w": 604_800_000_000,
-    "week": 604_800_000_000,
-}
 _MAX_DIGITS = 20  # more are read as float64
 _SIGNS: Mapping[str, ArithmeticOperator] = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
 
@@ -70,7 +56,7 @@ def build_duration(tree: Branch) -> int:
         PatternRefused: ``duration``.
     """
     number, unit = tokens_of(tree)
-    size = _UNITS_US.get(unit.lower()) or _UNITS_US[unit.lower().removesuffix("s")]
+    size = NAMED_UNITS_US.get(unit.lower()) or NAMED_UNITS_US[unit.lower().removesuffix("s")]
     text, _, exponent = str(number).lower().partition("e")
     whole, _, fraction = text.partition(".")
     if len(number) <= _MAX_DIGITS and abs(int(exponent or 0)) <= _MAX_DIGITS:

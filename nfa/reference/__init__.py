@@ -9,14 +9,13 @@ the matcher.
 from nfa.reference.emission import FoundMatch
 from nfa.reference.outcome import Outcome, reference_matches, reference_outcome
 from nfa.reference.partials import FoundPartial
-from nfa.reference.traces import Ties, split_traces
+from nfa.reference.traces import split_traces
 from nfa.reference.values import takes
 
 __all__ = [
     "FoundMatch",
     "FoundPartial",
     "Outcome",
-    "Ties",
     "reference_matches",
     "reference_outcome",
     "split_traces",

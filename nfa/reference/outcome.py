@@ -17,11 +17,11 @@ from nfa.reference.emission import (
     kept_matches,
 )
 from nfa.reference.partials import FoundPartial, timeouts_of
-from nfa.reference.traces import Split, Ties, Trace, split_traces
+from nfa.reference.traces import Split, Trace, split_traces
 from nfa.reference.values import value_of
 from nfa.results.batch import Match, match_order
 from nfa.syntax import Pattern
-from streams import Event
+from streams import Event, Ties
 
 LIMIT = 10_000
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 from nfa.reference.values import Scope, value_of
 from nfa.syntax import Attribute, Pattern, Scalar
-from streams import Event
-
-Ties: TypeAlias = Literal["log", "simultaneous"]
+from streams import Event, Ties
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,15 +28,13 @@ from nfa.runs.program import RunListening, RunPattern, compile_runs, listeners
 from nfa.runs.ranked_pairs import RankedPairs
 from nfa.runs.upkeep import close_pair, finish, new_found, pass_time, unpark_all
 from nfa.traces.table import Visits, Want
-from streams import WorkBudget
+from streams import Ties, WorkBudget
 
 RUN_LIMIT = 100_000
 
 _ROOM = 16  # initial size of each result; grown on demand
 _LEAST_SWEEP = 4_096
 _MOST_FOUND = 65_536  # matches for which room is made in advance
-
-Ties: TypeAlias = Literal["log", "simultaneous"]
 
 
 class RunEngine:

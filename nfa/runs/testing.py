@@ -14,11 +14,11 @@ from nfa.conditions.predicates import PredicateTable
 from nfa.guards.rows import KillLists
 from nfa.kernels.traces import ALL_LIVE, DEVIANT, EVICT, FAILED, NIL, NONE_LIVE, NOTHING_ENDS, RESERVED, Guards
 from nfa.runs.columns import RunInput
-from nfa.runs.engine import RUN_LIMIT, FoundRuns, RunEngine, RunOutput, Ties
+from nfa.runs.engine import RUN_LIMIT, FoundRuns, RunEngine, RunOutput
 from nfa.runs.program import GuardColumns, RunPattern, atoms_to_test
 from nfa.syntax import ANY_TYPE, Atom
 from nfa.traces.table import Visits
-from streams import Event, EventBatch
+from streams import Event, EventBatch, Ties
 
 Told: TypeAlias = tuple[str, str, tuple[tuple[str, tuple[str, ...]], ...], int]
 """Pattern name, trace key, event ids by alias, detection time."""

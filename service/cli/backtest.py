@@ -21,6 +21,7 @@ from service.backtests.job import Reports, SparkUse, run_job, with_output
 from service.backtests.plans import plan_of
 from service.backtests.questions import Question, TriedPattern, ends_in
 from service.backtests.reports import COUNTED, LISTED, differences_of, rows_of, summary_document
+from service.cli.choices import LatePolicy, TieOrder
 from service.cli.columns import FILE_OPTIONS, as_asked, with_options
 from service.cli.inputs import Key, Times, chosen_key, progress_bar, read_pattern_files, reason_of, require_keys
 from service.cli.match import (
@@ -29,11 +30,9 @@ from service.cli.match import (
     IdleTimeout,
     LateEvents,
     Lateness,
-    LatePolicy,
     Order,
     Pruning,
     Simultaneous,
-    TieOrder,
     check_constraints,
     check_patterns,
     event_time,

@@ -12,6 +12,7 @@ import orjson
 import typer
 
 from nfa import Match, Overflow, Pattern, PatternRefused, Prune, TraceEnds, build_query
+from service.cli.choices import LatePolicy, TieOrder
 from service.cli.columns import FILE_OPTIONS, DuplicateIds, Repeated, as_asked, with_options
 from service.cli.further_keys import by_key
 from service.cli.inputs import (
@@ -39,32 +40,12 @@ from service.trials.matching import (
     match_events,
     shown_time,
 )
-from streams import EventBatch, KeyForm, Late, StreamDeclaration, Ties, format_time
+from streams import EventBatch, KeyForm, Late, StreamDeclaration, format_time
 from streams.compiling import JSON_LINES, compile_kernels
 from streams.readers import ReaderOptions, reads_by_columns
 
 if TYPE_CHECKING:
     from constraints import ConstraintSet
-
-
-class TieOrder(StrEnum):
-    """How events with equal timestamps are ordered."""
-
-    LOG = "log"
-    SIMULTANEOUS = "simultaneous"
-
-    @property
-    def ties(self) -> Ties:
-        """The value of a stream's declaration."""
-        return "simultaneous" if self is TieOrder.SIMULTANEOUS else "log"
-
-
-class LatePolicy(StrEnum):
-    """What happens to late events."""
-
-    DEAD_LETTER = "dead_letter"
-    DROP = "drop"
-    PROCESS = "process"
 
 
 class Output(StrEnum):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, printable, show, show_list
+from service.cli.choices import LatePolicy, TieOrder
 from service.cli.inputs import chosen_key, further_keys, told
 from service.cli.resources import Resource, Table, add_list, add_show
 from service.client import part
@@ -43,21 +43,6 @@ _NONE = "none"
 _QUIET_HELP = "After this many seconds without events, let event time follow the clock."
 Quiet = Annotated[float | None, typer.Option(metavar="SECONDS", help=_QUIET_HELP)]
 _AUTO = "auto[:MEMBER=NUMBER,...]"
-
-
-class LatePolicy(StrEnum):
-    """What to do with events that are too late."""
-
-    DEAD_LETTER = "dead_letter"
-    DROP = "drop"
-    PROCESS = "process"
-
-
-class TieOrder(StrEnum):
-    """How events with equal timestamps are ordered."""
-
-    LOG = "log"
-    SIMULTANEOUS = "simultaneous"
 
 
 def _shaped(document: dict[str, Any]) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from constraints import Constraint, ConstraintSet, Exclusive, Monitor, Part, Prior, Require
 from constraints.testing import conforms, constraint_sets
-from nfa import Matcher, MatchOutput, Ties
+from nfa import Matcher, MatchOutput
 from nfa.testing import batches, splits
-from streams import Event, EventBatch
+from streams import Event, EventBatch, Ties
 
 PLAIN = "SEQ(A a, NOT X n)"
 WINDOW = "SEQ(A a, NOT X n) WITHIN 10 us"

@@ -21,7 +21,8 @@ from constraints import (
     remainder_of,
 )
 from constraints.testing import Tree, compared, constraint_sets, queries, query_of, random_query, random_set
-from nfa import EventClass, MonitorState, Pattern, PatternState, Query, Symbol, Ties, build_query
+from nfa import EventClass, MonitorState, Pattern, PatternState, Query, Symbol, build_query
+from streams import Ties
 
 QUOTE: Tree = ("SEQ", "O o", "Q q", "F f")
 

@@ -17,7 +17,6 @@ from nfa import (
     MonitorState,
     Node,
     Policy,
-    Ties,
     UnknownPattern,
     describe_node,
     describe_pattern,
@@ -25,7 +24,7 @@ from nfa import (
 )
 from nfa.reference import reference_matches
 from nfa.testing import batches, event_lists, nodes, patterns, run, splits
-from streams import Event, EventBatch
+from streams import Event, EventBatch, Ties
 
 TIES: tuple[Ties, ...] = ("log", "log", "simultaneous")
 

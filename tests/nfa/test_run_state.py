@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from nfa.automata.pattern_automaton import PatternAutomaton, build_automaton
 from nfa.errors import StateFormatError
 from nfa.language.parsing import parse_pattern
-from nfa.runs.engine import RunEngine, Ties
+from nfa.runs.engine import RunEngine
 from nfa.runs.testing import RunHarness
 from nfa.testing import patterns, traces
-from streams import Event
+from streams import Event, Ties
 
 BOUNDED = settings(max_examples=120, deadline=None)
 both_ties: st.SearchStrategy[Ties] = st.sampled_from(["log", "simultaneous"])

@@ -14,12 +14,11 @@ from hypothesis import strategies as st
 from nfa.automata.pattern_automaton import PatternAutomaton, build_automaton
 from nfa.language.parsing import parse_pattern
 from nfa.reference import reference_outcome
-from nfa.runs.engine import Ties
 from nfa.runs.program import is_ordered
 from nfa.runs.testing import RunHarness, Told
 from nfa.syntax import Pattern
 from nfa.testing import FEATURES, patterns, splits, traces
-from streams import Event
+from streams import Event, Ties
 
 BOUNDED = settings(max_examples=150, deadline=None)
 both_ties: st.SearchStrategy[Ties] = st.sampled_from(["log", "simultaneous"])

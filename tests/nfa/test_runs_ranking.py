@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nfa import Match, Matcher, Ties, match_order
+from nfa import Match, Matcher, match_order
 from nfa.language.parsing import parse_pattern
 from nfa.reference import reference_matches, reference_outcome
 from nfa.testing import batches, event_lists, splits
-from streams import Event, EventBatch
+from streams import Event, EventBatch, Ties
 
 PARTS = (
     "SEQ(A a, NOT B n)",

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from nfa import OTHER, Deviation, Ending, EventClass, GuardView, MonitorState, PatternState, Query, Ties
+from nfa import OTHER, Deviation, Ending, EventClass, GuardView, MonitorState, PatternState, Query
+from streams import Ties
 
 if TYPE_CHECKING:
     from constraints import ConstraintSet, DeviationReason, Explanation  # a tenth of the start of ``forestall match``

@@ -1,0 +1,40 @@
+"""Durations in microseconds: the units in which they are written, and their text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+UNITS_US: Mapping[str, int] = MappingProxyType(
+    {
+        "us": 1,
+        "ms": 1_000,
+        "s": 1_000_000,
+        "min": 60_000_000,
+        "h": 3_600_000_000,
+        "d": 86_400_000_000,
+        "w": 604_800_000_000,
+    }
+)
+"""The length of each unit by its symbol."""
+
+NAMED_UNITS_US: Mapping[str, int] = MappingProxyType(
+    {
+        **UNITS_US,
+        "sec": UNITS_US["s"],
+        "second": UNITS_US["s"],
+        "minute": UNITS_US["min"],
+        "hour": UNITS_US["h"],
+        "day": UNITS_US["d"],
+        "week": UNITS_US["w"],
+    }
+)
+"""The length of each unit by its symbol or name."""
+
+_LARGEST_FIRST = ("d", "h", "min", "s", "ms", "us")
+
+
+def duration_text(duration_us: int) -> str:
+    """A duration in its largest whole unit up to days, such as ``90 s``."""
+    unit = next(unit for unit in _LARGEST_FIRST if duration_us % UNITS_US[unit] == 0)
+    return f"{duration_us // UNITS_US[unit]} {unit}"
