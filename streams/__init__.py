@@ -56,6 +56,8 @@ from streams.forms.plain import parse_plain, render_plain
 from streams.hashing import EVERY_KEY, MAX_SHARDS, key_hash, key_of, shard_of
 from streams.kept.folder import kept_folder, kept_top, make_kept_folder, note_use, require_trusted
 from streams.kept.kernel_digest import PACKAGES_WITH_KERNELS, folder_of_package, kernel_digest
+from streams.kept.replaced_files import replacing, sync_folder
+from streams.kept.spilled_files import SpilledFiles
 from streams.key_ranges import GREATEST_NUMBER, LEAST_NUMBER, KeyRange, whole_number, whole_numbers
 from streams.keys import (
     AttributePath,
@@ -97,9 +99,7 @@ from streams.log.records import LAYOUT_KEY, LogEntry, RecordKind, log_key, posit
 from streams.log.scripts import Script, ScriptInput, ScriptValue, read_script
 from streams.nearest import did_you_mean, listed, nearest
 from streams.reordering import NEVER_US, ReorderBuffer
-from streams.replaced_files import replacing, sync_folder
 from streams.showing import shown
-from streams.spilled_files import SpilledFiles
 from streams.time_forms import DATE_ORDERS, LocalTimes, TimeForm, TimeUnit, zone_of
 from streams.timestamps import EARLIEST_US, LATEST_US, format_time, parse_time
 from streams.waiting.chunks import KeyMonitor

@@ -1,1 +1,1 @@
-"""Files that a process makes from the code and keeps for the next one: the folder, the lock, the digest of kernels."""
+"""Files that processes keep: compiled kernels with their folder and lock, spilled rows, files replaced as a whole."""

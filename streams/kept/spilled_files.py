@@ -20,7 +20,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from streams.errors import StateLost
-from streams.replaced_files import replacing
+from streams.kept.replaced_files import replacing
 
 _SUFFIX = ".rows"
 _DIGEST_BYTES = 20
