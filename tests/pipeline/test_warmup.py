@@ -24,11 +24,11 @@ UNCALLED = """
 import sys
 from numba.core.dispatcher import Dispatcher
 from shards import EXERCISES
-from streams.compiling import run_exercise
+from streams.compiling.running import exercise_of
 from streams.kernels.keeping import KeptKernel
 from streams.kernels.recording import recorded
 
-called = {needed.name for name in EXERCISES for needed in recorded(lambda: run_exercise(name))}
+called = {needed.name for run in [exercise_of(name) for name in EXERCISES] for needed in recorded(run)}
 for module in list(sys.modules.values()):
     for value in list(vars(module).values()) if module.__name__.partition(".")[2].startswith("kernels") else ():
         if isinstance(value, Dispatcher) and isinstance(vars(value).get("_cache"), KeptKernel):
