@@ -90,7 +90,7 @@ def test_blocks_in_blocks_count():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("operator", ["sequence", "and", "xor"])
+@pytest.mark.parametrize("operator", ["sequence", "and", pytest.param("xor", marks=pytest.mark.deep)])  # a minute
 def test_as_many_types_as_are_taken_fit_into_a_gigabyte(operator):
     names = names_of(CompileLimits().max_event_types)
     if operator == "and":  # the product of 300 branches has no automaton; one of few long branches has
