@@ -100,6 +100,15 @@ def test_a_dead_letter_of_a_late_event_says_which_and_when():
     }
 
 
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_a_late_event_is_shown_up_to_four_thousand_characters(beyond):
+    first = [event(10, "X", "m")]
+    (empty,) = bodies(rows_of(stream(lateness=2), first, [event(3, "A", v="")]), "dead-letter")
+    value = "x" * (4_000 - len(empty["event"]) + beyond)
+    (letter,) = bodies(rows_of(stream(lateness=2), first, [event(3, "A", v=value)]), "dead-letter")
+    assert (len(letter["event"]), letter["event"].endswith("…")) == (4_000 + beyond, bool(beyond))
+
+
 def test_an_event_as_old_as_the_watermark_is_not_late():
     batch = [event(10, "X", "m"), event(8, "A"), event(9, "U"), event(12, "X", "m")]
     assert alerts_of(stream(lateness=2), PAIR, batch) == [{"a": ["e8"], "u": ["e9"]}]
