@@ -236,7 +236,7 @@ class Host(ABC):
         Raises:
             ForestallError: The kind does not know questions of this form, or answers none.
         """
-        raise ControlRecordError(f"operators of the kind of {', '.join(self.names) or 'this host'} answer no questions")
+        raise ControlRecordError("operators of this kind answer no questions")
 
     def observed(self) -> Iterator[Observation]:
         """Observations for a decider (``shards.deciding``) since the last call; small, and never saved."""

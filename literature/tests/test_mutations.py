@@ -1,11 +1,7 @@
 """Random workloads reveal a deliberate mistake in the kernel of the spilling join."""
 
 import tempfile
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-
-import numpy as np
-import pytest
 
 from joins import Item, ItemColumns
 from literature.kernels import buckets
@@ -16,40 +12,13 @@ from literature.spilling import join as spilling_join
 from literature.spilling import memory as spilling_memory
 from literature.spilling.reference import ReferencePairJoin
 from streams.kernels import slots
+from tests.joins.mutated import interpreted, workload
 
 WORKLOADS = 60
-MUTATED = Path(__file__).parents[2] / "tests" / "joins" / "mutated.py"
 BUFFERED = [
     ("elif lent.on_disk[1 - number, bucket] > 0:", "elif False:"),
     ("            if lent.on_disk[other, bucket] > 0:", "            if False:"),
 ]
-
-
-@pytest.fixture
-def mutated():
-    """The module of the tests of joins, which no test imports by name."""
-    spec = spec_from_file_location("mutated", MUTATED)
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def workload(seed, inputs):
-    """Items of few keys; an input has no item of a key that it has closed."""
-    chance = np.random.default_rng(seed)
-    time, items, closed = 0, [], set()
-    for _ in range(60):
-        time += int(chance.integers(0, 3))
-        number, key = int(chance.integers(inputs)), int(chance.integers(1, 7))
-        if (number, key) in closed:
-            continue
-        is_closing = chance.random() < 0.15
-        if is_closing:
-            closed.add((number, key))
-        items.append((Item.CLOSING if is_closing else Item.EVENT, number, key, time))
-    return items
 
 
 def wrong_spilling(monkeypatch, module):
@@ -77,6 +46,6 @@ def wrong_spilling(monkeypatch, module):
     return wrong
 
 
-def test_a_join_that_spills_needs_purge_buffers(mutated, monkeypatch):
-    assert wrong_spilling(monkeypatch, mutated.interpreted([slots, buckets])) == 0
-    assert wrong_spilling(monkeypatch, mutated.interpreted([slots, buckets], BUFFERED)) > 10
+def test_a_join_that_spills_needs_purge_buffers(monkeypatch):
+    assert wrong_spilling(monkeypatch, interpreted([slots, buckets])) == 0
+    assert wrong_spilling(monkeypatch, interpreted([slots, buckets], BUFFERED)) > 10

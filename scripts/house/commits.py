@@ -28,7 +28,7 @@ class Commit(NamedTuple):
 
 def commits(since: str = SINCE) -> list[Commit]:
     """The commits of the current branch that were written since a time; none outside a git checkout."""
-    command = ["git", "-C", str(ROOT), "log", f"--since-as-filter={since}", "--format=%h%x00%p%x00%B%x01"]
+    command = ["git", "-C", str(ROOT), "log", f"--since={since}", "--format=%h%x00%p%x00%B%x01"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     records = [record.strip("\n").split("\0") for record in done.stdout.split("\1")[:-1]]
     return [Commit(commit_id, len(parents.split()), message) for commit_id, parents, message in records]

@@ -5,6 +5,10 @@ import re
 import sys
 from types import ModuleType
 
+import numpy as np
+
+from joins import Item
+
 _DECORATOR = re.compile(r"^@(kernel|routine|inlined|apart)$", re.MULTILINE)
 _BORROWING = "from streams.kernels.borrowing import borrowed"
 
@@ -39,3 +43,19 @@ def _run(name, text, made):
     finally:
         sys.modules.update(before)
     return fresh
+
+
+def workload(seed, inputs):
+    """Items of few keys; an input has no item of a key that it has closed."""
+    chance = np.random.default_rng(seed)
+    time, items, closed = 0, [], set()
+    for _ in range(60):
+        time += int(chance.integers(0, 3))
+        number, key = int(chance.integers(inputs)), int(chance.integers(1, 7))
+        if (number, key) in closed:
+            continue
+        is_closing = chance.random() < 0.15
+        if is_closing:
+            closed.add((number, key))
+        items.append((Item.CLOSING if is_closing else Item.EVENT, number, key, time))
+    return items

@@ -1,17 +1,14 @@
 """The mistakes of section 6.5 of the specification, made on purpose: random workloads show each of them."""
 
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
-
-import numpy as np
 import pytest
 
-from joins import Item, ItemColumns, Window, WindowJoin, windowed
+from joins import ItemColumns, Window, WindowJoin, windowed
 from joins.kernels import clusters, outer, unclosed
 from joins.kernels import windowed as windowed_kernel
 from joins.outer import ReferenceOuterJoin
 from joins.reference import ReferenceJoin
 from streams.kernels import slots
+from tests.joins.mutated import interpreted, workload
 
 WORKLOADS = 60
 WINDOWED = (slots, clusters, unclosed, windowed_kernel)
@@ -45,33 +42,6 @@ OUTER_MUTATIONS = {
 }
 
 
-@pytest.fixture
-def mutated():
-    """The module beside this one, which no test imports by name."""
-    spec = spec_from_file_location("mutated", Path(__file__).with_name("mutated.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def workload(seed, inputs):
-    """Items of few keys; an input has no item of a key that it has closed."""
-    chance = np.random.default_rng(seed)
-    time, items, closed = 0, [], set()
-    for _ in range(60):
-        time += int(chance.integers(0, 3))
-        number, key = int(chance.integers(inputs)), int(chance.integers(1, 7))
-        if (number, key) in closed:
-            continue
-        is_closing = chance.random() < 0.15
-        if is_closing:
-            closed.add((number, key))
-        items.append((Item.CLOSING if is_closing else Item.EVENT, number, key, time))
-    return items
-
-
 def wrong_windowed(monkeypatch, module, kind):
     """In how many random workloads a windowed join differs from its meaning."""
     monkeypatch.setattr(windowed, "join_batch", module.join_batch)
@@ -89,10 +59,10 @@ def wrong_windowed(monkeypatch, module, kind):
 
 
 @pytest.mark.parametrize("name", WINDOW_MUTATIONS)
-def test_a_mistake_in_a_windowed_join_is_seen(name, mutated, monkeypatch):
+def test_a_mistake_in_a_windowed_join_is_seen(name, monkeypatch):
     kind, changes = WINDOW_MUTATIONS[name]
-    assert wrong_windowed(monkeypatch, mutated.interpreted(WINDOWED), kind) == 0
-    assert wrong_windowed(monkeypatch, mutated.interpreted(WINDOWED, changes), kind) > 2
+    assert wrong_windowed(monkeypatch, interpreted(WINDOWED), kind) == 0
+    assert wrong_windowed(monkeypatch, interpreted(WINDOWED, changes), kind) > 2
 
 
 def wrong_outer(monkeypatch, module):
@@ -111,6 +81,6 @@ def wrong_outer(monkeypatch, module):
 
 
 @pytest.mark.parametrize("name", OUTER_MUTATIONS)
-def test_a_mistake_in_a_join_with_absent_inputs_is_seen(name, mutated, monkeypatch):
-    assert wrong_outer(monkeypatch, mutated.interpreted(OUTER)) == 0
-    assert wrong_outer(monkeypatch, mutated.interpreted(OUTER, [OUTER_MUTATIONS[name]])) > 2
+def test_a_mistake_in_a_join_with_absent_inputs_is_seen(name, monkeypatch):
+    assert wrong_outer(monkeypatch, interpreted(OUTER)) == 0
+    assert wrong_outer(monkeypatch, interpreted(OUTER, [OUTER_MUTATIONS[name]])) > 2
