@@ -33,6 +33,7 @@ from pipeline.errors import BacktestFailed
 from pipeline.history import Dealt, Facts, History, deal_out, received
 from pipeline.merging import Portion, in_order
 from pipeline.spark.account import summary_of
+from pipeline.spark.workers import matcher_workers
 from shards import ComparisonCounts, Trial, TrialPlan, TrialRows, VariantCounts, trial_exercises
 from streams import EventFileError, lines_of
 from streams.compiling import run_exercise
@@ -146,7 +147,8 @@ class SparkWork:
 
         def work() -> _Answer:
             self._context.setJobGroup(group, "backtest", interruptOnCancel=True)
-            return action()
+            with matcher_workers(self._context):
+                return action()
 
         with ThreadPoolExecutor(1, thread_name_prefix="backtest") as pool:
             answer = pool.submit(work)

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from pipeline.errors import QueryFailed
 from pipeline.held_shards import HeldOptions, held_shards
 from pipeline.spark.account import summary_of
-from pipeline.step import own_workers
+from pipeline.spark.workers import matcher_workers
 
 
 def load_states(session: SparkSession, options: HeldOptions) -> None:
@@ -27,7 +27,7 @@ def load_states(session: SparkSession, options: HeldOptions) -> None:
     """
     tasks = max(1, min(options.log.tasks, options.log.shards))
     shards = session.range(0, options.log.shards, numPartitions=tasks)
-    with own_workers(shards):
+    with matcher_workers(session.sparkContext):
         loaded = shards.mapInArrow(partial(_load, options=options), "id LONG")
     try:
         loaded.collect()

@@ -19,13 +19,13 @@ The frame must be computed exactly once per micro-batch: the sink collects it on
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from pipeline.held_shards import HeldOptions, held_shards
+from pipeline.spark.workers import matcher_workers
 from shards import OutputRow, RowBlock, StoredEntry
 from streams import position_order
 
@@ -39,7 +39,6 @@ _OUTPUT = pa.schema(
         pa.field("body", pa.binary()),
     ]
 )
-_ROLE = "FORESTALL_ROLE"
 _MOST_ROWS = 10_000  # rows that Spark takes at once
 
 Step = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -131,20 +130,5 @@ def from_table(table: pa.Table) -> list[OutputRow]:
 
 
 def _mapped(entries: DataFrame, step: Step) -> DataFrame:
-    with own_workers(entries):
+    with matcher_workers(entries.sparkSession.sparkContext):
         return entries.mapInArrow(step, OUTPUT_DDL)
-
-
-@contextmanager
-def own_workers(frame: DataFrame) -> Iterator[None]:
-    """Let Spark reserve Python workers for this step, so that they more often get the shards whose states they hold.
-
-    Spark pools its Python workers by their environment; without this, workers that read and workers that match change
-    places from one micro-batch to the next.
-    """
-    environment = frame.sparkSession.sparkContext.environment
-    environment[_ROLE] = "matcher"
-    try:
-        yield
-    finally:
-        del environment[_ROLE]

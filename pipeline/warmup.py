@@ -10,6 +10,7 @@ from threading import Event
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from pipeline.spark.workers import matcher_workers
 from shards import EXERCISES
 from streams.compiling import CompileProgress, compile_kernels, compile_missing, run_exercise
 
@@ -36,12 +37,14 @@ def compiling_beside(exercises: Sequence[str], report: Callable[[CompileProgress
 
 
 def warm_up(session: SparkSession) -> None:
-    """Let Spark's Python workers load the kernels of the pipeline, one worker per core.
+    """Let the Python workers that will match load the kernels of the pipeline, one worker per core.
 
     On a cluster they compile the kernels first: the workers of one machine share the work, and keep the result.
     """
     tasks = session.sparkContext.defaultParallelism
-    session.range(0, tasks, numPartitions=tasks).mapInArrow(_load, "id LONG").collect()
+    with matcher_workers(session.sparkContext):
+        loaded = session.range(0, tasks, numPartitions=tasks).mapInArrow(_load, "id LONG")
+    loaded.collect()
 
 
 def _load(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

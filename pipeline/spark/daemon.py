@@ -1,4 +1,4 @@
-"""Spark's Python daemon with the pipeline in it: the workers that it forks have all imports done already.
+"""Spark's Python daemon with the pipeline in it: the workers that it forks have their imports done already.
 
 Spark starts it instead of ``pyspark.daemon`` on local masters; on a cluster's machines the packages only exist once a
 task has begun.
@@ -7,10 +7,11 @@ task has begun.
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
 from importlib import import_module
 from pkgutil import walk_packages
 
-from shards import kinds
+from pipeline.spark.workers import is_matcher
 
 
 def main() -> None:
@@ -19,12 +20,18 @@ def main() -> None:
     The garbage collector ignores the imported objects, here and in the workers, where Spark collects after every task.
     """
     gc.disable()
-    hosts = [found.name for found in walk_packages(kinds.__path__, f"{kinds.__name__}.")]  # these load on first use
-    for name in ("pyspark.worker", "pipeline.backtest", "pipeline.job", "pipeline.warmup", "shards.place", *hosts):
+    for name in ("pyspark.worker", "pipeline.sources.log_reader", *(_matcher_modules() if is_matcher() else ())):
         import_module(name)
     gc.freeze()
     gc.enable()
     import_module("pyspark.daemon").manager()
+
+
+def _matcher_modules() -> Iterator[str]:
+    """Modules that matching needs and reading does not; hosts of operators load on first use."""
+    yield from ("pipeline.backtest", "pipeline.chains", "pipeline.job", "pipeline.warmup", "shards.place")
+    kinds = import_module("shards.kinds")
+    yield from (module.name for module in walk_packages(kinds.__path__, f"{kinds.__name__}."))
 
 
 if __name__ == "__main__":

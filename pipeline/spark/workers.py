@@ -1,0 +1,34 @@
+"""Spark's Python workers by their work: those that run the matcher are apart from those that read its input.
+
+Spark pools its Python workers, and forks them from one daemon, by their environment.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark import SparkContext
+
+_ROLE = "FORESTALL_ROLE"
+_MATCHER = "matcher"
+
+
+@contextmanager
+def matcher_workers(context: SparkContext) -> Iterator[None]:
+    """Let Spark reserve Python workers for the steps that are planned in the block.
+
+    Such a worker keeps its kernels and the states of its shards. Otherwise workers that read and workers that match
+    would change places from one micro-batch to the next.
+    """
+    context.environment[_ROLE] = _MATCHER
+    try:
+        yield
+    finally:
+        del context.environment[_ROLE]
+
+
+def is_matcher() -> bool:
+    """Whether this process is a worker that matches, or the daemon of such workers."""
+    return os.environ.get(_ROLE) == _MATCHER  # house: allow environment: Spark passes it to its workers
