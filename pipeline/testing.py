@@ -8,7 +8,7 @@ import orjson
 
 from pipeline.held_shards import HeldOptions, HeldShards
 from pipeline.job import JobOptions
-from pipeline.sources.event_log import EventLogReader, log_ends
+from pipeline.sources.log_reader import EventLogReader, log_ends
 from pipeline.sources.log_reading import connect, read_entries
 from shards import OutputRow, rows_of
 

@@ -1,6 +1,5 @@
-"""Inputs of the pipeline as Spark data sources."""
+"""Inputs of the pipeline as Spark data sources; names are loaded on first use."""
 
-from pipeline.sources.event_log import EventLogSource, log_ends
-from pipeline.sources.options import EventLogOptions
+from lazy_loader import attach_stub
 
-__all__ = ["EventLogOptions", "EventLogSource", "log_ends"]
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from pipeline.held_shards import HeldOptions, HeldShards
-from pipeline.sources.event_log import EventLogReader, log_ends
+from pipeline.sources.log_reader import EventLogReader, log_ends
 from pipeline.sources.log_reading import connect, read_entries
 from pipeline.testing import match_log
 from service import AlertSink, Registration, build_stores

@@ -4,7 +4,7 @@ import pytest
 
 from pipeline import EventLogOptions, HeldOptions, LogDamaged, SourceOptionError
 from pipeline.held_shards import HeldShards
-from pipeline.sources.event_log import EventLogReader, log_ends
+from pipeline.sources.log_reader import EventLogReader, log_ends
 from pipeline.testing import match_log
 from service import AlertSink, LogResharding, build_stores
 from service.errors import ReshardRefused

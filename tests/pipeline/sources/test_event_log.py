@@ -9,7 +9,8 @@ from pyspark.sql.types import StructType
 
 from pipeline.errors import LogDamaged, LogUnreachable, SourceOptionError
 from pipeline.snapshots import FolderSnapshots, SnapshotIndex
-from pipeline.sources.event_log import EventLogReader, EventLogSource, ShardRanges
+from pipeline.sources.event_log import EventLogSource
+from pipeline.sources.log_reader import EventLogReader, ShardRanges
 from pipeline.sources.options import EventLogOptions
 from shards.testing import event, log_of
 from streams import PatternOff, log_key

@@ -11,7 +11,7 @@ import pytest
 from api import create_app
 from api.testing import serving
 from house import ROOT
-from pipeline.sources.event_log import log_ends
+from pipeline.sources.log_reader import log_ends
 from pipeline.testing import match_log
 from service import AlertSink
 from service.client import ForestallClient

@@ -1,0 +1,315 @@
+"""The reader of the event log in Redis Streams, for the source of Spark.
+
+One stream key per shard, ``streams.log_key``; one row per log entry, and an entry holds a whole batch of events, so
+Spark moves few rows. The offset is the last position read of each shard. All of this runs in Python processes that
+Spark starts, and is rebuilt there from plain options.
+
+Promises: a range between two offsets always yields the same entries, because the log only grows; entries are removed
+only before a snapshot of a state that Spark has committed, and never the last ``retain_entries`` of a shard; the source
+waits for a server that is away for a short while (a restart).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import pyarrow as pa
+import redis
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+
+from pipeline.errors import LogDamaged, SourceOptionError
+from pipeline.snapshots import SnapshotIndex, open_snapshots
+from pipeline.sources.log_reading import (
+    Page,
+    beginnings,
+    connect,
+    counts,
+    last_position,
+    read_pages,
+    text_of,
+    unreachable,
+    written_up_to,
+)
+from pipeline.sources.options import EventLogOptions
+from streams import LAYOUT_KEY, log_key, position_order, read_script
+
+_ARROW_SCHEMA = pa.schema(
+    [
+        pa.field("shard", pa.int32()),
+        pa.field("after", pa.string()),
+        pa.field("position", pa.string()),
+        pa.field("kind", pa.string()),
+        pa.field("stream", pa.string()),
+        pa.field("route", pa.string()),
+        pa.field("body", pa.binary()),
+    ]
+)
+
+
+Offset = dict[str, str]
+
+
+@dataclass(frozen=True)
+class ShardRanges(InputPartition):
+    """Some shards' parts of a micro-batch: (shard, after, until), positions as stored; read by one task."""
+
+    ranges: tuple[tuple[int, str, str], ...]
+
+
+class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans and reads micro-batches over all shards of the log."""
+
+    def __init__(self, options: EventLogOptions) -> None:
+        self._options = options
+        self._keys = [log_key(shard) for shard in range(options.shards)]
+        self._server: redis.Redis | None = None
+        self._target: Offset | None = None
+        self._has_looked = False
+        self._written: Offset = {}
+
+    def initialOffset(self) -> dict[str, str]:
+        """The positions after which the shards begin: the start of the log, or the position of the last resharding."""
+        found = beginnings(self._connection(), self._options)
+        return {str(shard): position for shard, position in found.items()}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxRows(self._options.max_entries * self._options.shards)
+
+    def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:
+        """The end of the next micro-batch; waits up to ``wait_ms`` for entries.
+
+        Raises:
+            LogUnreachable: The server stayed away for all retries.
+            LogDamaged: The checkpoint is new and the log's beginning is gone, or the checkpoint is ahead of the log or
+                of the results.
+            SourceOptionError: The checkpoint has another number of shards, or the log now has.
+        """
+        self._check_shards(start)
+        if not self._has_looked:
+            self._check_beginnings(start)
+            self._written = {
+                str(shard): written_up_to(self._connection(), self._options, shard)
+                for shard in range(self._options.shards)
+            }
+            self._has_looked = True
+        entries = 0
+        if isinstance(limit, ReadMaxRows):
+            entries = max(1, limit.max_rows // self._options.shards)
+        end = self._ends(start, entries)
+        if end == start and self._target is None and self._wait(start):
+            end = self._ends(start, entries)
+        end = {shard: _up_to(self._written[shard], start[shard], position) for shard, position in end.items()}
+        return end if self._target is None else _earlier(end, self._target, start)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._target = self._ends(self.initialOffset(), 0)
+
+    def reportLatestOffset(self) -> dict[str, str] | None:
+        return None
+
+    def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
+        """The shards with new entries, divided into at most ``tasks`` partitions."""
+        news = [
+            (shard, start[str(shard)], end[str(shard)])
+            for shard in range(self._options.shards)
+            if start[str(shard)] != end[str(shard)]
+        ]
+        tasks = min(self._options.tasks, len(news))
+        return [ShardRanges(tuple(news[task::tasks])) for task in range(tasks)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Entries of the partition's ranges in the order of each shard's log, in columns of ``event_log.SCHEMA_DDL``.
+
+        Raises:
+            LogUnreachable: The server stayed away for all retries.
+            LogDamaged: Entries that existed when the micro-batch was planned are gone.
+        """
+        server = connect(self._options)
+        try:
+            for shard, after, until in cast(ShardRanges, partition).ranges:
+                for page in read_pages(server, shard, after, until):
+                    yield _to_rows(shard, after, page)
+        finally:
+            server.close()
+
+    def commit(self, end: dict[str, str]) -> None:
+        """Remove what no recovery needs: entries before the snapshots, and snapshots before those.
+
+        The newest snapshot at or before ``end`` stays, with all entries after it; of the entries before it, the last
+        ``retain_entries`` of the shard stay too.
+        """
+        server = self._connection()
+        try:
+            for shard, key in enumerate(self._keys):
+                floor = self._drop_snapshots(shard, end[str(shard)])
+                surplus = server.xlen(key) - self._options.retain_entries
+                if floor is not None and surplus > 0:
+                    server.xtrim(key, minid=floor, approximate=True, limit=surplus)
+        except (redis.ConnectionError, redis.TimeoutError) as error:
+            raise unreachable(error) from error
+
+    def _drop_snapshots(self, shard: int, committed: str) -> str | None:
+        """Remove snapshots older than the newest committed one; returns the position of that one."""
+        index = SnapshotIndex(self._connection(), self._options.generation)
+        floor = index.latest(shard, committed)
+        if floor is not None:
+            store = open_snapshots(self._options.snapshots, self._connection(), self._options.generation)
+            for position in index.positions(shard):
+                if position_order(position) < position_order(floor):
+                    index.remove(shard, position)
+                    store.remove(shard, position)
+        return floor
+
+    def stop(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+
+    def _connection(self) -> redis.Redis:
+        if self._server is None:
+            self._server = connect(self._options)
+        return self._server
+
+    def _check_shards(self, start: Offset) -> None:
+        if len(start) != self._options.shards:
+            raise SourceOptionError(
+                f"the checkpoint was made with {len(start)} shards and the log has {self._options.shards}; "
+                "the number of shards is fixed for the life of a checkpoint",
+                option="shards",
+            )
+
+    def _check_beginnings(self, start: Offset) -> None:
+        """Refuse to read a shard from its beginning when entries there are gone: declarations would be missing."""
+        beginnings = self.initialOffset()
+        for shard, key in enumerate(self._keys):
+            if start[str(shard)] != beginnings[str(shard)]:
+                self._check_reached(shard, start[str(shard)])
+                continue
+            if self._options.generation:
+                self._check_start(shard, start[str(shard)])
+                continue
+            added, kept = counts(self._connection(), key)
+            if added != kept:
+                raise LogDamaged(
+                    f"shard {shard} of the event log is to be read from its beginning, but {added - kept} of its "
+                    f"{added} entries are gone: they were trimmed to the log's retention, and the streams and patterns "
+                    "that were declared in them cannot be rebuilt by a new checkpoint; put the old checkpoint back, or "
+                    "begin with an empty Redis and data folder; raise FORESTALL_LOG_RETENTION_ENTRIES to keep more for "
+                    "replays",
+                    shard=shard,
+                    added=added,
+                    kept=kept,
+                )
+
+    def _check_reached(self, shard: int, position: str) -> None:
+        """Refuse a checkpoint that is ahead of the log, or of the results: matches would be missing."""
+        last = last_position(self._connection(), self._keys[shard], position)
+        if last != position:
+            raise self._ahead(shard, position, f"the log has entries up to {last}")
+        written = written_up_to(self._connection(), self._options, shard) if self._options.results else position
+        if position_order(written) < position_order(position):
+            raise self._ahead(shard, position, f"results are written up to {written}")
+
+    def _ahead(self, shard: int, position: str, known: str) -> LogDamaged:
+        return LogDamaged(
+            f"the checkpoint says that shard {shard} of the event log is matched up to {position}, but {known}: the "
+            "Redis server lost data, or holds an older backup than the data folder; put back the Redis and the data "
+            "folder that belong together, or begin with both empty",
+            shard=shard,
+            position=position,
+        )
+
+    def _check_start(self, shard: int, start: str) -> None:
+        """Refuse to begin at a resharding position whose state is gone; entries after it are trimmed later than it."""
+        if SnapshotIndex(self._connection(), self._options.generation).latest(shard, start) is None:
+            raise LogDamaged(
+                f"shard {shard} of the event log is to be read from {start} on, where the log was divided into "
+                f"{self._options.shards} shards, but the state that it had there is gone, as a newer one took its "
+                "place; put the old checkpoint back, or begin with an empty Redis and data folder",
+                shard=shard,
+                start=start,
+            )
+
+    def _ends(self, start: Offset, entries: int) -> Offset:
+        """Last position of at most ``entries`` (0: all) entries after ``start``, per shard."""
+        afters = [start[str(shard)] for shard in range(self._options.shards)]
+        try:
+            script = read_script("pipeline.sources", "ends")
+            keys, args = script.bind(
+                {
+                    "layout": LAYOUT_KEY,
+                    "shards": self._keys,
+                    "most_entries": entries,
+                    "most_bytes": self._options.max_bytes,
+                    "afters": afters,
+                }
+            )
+            found = self._connection().register_script(script.text)(keys, args)
+        except (redis.ConnectionError, redis.TimeoutError) as error:
+            raise unreachable(error) from error
+        positions = cast("list[bytes]", found)
+        if not positions:
+            raise SourceOptionError(
+                f"this job was started for {self._options.shards} shards, but their number has changed since; "
+                "restart it",
+                option="shards",
+            )
+        return {str(shard): position.decode() for shard, position in enumerate(positions)}
+
+    def _wait(self, start: Offset) -> bool:
+        """Wait up to ``wait_ms``; true if an entry came."""
+        if not self._options.wait_ms:
+            return False
+        afters: dict[Any, Any] = {key: start[str(shard)] for shard, key in enumerate(self._keys)}
+        try:
+            return bool(self._connection().xread(afters, count=1, block=self._options.wait_ms))
+        except (redis.ConnectionError, redis.TimeoutError) as error:
+            raise unreachable(error) from error
+
+
+def log_ends(options: EventLogOptions) -> Offset:
+    """The last position of each shard, or its beginning if it has no entries.
+
+    Raises:
+        LogUnreachable: The server stayed away for all retries.
+        SourceOptionError: The log has another number of shards.
+    """
+    reader = EventLogReader(options)
+    try:
+        return reader._ends(reader.initialOffset(), 0)
+    finally:
+        reader.stop()
+
+
+def _to_rows(shard: int, after: str, page: Page) -> pa.RecordBatch:
+    rows = len(page)
+    columns = [
+        pa.array([shard] * rows, pa.int32()),
+        pa.array([after] * rows, pa.string()),
+        pa.array([position.decode() for position, _ in page], pa.string()),
+        *(
+            pa.array([text_of(fields, name) for _, fields in page], pa.string())
+            for name in (b"kind", b"stream", b"route")
+        ),
+        pa.array([fields.get(b"body", b"") for _, fields in page], pa.binary()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=_ARROW_SCHEMA)
+
+
+def _up_to(written: str, start: str, end: str) -> str:
+    """The end of a range, cut at the end of the written results if these end within the range.
+
+    So a range is written as a whole or not at all, even if a new checkpoint reads the log again; derived events of a
+    range that is already written are ignored.
+    """
+    is_within = position_order(start) < position_order(written) < position_order(end)
+    return written if is_within else end
+
+
+def _earlier(end: Offset, target: Offset, start: Offset) -> Offset:
+    """Per shard the earlier of ``end`` and ``target``, but never before ``start``."""
+    bounded = {shard: min(position, target[shard], key=position_order) for shard, position in end.items()}
+    return {shard: max(position, start[shard], key=position_order) for shard, position in bounded.items()}
