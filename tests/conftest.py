@@ -1,7 +1,12 @@
 """What holds for the whole suite."""
 
+from __future__ import annotations
+
 import gc
+import os
 from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -9,6 +14,9 @@ from hypothesis import HealthCheck, settings
 from house import called_kernels, surplus_signatures
 from house.examples import share_examples
 from house.session import Bound, Heartbeat, line_writer, slow_files_first
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SURPLUS = pytest.StashKey[set[str]]()
 GARBAGE = 10_000, 20, 20  # how many objects are made before garbage is looked for, and how often the older is spared
@@ -74,6 +82,26 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.freeze()  # garbage is looked for among what the tests make; all that was there before would take longer
     gc.set_threshold(*GARBAGE)
     gc.enable()
+
+
+@pytest.fixture(scope="session")
+def kernels(pytestconfig: pytest.Config) -> str:
+    """The folder of compiled kernels for all processes that tests start, wherever the sources lie."""
+    return os.environ.get("NUMBA_CACHE_DIR") or str(pytestconfig.cache.mkdir("numba"))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory, kernels: str) -> Iterator[SparkSession]:
+    """A real Spark, one for each process of tests: a second one would be the same, and end with the first."""
+    from pipeline.spark.session import SessionOptions, build_session  # noqa: PLC0415 - takes long
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NUMBA_CACHE_DIR", kernels)
+        patch.setenv("PYSPARK_PYTHON", "")
+        patch.setenv("PYSPARK_DRIVER_PYTHON", "")
+        session = build_session(SessionOptions(data_folder=tmp_path_factory.mktemp("spark"), master="local[2]"))
+        yield session
+        session.stop()
 
 
 @pytest.hookimpl(trylast=True)

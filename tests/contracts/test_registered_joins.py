@@ -11,7 +11,6 @@ from api import create_app
 from api.testing import serving
 from pipeline.job import JobOptions, start_query
 from pipeline.sources import EventLogOptions
-from pipeline.spark.session import SessionOptions, build_session
 from pipeline.testing import match_log
 from service import AlertSink, build_stores
 from service.cli.app import build_app
@@ -97,13 +96,6 @@ def http(api_url, stores):
 def options(server_url, settings, tmp_path):
     log = EventLogOptions(redis_url=server_url, shards=settings.shards, snapshots=str(tmp_path / "saved"), wait_ms=20)
     return JobOptions(log=log, checkpoint=tmp_path / "checkpoint", handover=tmp_path / "handed", is_bounded=True)
-
-
-@pytest.fixture
-def spark(tmp_path):
-    session = build_session(SessionOptions(data_folder=tmp_path, master="local[1]"))
-    yield session
-    session.stop()
 
 
 def time_at(second):

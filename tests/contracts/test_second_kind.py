@@ -6,7 +6,6 @@ Nothing in the packages knows it; it is handed to the application and to the job
 import asyncio
 import os
 import random
-import sys
 
 import httpx
 import orjson
@@ -18,7 +17,6 @@ from api import create_app
 from api.testing import serving
 from pipeline.job import JobOptions, start_query
 from pipeline.sources import EventLogOptions
-from pipeline.spark.session import SessionOptions, build_session
 from pipeline.testing import match_log
 from service import AlertSink, WebhookDraft, WebhookLibrary, build_stores
 from service.cli.operators import operator_commands
@@ -80,14 +78,10 @@ def options(server_url, settings, tmp_path):
 
 
 @pytest.fixture
-def spark(tmp_path, monkeypatch):
-    """A Spark whose workers get the kind as a value: they cannot import the tests."""
-    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-    monkeypatch.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
+def workers_have_the_tally():
+    """Spark's workers get the kind as a value: they cannot import the tests."""
     cloudpickle.register_pickle_by_value(tally)
-    session = build_session(SessionOptions(data_folder=tmp_path, master="local[1]"))
-    yield session
-    session.stop()
+    yield
     cloudpickle.unregister_pickle_by_value(tally)
 
 
@@ -104,6 +98,7 @@ def thirds(http):
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("workers_have_the_tally")
 def test_it_is_registered_matched_by_spark_listed_and_delivered(http, stores, settings, options, spark):
     with receiving() as receiver:
         answer = http.post("/v1/tallies", json={"name": "thirds", "stream": "orders", "every": 3})

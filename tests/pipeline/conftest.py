@@ -1,6 +1,5 @@
-"""A real log server and a real Spark for the tests of this folder, started when a test first asks."""
+"""A real log server for the tests of this folder, started when a test first asks."""
 
-import os
 import socket
 import subprocess
 from contextlib import contextmanager
@@ -11,7 +10,6 @@ import redis
 from redis.backoff import ConstantBackoff
 from redis.retry import Retry
 
-from pipeline.spark.session import SessionOptions, build_session
 from service import find_server
 
 
@@ -75,20 +73,3 @@ def own_server(tmp_path):
     """A log server that a test may kill."""
     with running_server(tmp_path) as server:
         yield server
-
-
-@pytest.fixture(scope="session")
-def kernels(pytestconfig):
-    """The folder of compiled kernels for all processes that tests start, wherever the sources lie."""
-    return os.environ.get("NUMBA_CACHE_DIR") or str(pytestconfig.cache.mkdir("numba"))
-
-
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory, kernels):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("NUMBA_CACHE_DIR", kernels)
-        patch.setenv("PYSPARK_PYTHON", "")
-        patch.setenv("PYSPARK_DRIVER_PYTHON", "")
-        session = build_session(SessionOptions(data_folder=tmp_path_factory.mktemp("spark"), master="local[2]"))
-        yield session
-        session.stop()

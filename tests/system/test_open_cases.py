@@ -7,20 +7,12 @@ from api import create_app
 from api.testing import serving
 from pipeline.job import JobOptions, start_query
 from pipeline.sources import EventLogOptions
-from pipeline.spark.session import SessionOptions, build_session
 from service import AlertSink, build_stores
 from service.testing import HandClock, empty_client, private_server, settings_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow]
 
 PATIENCE_S = 240.0
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory):
-    session = build_session(SessionOptions(data_folder=tmp_path_factory.mktemp("spark"), master="local[1]"))
-    yield session
-    session.stop()
 
 
 def test_the_shards_say_which_orders_are_stuck(spark, tmp_path):
