@@ -18,7 +18,10 @@ from house.documents import Block, code_blocks
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow]
 
-PAGES = [ROOT / "docs" / name for name in ("tutorial.md", "projects.md")]
+PAGES = [
+    ROOT / "docs" / "tutorial.md",
+    pytest.param(ROOT / "docs" / "projects.md", marks=pytest.mark.deep),  # its commands each day in tests/service/cli
+]
 SECONDS = 1_200  # kernels are compiled where they are not yet
 MARK = "=== block of line "
 FIRST = 'trap \'status=$?; kill "${SERVICE:-}" "${RECEIVER:-}" 2>/dev/null || true; wait; exit $status\' EXIT'
@@ -59,7 +62,7 @@ def is_printed(line, text):
     return re.search(".*".join(words), "\n".join(" ".join(one.split()) for one in text.splitlines()))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=["tutorial.md", "projects.md"])
 def test_the_page_works_as_printed(page, tmp_path):
     blocks = blocks_of(page)
     script = "\n".join([FIRST, *(f'echo "{MARK}{block.line}"\n{block.text}' for block, _ in blocks)])

@@ -2,7 +2,7 @@
 
 Arguments: data folder, URL of the log, number of shards, master, folder on the workers.
 Rows go to the Redis hash ``rows``, by id; the processes that matched to the set ``processes``, by host and id; and each
-micro-batch with rows is counted in ``batches``; the number of tasks goes to the list ``tasks``.
+micro-batch with rows is counted in ``batches``.
 """
 
 import sys
@@ -52,7 +52,6 @@ def main():
             redis_url=url, shards=int(shards), max_entries=2, wait_ms=20, tasks=tasks, snapshot_bytes=3_000
         )
         client = redis.Redis.from_url(url)
-        client.rpush("tasks", tasks)
         # No handover: the workers are on one machine, and would share the folder as machines do not.
         options = JobOptions(log=log, checkpoint=Path(folder, "checkpoint"), is_bounded=True)
         run_pipeline(session, options, CountingSink(client))

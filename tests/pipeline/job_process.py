@@ -1,7 +1,7 @@
 """The job as a process of its own that dies at a chosen moment; run by ``test_recovery``.
 
-Arguments: data folder, URL of the log, number of shards, how to die, and at which non-empty micro-batch. Under
-``workers`` only Spark's Python workers die, after each micro-batch.
+Arguments: data folder, URL of the log, number of shards, how to die (several: with commas), and at which non-empty
+micro-batch. Under ``workers`` Spark's Python workers die after each micro-batch, under ``starting`` the first process.
 Rows go to the Redis hash ``rows``, by id, as the service's own store would keep them.
 """
 
@@ -23,7 +23,7 @@ class DyingSink:
     def __init__(self, client, session, manner, batches_left):
         self.client = client
         self.jvm = session.sparkContext._jvm.java.lang.ProcessHandle.current().pid()
-        self.manner = manner
+        self.manners = manner.split(",")
         self.batches_left = batches_left
 
     def __call__(self, rows, epoch_id):
@@ -32,14 +32,14 @@ class DyingSink:
         is_last = rows and self.batches_left == 0
         half = len(rows) // 2
         self.store(rows[:half])
-        if is_last and self.manner == "between-rows":
+        if is_last and "between-rows" in self.manners:
             os.kill(os.getpid(), signal.SIGKILL)
         self.store(rows[half:])
-        if is_last and self.manner == "jvm":
+        if is_last and "jvm" in self.manners:
             os.kill(self.jvm, signal.SIGKILL)
-        if is_last and self.manner == "source":
+        if is_last and "source" in self.manners:
             self.kill_source()
-        if rows and self.manner == "workers":
+        if rows and "workers" in self.manners:
             threading.Thread(target=self.kill_workers, daemon=True).start()
 
     def kill_workers(self):
@@ -52,7 +52,7 @@ class DyingSink:
             time.sleep(0.002)
         with suppress(ProcessLookupError):
             os.kill(fresh.pop(), signal.SIGKILL)
-            self.client.incr("killed")
+            self.client.hincrby("killed", "workers", 1)
 
     def kill_first(self):
         """Kill the first Python process that Spark starts a task or a plan in."""
@@ -60,14 +60,14 @@ class DyingSink:
             time.sleep(0.002)
         with suppress(ProcessLookupError):
             os.kill(workers.pop(), signal.SIGKILL)
-            self.client.incr("killed")
+            self.client.hincrby("killed", "starting", 1)
 
     def kill_source(self):
         """Kill the process that plans micro-batches, as the kernel does where memory is short."""
         for child in children_of(self.jvm):
             if b"python_streaming_source_runner" in Path(f"/proc/{child}/cmdline").read_bytes():
                 os.kill(child, signal.SIGKILL)
-                self.client.incr("killed")
+                self.client.hincrby("killed", "source", 1)
 
     def workers(self):
         return {worker for daemon in children_of(self.jvm) for worker in children_of(daemon)}
@@ -94,7 +94,7 @@ def main():
     session = build_session(SessionOptions(data_folder=Path(folder), master="local[2]", task_attempts=4))
     sink = DyingSink(redis.Redis.from_url(url), session, manner, int(batches))
     log = EventLogOptions(redis_url=url, shards=int(shards), max_entries=4, wait_ms=20)
-    if manner == "starting":
+    if "starting" in sink.manners:
         threading.Thread(target=sink.kill_first, daemon=True).start()
     try:
         run_pipeline(session, JobOptions(log=log, checkpoint=Path(folder, "checkpoint"), is_bounded=True), sink)

@@ -161,22 +161,6 @@ def rows_without_spark(logs):
 @pytest.mark.spark
 @pytest.mark.redis
 @pytest.mark.slow
-def test_a_restart_with_other_cores_goes_on(own_server, tmp_path, environment):
-    logs = long_log()
-    for master, part in (("local[1]", slice(0, 6)), ("local[2]", slice(6, 12))):
-        own_server.append({shard: entries[part] for shard, entries in logs.items()})
-        job = start_job(own_server, tmp_path, master, environment)
-        try:
-            assert job.wait(timeout=400) == 0, (tmp_path / "driver.log").read_text()[-3_000:]
-        finally:
-            end(job)
-    assert own_server.client.lrange("tasks", 0, -1) == [b"1", b"2"]
-    assert stored_rows(own_server) == rows_without_spark({shard: entries[:12] for shard, entries in logs.items()})
-
-
-@pytest.mark.spark
-@pytest.mark.redis
-@pytest.mark.slow
 def test_both_workers_match_and_the_death_of_one_changes_nothing(own_server, tmp_path, environment):
     logs = long_log()
     own_server.append(logs)

@@ -82,12 +82,12 @@ def sorted_rows(rows):
     return sorted(map(said, rows))
 
 
-def test_the_job_equals_the_inline_run_over_a_stop_and_a_restart(spark, server, options):
+def test_the_job_equals_the_inline_run_over_a_stop_and_a_restart_with_other_cores(spark, server, options):
     logs = order_log()
     first, second = halves(logs, 6)
     rows = Rows()
     server.append(first)
-    query = start_query(spark, options, rows)
+    query = start_query(spark, replace(options, log=replace(options.log, tasks=1)), rows)
     query.drain()
     query.stop()
     server.append(second)

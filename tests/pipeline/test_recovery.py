@@ -54,22 +54,14 @@ def test_rows_after_kills_are_those_of_an_undisturbed_run(own_server, tmp_path, 
     assert int(own_server.client.get("repeated")) > 0
 
 
-def test_killed_workers_are_begun_again_without_a_restart(own_server, tmp_path, kernels):
+def test_killed_python_processes_are_begun_again_without_a_restart(own_server, tmp_path, kernels):
+    """The first that Spark starts, that of the source, and workers after each micro-batch."""
     logs = long_log()
     own_server.append(logs)
-    only = run(own_server, tmp_path, kernels, "workers", 0)
+    only = run(own_server, tmp_path, kernels, "starting,source,workers", 2)
     assert only.returncode == 0, only.stderr
     stored = {row_id.decode() for row_id in own_server.client.hkeys("rows")}
     assert stored == {row.id for row in run_inline(logs)}
-    assert int(own_server.client.get("killed") or 0) > 0, only.stderr
-
-
-@pytest.mark.parametrize("manner", ["source", "starting"])
-def test_a_killed_process_of_the_source_is_begun_again_without_a_restart(own_server, tmp_path, kernels, manner):
-    logs = long_log()
-    own_server.append(logs)
-    only = run(own_server, tmp_path, kernels, manner, 2)
-    assert only.returncode == 0, only.stderr
-    stored = {row_id.decode() for row_id in own_server.client.hkeys("rows")}
-    assert stored == {row.id for row in run_inline(logs)}
-    assert int(own_server.client.get("killed") or 0) == 1, only.stderr
+    killed = {name.decode(): int(count) for name, count in own_server.client.hgetall("killed").items()}
+    assert {name: killed.pop(name) for name in ("starting", "source")} == {"starting": 1, "source": 1}, only.stderr
+    assert killed["workers"] > 0, only.stderr

@@ -230,9 +230,9 @@ def run(url, folder, manner, portion, status):
     raise AssertionError(said)
 
 
-@pytest.mark.spark
-@pytest.mark.slow
-def test_nothing_is_lost_or_doubled_by_kills(stores, server_url, tmp_path):
+@pytest.fixture
+def put(stores, tmp_path):
+    """Puts a file of events into the folder that is fed to a stream."""
     stores.registry.declare_stream(StreamDeclaration(name="orders"))
     folder = tmp_path / "in"
     folder.mkdir()
@@ -241,13 +241,31 @@ def test_nothing_is_lost_or_doubled_by_kills(stores, server_url, tmp_path):
         lines = b"".join(row.body + b"\n" for row in rows(count, first))
         (folder / f"{name}.tmp").write_bytes(lines)
         (folder / f"{name}.tmp").rename(folder / name)
+        return folder / name
 
+    return put
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_nothing_is_lost_or_doubled_by_a_kill(stores, server_url, tmp_path, put):
     put("b.jsonl", 0, 1_500)
     run(server_url, tmp_path, "after-append", 3, -signal.SIGKILL)
     assert 0 < len(ids(stores)) < 1_500
     put("a.jsonl", 1_500, 4_000)
+    run(server_url, tmp_path, "none", 0, 0)
+    assert ids(stores) == wanted(5_500)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.deep
+def test_nothing_is_lost_or_doubled_by_kills_of_all_kinds(stores, server_url, tmp_path, put):
+    first = put("b.jsonl", 0, 1_500)
+    run(server_url, tmp_path, "after-append", 3, -signal.SIGKILL)
+    put("a.jsonl", 1_500, 4_000)
     run(server_url, tmp_path, "before-append", 4, -signal.SIGKILL)
-    (folder / "b.jsonl").unlink()
+    first.unlink()
     assert "failed: " in run(server_url, tmp_path, "jvm", 2, 1)
     run(server_url, tmp_path, "none", 0, 0)
     assert ids(stores) == wanted(5_500)

@@ -9,14 +9,13 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from threading import Event as Pause
 
 import orjson
 import pytest
 
 from benchmarks.pipeline_chaos import children_of, name_of
-from service.processes.temporary import TemporaryService, require_ready, running
+from service.processes.temporary import TemporaryService, require_ready
 from service.testing import HandReceiver, receiving
 from streams import Event, parse_time
 
@@ -28,10 +27,10 @@ HOUR_US = 3_600_000_000
 OPENED_US = parse_time("2026-03-02T09:00:00Z")
 BIDS = [0, 1, 2, 3, 4, 5, 6, 0, 1, 2, 3, 4]  # of each auction, in its first hour
 SOLD = {
-    "name": "sold",
+    "name": "closed_lots",
     "inputs": [
-        {"stream": "auctions", "as": "a", "type": "Opened", "closed_by": "unique", "window": "24 h"},
-        {"stream": "bids", "as": "b", "type": "Bid", "closed_by": "punctuation"},
+        {"stream": "lots", "as": "a", "type": "Opened", "closed_by": "unique", "window": "24 h"},
+        {"stream": "offers", "as": "b", "type": "Bid", "closed_by": "punctuation"},
     ],
     "emit": "on_close",
     "outer": ["b"],
@@ -65,7 +64,7 @@ class Auctions:
 
     def pass_time(self, hours: float) -> None:
         """Let time come so far in both streams."""
-        for stream in ("auctions", "bids"):
+        for stream in ("lots", "offers"):
             self.send(stream, [("Time", "none", OPENED_US + round(hours * HOUR_US))])
 
     def counts(self) -> dict[str, int]:
@@ -97,40 +96,41 @@ class Auctions:
         os.kill(driver, signal.SIGKILL)
 
 
-def test_an_auction_that_is_over_sends_one_webhook_with_its_count(tmp_path: Path) -> None:
-    with receiving() as receiver, running(tmp_path) as service:
-        for stream in ("auctions", "bids"):
+def test_an_auction_that_is_over_sends_one_webhook_with_its_count(service: TemporaryService) -> None:
+    with receiving() as receiver:
+        for stream in ("lots", "offers"):
             service.client.post("/streams", {"name": stream})
         service.client.post("/joins", SOLD)
-        service.client.post("/webhooks", {"url": receiver.url, "kinds": ["derived"], "pattern": "sold"})
+        service.client.post("/webhooks", {"url": receiver.url, "kinds": ["derived"], "pattern": "closed_lots"})
         auctions = Auctions(service, receiver)
         keys = [f"{number}" for number in range(len(BIDS))]
         auctions.pass_time(-0.001)
-        auctions.send("auctions", [("Opened", key, OPENED_US + place) for place, key in enumerate(keys)])
+        auctions.send("lots", [("Opened", key, OPENED_US + place) for place, key in enumerate(keys)])
         bids = [(key, part) for key, count in zip(keys, BIDS, strict=True) for part in range(count)]
-        auctions.send("bids", [("Bid", key, OPENED_US + 1_000 + place) for place, (key, _) in enumerate(bids)])
+        auctions.send("offers", [("Bid", key, OPENED_US + 1_000 + place) for place, (key, _) in enumerate(bids)])
         auctions.pass_time(1)
         assert auctions.settled() == {}  # none is over
 
         auctions.kill_worker()
         for key in keys[:3]:
-            service.client.post(f"/traces/bids/{key}/end", {})
-        service.client.post("/streams/bids/punctuations", {"range": {"from": 3, "to": 5}})
+            service.client.post(f"/traces/offers/{key}/end", {})
+        service.client.post("/streams/offers/punctuations", {"range": {"from": 3, "to": 5}})
         auctions.kill_driver()
         auctions.pass_time(2)
         closed = dict(zip(keys[:6], BIDS[:6], strict=True))
         until(lambda: auctions.counts() == closed, "the auctions that are closed")
 
-        auctions.send("bids", [("Bid", key, OPENED_US + 25 * HOUR_US) for key in keys[6:8]])  # after 24 hours
+        auctions.send("offers", [("Bid", key, OPENED_US + 25 * HOUR_US) for key in keys[6:8]])  # after 24 hours
         auctions.pass_time(26)
         everything = dict(zip(keys, BIDS, strict=True))
         until(lambda: auctions.counts() == everything, "the auctions that took bids for 24 hours")
         for key in keys:
-            service.client.post(f"/traces/bids/{key}/end", {})
+            service.client.post(f"/traces/offers/{key}/end", {})
         auctions.pass_time(60)
         assert auctions.settled() == everything
-        times = {one["key"]: parse_time(one["time"]) for one in service.client.pages("/derived-events")}
-        letters = list(service.client.pages("/dead-letters"))
+        found = (one for one in service.client.pages("/derived-events") if one["into"] == "closed_lots")
+        times = {one["key"]: parse_time(one["time"]) for one in found}
+        letters = [one for stream in ("lots", "offers") for one in service.client.pages("/dead-letters", stream=stream)]
     assert letters == []
     assert all(times[key] < OPENED_US + 3 * HOUR_US for key in keys[:6])
     assert [times[key] - OPENED_US for key in keys[6:]] == [24 * HOUR_US + place for place in range(6, len(keys))]

@@ -58,6 +58,7 @@ def ids(service):
     return sorted(alert["id"] for alert in service.client.pages("/alerts"))
 
 
+@pytest.mark.deep  # each day in parts by tests/service/test_resharding.py
 def test_a_service_that_was_stopped_goes_on_with_more_shards(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("FORESTALL_SHARDS", "2")
     folder, parts = tmp_path / "data", batches()

@@ -276,6 +276,7 @@ def test_a_traced_request_is_followed_to_the_receiver_of_its_alert(service, coll
     assert received["traceparent"].split("-")[1] == trace
 
 
+@pytest.mark.deep  # each day by test_chaos.py, which kills each kind of process
 def test_killed_processes_lose_no_event_and_repeat_no_alert(service) -> None:
     constraint_set = derive_constraints(order_fulfilment())
     ends = constraint_set.end_events

@@ -10,6 +10,7 @@ import pytest
 from workflows import CompileLimits, ModelFormat, ReadOptions, WorkflowTooLarge, compile_workflow, read_model
 from workflows.formats.bpmn.testing import MODEL
 
+DEEP = pytest.mark.deep  # half a minute and a whole one
 ROOM = 1 << 30  # bytes of address space that deriving may take beside the interpreter and its libraries
 
 WITHIN = """
@@ -90,7 +91,9 @@ def test_blocks_in_blocks_count():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("operator", ["sequence", "and", pytest.param("xor", marks=pytest.mark.deep)])  # a minute
+@pytest.mark.parametrize(
+    "operator", ["sequence", *(pytest.param(name, marks=pytest.mark.deep) for name in ("and", "xor"))]
+)
 def test_as_many_types_as_are_taken_fit_into_a_gigabyte(operator):
     names = names_of(CompileLimits().max_event_types)
     if operator == "and":  # the product of 300 branches has no automaton; one of few long branches has
