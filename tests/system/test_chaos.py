@@ -7,6 +7,7 @@ service and its kills.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import orjson
@@ -15,11 +16,17 @@ import pytest
 from benchmarks.chaos_together import Together
 from benchmarks.derived_chaos import Chain
 from benchmarks.join_chaos import DERIVED, WEBHOOKS, Joins
-from benchmarks.pipeline_chaos import VICTIMS, Orders, Plan, disturbed
-from service.processes.temporary import TemporaryService
+from benchmarks.pipeline_chaos import SETTINGS, VICTIMS, Orders, Plan, disturbed
+from service.processes.temporary import TemporaryService, running
 from service.testing import receiving
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis, pytest.mark.slow, pytest.mark.lengthy]
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TemporaryService]:
+    with running(tmp_path_factory.mktemp("service"), more=SETTINGS) as found:
+        yield found
 
 
 def test_killed_workers_do_not_restart_the_pipeline(service: TemporaryService) -> None:
