@@ -406,9 +406,8 @@ def advance_trace(
 ) -> tuple[Int, Int, Int]:
     """Move a trace that is under bit tables, or changes to them with this event.
 
-    Returns:
-        (status, monitor number after the event, list of kills or ``IGNORED``); unless the status is ``DONE``, the next
-            call repeats everything.
+    Returns (status, monitor number after the event, list of kills or ``IGNORED``); unless the status is ``DONE``, the
+    next call repeats everything.
     """
     program, traces, links, notes = bits.program, bits.traces, bits.links, bits.notes
     counters = traces.counters

@@ -113,20 +113,12 @@ def evaluate_condition(
     at_hand: Int,
     own_begins: np.uint64,
 ) -> Int:
-    """Run a program over a run.
+    """Run a program, from its first word to the word before ``end``, over a run.
 
-    Args:
-        code: Programs.
-        start: First word of the program.
-        end: Word after its last.
-        bindings: The data that it reads.
-        stack: Scratch; afterwards its first place has the value's kind and bits.
-        head: Newest node of the run, or NIL.
-        at_hand: Row of the event that is about to be bound, or NIL.
-        own_begins: ``step_begins`` of the transition that would bind it; 0 without one.
-
-    Returns:
-        ``TRUE``, ``FALSE``, or ``UNKNOWN`` for null and values that are not booleans.
+    ``head`` is the newest node of the run, ``at_hand`` the row of the event that is about to be bound, each possibly
+    NIL; ``own_begins`` is ``step_begins`` of the transition that would bind it, 0 without one. Returns ``TRUE``,
+    ``FALSE``, or ``UNKNOWN`` for null and values that are not booleans. Afterwards the first place of the stack has the
+    value's kind and bits.
     """
     kinds, values, floats, chain = stack.kinds, stack.values, stack.floats, stack.chain
     parents, events, atoms = bindings.node_parent, bindings.node_event, bindings.node_atom

@@ -162,8 +162,7 @@ def advance(
 ) -> tuple[Int, Int]:
     """Process rows from ``first`` on; there is room for a new trace and a due time each.
 
-    Returns:
-        (row, newest): The number of rows, or the row to resume at once there is room in ``ends``; the newest time.
+    Returns the number of rows, or the row to resume at once there is room in ``ends``; and the newest time.
     """
     s, ends, keys, times, is_last = borrowed(s), borrowed(ends), borrowed(keys), borrowed(times), borrowed(is_last)
     for row in range(first, keys.shape[0]):

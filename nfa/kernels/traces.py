@@ -380,7 +380,6 @@ def advance_rows(given: Advance, first_row: Int) -> tuple[Int, Int]:
 def advance_batch(given: Advance, first_row: Int) -> tuple[Int, Int]:
     """Look up the needed rows from ``first_row`` on, open and close traces, move their monitors.
 
-    Returns:
-        (status, row): ``DONE`` and the number of rows, or the reason for stopping and the row at which to resume.
+    Returns (status, row): ``DONE`` and the number of rows, or the reason for stopping and the row at which to resume.
     """
     return advance_rows(borrowed(given), first_row)

@@ -3,12 +3,9 @@
 A run is a chain of bound nodes (shared with the runs that have the same beginning), the automaton's state, and words of
 bits for closed pending gaps. Between two neighbours of a match the language only has conditions on the events in the
 gap, so an event closes gaps and is never read again. Bits that an event sets hold for events *after* it: under ``ties:
-simultaneous`` these are events of a later time, so the bits wait in a second word until the order advances. Sources:
-gap conditions, ``docs/semantics.md``; runs with shared prefixes, Flink's SharedBuffer and SASE+ (Agrawal et al., SIGMOD
-2008).
-
-Indices are int32, ``NIL`` is -1; times are int64 us; an event's *order* is its time under ``ties: simultaneous`` and
-its sequence number otherwise.
+simultaneous`` these are events of a later time, so the bits wait in a second word until the order advances. Units are
+those of ``nfa.kernels.runs.tables``. Sources: gap conditions, ``docs/semantics.md``; runs with shared prefixes, Flink's
+SharedBuffer and SASE+ (Agrawal et al., SIGMOD 2008).
 """
 
 from __future__ import annotations

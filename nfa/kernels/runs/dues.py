@@ -136,8 +136,7 @@ def pass_time(
 ) -> tuple[Int, Int]:
     """Let the watermark reach due pairs, from ``first`` on.
 
-    Returns:
-        (status, place): ``DONE``, or before a pair ``NO_ROOM``, or ``FLUSH`` if its matches must be ranked.
+    Returns (status, place): ``DONE``, or before a pair ``NO_ROOM``, or ``FLUSH`` if its matches must be ranked.
     """
     for place in range(first, pairs.shape[0]):
         pair = pairs[place]

@@ -184,8 +184,7 @@ def make_certain(p: RunProgram, s: RunState, x: RunBatch, found: Found, pair: In
 def catch_up(p: RunProgram, s: RunState, found: Found, pair: Int) -> Int:
     """Let time pass up to the current event for a pair, before or instead of the event itself.
 
-    Returns:
-        ``DONE``, or before anything has changed ``NO_ROOM``, or ``FLUSH`` with the pair in ``STOP_PAIR``.
+    Returns ``DONE``, or before anything has changed ``NO_ROOM``, or ``FLUSH`` with the pair in ``STOP_PAIR``.
     """
     if s.counters[FILLED] + s.pair_count[pair] > found.node.shape[0]:
         s.counters[NEEDED] = s.pair_count[pair]
@@ -204,9 +203,7 @@ def catch_up_trace(p: RunProgram, s: RunState, found: Found) -> Int:
     """Before an event that is out of order, apply the decisions of newer events to its trace.
 
     Otherwise an old event could still change what other batch boundaries, at which time passes, would have decided.
-
-    Returns:
-        As ``catch_up``; a repeated call for the same event, after patterns have met it, changes nothing.
+    Returns as ``catch_up``; a repeated call for the same event, after patterns have met it, changes nothing.
     """
     if s.now[TIME] >= s.now[CLOCK] or s.counters[LISTENER] != 0:
         return DONE

@@ -141,9 +141,8 @@ def meet_pair(
 ) -> Int:
     """Let a pattern meet the current event in its trace.
 
-    Returns:
-        ``DONE``, or before anything has changed ``NO_ROOM``, or ``FLUSH`` with the pair in ``STOP_PAIR``; or, once the
-            event is met, ``GIVEN_UP`` with the pair in ``STOP_PAIR``: a repeated call does nothing.
+    Returns ``DONE``, or before anything has changed ``NO_ROOM``, or ``FLUSH`` with the pair in ``STOP_PAIR``; or, once
+    the event is met, ``GIVEN_UP`` with the pair in ``STOP_PAIR``: a repeated call does nothing.
     """
     row = s.now[ROW]
     place = find_pair(s, s.now[TRACE], np.int64(pattern))
@@ -227,11 +226,8 @@ def forget_found(s: RunState, found: Found, filled: Int) -> None:
 def count_work(p: RunProgram, s: RunState, x: RunBatch, pair: Int) -> Int:
     """Add the work of the current event, less an event's allowance, to the pair's work and to the pattern's total.
 
-    Beyond either limit the pair is given up. Only runs that time has not decided or ended are counted, so the counts
-    depend on the events alone.
-
-    Returns:
-        The work for which it was given up, or 0.
+    Beyond either limit the pair is given up; returns the work for which it was, or 0. Only runs that time has not
+    decided or ended are counted, so the counts depend on the events alone.
     """
     pattern = s.pair_pattern[pair]
     work = max(s.pair_work[pair] + s.now[STEPS] - p.allowance[pattern], np.int64(0))
@@ -345,8 +341,7 @@ def match_rows(
 ) -> tuple[Int, Int]:
     """Process visits from ``first`` on; stops when the wrapper must make room or rank matches.
 
-    Returns:
-        (status, visit): ``DONE``, or why it stopped; ``counters[LISTENER]`` is the position within the visit.
+    Returns (status, visit): ``DONE``, or why it stopped; ``counters[LISTENER]`` is the position within the visit.
     """
     p, s, x, c, found, ended = borrowed(p), borrowed(s), borrowed(x), borrowed(c), borrowed(found), borrowed(ended)
     patterns = p.flags.shape[0]

@@ -158,15 +158,15 @@ def take_candidates(p: RunProgram, s: RunState, pair: Int, time: Int) -> np.int6
 @routine
 def report(p: RunProgram, s: RunState, found: Found, pair: Int, first: Int) -> None:
     """Emit the remaining candidates without duplicates, and return all candidates to their pair."""
-    run, told = ordered(p, s, first), np.int64(NIL)
+    run, emitted = ordered(p, s, first), np.int64(NIL)
     while run != NIL:
         following = np.int64(s.run_next[run])
         if s.run_lead[run] == LIVES:
             leave_bucket(s, np.int32(run))
-            if told == NIL or compare(p, s, told, run) != 0:
+            if emitted == NIL or compare(p, s, emitted, run) != 0:
                 due = s.run_start[run] + p.within[s.now[PATTERN]]
                 hand_out(s, found, s.run_node[run], due, np.int64(s.run_how[run]), TIMEOUT)
-                told = np.int64(run)
+                emitted = np.int64(run)
         s.run_lead[run] = WAS_PART
         s.run_next[run] = s.pair_runs[pair]
         s.pair_runs[pair] = run

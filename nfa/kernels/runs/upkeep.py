@@ -44,8 +44,7 @@ def attend(
 ) -> tuple[Int, Int]:
     """Do what depends on time or patterns for the run or pair at a place of ``numbers``; ``PASS_TIME``: from there on.
 
-    Returns:
-        (status, place): as ``pass_time``; for other operations ``DONE`` and, for ``DEADLINE``, the time.
+    Returns (status, place): as ``pass_time``; for other operations ``DONE`` and, for ``DEADLINE``, the time.
     """
     p, s, found = borrowed(p), borrowed(s), borrowed(found)
     if what == PASS_TIME:

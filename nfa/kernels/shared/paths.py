@@ -59,8 +59,7 @@ def count_paths(state: SharedState, output: Output, head: Int, now: Int, within:
 def write_match(output: Output, record: Int, end: Int, level: Int, first: Int, last: Int) -> tuple[Int, Int]:
     """Write the events of one match: the first, those of the path above it, the last; level ``NIL``: only the last.
 
-    Returns:
-        (status, end): where the next match begins.
+    Returns (status, end): where the next match begins.
     """
     words, bound_alias, bound_sequence = output.words, output.bound_alias, output.bound_sequence
     if record >= output.match_end.shape[0]:
@@ -103,9 +102,7 @@ def write_paths(
     """Write the matches that an event of a time completes, newest events first, at most ``budget``.
 
     Under WITHIN the window must still be open when the event comes: ``clock``, how far time has come by then, counts.
-
-    Returns:
-        (status, written): unless the status is ``DONE``, there was not enough room and nothing counts.
+    Returns (status, written): unless the status is ``DONE``, there was not enough room and nothing counts.
     """
     links, nodes, times, path, words = state.links, state.nodes, state.times, output.path, output.words
     filled = output.filled
@@ -151,8 +148,7 @@ def complete(
 ) -> tuple[Int, Int, Int]:
     """Write the bound events of the matches that one transition into an accepting state completes.
 
-    Returns:
-        (status, written, dropped)
+    Returns (status, written, dropped).
     """
     if head == NIL:
         if budget == 0:

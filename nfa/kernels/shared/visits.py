@@ -1,12 +1,9 @@
 """The shared-node kernel: partial matches that need no memory of their own; the caller owns every array.
 
-Partial matches are shared, never copied. A trace's entry for a pattern is a *pair*: a block with one stack of nodes per
-pattern state. A node binds one event to one alias and points to the top of its source state's stack at that time, so a
-node represents every combination below it. An event costs constant work per transition that listens to it, and
-enumeration costs work linear in its output. Nodes are reference-counted in one arena with a free list.
-
-Under WITHIN a stack's top knows when the last of its partial matches expires: enumeration never visits expired nodes,
-and a sweep, whose cost is paid by the nodes created since the last one, releases them.
+A *pair* is a trace's entry for a pattern: a block with one stack of nodes per pattern state. A node binds one event to
+one alias and points to the top of its source state's stack at that time. Nodes are reference-counted in one arena with
+a free list. Under WITHIN a sweep, whose cost is paid by the nodes created since the last one, releases expired nodes;
+enumeration never visits them.
 
 Sources: SASE instance stacks (Wu, Diao, Rizvi, SIGMOD 2006), CORE's timed enumerable compact sets (Bucchi et al., VLDB
 2022), the monitor automaton of C-CEP (constraint-aware CEP, section 4.2).
@@ -70,8 +67,7 @@ from streams.kernels.compiling import apart, inlined, kernel
 def release_dead(lent: Matching, place: Int, end: Int, pair: Int, first: Int, last: Int) -> tuple[Int, Int]:
     """Release one pattern's dead states, which ``kills`` lists from ``place`` on, at most to ``end``.
 
-    Returns:
-        (place, deepest): where the next pattern begins, and the furthest dead state that was occupied or is the start.
+    Returns where the next pattern begins, and the furthest dead state that was occupied or is the start.
     """
     kills, depth, blocks = lent.tables.kills, lent.program.depth, lent.state.blocks
     deepest = np.int32(NIL)
@@ -135,8 +131,7 @@ def kill_in_pattern(
 ) -> tuple[Int, Int, bool]:
     """Release the dead states of one pattern by the guard's policy; ``place`` is where its kills begin.
 
-    Returns:
-        (place, deepest, has_future): where the next pattern begins, the furthest dead state, whether anything is left.
+    Returns where the next pattern begins, the furthest dead state, and whether anything is left.
     """
     program, blocks = lent.program, lent.state.blocks
     first, last = program.state_range[pattern], program.state_range[pattern + 1]
@@ -188,10 +183,9 @@ def kill(lent: Matching, place: Int, end: Int, trace: Int, row: Int, before: Int
 def measure_of(
     state: SharedState, lent: SharedState, below: Int, before: Int, now: Int, clock: Int, within: Int
 ) -> tuple[Int, Int]:
-    """The measure of a node over two stacks, and the stack below it, which is released if it has expired.
+    """The measure of a node over two stacks (the number of ways, or the time when the last of them expires).
 
-    Returns:
-        (measure, below): number of ways, or the time when the last of them expires.
+    Also returns the stack below the node, which is released if it has expired.
     """
     nodes = state.nodes
     if within == 0:
@@ -469,8 +463,7 @@ def match_visit(
 ) -> tuple[Int, Int]:
     """Process one visit, from a given transition on unless it is ``NIL``.
 
-    Returns:
-        (status, transition): ``DONE``, or the missing room and the transition at which to resume.
+    Returns (status, transition): ``DONE``, or the missing room and the transition at which to resume.
     """
     program, tables, visited = matching.program, matching.tables, matching.visited
     counters = matching.state.counters
@@ -515,21 +508,12 @@ def is_met(visited: Visited, listen: NDArray[np.int32], row: Int) -> bool:
 def match_visits(
     given: Matching, picked: NDArray[np.int32], first_sequence: Int, first_visit: Int, first_transition: Int
 ) -> tuple[Int, Int, Int]:
-    """Process visits from ``first_visit`` on.
+    """Process visits from ``first_visit`` on, there from ``first_transition`` on unless it is ``NIL``.
 
-    Stops *before* a group of transitions that needs room, so that the wrapper can supply room and call again. The
-    tables are borrowed twice: ``matching`` is dissolved into machine registers, because all its readers are inlined;
-    ``lent`` stays in memory for the routines that are called.
-
-    Args:
-        given: The batch, the patterns and their state.
-        picked: Room for ``BLOCK`` visits.
-        first_sequence: Sequence number of the batch's first row.
-        first_visit: Visit at which to resume.
-        first_transition: Transition at which to resume within the visit, or ``NIL``.
-
-    Returns:
-        (status, visit, transition): ``DONE``, or the missing room and where to resume.
+    Returns (status, visit, transition): ``DONE``, or the missing room and where to resume. Stops *before* a group of
+    transitions that needs room, so that the wrapper can supply room and call again. ``picked`` is room for ``BLOCK``
+    visits. The tables are borrowed twice: ``matching`` is dissolved into machine registers, because all its readers are
+    inlined; ``lent`` stays in memory for the routines that are called.
     """
     matching, lent, picked = borrowed(given), borrowed(given), borrowed(picked)
     program, visited = matching.program, matching.visited
