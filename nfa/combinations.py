@@ -44,9 +44,7 @@ _IN_FRONT = "["
 class CombinedCondition:
     """A condition over one event of each of some aliases.
 
-    Attributes:
-        reads: The values that it reads, without duplicates: the alias, and the path of an attribute, ``#time``,
-            ``#type`` or ``#id``.
+    It ``reads`` values without duplicates: the alias, and the path of an attribute, ``#time``, ``#type`` or ``#id``.
     """
 
     reads: tuple[tuple[str, Leaf], ...]
@@ -55,10 +53,8 @@ class CombinedCondition:
     def holds(self, values: Sequence[tuple[Sequence[Any], NDArray[np.intp]]], size: int) -> NDArray[np.bool_]:
         """The combinations for which the condition is true, and neither false nor null.
 
-        Args:
-            values: For each of ``reads``, distinct values as plain JSON, and for each combination the index of its
-                value among these; times are integers in microseconds.
-            size: The number of combinations.
+        ``values`` has, for each of ``reads``, distinct values as plain JSON, and for each combination the index of its
+        value among these; times are integers in microseconds. ``size`` is the number of combinations.
         """
         columns: dict[Leaf, Values] = {
             _path_of(alias, leaf): Values.of(some).take(places)

@@ -31,10 +31,8 @@ KindsRead: TypeAlias = dict[tuple[tuple[str, ...], tuple[str, ...]], _Kinds]
 def incomparable(pattern: Pattern, events: EventBatch, known: KindsRead | None = None) -> Iterator[Notice]:
     """Comparisons of attributes with constants, or with each other, that are null for the kinds of the events' values.
 
-    Args:
-        pattern: A checked pattern.
-        events: The events; for each step's types the first 100,000 are read.
-        known: The kinds of values read so far for other patterns; grows.
+    For each step's types the first 100,000 events are read. ``known`` has the kinds of values read so far for other
+    patterns, and grows.
     """
     atoms = [atom for atom, _ in all_atoms_of(pattern.event)]
     reading = _Reading(events, {atom.alias: atom for atom in reversed(atoms)}, {} if known is None else known)
@@ -160,5 +158,4 @@ def _advice(kind: int, constant: Literal) -> str:
 
 
 def _in_csv(column_type: str) -> str:
-    """How a column of CSV gets values of a type."""
     return f"in CSV: --columns NAME={column_type}, or the stream's mapping"

@@ -40,13 +40,7 @@ _LAST_US, _IDLE_US = 25_000_000, 3_600_000_000
 
 
 def matcher_features(patterns: Iterable[Pattern], *, ties: Ties = "log", is_idling: bool = False) -> frozenset[str]:
-    """The features of a matcher that runs patterns once over some events.
-
-    Args:
-        patterns: The patterns.
-        ties: How events with equal timestamps are ordered.
-        is_idling: Whether traces end after an idle timeout.
-    """
+    """The features of a matcher that runs patterns once over some events; ``is_idling`` if traces end by idling."""
     engines = {is_run_by_shared_engine(pattern, is_log_ordered=ties == "log") for pattern in patterns}
     chosen = {SHARED: True in engines, RUNS: False in engines, IDLE: is_idling}
     return frozenset(feature for feature, is_chosen in chosen.items() if is_chosen)
@@ -63,15 +57,7 @@ def matching(features: str) -> int:
 
 
 def play(features: Collection[str], guard: Guard | None = None) -> int:
-    """Run a few patterns over a few traces: in batches, while time passes, and to the end.
-
-    Args:
-        features: Features of the matcher.
-        guard: The guard of its traces.
-
-    Returns:
-        The number of matches.
-    """
+    """Run a few patterns over a few traces, in batches, over time and to the end; returns the number of matches."""
     guards = {} if guard is None else {1: guard}
     matcher = Matcher(
         end_events=("End",),
@@ -101,7 +87,6 @@ def play(features: Collection[str], guard: Guard | None = None) -> int:
 
 
 def _events(trace: int) -> list[Event]:
-    """The events of a trace, one per second."""
     return [
         Event(id=f"{trace}-{second}", type=name, time_us=second * 1_000_000, key=str(trace), data={"v": second})
         for name, second in _TRACES[trace]

@@ -35,7 +35,8 @@ class Matcher:
     """Runs patterns over the batches of one stream.
 
     Every event of the stream must pass through, including those that no pattern listens to: a guard judges whole
-    traces, and the newest event determines how far time has come.
+    traces, and the newest event determines how far time has come. A batch that is interrupted leaves the state half
+    advanced: then methods raise ``RuntimeError``, until saved state is loaded.
 
     Args:
         end_events: Types that end a trace; a later event of the key opens a new one.
@@ -87,9 +88,6 @@ class Matcher:
 
         It also applies to open traces: those without an event for longer end now. Without a previous timeout, the time
         of an open trace starts now.
-
-        Raises:
-            RuntimeError: An earlier batch was interrupted.
         """
         self._check_whole()
         newest_us = self.newest_us
@@ -201,9 +199,6 @@ class Matcher:
         """The open traces of the correlation key, and the progress of the registered patterns; changes nothing.
 
         Costs a pass over all open traces and partial matches, and details of at most ``query.limit`` traces.
-
-        Raises:
-            RuntimeError: A batch was interrupted, so that the state is half advanced.
         """
         self._check_whole()
         self._compile()
@@ -211,11 +206,7 @@ class Matcher:
         return CaseReading(self._main.view(), others, self._patterns).answer(query, self._main.newest_us)
 
     def open_keys(self) -> NDArray[np.uint64]:
-        """Hashed correlation keys of the open traces, in any order; changes nothing.
-
-        Raises:
-            RuntimeError: A batch was interrupted, so that the state is half advanced.
-        """
+        """Hashed correlation keys of the open traces, in any order; changes nothing."""
         self._check_whole()
         self._compile()
         traces = self._main.view().traces()
@@ -228,11 +219,7 @@ class Matcher:
             lane.restart_peak()
 
     def process(self, batch: EventBatch) -> MatchOutput:
-        """Match one batch in the order of rows.
-
-        Raises:
-            RuntimeError: An earlier batch was interrupted, so that the state is half advanced; load saved state.
-        """
+        """Match one batch in the order of rows."""
         self._check_whole()
         found: list[LaneOutput] = []
         done = 0
@@ -245,7 +232,6 @@ class Matcher:
         return MatchOutput(tuple(found))
 
     def _process(self, batch: EventBatch, done: int) -> list[LaneOutput]:
-        """Match a batch that follows ``done`` rows of the same input."""
         self._compile()
         self._is_midway = True
         found: list[LaneOutput] = []
@@ -277,11 +263,8 @@ class Matcher:
         """End the traces of some correlation keys without an event; a later event of one opens a new trace.
 
         What waits for the end of its trace is decided. Guards do not see the end: an open obligation is not a
-        deviation, the trace is just incomplete.
-
-        Args:
-            keys: Correlation keys; those without an open trace are ignored.
-            time_us: The time of their end, at most the newest time, which is the default.
+        deviation, the trace is just incomplete. Keys without an open trace are ignored; the time is at most the newest
+        time, which is the default.
         """
         self._check_whole()
         self._compile()
@@ -296,11 +279,8 @@ class Matcher:
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
         """Forget the traces of other correlation keys, as if none of their events had come; nothing is emitted.
 
-        This is how the state of a shard is divided. Patterns, guards and how far time has come stay.
-
-        Args:
-            is_kept: True for the hashed correlation keys that stay.
-            has_counts: Whether ``stats`` continue from their values; otherwise they restart from 0.
+        This is how the state of a shard is divided. Patterns, guards and how far time has come stay. ``is_kept``
+        chooses hashed keys; without ``has_counts``, ``stats`` restart from 0.
         """
         self._check_whole()
         self._compile()
@@ -328,11 +308,7 @@ class Matcher:
         return MatchOutput(tuple(self._told([lane.finish() for lane in self._lanes.values()])))
 
     def dump(self) -> bytes:
-        """The whole state as bytes; ``load`` continues from them as if nothing had happened.
-
-        Raises:
-            RuntimeError: A batch was interrupted, so that the state is half advanced.
-        """
+        """The whole state as bytes; ``load`` continues from them as if nothing had happened."""
         self._check_whole()
         self._compile()
         options = self._options
@@ -364,11 +340,7 @@ class Matcher:
 
     @classmethod
     def load(cls, body: bytes, guards: Mapping[int, Guard]) -> Matcher:
-        """A matcher that continues from dumped state.
-
-        Args:
-            body: Result of ``dump``.
-            guards: At least the guards of ``guard_versions_in_use`` at the time of the dump.
+        """A matcher that continues from dumped state, with at least the ``guard_versions_in_use`` at that time.
 
         Raises:
             StateFormatError: The bytes are damaged, of another version, or name a guard that is not given.

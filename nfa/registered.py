@@ -30,16 +30,7 @@ _COMPILED: WeakValueDictionary[str, _Compiled] = WeakValueDictionary()
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RunningPattern:
-    """A pattern that the matcher runs.
-
-    Attributes:
-        name: The name, which is also in the text.
-        version: Version of the pattern.
-        text: The registered text.
-        is_guarded: Whether guards may end its partial matches.
-        compiled: The compiled text.
-        budget: Its work limit.
-    """
+    """A pattern that the matcher runs, under the name in its text; if it is guarded, guards may end partial matches."""
 
     name: str
     version: int
@@ -50,17 +41,14 @@ class RunningPattern:
 
     @property
     def query(self) -> Query:
-        """The query that guards reason about."""
         return self.compiled.query
 
     @property
     def automaton(self) -> PatternAutomaton:
-        """The automaton that the engines run."""
         return self.compiled.automaton
 
     @property
     def view(self) -> GuardView:
-        """Its states as a guard sees them."""
         return self.compiled.view
 
     @property
@@ -77,11 +65,7 @@ def registered(
     budget: WorkBudget = USUAL_BUDGET,
     parsed: Pattern | None = None,
 ) -> RunningPattern:
-    """A pattern from its text, which is parsed here unless the caller has done so.
-
-    Raises:
-        PatternRefused: The text is refused.
-    """
+    """A pattern from its text, which is parsed here unless the caller has done so."""
     compiled = _COMPILED.get(text)
     if compiled is None or parsed not in (None, compiled.pattern):
         compiled = _compiled(parse_pattern(text) if parsed is None else parsed)

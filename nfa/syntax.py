@@ -53,7 +53,6 @@ class Attribute:
     Attributes:
         path: Names from the outside in; empty means the event itself (``count(b)``, ``time(b)``).
         of: Alias of its step; None means the current event, and so does the step's own alias.
-        position: Position in the text.
         ends_in_key: Whether its last name is an unquoted ``key``: alone, and after an alias, this is the event's
             correlation key. Meaningless for resolved expressions.
     """
@@ -168,9 +167,8 @@ def operands_of(expression: Expression) -> tuple[Expression, ...]:
 class Gap:
     """The prefix of a step or of ``EACH``: a condition on the events between two neighbours.
 
-    Attributes:
-        mode: None means the pattern's own mode.
-        within_us: Time from the last event before to the first event after, exclusive.
+    A mode of None means the pattern's own; ``within_us``, from the last event before to the first event after, is
+    exclusive.
     """
 
     mode: Mode | None = None
@@ -234,7 +232,6 @@ class Sequence:
 
     @property
     def parts(self) -> tuple[Node, ...]:
-        """The positive parts."""
         return tuple(item.of for item in self.items if item.of is not None)
 
 
@@ -296,10 +293,8 @@ class Column:
 class Into:
     """The INTO clause: a match becomes an event of a derived stream, in place of an alert.
 
-    Attributes:
-        stream: Name of the derived stream.
-        key: The column of RETURN whose value is the event's correlation key; None: the key of the match.
-        event_type: Type of the event; None: the pattern's name.
+    ``key`` is the column of RETURN whose value is the event's correlation key; None: the key of the match. The event's
+    type is by default the pattern's name.
     """
 
     stream: str
@@ -312,16 +307,10 @@ class Pattern:
     """A named pattern.
 
     Attributes:
-        name: Chosen by the user.
-        event: The composite event.
         keys: Paths of ``WHERE [..]``; empty means the stream's correlation key.
-        where: Condition on the finished match.
         within_us: Span of the whole match, exclusive.
         select: Mode of the gaps without a mode of their own.
-        after: After-match rule.
         limit: Matches per trace, pattern and detection time; None: the limit of the settings.
-        timeouts: Whether partial matches that WITHIN ends are reported.
-        returns: Projections.
         into: The derived stream of its matches; None: they are alerts.
         text: The text that it was parsed from, if any; not part of equality.
     """

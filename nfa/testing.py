@@ -141,13 +141,8 @@ def patterns(
 ) -> Pattern:
     """A random pattern of the whole language that the front end accepts, with 1 to ``max_atoms`` positive atoms.
 
-    Args:
-        draw: Hypothesis.
-        features: Constructs that may occur, out of ``FEATURES``; SEQ and conditions on one event may always occur. A
-            pattern can use all of them or just a few.
-        types: Event types that it names.
-        max_atoms: Most positive atoms.
-        name: Its name.
+    Constructs in ``features`` may occur; SEQ and conditions on one event may always occur. A pattern can use all of
+    them or just a few.
     """
     allowed = sorted(features)
     assert FEATURES.issuperset(allowed), f"unknown features in {allowed}"
@@ -342,7 +337,6 @@ class _Builder:
         return Call(name, (Attribute(() if bare else ("v",), alias),))
 
     def value(self, known: _View) -> Expression:
-        """A value of the finished match."""
         if known.single and self.one_in(2):
             alias = self.pick(known.single)
             return _key(alias) if self.one_in(6) else Attribute(("v",), alias)

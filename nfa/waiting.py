@@ -13,10 +13,7 @@ from nfa.work_bounds import warnings_of
 class TraceEnds:
     """The possible ends of the traces in which a pattern is matched.
 
-    Attributes:
-        has_trace_end: Whether traces end, by an end event or an idle timeout.
-        has_closing: Whether a guard knows an event that nothing follows; this decides a NOT, but not GREEDY.
-        is_log_ordered: Whether events with equal timestamps are ordered.
+    ``has_closing`` is whether a guard knows an event that nothing follows; this decides a NOT, but not GREEDY.
     """
 
     has_trace_end: bool

@@ -21,17 +21,9 @@ _EVENT = re.compile(r"([A-Za-z_]+)(\d+)('*)(?::(\S+))?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """One worked example.
+    """One worked example, with ids by alias: matches as in a result file, timeouts in the order of time.
 
-    Attributes:
-        name: Such as ``E01``.
-        text: The whole pattern.
-        events: The trace, in log order.
-        matches: Ids of the bound events by alias, in the order of a result file.
-        timeouts: Ids of the reported partial matches by alias, in order of time.
-        refused: Code of the refusal; empty without one.
-        ties: As in the stream's declaration.
-        is_open: Whether the trace is still open.
+    ``refused`` is the code of a refusal; empty without one.
     """
 
     name: str

@@ -32,9 +32,8 @@ Part = tuple[frozenset[AtomKey], frozenset[AtomKey]]
 class Remaining:
     """The needs of an automaton state in a partition; nothing if both members are empty.
 
-    Attributes:
-        state: The pattern state that must be able to complete; None if the partition's own atoms are all bound.
-        choices: For each of its ORs, the alternatives of which at least one must be able to complete, too.
+    ``state`` is the pattern state that must be able to complete; None if the partition's own atoms are all bound. For
+    each of its ORs, one of the alternatives in ``choices`` must be able to complete, too.
     """
 
     state: PatternState | None
@@ -54,7 +53,6 @@ class GuardView:
     """A pattern's automaton as a guard sees it.
 
     Attributes:
-        query: The query that guards are asked about.
         pattern_states: For each state of the automaton, the pattern states that it represents: a complete one if a
             trailing NOT is still pending.
         free_terms: For each state of the automaton, the terms that need nothing more and that nothing known to a guard
@@ -117,13 +115,8 @@ class GuardView:
     def ended(self, state: int, before: NDArray[np.bool_], after: NDArray[np.bool_]) -> PatternState:
         """The first pattern state of a state that died with an event: it could complete before and cannot after.
 
-        Bit tables may notice a death late; then no pattern state could complete before, and the result is the first
-        that cannot after.
-
-        Args:
-            state: State of the automaton that is dead, or has lost terms, with the answers ``after``.
-            before: A guard's answers in the order of ``query.states``.
-            after: The answers one event later.
+        ``before`` and ``after`` are a guard's answers in the order of ``query.states``. Bit tables may notice a death
+        late; then no pattern state could complete before, and the result is the first that cannot after.
         """
         dead = [one for one in self.pattern_states[state] if not after[self._places[one]]]
         return next((one for one in dead if before[self._places[one]]), dead[0])
@@ -204,9 +197,7 @@ def _bit(term: int) -> int:
 class _Alternatives:
     """The alternatives of the parts of a pattern; those of unbegun and finished parts are cached.
 
-    Args:
-        outline: The pattern.
-        coarse: Whether a guard only knows the last iteration of each repetition.
+    If ``coarse``, a guard only knows the last iteration of each repetition.
     """
 
     def __init__(self, outline: Outline, coarse: bool) -> None:

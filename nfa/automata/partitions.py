@@ -27,10 +27,7 @@ def build_partitions(pattern: Pattern, *, max_states: int) -> Query:
     """The partitions of a pattern and their states.
 
     If judging each partition together with those around it would take more than ``max_states`` states, each is judged
-    alone.
-
-    Raises:
-        PatternRefused: ``too-large``: there are still more than ``max_states`` states.
+    alone; a pattern with still more states is refused.
     """
     reader = _Reader.over(pattern, None)
     for has_around in (True, False):
@@ -44,12 +41,7 @@ def build_partitions(pattern: Pattern, *, max_states: int) -> Query:
 
 @dataclass(frozen=True, slots=True)
 class PartitionProgress:
-    """The progress of each partition.
-
-    Attributes:
-        bound: The bound atoms; all atoms of a finished OR.
-        closed: Partitions ruled out because something is bound in a sibling.
-    """
+    """The progress of each partition: bound atoms (all of a finished OR), and partitions that a sibling ruled out."""
 
     bound: frozenset[AtomKey]
     closed: frozenset[int]

@@ -34,14 +34,10 @@ _ROOT = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transition:
-    """One way from state to state.
+    """One way from state to state; ``step`` has all data that are not here.
 
     Attributes:
-        source: State before.
-        target: State after.
-        atom: Number of the atom that binds the event.
         slot: The gap before the event; -1 if nothing is bound before.
-        step: All other data of the transition.
         resets: Slots that it reopens.
         leaves: Slots of GREEDY repetitions that it ends or skips.
     """
@@ -56,18 +52,12 @@ class Transition:
 
     @property
     def edge(self) -> Edge:
-        """The gap before the event."""
         return self.step.edge
 
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """Trailing conditions of a complete match.
-
-    Attributes:
-        negations: NOTs.
-        slots: Slots of GREEDY repetitions that must not be able to take one more element.
-    """
+    """Trailing conditions of a complete match: NOTs, and slots of GREEDY that must not be able to take an element."""
 
     negations: tuple[Negation, ...]
     slots: frozenset[int]
@@ -77,15 +67,8 @@ class Finish:
 class PatternAutomaton:
     """A pattern ready for an engine. State 0 binds nothing; ``states`` are progress values.
 
-    Attributes:
-        pattern: The pattern.
-        outline: Its tree with numbers.
-        states: Progress by state number.
-        accepting: Whether a match may be complete, by state.
-        finishes: Alternative trailing conditions of a complete match, by state.
-        under_way: Repetitions with UNTIL that may continue, by state.
-        transitions: Sorted by source, in the order of the text.
-        n_slots: Number of slots.
+    By state: whether a match may be complete, its alternative trailing conditions, and the repetitions with UNTIL that
+    may continue. Transitions are sorted by source, in the order of the text.
     """
 
     pattern: Pattern
@@ -99,7 +82,6 @@ class PatternAutomaton:
 
     @property
     def atoms(self) -> Sequence[Atom]:
-        """Positive atoms by number."""
         return self.outline.atoms
 
     @property
@@ -134,11 +116,7 @@ class PatternAutomaton:
 
 
 def build_automaton(pattern: Pattern, *, max_states: int = MAX_STATES) -> PatternAutomaton:
-    """Build the states and transitions of a checked pattern.
-
-    Raises:
-        PatternRefused: ``too-large``; the message names the exceeded limit.
-    """
+    """Build the states and transitions of a checked pattern, which is refused if it has too many."""
     outline = Outline(pattern)
     states: list[Progress] = [None]
     numbers: dict[Progress, int] = {None: 0}

@@ -29,12 +29,9 @@ Greed: TypeAlias = tuple[int, bool]  # a GREEDY repetition, and whether it alrea
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Negation:
-    """A NOT in force on a gap.
+    """A NOT in force on a gap; a strict one counts only the event directly after the beginning of the gap.
 
-    Attributes:
-        number: Number of the negated atom in the pattern.
-        is_strict: Only the event directly after the beginning of the gap counts.
-        within_us: Only events less than this time after the beginning of the gap count; None: all.
+    Only events less than ``within_us`` after the beginning count; None: all.
     """
 
     number: int
@@ -44,18 +41,15 @@ class Negation:
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """Conditions on the gap after the end of a part.
+    """Conditions on the gap after a part: the NOTs after its last bound step, in the order of the text.
 
-    Attributes:
-        negations: NOTs written after its last bound step, in the order of the text.
-        greeds: GREEDY repetitions that must not be able to take one more element.
+    Its GREEDY repetitions must not be able to take one more element.
     """
 
     negations: tuple[Negation, ...] = ()
     greeds: frozenset[Greed] = frozenset()
 
     def plus(self, other: Exit) -> Exit:
-        """Both exits combined."""
         return Exit((*self.negations, *other.negations), self.greeds | other.greeds)
 
     def is_less(self, other: Exit) -> bool:
@@ -73,7 +67,6 @@ class Edge:
 
     Attributes:
         place: Identifies the node of the gap; None if nothing is bound before.
-        mode: Events that the gap may contain.
         within_us: Limit from the last event before to this one; None: no limit.
         outer_us: Limit of the gap before the AND that is entered; a prefix inside does not replace it.
         negations: NOTs in force; leading ones if nothing is bound before.
@@ -89,7 +82,6 @@ class Edge:
 
     @property
     def limit_us(self) -> int | None:
-        """The least of its limits."""
         return min((limit for limit in (self.within_us, self.outer_us) if limit is not None), default=None)
 
     def behind(self, exit_: Exit) -> Edge:
@@ -104,7 +96,6 @@ class Step:
     Attributes:
         atom: Number of the positive atom.
         after: Progress of the whole pattern afterwards.
-        edge: The gap before the event.
         begins: Repetitions of which it begins an iteration.
         goes_on: Repetitions with UNTIL that had begun before it.
         within: Repetitions with UNTIL that contain it.
@@ -127,15 +118,7 @@ class Step:
 
 
 class Outline:
-    """A pattern's tree with numbers: nodes, positive atoms, negated atoms, repetitions, all in the order of the text.
-
-    Attributes:
-        root: The tree.
-        atoms: Positive atoms.
-        negated: Atoms under NOT.
-        repeats: Repetitions.
-        spans: Nodes with a span.
-    """
+    """A pattern's tree with numbers: nodes, positive atoms, negated atoms, repetitions, in the order of the text."""
 
     def __init__(self, pattern: Pattern) -> None:
         self.root = pattern.event
@@ -241,13 +224,7 @@ class Outline:
         return self.exits(child, None)
 
     def steps(self, number: int, progress: Progress, entry: Edge) -> Iterator[Step]:
-        """Every way to bind one more event below a node.
-
-        Args:
-            number: The node.
-            progress: Its progress.
-            entry: The edge by which this step would enter the node.
-        """
+        """Every way to bind one more event below a node; such a step would enter the node by the edge ``entry``."""
         for step in self._inner_steps(number, progress, entry):
             span = self._span_numbers.get(number)
             if span is None:

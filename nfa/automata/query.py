@@ -23,10 +23,8 @@ AtomKey = tuple[int, tuple[int, ...], str]
 class Absence:
     """A NOT without condition: no event of ``atom`` lies between the last of some atoms and the first of others.
 
-    Attributes:
-        atom: The forbidden step.
-        after: Indices of atoms; empty: from the beginning of the trace.
-        before: Indices of atoms; empty: until the trace ends.
+    ``after`` and ``before`` are the indices of these atoms. Without the former it begins with the trace, without the
+    latter it lasts until the trace ends.
     """
 
     atom: Atom
@@ -52,7 +50,6 @@ class Term:
 
     @property
     def types(self) -> frozenset[str]:
-        """Event types of all atoms."""
         return frozenset(atom.type for atom in self.atoms)
 
     def down_closed(self) -> Iterator[frozenset[int]]:
@@ -97,7 +94,6 @@ class Query:
     """A pattern in the form that guards reason about.
 
     Attributes:
-        pattern: The pattern.
         terms: The alternatives; with partitions, the atoms of each partition together with those around it.
         states: Every *incomplete* state of every term, the empty one included, ordered by term, number of bound atoms,
             then bound atoms; followed by the complete state of a trailing term, whose atoms are all bound while a
@@ -116,7 +112,6 @@ class Query:
 
     @property
     def types(self) -> frozenset[str]:
-        """Event types of all terms."""
         return frozenset().union(*(term.types for term in self.terms))
 
     def can_complete(self, is_live: Sequence[bool]) -> bool:

@@ -19,13 +19,9 @@ MAX_STATES = 4_096
 
 
 def build_query(pattern: Pattern, *, max_terms: int = MAX_TERMS, max_states: int = MAX_STATES) -> Query:
-    """Terms and states of a pattern, or its partitions if there are too many of either.
+    """Terms and states of a pattern with checked scopes, or its partitions if there are too many of either.
 
-    Args:
-        pattern: A pattern with checked scopes.
-        max_terms: Most alternatives; a pattern with more has partitions.
-        max_states: Most states of all terms together; a pattern with more has partitions. ``b`` parallel branches of
-            length ``l`` have ``(l + 1) ** b``.
+    ``b`` parallel branches of length ``l`` have ``(l + 1) ** b`` states.
 
     Raises:
         PatternRefused: ``too-large``: the partitions have more states, or the repetitions written out more steps.
@@ -76,11 +72,10 @@ class _Piece:
     """One alternative of a part.
 
     Attributes:
-        term: Its atoms, and the absences between them.
         first: Atoms of which the first is the part's first event; None if another event may be first.
         last: Atoms of which the last is the part's last event; None if another event may be last.
-        leading: NOTs in force on the gap before it.
-        trailing: NOTs in force on the gap after it.
+        leading: NOTs in force on the gap before the part.
+        trailing: NOTs in force on the gap after the part.
     """
 
     term: Term
@@ -196,8 +191,6 @@ def _side_by_side(parts: tuple[_Piece, ...]) -> _Piece:
 
 
 def _shifted(piece: _Piece, offset: int) -> _Piece:
-    """The piece with its atoms numbered from ``offset`` on."""
-
     def moved(atoms: frozenset[int]) -> frozenset[int]:
         return frozenset(atom + offset for atom in atoms)
 

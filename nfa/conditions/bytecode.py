@@ -78,7 +78,6 @@ class ColumnTable:
 
     @property
     def leaves(self) -> tuple[Leaf, ...]:
-        """The columns in the order of their numbers."""
         return tuple(self._numbers)
 
     def number(self, leaf: Leaf) -> int:
@@ -105,13 +104,7 @@ class ConditionScope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledCondition:
-    """The place of a condition's program.
-
-    Attributes:
-        start: First word in ``ConditionCompiler.code``.
-        end: Word after the last.
-        depth: Required places on the stack.
-    """
+    """The place of a condition's program in ``ConditionCompiler.code``, and the depth of the stack that it needs."""
 
     start: int
     end: int
@@ -121,9 +114,8 @@ class CompiledCondition:
 class ConditionCompiler:
     """Writes the programs of several conditions one after another.
 
-    Args:
-        columns: Receives the columns that the conditions read.
-        texts: Receives the texts of their literals; these numbers must be retained, see ``literal_texts``.
+    ``columns`` receives the columns that the conditions read, ``texts`` the texts of their literals; these numbers must
+    be retained, see ``literal_texts``.
     """
 
     def __init__(self, columns: ColumnTable, texts: TextPool) -> None:
@@ -136,27 +128,21 @@ class ConditionCompiler:
 
     @property
     def code(self) -> NDArray[np.int64]:
-        """All programs so far."""
         if self._code is None:
             self._code = np.array(self._words, np.int64)
         return self._code
 
     @property
     def depth(self) -> int:
-        """Places on the stack that the largest program needs."""
         return self._depth
 
     @property
     def literal_texts(self) -> NDArray[np.int64]:
-        """Numbers of the texts in the programs, int64."""
+        """Numbers of the texts in the programs."""
         return np.unique(np.array([self._words[place] for place in self._text_places], np.int64))
 
     def renumber_texts(self, renumbering: NDArray[np.int64]) -> None:
-        """Follow a compaction of the texts; the caller must fetch ``code`` again.
-
-        Raises:
-            ValueError: A text of a program was dropped.
-        """
+        """Follow a compaction of the texts, which keeps those of all programs; the caller must fetch ``code`` again."""
         numbers = [int(renumbering[self._words[place]]) for place in self._text_places]
         if DROPPED in numbers:
             raise ValueError("a text that a condition holds was dropped")
@@ -165,11 +151,7 @@ class ConditionCompiler:
         self._code = None
 
     def compile_condition(self, expression: Expression, scope: ConditionScope) -> CompiledCondition:
-        """Write one condition, whose names were resolved and checked before.
-
-        Raises:
-            ValueError: An aggregate nests, mixes aliases or has none; ``prev`` is not of the own alias.
-        """
+        """Write one condition, whose names were resolved and checked before."""
         start, self._code = len(self._words), None
         depth = self._write(expression, scope)
         self._depth = max(self._depth, depth)
@@ -312,11 +294,10 @@ class ConditionCompiler:
 
 
 def new_stack(depth: int, nodes: int) -> Stack:
-    """Memory for programs.
+    """Memory for programs that need at most ``depth`` places on the stack.
 
-    Args:
-        depth: ``ConditionCompiler.depth``; one more place counts the values that conditions read.
-        nodes: Length of the longest chain, such as the number of all nodes.
+    One more place counts the values that conditions read. ``nodes`` is the length of the longest chain, such as the
+    number of all nodes.
     """
     values = np.zeros(depth + 1, np.int64)
     return Stack(
@@ -334,17 +315,9 @@ def event_columns(
     texts: TextPool,
     reader: BatchColumns | None = None,
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The values of some events that programs read.
+    """The values of some events that programs read: kinds, uint8 (rows, columns), and values, int64 (rows, columns).
 
-    Args:
-        batch: The events.
-        rows: Rows of the events.
-        columns: The columns.
-        texts: Receives their texts.
-        reader: A reader of the same batch whose parsed rows are shared.
-
-    Returns:
-        Kinds, uint8 (rows, columns), and values, int64 (rows, columns).
+    ``texts`` receives the texts among them; ``reader`` is a reader of the same batch whose parsed rows are shared.
     """
     kinds = np.zeros((len(rows), len(columns)), np.uint8)
     values = np.zeros((len(rows), len(columns)), np.int64)

@@ -53,7 +53,6 @@ class _Cells:
         )
 
     def of_texts(self, column: pa.Array) -> NDArray[np.int32]:
-        """The cells of a column of texts."""
         if not self.texts:
             return np.zeros(len(column), np.int32)
         places = pc.index_in(column, value_set=self.text_set).fill_null(NO_CELL - self.first)
@@ -61,7 +60,6 @@ class _Cells:
         return found
 
     def of_values(self, values: Values) -> NDArray[np.int32]:
-        """The cells of values of any kinds."""
         if self.dimension.relation != "=":
             return self._of_bounds(values)
         cells = np.zeros(len(values), np.int32)
@@ -84,11 +82,7 @@ class _Cells:
 
 
 class FilterIndex:
-    """Cells of the constants that filters compare with, by event type and dimension.
-
-    Args:
-        filters: (type code, dimension, constants) of each filter of the index.
-    """
+    """Cells of the constants with which filters compare; a filter is (type code, dimension, constants)."""
 
     def __init__(self, filters: Iterable[tuple[int, Dimension, Iterable[Constant]]] = ()) -> None:
         gathered: dict[int, dict[Dimension, set[Constant]]] = {}
@@ -113,17 +107,12 @@ class FilterIndex:
         return max(map(len, self._cells.values()), default=0)
 
     def cell(self, code: int, dimension: Dimension, constant: Constant) -> int:
-        """The cell of a constant of the index."""
         return self._numbers[code, dimension, constant]
 
     def ranges(self, cells: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """The rows of a table that events meet, by their cell; the table is sorted by cell.
+        """For each cell, the rows that an event meets there, (begin, end), of a table that is sorted by cell.
 
-        Args:
-            cells: int32, of each row; rows with ``NO_CELL`` are met by no cell.
-
-        Returns:
-            (begin, end): int32 by cell; an event without a cell meets no rows.
+        An event without a cell meets no rows; rows with ``NO_CELL`` are met by no cell.
         """
         numbers = np.arange(len(self._starts), dtype=np.int32)
         begin = np.searchsorted(cells, self._starts, side="left").astype(np.int32)
@@ -132,13 +121,7 @@ class FilterIndex:
         return begin, end
 
     def place(self, batch: EventBatch, types: NDArray[np.int32], reader: BatchColumns) -> NDArray[np.int32]:
-        """The cells of events, int32 (``slots``, rows).
-
-        Args:
-            batch: The events.
-            types: int32, type code by row.
-            reader: A reader of the batch.
-        """
+        """The cells of events, int32 (``slots``, rows); ``types`` are type codes by row."""
         found = np.zeros((self.slots, len(types)), np.int32)
         for code, dimensions in self._cells.items():
             rows = np.flatnonzero(types == code)
@@ -153,5 +136,4 @@ class FilterIndex:
 
 
 def _rank(constant: Constant) -> tuple[bool, Constant]:
-    """Sort key: texts before numbers."""
     return not isinstance(constant, str), constant

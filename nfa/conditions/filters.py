@@ -42,9 +42,8 @@ class Dimension:
 class Filter:
     """A conjunct that holds iff the event has one of some constants, or exceeds a bound.
 
-    Attributes:
-        constants: For ``=``, texts and numbers, any of which may match; otherwise the one bound.
-        rest: The step without the conjunct; its condition is the other unary conjuncts, without the step's alias.
+    The constants of ``=`` are texts and numbers, any of which may match; otherwise they are the one bound. ``rest`` is
+    the step with the other unary conjuncts only, without its alias.
     """
 
     constants: frozenset[Constant]
@@ -67,7 +66,6 @@ def filters_of(atom: Atom) -> dict[Dimension, Filter]:
 
 
 def _read(conjunct: Expression) -> tuple[Dimension, frozenset[Constant]] | None:
-    """Dimension and constants of a filter; None for other conjuncts."""
     match conjunct:
         case InList():
             leaf, constants = leaf_of(conjunct.operand), [_constant(value.value) for value in conjunct.values]

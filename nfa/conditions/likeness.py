@@ -55,7 +55,6 @@ def like_test(pattern: str) -> Callable[[str], bool]:
 
 
 def _segments(pattern: str) -> list[list[_Token]]:
-    """The tokens between the ``%`` of a pattern."""
     segments: list[list[_Token]] = [[]]
     for token in like_tokens(pattern):
         if token == (ANY_TEXT, True):

@@ -20,14 +20,9 @@ TypeCode = int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepsOfType:
-    """A pattern's steps that take events of one type.
+    """The steps of a pattern, at least one, for the events of a type.
 
-    Attributes:
-        pattern: Number of the pattern.
-        code: Code of the type.
-        atoms: The steps, at least one.
-        is_apart: Whether each step may be under its own constants, because nothing else in the pattern depends on
-            events.
+    If ``is_apart``, each step may be under its own constants, because nothing else in the pattern depends on events.
     """
 
     pattern: int
@@ -38,12 +33,7 @@ class StepsOfType:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Steps of one type that are under a filter.
-
-    Attributes:
-        cells: The cells of each step, ascending.
-        reduced: Each step without the conjuncts that its cells imply.
-    """
+    """Steps of one type under a filter: their cells, ascending, and the steps without conjuncts that these imply."""
 
     cells: Mapping[Atom, tuple[int, ...]]
     reduced: Mapping[Atom, Atom]
@@ -78,11 +68,7 @@ class Listening:
 
 
 def listen(groups: Iterable[StepsOfType]) -> Listening:
-    """Put steps under filters: each group under the dimension with the most constants, equality before bounds.
-
-    Args:
-        groups: The groups of all patterns.
-    """
+    """Put steps under filters: each group under the dimension with the most constants, equality before bounds."""
     filters = {group: _common(group) for group in dict.fromkeys(groups)}
     constants: dict[tuple[TypeCode, Dimension], set[Constant]] = {}
     for group, dimensions in filters.items():
@@ -107,7 +93,6 @@ def listen(groups: Iterable[StepsOfType]) -> Listening:
 
 
 def _common(group: StepsOfType) -> dict[Dimension, list[Filter]]:
-    """The dimensions in which all steps of a group have a filter, with these filters."""
     found = [filters_of(atom) for atom in group.atoms]
     return {
         dimension: [filters[dimension] for filters in found]
@@ -119,7 +104,6 @@ def _common(group: StepsOfType) -> dict[Dimension, list[Filter]]:
 def _best(
     code: TypeCode, dimensions: Iterable[Dimension], sizes: Mapping[tuple[TypeCode, Dimension], int]
 ) -> list[Dimension]:
-    """The dimension to index for some steps, if any."""
     ranked = [
         (dimension.relation == "=", sizes[code, dimension], repr(dimension.leaf), dimension)
         for dimension in dimensions

@@ -51,11 +51,10 @@ _LEAVES: Mapping[str, OneOf["#time", "#type", "#id", "#key"]] = {
 
 @dataclass(frozen=True, slots=True)
 class PredicateTable:
-    """The distinct (types, unary condition) pairs of some steps.
+    """The distinct (types, unary condition) pairs of some steps; types ascend.
 
-    Attributes:
-        rows: Row of each pair in the result of ``evaluate``, from 1; row ``ALWAYS`` is true everywhere. Types are in
-            ascending order, the condition is ``split_condition``'s first part.
+    A condition is the first part of ``split_condition``. ``rows`` are the rows in the result of ``evaluate``, from 1;
+    row ``ALWAYS`` is true everywhere.
     """
 
     rows: Mapping[tuple[Types, Expression], int]
@@ -78,9 +77,7 @@ class PredicateTable:
     def evaluate(self, batch: EventBatch, columns: BatchColumns | None = None) -> NDArray[np.bool_]:
         """Truth of every condition on every row, shape (conditions + 1, rows); only rows of its types can be true.
 
-        Args:
-            batch: The events.
-            columns: A reader of the same batch whose parsed rows are shared.
+        ``columns`` is a reader of the same batch whose parsed rows are shared.
         """
         passed = np.zeros((len(self.rows) + 1, len(batch)), np.bool_)
         passed[ALWAYS] = True

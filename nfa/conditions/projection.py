@@ -37,24 +37,16 @@ class BoundEvent(Protocol):
     """The members of a bound event that expressions read; ``streams.Event`` is one."""
 
     @property
-    def id(self) -> str:
-        """Unique within its stream."""
-        ...
+    def id(self) -> str: ...
 
     @property
-    def type(self) -> str:
-        """Event type."""
-        ...
+    def type(self) -> str: ...
 
     @property
-    def time_us(self) -> int:
-        """Occurrence time."""
-        ...
+    def time_us(self) -> int: ...
 
     @property
-    def key(self) -> str:
-        """Correlation key."""
-        ...
+    def key(self) -> str: ...
 
     @property
     def data(self) -> Mapping[str, Any]:
@@ -73,10 +65,7 @@ def project(columns: Sequence[Column], bindings: Bound) -> dict[str, Scalar]:
 def value_in_match(expression: Expression, bindings: Bound) -> Scalar:
     """Value of an expression in which every reference has an alias; null is None.
 
-    A plain reference reads the alias' last event.
-
-    Raises:
-        ValueError: A reference has no alias, an aggregate has several, or the expression uses ``prev``.
+    A plain reference reads the alias' last event. Aggregates of several aliases, and ``prev``, have no value here.
     """
     match expression:
         case Literal():

@@ -19,12 +19,8 @@ class TextPool:
     """Texts by number, from 0 in order of arrival.
 
     Equal texts have equal numbers. The bytes are UTF-8, whose order is the order of code points. Numbers are stable
-    until ``compact``.
-
-    Attributes:
-        offsets: int64 (room + 1,); text ``n`` is ``data[offsets[n]:offsets[n + 1]]``. Replaced when it grows: fetch it
-            again after texts were interned.
-        data: uint8; replaced when it grows.
+    until ``compact``. Text ``n`` is ``data[offsets[n]:offsets[n + 1]]``; both arrays are replaced when they grow: fetch
+    them again after texts were interned.
     """
 
     def __init__(self, *, texts: int = 64, size_bytes: int = 1_024) -> None:
@@ -37,7 +33,6 @@ class TextPool:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all texts together."""
         return int(self.offsets[len(self)])
 
     def intern(self, text: str) -> int:
@@ -46,17 +41,11 @@ class TextPool:
         return self._add(text) if number is None else number
 
     def intern_all(self, texts: Iterable[str]) -> NDArray[np.int64]:
-        """The numbers of several texts, int64."""
         numbers, add = self._numbers, self._add
         found = [numbers[text] if text in numbers else add(text) for text in texts]
         return np.array(found, np.int64)
 
     def text(self, number: int) -> str:
-        """The text of a number.
-
-        Raises:
-            IndexError: There is no such number.
-        """
         if not 0 <= number < len(self):
             raise IndexError(f"text {number} of {len(self)}")
         return _decoded(self.data, int(self.offsets[number]), int(self.offsets[number + 1]))
@@ -64,11 +53,8 @@ class TextPool:
     def compact(self, used: NDArray[np.int64]) -> NDArray[np.int64]:
         """Keep the given texts only and renumber them in the old order.
 
-        Args:
-            used: int64, numbers in any order; duplicates are allowed.
-
-        Returns:
-            int64 (old length,): the new number of each old one, or ``DROPPED``.
+        ``used`` are numbers in any order, possibly repeated. The result has, for each old number, the new one or
+        ``DROPPED``.
         """
         size = len(self)
         kept = np.unique(used)
@@ -88,11 +74,7 @@ class TextPool:
 
     @classmethod
     def load(cls, offsets: NDArray[np.int64], data: NDArray[np.uint8]) -> TextPool:
-        """Load a dumped pool.
-
-        Raises:
-            StateFormatError: The arrays do not form a pool.
-        """
+        """Load a dumped pool, or reject arrays that do not form one."""
         is_framed = len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == len(data)
         if not is_framed or bool(np.any(np.diff(offsets) < 0)):
             raise StateFormatError("saved texts are damaged: their offsets do not fit their bytes")

@@ -42,13 +42,10 @@ _INT64 = range(-(2**63), 2**63)
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """One value per row.
+    """One value per row, of the kind in ``kinds``: ``NULL`` to ``TEXT``.
 
-    Attributes:
-        kinds: uint8, the kind of each value: ``NULL`` to ``TEXT``.
-        integers: int64; integers, and booleans as 0 and 1.
-        floats: float64; numbers of either kind.
-        texts: object; strings, elsewhere the empty text.
+    ``integers`` also has booleans as 0 and 1, ``floats`` numbers of either kind, ``texts`` strings, elsewhere the empty
+    text.
     """
 
     kinds: NDArray[np.uint8]
@@ -61,7 +58,6 @@ class Values:
 
     @classmethod
     def of(cls, items: Iterable[Any]) -> Values:
-        """Column form of plain JSON values."""
         values = list(items)
         return _of_one_type(values) or cls._of_any(values)
 
@@ -106,13 +102,11 @@ class Values:
 
     @classmethod
     def of_texts(cls, texts: NDArray[np.object_]) -> Values:
-        """A column of strings."""
         size = len(texts)
         return cls(np.full(size, TEXT, np.uint8), np.zeros(size, np.int64), np.zeros(size), texts)
 
     @classmethod
     def of_integers(cls, integers: NDArray[np.int64]) -> Values:
-        """A column of integers without nulls."""
         size = len(integers)
         return cls(
             np.full(size, INTEGER, np.uint8), integers, integers.astype(np.float64), np.full(size, "", np.object_)
@@ -126,30 +120,25 @@ class Values:
         return cls(kinds, integers, np.zeros(len(kinds)), np.full(len(kinds), "", np.object_))
 
     def take(self, rows: NDArray[np.intp]) -> Values:
-        """The values of some rows."""
         return Values(self.kinds[rows], self.integers[rows], self.floats[rows], self.texts[rows])
 
     @property
     def is_number(self) -> NDArray[np.bool_]:
-        """Rows that hold a number."""
         is_number: NDArray[np.bool_] = (self.kinds == INTEGER) | (self.kinds == FLOAT)
         return is_number
 
     @property
     def is_true(self) -> NDArray[np.bool_]:
-        """Rows that hold the boolean true."""
         is_true: NDArray[np.bool_] = (self.kinds == BOOLEAN) & (self.integers != 0)
         return is_true
 
     @property
     def is_false(self) -> NDArray[np.bool_]:
-        """Rows that hold the boolean false."""
         is_false: NDArray[np.bool_] = (self.kinds == BOOLEAN) & (self.integers == 0)
         return is_false
 
     @property
     def is_null(self) -> NDArray[np.bool_]:
-        """Rows that hold null."""
         return np.equal(self.kinds, NULL)
 
 

@@ -66,12 +66,9 @@ class BitFallback:
     ) -> None:
         """Follow other patterns, guards or types. Row monitors must be created again; see ``restart``.
 
-        Args:
-            guards: The guards with bit tables, by version; a version in use must stay.
-            layout: Views, state range and negation range of ``GuardLayout``.
-            classes: Classes of events by number.
-            when_broken: By version, the monitor number after a violation, or ``IGNORED``.
-            is_pruning: By version, whether rows of liveness matter.
+        Guards with bit tables are given by version; a version in use must stay. ``layout`` has views, state range and
+        negation range of ``GuardLayout``. By version, ``when_broken`` is the monitor number after a violation, or
+        ``IGNORED``, and ``is_pruning`` whether rows of liveness matter.
         """
         old = self._versions
         self._versions = [*(version for version in old if version in guards), *sorted(guards.keys() - set(old))]
@@ -111,7 +108,6 @@ class BitFallback:
         return frozenset(self._versions[place] for place in np.unique(self.arena.arrays.guard[slots]).tolist())
 
     def takes(self, version: int) -> bool:
-        """Whether a guard has bit tables."""
         return version in self._versions
 
     def open_from(self, monitor: int, version: int, state: MonitorState) -> None:
@@ -131,7 +127,6 @@ class BitFallback:
         return self._monitor(place, self.arena.live_row(self.program, slot), tables)
 
     def add_class(self, number: int, event_class: EventClass) -> None:
-        """Register the names that events of a class show."""
         shown, words = self._links.shown, self.program.start.shape[2]
         if number >= shown.shape[1]:
             wider = np.zeros((len(shown), 2 * number + 8, words), np.uint64)
@@ -151,12 +146,10 @@ class BitFallback:
 
     @property
     def links(self) -> BitLinks:
-        """The links for the kernel."""
         return self._links._replace(rows=self._index.rows, pairs=self._index.pairs)
 
     @property
     def traces(self) -> BitTraces:
-        """The traces for the kernel."""
         return self.arena.arrays
 
     def resolve(self, status: int, tables: RowTables) -> None:
@@ -179,8 +172,7 @@ class BitFallback:
     def noted(self, before: NDArray[np.int32]) -> dict[int, tuple[int, MonitorState]]:
         """By place of a visit, the state before it, if the event of a trace under bit tables ended something.
 
-        Args:
-            before: Monitor numbers of the visits of the batch.
+        ``before`` has the monitor numbers of the visits of the batch.
         """
         count = int(self.arena.arrays.counters[NOTED])
         visits = self.notes.visit[:count].tolist()

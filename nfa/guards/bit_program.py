@@ -27,11 +27,9 @@ _LAST_BIT = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BitColumn:
-    """A column of liveness as a condition on goals.
+    """A column of liveness as a condition on goals: the bits of ``base``, and those of each living goal in ``choices``.
 
-    Attributes:
-        base: Bits that it always has.
-        choices: Indices of goals among those of all questions, in order, and the column's bits while the goal is alive.
+    Goals are given by their indices among those of all questions, in order.
     """
 
     base: int = 0

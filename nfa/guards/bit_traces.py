@@ -29,12 +29,10 @@ class BitArena:
 
     @property
     def arrays(self) -> BitTraces:
-        """The arrays that the kernel reads and writes."""
         return self._traces
 
     @property
     def used(self) -> int:
-        """Number of traces that have a slot."""
         counters = self._traces.counters
         return int(counters[FRESH] - counters[FREE])
 
@@ -52,7 +50,6 @@ class BitArena:
         )
 
     def reach(self, traces: int) -> None:
-        """Have a place for every trace number below ``traces``."""
         if traces > len(self._traces.slot_of):
             self._traces = self._traces._replace(slot_of=grown(self._traces.slot_of, traces, NIL))
 
@@ -79,13 +76,11 @@ class BitArena:
         return int(slot)
 
     def release(self, traces: NDArray[np.int32]) -> None:
-        """Release the slots of some traces; traces without a slot are ignored."""
         if self.used:
             for trace in traces[self._traces.slot_of[traces] != NIL].tolist():
                 upkeep.release_slot(self._traces, trace)
 
     def slots(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Traces that have a slot, ascending, and their slots."""
         traces = np.flatnonzero(self._traces.slot_of != NIL).astype(np.int32)
         return traces, self._traces.slot_of[traces]
 
@@ -95,7 +90,6 @@ class BitArena:
         return seen
 
     def live_row(self, program: BitProgram, slot: int) -> NDArray[np.uint32]:
-        """The live bits of each column for a trace."""
         row = np.zeros(program.base.shape[1], np.uint32)
         traces = self._traces
         upkeep.fill_live(program, int(traces.guard[slot]), traces.states[slot], row)
@@ -122,7 +116,6 @@ class RowIndex:
         return self._pairs
 
     def add_row(self, live: NDArray[np.uint32], number: int) -> None:
-        """Index a new row of ``live``."""
         if 2 * (self._n_rows + 1) > len(self._rows):
             known = self._rows[self._rows != 0] - 1
             self._rows = np.zeros(power_above(4 * len(known), 2 * _LEAST_ROWS), np.int32)
@@ -132,7 +125,6 @@ class RowIndex:
         self._n_rows += 1
 
     def add_pair(self, before: int, after: int, value: int) -> None:
-        """Index a value for two rows that have none."""
         if 2 * (self._n_pairs + 1) > len(self._pairs):
             known = self._pairs[self._pairs[:, 0] != 0]
             self._pairs = np.zeros((power_above(4 * len(known), 2 * _LEAST_ROWS), 3), np.int32)

@@ -46,13 +46,7 @@ class OnViolation(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """How the matcher must use a guard.
-
-    Attributes:
-        prune: Treatment of partial matches that can no longer complete.
-        on_violation: Treatment of a trace that breaks a constraint.
-        max_monitor_states: Monitor states that are kept as tables; traces that would need more use the fallback.
-    """
+    """How the matcher must use a guard; traces beyond ``max_monitor_states`` use the fallback."""
 
     prune: Prune = Prune.STATE
     on_violation: OnViolation = OnViolation.REPORT
@@ -61,17 +55,12 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """Events of one type that satisfy a condition on their own attributes, as constraints can name them.
-
-    Attributes:
-        step: A step of one type with a condition; its alias is ignored.
-    """
+    """Events of one type that satisfy a condition on their own attributes; the alias of the step is ignored."""
 
     step: Atom
 
     @property
     def type(self) -> str:
-        """The event type."""
         return self.step.type
 
     @property
@@ -82,13 +71,10 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventClass:
-    """An event as guards distinguish it.
+    """An event as guards distinguish it; its type is ``OTHER`` if neither a guard nor a pattern names the type.
 
-    Attributes:
-        type: The event's type; ``OTHER`` for any type that no guard and no pattern names.
-        symbols: Names of the guard's symbols that the event satisfies, besides its type.
-        is_later: Whether the event is later than the previous one of its trace. Always true unless events with equal
-            timestamps are simultaneous.
+    ``is_later`` is whether it is later than the previous event of its trace; always true unless events with equal
+    timestamps are simultaneous.
     """
 
     type: str
@@ -100,10 +86,8 @@ class EventClass:
 class MonitorState:
     """A guard's memory of a trace: plain data, so that it can be saved.
 
-    Attributes:
-        seen: Names of the types and symbols shown so far that matter to the guard.
-        settled: If ties are simultaneous, the names shown before the newest time; None otherwise.
-        places: The state of each of the guard's automata.
+    ``seen`` are names of types and symbols shown so far that matter to the guard; ``settled`` those shown before the
+    newest time if ties are simultaneous, otherwise None. Each of the guard's automata has its state in ``places``.
     """
 
     seen: Seen = frozenset()
@@ -187,7 +171,7 @@ class Guard(Protocol):
 
     @property
     def policy(self) -> Policy:
-        """How the matcher must use it."""
+        """How the matcher must use the guard."""
         ...
 
     @property

@@ -50,7 +50,7 @@ _POLICIES = {Prune.STATE: EVICT, Prune.QUERY: BY_QUERY, Prune.SHADOW: SHADOW, Pr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardLayout:
-    """Meaning of the tables' columns.
+    """Meaning of the tables' columns; if ties are simultaneous, every event class has two.
 
     Attributes:
         types: Event types by code; one more code, ``len(types)``, represents every other type.
@@ -58,7 +58,6 @@ class GuardLayout:
         state_range: (patterns + 1,) the columns of ``Guards.live`` for each pattern's states.
         negation_range: (patterns + 1,) the columns for each pattern's trailing NOTs, after those of all states.
         start: Monitor state of a new trace.
-        is_simultaneous: Whether events with equal timestamps are simultaneous; then every event class has two columns.
     """
 
     types: Sequence[str]
@@ -70,13 +69,10 @@ class GuardLayout:
 
 
 class GuardTables:
-    """Interned monitor states and their rows.
+    """Interned monitor states and their rows, for guards by version.
 
-    Numbers below ``RESERVED`` are not states of a guard and never change.
-
-    Args:
-        guards: Guards by version. A trace that needs more monitor states than its guard's policy allows continues under
-            ``bits``; if the guard has none, unguarded, counted in ``refused``.
+    Numbers below ``RESERVED`` are not states of a guard and never change. A trace that needs more monitor states than
+    its guard's policy allows continues under ``bits``; if the guard has none, unguarded, counted in ``refused``.
     """
 
     def __init__(self, guards: Mapping[int, Guard]) -> None:
@@ -96,7 +92,6 @@ class GuardTables:
 
     @property
     def types(self) -> frozenset[str]:
-        """Event types that move some monitor."""
         return frozenset().union(*(guard.types for guard in self.guards.values()))
 
     @property
@@ -108,12 +103,10 @@ class GuardTables:
 
     @property
     def fallback(self) -> Fallback:
-        """The tables of traces under bit tables, for the kernel."""
         return Fallback(self.bits.program, self.bits.traces, self.bits.links, self.bits.notes)
 
     @property
     def live(self) -> NDArray[np.uint32]:
-        """The distinct rows of liveness, (rows, columns), free room included."""
         return self._rows.array
 
     def intern(self, version: int, state: MonitorState) -> int:
@@ -209,20 +202,17 @@ class GuardTables:
         return BITS
 
     def kills_between(self, before: int, after: int) -> int:
-        """Number of the list of columns that die between two monitor states."""
         policy, rows, truth = self.tables.policy[after], self._rows.array, self.tables.truth
         kill = self._kills.number(rows[truth[before]], rows[truth[after]], by_term=bool(policy == BY_QUERY))
         self._tables = self.tables._replace(kill_from=self._kills.ranges, kills=self._kills.columns)
         return kill
 
     def row_number(self, row: Row) -> int:
-        """Number of a row of liveness; a new row is added."""
         number = self._rows.number(row)
         self._tables = self.tables._replace(live=self._rows.array)
         return number
 
     def add_row_monitor(self, version: int, row: int) -> int:
-        """A monitor number for a guard and a row in place of a state, for traces under bit tables."""
         number = len(self.states)
         self.states.append(None)
         self._reach(number)
@@ -231,7 +221,6 @@ class GuardTables:
         return number
 
     def event_class(self, column: int) -> EventClass:
-        """The event class of a column of ``Guards.next``."""
         if self._layout is None or not self._layout.is_simultaneous:
             return self._classes[column]
         known = self._classes[column // 2]
@@ -253,12 +242,10 @@ class GuardTables:
         return row
 
     def _width(self) -> int:
-        """Columns of ``Guards.next``, free room included."""
         room = 1 << max(0, len(self._classes) - 1).bit_length()
         return room * (2 if self._layout is not None and self._layout.is_simultaneous else 1)
 
     def _widen(self) -> None:
-        """Make room for the current classes."""
         width, tables = self._width(), self._tables
         if tables is None or width <= tables.next.shape[1]:
             return
@@ -274,7 +261,6 @@ class GuardTables:
         self._tables = tables._replace(next=wider, kill_of=kill_of)
 
     def _reach(self, number: int) -> None:
-        """Make room for a monitor state."""
         tables = self.tables
         if number >= len(tables.next):
             size = 2 * len(tables.next)

@@ -26,14 +26,10 @@ _Found: TypeAlias = tuple[int, Furthest]
 
 
 class CaseReading:
-    """Answers one query.
+    """Answers one query about the traces of ``main``, the lane of the correlation key, and ``others``, of finer keys.
 
-    The work is a pass over all open traces and partial matches, by arrays, and the details of at most ``limit`` traces.
-
-    Args:
-        main: The lane of the correlation key.
-        others: The lanes of finer keys.
-        patterns: The registered patterns by name; draining versions do not count.
+    Draining versions of patterns do not count. The work is a pass over all open traces and partial matches, by arrays,
+    and the details of at most ``limit`` traces.
     """
 
     def __init__(self, main: LaneView, others: Sequence[LaneView], patterns: Mapping[str, RunningPattern]) -> None:
@@ -44,12 +40,6 @@ class CaseReading:
         self._held = [(view, _of_patterns(view, view.held(), registered)) for view in (main, *others)]
 
     def answer(self, query: CaseQuery, newest_us: int) -> OpenCases:
-        """The traces that a query selects.
-
-        Args:
-            query: The query.
-            newest_us: How far time has come.
-        """
         traces = self._main.traces()
         if traces is None:
             return OpenCases(cases=(), matching=0, total=0, unnamed=0)
@@ -76,12 +66,7 @@ class CaseReading:
         return wanted
 
     def _holding(self, pattern: str | None, waits_for: str | None) -> NDArray[np.uint64]:
-        """Hashed keys of traces with partial matches of a pattern, that wait for a type.
-
-        Args:
-            pattern: Name of the pattern; None: any.
-            waits_for: The type; None: any.
-        """
+        """Hashed keys of traces with partial matches of a pattern (None: any) that wait for a type (None: any)."""
         found = [np.zeros(0, np.uint64)]
         for view, held in self._held:
             is_wanted = np.array([pattern in (None, one.name) for one in view.patterns], np.bool_)[held.patterns]
@@ -167,7 +152,6 @@ class CaseReading:
 
 
 def _oldest(traces: ListedTraces, chosen: NDArray[np.intp], limit: int) -> NDArray[np.intp]:
-    """The given traces with the earliest first events, oldest first."""
     first_us = traces.first_us[chosen]
     if len(chosen) > limit:
         is_old = first_us <= np.partition(first_us, limit)[limit]

@@ -20,13 +20,9 @@ _NO_BORDER = int(np.iinfo(np.int64).max)
 class Draining:
     """A draining version of a pattern.
 
-    It runs as before, but only results whose first event came before the border are emitted. Its early terminations are
-    not emitted: they concern whole traces, which the next version sees too.
-
-    Attributes:
-        pattern: The version.
-        border: Sequence number, in the lane of its keys, of the first event of the next version.
-        until_us: After this time none of its partial matches can complete; None if it has no WITHIN.
+    It runs as before, but only results whose first event came before the border, a sequence number in the lane of its
+    keys, are emitted. Its early terminations are not emitted: they concern whole traces, which the next version sees
+    too. After ``until_us`` none of its partial matches can complete; None if it has no WITHIN.
     """
 
     pattern: RunningPattern

@@ -17,11 +17,8 @@ def classes_of(
 ) -> NDArray[np.int32]:
     """Class number of each row: the type code, or a number of its own if the event satisfies a guard's symbols.
 
-    Args:
-        types: Type code by row.
-        passed: Truth of the conditions in ``layout.predicates``, (conditions, rows).
-        layout: Layout of the current patterns and guards.
-        guards: Assigns the numbers.
+    ``passed``, (conditions, rows), is the truth of the conditions in ``layout.predicates``; ``guards`` assigns the
+    numbers.
     """
     by_type: dict[str, dict[str, Symbol]] = {}
     for guard in guards.guards.values():
@@ -50,15 +47,9 @@ def monitors_named(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], dict[int, Interned]]:
     """Monitor states for reports, under extra numbers for traces under bit tables.
 
-    Args:
-        guards: The tables of the batch.
-        visits: Result of ``TraceTable.advance``.
-        ended: Indices of visits that ended something.
-        broken: Indices of visits by which a trace deviated.
-
-    Returns:
-        (before, after, states): numbers before the events of ``ended`` and then of ``broken``, numbers after those of
-            ``ended``, and the state of each number.
+    ``ended`` are indices of visits that ended something, ``broken`` of visits by which a trace deviated. Returns
+    numbers before the events of ``ended`` and then of ``broken``, numbers after those of ``ended``, and the state of
+    each number.
     """
     places = np.concatenate([ended, broken])
     before, after = visits.before[places].astype(np.int64), visits.after[places].astype(np.int64)

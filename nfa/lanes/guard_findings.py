@@ -17,14 +17,12 @@ from nfa.traces.table import TraceTable, Visits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardFindings:
-    """Results of guards for one batch.
+    """Results of guards for one batch; monitors, (guard version, state), and classes are by the rows' numbers.
 
     Attributes:
-        ending_rows: int64 (endings, 6): row, pattern, monitor before and after, state of the pattern's automaton, class
-            of the event; by row.
-        deviation_rows: int64 (deviations, 4): row, monitor before, class of the event, released events.
-        monitors: (guard version, state) by monitor number, for the numbers in the rows.
-        classes: Event classes by the class numbers in the rows.
+        ending_rows: (endings, 6): row, pattern, monitor before and after, state of the pattern's automaton, class of
+            the event; by row.
+        deviation_rows: (deviations, 4): row, monitor before, class of the event, released events.
     """
 
     ending_rows: NDArray[np.int64]
@@ -43,13 +41,8 @@ def guard_findings(
 ) -> GuardFindings:
     """Results of guards for a batch whose traces are not released yet.
 
-    Args:
-        guards: The tables of the batch.
-        table: The table of the traces.
-        visits: Result of ``table.advance``.
-        endings: Rows of the engines, in any order: row, pattern, two unused columns, column of the pattern's state in
-            the tables.
-        state_range: First of these columns by pattern.
+    ``endings`` are rows of the engines, in any order: row, pattern, two unused columns, column of the pattern's state
+    in the tables. ``state_range`` has the first of these columns by pattern.
     """
     if not guards.guards:
         return NOTHING_FOUND

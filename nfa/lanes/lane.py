@@ -38,13 +38,9 @@ _MANY_ROWS = 4_096  # from this size on, a lookup of a batch's bound events pays
 
 
 class Lane:
-    """Runs patterns over batches whose rows have the lane's key.
+    """Runs patterns over batches whose rows have the lane's key, which may be finer than the correlation key.
 
     ``LaneState`` has the data that must survive a batch; the rest is derived from patterns and guards by ``configure``.
-
-    Args:
-        options: The matcher's options.
-        is_finer: The key is finer than the correlation key.
     """
 
     def __init__(self, options: LaneOptions, *, is_finer: bool = False) -> None:
@@ -59,7 +55,6 @@ class Lane:
 
     @property
     def guard_versions_in_use(self) -> frozenset[int]:
-        """Versions that open traces follow or new traces will follow."""
         return self._state.guard_versions_in_use
 
     @property
@@ -74,15 +69,12 @@ class Lane:
 
     @property
     def waits_for_time(self) -> bool:
-        """Whether passing time decides some pattern."""
         return bool(self._layout.run_numbers)
 
     def stats(self) -> MatcherStats:
-        """Counts so far."""
         return self._state.stats()
 
     def restart_peak(self) -> None:
-        """Restart ``peak_held`` from the current value."""
         self._state.restart_peak()
 
     def set_idle_timeout(self, timeout_us: int | None) -> None:
@@ -116,20 +108,13 @@ class Lane:
         )
 
     def dump(self) -> SavedLane:
-        """The state as plain values."""
         return self._state.dump()
 
     def load(self, saved: SavedLane, patterns: Sequence[RunningPattern], guards: Mapping[int, Guard]) -> None:
-        """Continue from the result of ``dump``; nothing may have been processed yet.
+        """Continue from the result of ``dump``, with the patterns at that time, before anything is processed.
 
-        Args:
-            saved: Result of ``dump``.
-            patterns: The patterns at that time, in order.
-            guards: By version, at least those that the traces follow.
-
-        Raises:
-            StateFormatError: A guard is missing, or a value does not come from ``dump``.
-            ValueError, TypeError, KeyError, IndexError: Likewise.
+        ``guards`` has, by version, at least those that the traces follow. A missing guard, or a value that does not
+        come from ``dump``, raises StateFormatError, ValueError, TypeError, KeyError or IndexError.
         """
         self._state.load_traces(saved, guards)
         self.configure(patterns)
@@ -239,16 +224,9 @@ class Lane:
         return [*found, self._report.of_time(state, state.runs.pass_time(watermark_us, state.id_of))]
 
     def finish(self) -> LaneOutput:
-        """End every trace at the end of a finite input."""
         return self._report.of_time(self._state, self._state.runs.finish(self._state.id_of))
 
     def end_traces(self, homes: NDArray[np.uint64], time_us: int) -> LaneOutput:
-        """End the traces of some correlation keys.
-
-        Args:
-            homes: Hashed correlation keys.
-            time_us: The time of their end.
-        """
         keys = np.unique(np.concatenate([homes, self._state.finer.of(homes)]))
         if self._state.idle is not None:
             self._state.idle.forget(keys)
@@ -257,11 +235,8 @@ class Lane:
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
         """Forget the traces of other correlation keys, as if none of their events had come; nothing is reported.
 
-        They end like any trace, so that no engine retains anything for them. How far time has come stays.
-
-        Args:
-            is_kept: True for the hashed correlation keys that stay.
-            has_counts: Whether counters continue from their values; otherwise they restart from 0.
+        They end like any trace, so that no engine retains anything for them. How far time has come stays. ``is_kept``
+        chooses hashed keys; without ``has_counts``, counters restart from 0.
         """
         state = self._state
         counts, matched, sequence = dict(state.counts), state.shared.counts, state.sequence
@@ -319,10 +294,7 @@ class Lane:
     ) -> LaneOutput:
         """Match rows, some of which may only end their trace, without being events.
 
-        Args:
-            batch: The rows.
-            is_end: Rows that end their trace.
-            passed_us: How far time has come with each row by events of other lanes; None: no other lanes.
+        ``passed_us`` is how far time has come with each row by events of other lanes; None: no other lanes.
         """
         state, first = self._state, self._state.sequence
         columns = self._columns(batch)

@@ -37,14 +37,12 @@ class Layout:
         patterns: The index is the pattern's number in all tables.
         types: The relevant event types; the index is the type's code. One more code, ``len(types)``, represents every
             other type. ``TRACE_END`` is always included.
-        codes: Code by event type.
         listening: The steps that only listen to events with some constants.
         predicates: The distinct unary conditions of steps and of guards' symbols, without those that the index of
             ``listening`` implies.
         transitions: The transitions of each pattern for the shared-node engine; empty for patterns of the run engine.
-        state_range: (patterns + 1,) int32, columns of a guard's tables for each pattern's states.
-        negation_range: (patterns + 1,) int32, the following columns for each pattern's trailing NOTs.
-        run_numbers: Numbers of the patterns of the run engine.
+        state_range: (patterns + 1,), columns of a guard's tables for each pattern's states.
+        negation_range: (patterns + 1,), the following columns for each pattern's trailing NOTs.
     """
 
     patterns: tuple[CompiledPattern, ...]
@@ -75,7 +73,6 @@ class Layout:
         )
 
     def guard_columns(self, number: int) -> GuardColumns:
-        """Columns of a guard's tables for a pattern."""
         first = int(self.negation_range[number])
         negations = {atom: first + place for place, atom in enumerate(self.patterns[number].view.negations)}
         return GuardColumns(first_state=int(self.state_range[number]), negations=negations)
@@ -109,13 +106,7 @@ def lay_out(
     guards: Iterable[Guard],
     end_events: frozenset[str],
 ) -> Layout:
-    """Number types and states across patterns.
-
-    Args:
-        patterns: In the order of their numbers.
-        guards: Guards whose types and symbols are relevant too.
-        end_events: Types that end a trace.
-    """
+    """Number types and states across patterns, in the order of their numbers; types of the guards are relevant too."""
     known = list(guards)
     extra_types = frozenset[str]().union(*(guard.types for guard in known))
     atoms = [atom for pattern in patterns for atom in atoms_to_test(pattern.automaton)]
@@ -146,7 +137,6 @@ def lay_out(
 
 
 def _codes_of(atom: Atom, codes: Mapping[str, int]) -> list[int]:
-    """The type codes of a step."""
     return every_event(codes) if atom.is_any_type else [codes[name] for name in dict.fromkeys(atom.types)]
 
 
@@ -164,7 +154,6 @@ def _groups(patterns: Sequence[CompiledPattern], codes: Mapping[str, int]) -> It
 
 
 def _tested(patterns: Sequence[CompiledPattern], codes: Mapping[str, int], listening: Listening) -> Iterator[Atom]:
-    """The steps of all patterns in the form in which they are tested."""
     for number, pattern in enumerate(patterns):
         for atom in atoms_to_test(pattern.automaton):
             if pattern.is_shared:

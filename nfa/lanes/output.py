@@ -24,15 +24,9 @@ from streams import EventBatch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchFindings:
-    """Results of one batch.
+    """Results of one batch: of the run engine for the rows, then for the time that has passed.
 
-    Attributes:
-        batch: The batch.
-        times: int64 event time by row.
-        clocks: int64, the newest time up to each row, of all traces.
-        visits: The relevant rows.
-        shared: Results of the shared-node engine.
-        runs: Results of the run engine: for the rows, then for the time that has passed.
+    ``clocks`` are the newest times up to each row, of all traces.
     """
 
     batch: EventBatch
@@ -44,12 +38,7 @@ class BatchFindings:
 
 
 class LaneReport:
-    """Converts results to ``LaneOutput`` and counts them.
-
-    Args:
-        patterns: The index is the number in ``LaneOutput``.
-        layout: Layout of these patterns, with the numbers of those in the run engine.
-    """
+    """Converts results to ``LaneOutput``, by pattern number, and counts them."""
 
     def __init__(self, patterns: Sequence[RunningPattern], layout: Layout) -> None:
         self._patterns = tuple(patterns)

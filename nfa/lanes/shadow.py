@@ -88,19 +88,11 @@ class ShadowLedger:
         )
 
     def forget(self, traces: NDArray[np.int32]) -> None:
-        """Forget ended traces."""
         if len(self._traces) and len(traces):
             self._keep(~np.isin(self._traces, traces))
 
     def would_be_lost(self, pattern: RunningPattern, trace: int, bound: Bound, guards: Mapping[int, Guard]) -> bool:
-        """Whether eviction would have dropped some beginning of a match in a trace.
-
-        Args:
-            pattern: The guarded pattern.
-            trace: Trace number.
-            bound: The events of the match.
-            guards: By version.
-        """
+        """Whether eviction would have dropped some beginning of a guarded match in a trace."""
         history = self._history(trace)
         if history is None or not pattern.is_guarded:
             return False
@@ -136,11 +128,7 @@ class ShadowLedger:
         return arrays, [self._known[number] for number in used.tolist()]
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], known: Sequence[Interned], *, traces: int) -> None:
-        """Restore what ``dump_arrays`` returned.
-
-        Raises:
-            StateFormatError: An array has another form, or a number is out of range.
-        """
+        """Restore what ``dump_arrays`` returned."""
         self._known = list(known)
         self._numbers = {state: number for number, state in enumerate(known)}
         self._traces = checked(arrays, "shadow_trace", np.int32)

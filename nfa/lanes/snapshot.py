@@ -70,11 +70,7 @@ def dump(header: Header, lanes: Mapping[tuple[Path, ...], Lane]) -> bytes:
 
 
 def read(data: bytes) -> tuple[Header, Arrays]:
-    """Header and arrays from bytes.
-
-    Raises:
-        StateFormatError: The bytes are not such state, have another version, or a wrong checksum.
-    """
+    """Header and arrays from bytes, whose version and checksum are checked."""
     if len(data) < _PREFIX.size:
         raise StateFormatError(f"saved state has {len(data)} bytes; even an empty one has more than {_PREFIX.size}")
     magic, version, digest = _PREFIX.unpack_from(data)
@@ -107,11 +103,7 @@ def restore(
     patterns: Mapping[tuple[Path, ...], Sequence[RunningPattern]],
     guards: Mapping[int, Guard],
 ) -> None:
-    """Fill fresh lanes with saved state.
-
-    Raises:
-        StateFormatError: The content is invalid, or a guard is not available.
-    """
+    """Fill fresh lanes with saved state; rejects invalid content and missing guards."""
     try:
         saved = {_keys_of(members): _saved_lane(number, members, arrays) for number, members in enumerate(header.lanes)}
         if saved.keys() != lanes.keys():
@@ -127,7 +119,6 @@ def _keys_of(members: dict[str, Any]) -> tuple[Path, ...]:
 
 
 def _saved_lane(number: int, members: dict[str, Any], arrays: Arrays) -> SavedLane:
-    """The members of one lane, and its arrays under their own names."""
     prefix = f"{number}/"
     own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
     return SavedLane({name: value for name, value in members.items() if name != "keys"}, own)

@@ -49,12 +49,8 @@ _NO_PAIRS = np.zeros((0, 2), np.uint64)
 class LaneOptions:
     """Options that all lanes of a matcher share.
 
-    Attributes:
-        end_events: Types that end a trace.
-        match_limit: Most matches reported per trace, pattern and event.
-        ties: Whether events with equal timestamps are ordered as in the log or simultaneous.
-        may_be_guarded: A guard may come later: then traces are tracked from their first event on.
-        idle_timeout_us: A trace without an event for this long ends; None: no timeout.
+    If a guard may come later, traces are tracked from their first event on. A trace without an event for
+    ``idle_timeout_us`` ends; None: no timeout.
     """
 
     end_events: frozenset[str]
@@ -65,7 +61,6 @@ class LaneOptions:
 
     @property
     def is_simultaneous(self) -> bool:
-        """Whether events with equal timestamps are simultaneous."""
         return self.ties == "simultaneous"
 
 
@@ -74,9 +69,6 @@ class SavedMembers:
     """The saved values of a lane besides its arrays; monitor states are saved as values, since numbers are not stable.
 
     Attributes:
-        sequence: Number of rows so far.
-        counts: As ``LaneState.counts``.
-        guard_version: The guard that new traces follow.
         monitors: Monitor states by number, from ``RESERVED`` on.
         bit_monitors: States of traces under bit tables, numbered after ``monitors``.
         shadow_monitors: States in the shadow ledger, by its own numbers.
@@ -92,11 +84,9 @@ class SavedMembers:
 
 @dataclass(frozen=True, slots=True)
 class SavedLane:
-    """A lane's state as plain values.
+    """A lane's state as plain values: JSON values as in ``SavedMembers``, and one-dimensional arrays by name.
 
-    Attributes:
-        members: JSON values by name, as in ``SavedMembers``.
-        arrays: One-dimensional arrays by name; the prefix of a name is the part that owns the array.
+    The prefix of an array's name is the part that owns the array.
     """
 
     members: Mapping[str, Any]
@@ -108,13 +98,8 @@ class LaneState:
     """State that a lane keeps from batch to batch.
 
     Attributes:
-        table: The open traces and their monitor states.
-        guards: Guards' answers, as tables.
         guard_version: The guard that new traces follow; None: none.
         shadow: Moves of monitors whose kills are only reported.
-        shared: The partial matches of the shared-node engine.
-        runs: The partial matches of the run engine.
-        events: The bound events.
         idle: The newest event of each trace, if there is an idle timeout.
         finer: Finer traces by correlation key.
         open: Keys and times of the open traces; None if the lane does not see every event.
@@ -155,7 +140,6 @@ class LaneState:
 
     @property
     def guard_versions_in_use(self) -> frozenset[int]:
-        """Versions that open traces follow or new traces will follow."""
         states = (self.guards.states[monitor] for monitor in np.unique(self.table.monitors()).tolist())
         versions = {state[0] for state in states if state is not None}
         versions |= {version for _, (version, _) in self.entering}
@@ -163,7 +147,6 @@ class LaneState:
         return frozenset(versions if self.guard_version is None else versions | {self.guard_version})
 
     def start_of_trace(self) -> int:
-        """Monitor state of a new trace."""
         version = self.guard_version
         return UNGUARDED if version is None else self.guards.intern(version, self.guards.guards[version].start)
 
@@ -192,7 +175,6 @@ class LaneState:
         return distinct(np.concatenate([self.shared.held_sequences(), self.runs.held_sequences()]))
 
     def id_of(self, sequence: int) -> str:
-        """Id of a bound event."""
         stored = self.events.events
         row = int(stored.find(np.array([sequence], np.int64))[0])
         return str(stored.columns.column("id")[row].as_py())
@@ -203,19 +185,16 @@ class LaneState:
         return _INDEXED_BYTES if self.open is None else _INDEXED_BYTES + _TIMED_BYTES
 
     def forget_counts(self) -> None:
-        """Restart all counters from 0."""
         self.counts = {**dict.fromkeys(_COUNTS, 0), "ends": self.sequence}  # no row so far counts as an event
         self.shared.counts = (0, 0, 0)
         self.table.forget_counts()
         self.restart_peak()
 
     def restart_peak(self) -> None:
-        """Restart ``peak_held`` from the current value."""
         self.shared.restart_peak()
         self.runs.restart_peak()
 
     def stats(self) -> MatcherStats:
-        """Counts so far."""
         shared, traces, counts = self.shared.stats, self.table.counters, self.counts
         return MatcherStats(
             events=self.sequence - counts["ends"],
@@ -269,14 +248,8 @@ class LaneState:
         """Restore the open traces of ``dump`` into empty state.
 
         The patterns must be compiled next, because they need the guards of the traces, followed by ``load_matches``.
-
-        Args:
-            saved: Result of ``dump``.
-            guards: By version, at least those that the traces follow.
-
-        Raises:
-            StateFormatError: A guard is missing, or a value does not come from ``dump``.
-            ValueError, TypeError, KeyError, IndexError: Likewise.
+        ``guards`` has, by version, at least those that the traces follow. A missing guard, or a value that does not
+        come from ``dump``, raises StateFormatError, ValueError, TypeError, KeyError or IndexError.
         """
         members, arrays = SavedMembers(**saved.members), saved.arrays
         monitors = [_restored(one) for one in members.monitors]
@@ -302,12 +275,7 @@ class LaneState:
         self.shadow.load_arrays(arrays, watched, traces=self.table.counters["open"])
 
     def load_matches(self, saved: SavedLane) -> None:
-        """Restore the partial matches and events of ``dump``; the engines must have the same patterns.
-
-        Raises:
-            StateFormatError: A value does not come from ``dump``.
-            ValueError, TypeError, KeyError, IndexError: Likewise.
-        """
+        """Restore the partial matches and events of ``dump``; the engines must have the same patterns."""
         arrays, traces = saved.arrays, self.table.counters["open"]
         self._enter_bits()
         self.shared.load_arrays(arrays, traces=traces, sequences=self.sequence)

@@ -27,18 +27,10 @@ _MOST_WAITED_FOR = 10
 
 @dataclass(frozen=True, slots=True)
 class ListedTraces:
-    """The open traces of a lane, in any order; arrays of equal length.
+    """The open traces of a lane, in any order; arrays of equal length, with hashed correlation keys.
 
-    Attributes:
-        keys: uint64 hashed correlation keys.
-        numbers: int32 trace numbers.
-        monitors: int32 monitor states.
-        is_deviating: Traces that broke a constraint.
-        first_us: int64 time of the first event.
-        newest_us: int64 time of the newest event.
-        events: int64 number of events; negative if unknown.
-        last: int64 number of the type of the newest event.
-        is_unnamed: Traces whose key is unknown.
+    ``events`` are negative if unknown; ``last`` numbers the type of the newest event; unnamed traces have an unknown
+    key.
     """
 
     keys: NDArray[np.uint64]
@@ -54,15 +46,10 @@ class ListedTraces:
 
 @dataclass(frozen=True, slots=True)
 class HeldMatches:
-    """Partial matches by trace and pattern; arrays of equal length.
+    """Partial matches by trace (``homes`` are hashed correlation keys) and pattern; arrays of equal length.
 
-    Attributes:
-        homes: uint64 hashed correlation keys.
-        patterns: int64 indices in the lane's patterns.
-        counts: int64 numbers of partial matches.
-        engines: int64 engine that retains them.
-        states: int64 furthest state of the pattern's automaton.
-        nodes: int64 the engine's node of the newest event in that state.
+    ``engines`` retain them; ``states`` are the furthest states of the automata, ``nodes`` the engine's nodes of the
+    newest events in these.
     """
 
     homes: NDArray[np.uint64]
@@ -75,15 +62,7 @@ class HeldMatches:
 
 @dataclass(frozen=True, kw_only=True)
 class LaneView:
-    """A lane between two batches.
-
-    Attributes:
-        state: The lane's state.
-        layout: The layout of its patterns.
-        patterns: By number.
-        run_numbers: Numbers of the patterns of the run engine.
-        is_finer: The lane's key is finer than the correlation key.
-    """
+    """A lane between two batches, and whether its key is finer than the correlation key."""
 
     state: LaneState
     layout: Layout
@@ -126,7 +105,6 @@ class LaneView:
         )
 
     def furthest(self, held: HeldMatches, places: Sequence[int]) -> list[Furthest]:
-        """The furthest partial match of some entries."""
         chains = [list(self._chain(held, place)) for place in places]
         sequences = distinct(np.array([sequence for chain in chains for _, sequence in chain], np.int64))
         events = taken(self.state.events.parts, sequences)

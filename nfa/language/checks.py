@@ -20,9 +20,8 @@ from streams import name_fault
 def checked(draft: Draft) -> Pattern:
     """The pattern of a draft with its references resolved.
 
-    Raises:
-        PatternRefused: With every code but those that ``build_drafts`` raises and ``needs-end``, which depends on the
-            stream: see ``nfa.language.stream_checks``.
+    It is refused with every code but those that ``build_drafts`` raises and ``needs-end``, which depends on the stream:
+    see ``nfa.language.stream_checks``.
     """
     event = draft.pattern.event
     _check_size(event)

@@ -39,9 +39,7 @@ _SIGNS: Mapping[str, ArithmeticOperator] = {"add": "+", "subtract": "-", "multip
 def build_expression(tree: Branch) -> Expression:
     """The expression of a tree; attributes have their whole path and no step.
 
-    Raises:
-        PatternRefused: ``syntax`` for a number beyond float64, ``duration`` for one that is not a positive whole number
-            of microseconds.
+    Numbers beyond float64 are refused, and durations that are not a positive whole number of microseconds.
     """
     if tree.data in _SIGNS:
         left, right = _parts(tree)
@@ -50,11 +48,7 @@ def build_expression(tree: Branch) -> Expression:
 
 
 def build_duration(tree: Branch) -> int:
-    """Microseconds of a duration.
-
-    Raises:
-        PatternRefused: ``duration``.
-    """
+    """Microseconds of a duration."""
     number, unit = tokens_of(tree)
     size = NAMED_UNITS_US.get(unit.lower()) or NAMED_UNITS_US[unit.lower().removesuffix("s")]
     text, _, exponent = str(number).lower().partition("e")
@@ -129,7 +123,6 @@ def _negative(tree: Branch) -> Expression:
 
 
 def _number(tree: Branch, sign: int) -> Literal:
-    """A constant of 64 bits if it is whole, otherwise a float."""
     (token,) = tokens_of(tree)
     if token.type == "INT" and len(token) <= _MAX_DIGITS:
         value = sign * int(token)

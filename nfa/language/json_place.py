@@ -18,19 +18,10 @@ class JsonPlace:
     path: str = ""
 
     def refuse(self, message: str) -> NoReturn:
-        """Refuse the value.
-
-        Raises:
-            PatternRefused: ``json``.
-        """
+        """Refuse the value with the code ``json``."""
         raise PatternRefused("json", f"at {self.path or '/'}: {message}", NOWHERE)
 
     def expect(self, wanted: str) -> NoReturn:
-        """Refuse the value and name what was expected.
-
-        Raises:
-            PatternRefused: ``json``.
-        """
         self.refuse(f"expected {wanted}, found {_shown(self.value)}")
 
     def fields(self, required: str, optional: str = "") -> dict[str, JsonPlace]:
@@ -47,7 +38,6 @@ class JsonPlace:
         return {name: JsonPlace(value, f"{self.path}/{name}") for name, value in self.value.items()}
 
     def entries(self, least: int = 1) -> list[JsonPlace]:
-        """The entries of a list."""
         if not isinstance(self.value, list):
             self.expect("a list")
         if len(self.value) < least:
@@ -61,19 +51,16 @@ class JsonPlace:
         return self.value
 
     def whole(self, least: int, most: int) -> int:
-        """A whole number within bounds."""
         if not isinstance(self.value, int) or isinstance(self.value, bool) or not least <= self.value <= most:
             self.expect(f"a whole number from {least} to {most}")
         return self.value
 
     def flag(self) -> bool:
-        """True or false."""
         if not isinstance(self.value, bool):
             self.expect("true or false")
         return self.value
 
     def choice(self, words: tuple[str, ...]) -> str:
-        """One of some words."""
         if not isinstance(self.value, str) or self.value not in words:
             self.expect(listed(list(words)))
         return self.value

@@ -23,12 +23,7 @@ _DIGEST_BYTES = 32
 
 
 def kept_parser(grammar: str, options: Mapping[str, Any]) -> lark.Lark:
-    """The parser of a grammar, from its file if it exists; otherwise it is built, and saved if possible.
-
-    Args:
-        grammar: In lark's notation.
-        options: Options of ``lark.Lark``; plain values.
-    """
+    """The parser of a lark grammar, from its file if possible; otherwise it is built, and saved if possible."""
     parts = (grammar, lark.__version__, sys.version, sorted(options.items()))
     name = sha256(repr(parts).encode()).hexdigest()[:16]
     with suppress(OSError, KeptFolderRefused):
@@ -43,9 +38,7 @@ def kept_parser(grammar: str, options: Mapping[str, Any]) -> lark.Lark:
 def _read(place: Path) -> bytes:
     """The tables in a file; empty if it is damaged or being written.
 
-    Raises:
-        OSError: The file cannot be read.
-        KeptFolderRefused: The file may be from another user.
+    Raises OSError if the file cannot be read, KeptFolderRefused if it may be from another user.
     """
     require_trusted(place.parent)
     content = place.read_bytes()

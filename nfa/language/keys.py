@@ -13,9 +13,7 @@ _KEY: Path = ("key",)
 def has_key(pattern: Pattern, key_paths: Collection[Path]) -> bool:
     """Whether the traces of a pattern are those of the events' key, or finer ones.
 
-    Args:
-        pattern: The pattern.
-        key_paths: Names of the events' key in ``WHERE [..]``, besides ``key``.
+    ``key_paths`` are names of the events' key in ``WHERE [..]``, besides ``key``.
     """
     return not pattern.keys or not {_KEY, *key_paths}.isdisjoint(pattern.keys)
 
@@ -23,10 +21,8 @@ def has_key(pattern: Pattern, key_paths: Collection[Path]) -> bool:
 def require_key(pattern: Pattern, key_paths: Collection[Path], advice: str = "") -> None:
     """Refuse a pattern whose keys do not include the events' key.
 
-    Args:
-        pattern: The pattern.
-        key_paths: As for ``has_key``; messages use the shortest one as the name of the key.
-        advice: Other possible corrections, for the end of the message.
+    ``key_paths`` are as for ``has_key``; messages use the shortest one as the name of the key. ``advice`` names other
+    possible corrections, for the end of the message.
 
     Raises:
         KeyMismatch: ``WHERE [..]`` does not contain the key of the events.

@@ -20,11 +20,7 @@ _FRESH = frozenset([",", "AND", "OR"])
 
 
 def check_text(text: str) -> None:
-    """Refuse text that is too long or nested too deeply; the contents of quotes and comments are ignored.
-
-    Raises:
-        PatternRefused: ``too-large``.
-    """
+    """Refuse text that is too long or nested too deeply; the contents of quotes and comments are ignored."""
     if len(text) > MAX_TEXT:
         raise PatternRefused("too-large", f"the text has {len(text)} characters; at most {MAX_TEXT} are read", NOWHERE)
     # Signs of each open bracket: the current operand is below all of them.
@@ -57,11 +53,7 @@ def position_at(text: str, place: int) -> Position:
 
 
 def check_repetitions(least: int, most: int | None, position: Position) -> None:
-    """Refuse bounds that exclude every number of iterations, or are too large.
-
-    Raises:
-        PatternRefused: ``quantifier`` or ``too-large``.
-    """
+    """Refuse bounds that exclude every number of iterations, or are too large."""
     if max(least, most or 0) > MAX_REPETITIONS:
         raise PatternRefused("too-large", f"at most {MAX_REPETITIONS} repetitions are allowed", position)
     if most == 0:

@@ -38,11 +38,7 @@ _SOME: Kinds = frozenset(["other"])
 
 
 def check_first_element(condition: Expression) -> None:
-    """Refuse a step condition with ``prev`` that cannot be true for the step's first event.
-
-    Raises:
-        PatternRefused: ``never-true``.
-    """
+    """Refuse a step condition with ``prev`` that cannot be true for the step's first event."""
     call = next((call for call in calls_of(condition) if call.name == "prev"), None)
     if call is not None and "true" not in _kinds(condition):
         raise PatternRefused(

@@ -62,11 +62,7 @@ def parse_pattern(text: str) -> Pattern:
 
 
 def parse_tree(text: str, start: str = "start") -> Branch:
-    """The tree of a text, parsed by the grammar rule ``start``, ``atom`` or ``condition``.
-
-    Raises:
-        PatternRefused: ``syntax`` or ``too-large``.
-    """
+    """The tree of a text, parsed by the grammar rule ``start``, ``atom`` or ``condition``."""
     check_text(text)
     try:
         return _parser().parse(text, start=start)
@@ -106,13 +102,7 @@ def _hint(word: str) -> str | None:
 
 
 def _hint_at(text: str, place: int, *, is_name: bool) -> str | None:
-    """Advice by what is around a place: a call, or a name with characters that need back quotes.
-
-    Args:
-        text: The pattern.
-        place: Where it cannot be read.
-        is_name: Whether a name could be there.
-    """
+    """Advice by what is around a place that cannot be read: a call, or a name that needs back quotes."""
     before, behind = _NAME_BEFORE.search(text[max(0, place - _LONGEST_NAME) : place]), _NAME_BEHIND.match(text, place)
     left, right = before.group() if before else "", behind.group() if behind else ""
     if text[place] == "(" and left.upper() in HINTS:

@@ -22,12 +22,7 @@ from nfa.syntax import (
 
 
 def check_placement(node: Node) -> None:
-    """Refuse constructs that have no meaning at their place.
-
-    Raises:
-        PatternRefused: ``no-positive-step``, ``gap-placement``, ``not-placement``, ``nullable-repeat``,
-            ``greedy-group`` or ``greedy-placement``.
-    """
+    """Refuse constructs that have no meaning at their place."""
     match node:
         case Sequence():
             _check_sequence(node)

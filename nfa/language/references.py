@@ -74,11 +74,7 @@ def calls_of(expression: Expression) -> Iterator[Call]:
 
 
 def resolve(expression: Expression, scope: Scope) -> Expression:
-    """Resolve the step of each attribute; ``key`` and ``a.key`` become the correlation key.
-
-    Raises:
-        PatternRefused: ``unknown-alias`` or ``bare-alias``.
-    """
+    """Resolve the step of each attribute; ``key`` and ``a.key`` become the correlation key."""
     match expression:
         case Attribute():
             return _resolved(expression, scope)
@@ -102,12 +98,7 @@ def resolve(expression: Expression, scope: Scope) -> Expression:
 
 
 def check_references(expression: Expression, scope: Scope) -> None:
-    """Refuse references of a resolved expression that are not visible or have no meaning at their place.
-
-    Raises:
-        PatternRefused: ``not-yet-bound``, ``group-alias``, ``prev``, ``bare-alias``, ``aggregate`` or
-            ``unknown-function``.
-    """
+    """Refuse references of a resolved expression that are not visible or have no meaning at their place."""
     _check(expression, scope, None)
 
 

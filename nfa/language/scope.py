@@ -48,11 +48,7 @@ def all_atoms_of(node: Node) -> Iterator[tuple[Atom, bool]]:
 
 
 def check_aliases(event: Node) -> None:
-    """Refuse an alias of two steps that can both occur in a match.
-
-    Raises:
-        PatternRefused: ``duplicate-alias``.
-    """
+    """Refuse an alias of two steps that can both occur in a match."""
     positive = _checked_aliases(event)
     for atom, is_positive in all_atoms_of(event):
         if not is_positive and atom.alias in positive and atom.alias != atom.type:
@@ -60,11 +56,7 @@ def check_aliases(event: Node) -> None:
 
 
 def resolve_event(event: Node) -> Node:
-    """The event with every reference resolved and every condition checked.
-
-    Raises:
-        PatternRefused: As ``resolve``, ``check_references`` and ``check_first_element``.
-    """
+    """The event with every reference resolved and every condition checked."""
     view = _View(known=_aliases(event), hidden=hidden_aliases(event))
     return _resolved(event, view)
 
@@ -94,7 +86,6 @@ class _View:
     groups: frozenset[str] = _NONE
 
     def after(self, part: Node) -> _View:
-        """The view after a part."""
         aliases = _aliases(part)
         return replace(
             self, bound=self.bound | aliases, listed=self.listed | aliases, groups=self.groups | _groups(part)

@@ -14,10 +14,7 @@ from streams import did_you_mean
 def unknown_types(pattern: Pattern, known: Collection[str], where: str) -> list[Notice]:
     """Notices about steps, negated ones too, with unknown event types, in the order of the text.
 
-    Args:
-        pattern: A checked pattern.
-        known: All event types that can come.
-        where: Origin of the known types, as in ``of the events here``.
+    ``known`` are all event types that can come, ``where`` is their origin, as in ``of the events here``.
     """
     return [
         Notice(

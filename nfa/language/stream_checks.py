@@ -34,8 +34,6 @@ class Notice:
     Attributes:
         code: ``unbounded-repetition``, ``unbounded-work``, ``no-within``, ``no-trace-end``, ``where-of-one-step``,
             ``constant-key``, ``unknown-type``, ``unknown-attribute`` or ``incomparable``.
-        message: The possible problem and a better form.
-        position: Position in the text.
     """
 
     code: str
@@ -44,17 +42,14 @@ class Notice:
 
     @property
     def placed(self) -> str:
-        """The message with its place."""
         return f"line {self.position.line}, column {self.position.column}: {self.message}"
 
 
 def check_stream(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = False) -> None:
     """Refuse a pattern that would wait for the end of a trace in a stream without such ends.
 
-    Args:
-        pattern: A checked pattern.
-        has_trace_end: Whether the stream has end events or an idle timeout.
-        has_closing: Whether a guard knows an event that nothing follows; this decides a NOT, but not GREEDY.
+    A trace ends by end events or an idle timeout. ``has_closing`` is whether a guard knows an event that nothing
+    follows; this decides a NOT, but not GREEDY.
 
     Raises:
         PatternRefused: ``needs-end``.
@@ -70,13 +65,7 @@ def check_stream(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = F
 
 
 def warnings_of(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = False) -> tuple[Notice, ...]:
-    """Warnings about what is accepted but probably a mistake, in the order of the text.
-
-    Args:
-        pattern: A checked pattern.
-        has_trace_end: Whether the stream has end events or an idle timeout.
-        has_closing: Whether a guard knows an event that nothing follows.
-    """
+    """Warnings about what is accepted but probably a mistake, in the order of the text; see ``check_stream``."""
     notices = list(_unbounded(pattern.event, pattern)) if pattern.within_us is None else []
     if pattern.within_us is None and not has_trace_end:
         notices.append(

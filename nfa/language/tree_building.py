@@ -54,11 +54,9 @@ _CLAUSES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A pattern as written, with unresolved references.
+    """A pattern as written, with unresolved references; columns without a name have the empty name.
 
-    Attributes:
-        pattern: The pattern; columns without a name have the empty name.
-        clauses: Position of each clause by the first word of its text in lower case (``where``, ``select``, …).
+    ``clauses`` are the positions of clauses by their first words in lower case (``where``, ``select``, …).
     """
 
     pattern: Pattern
@@ -66,21 +64,12 @@ class Draft:
 
 
 def build_drafts(tree: Branch, text: str) -> tuple[Draft, ...]:
-    """The patterns of a parsed text.
-
-    Raises:
-        PatternRefused: ``duplicate-clause``, ``not-operand``, ``not-placement``, ``gap-placement``,
-            ``needs-quantifier``, ``quantifier``, ``duration``, ``too-large`` or ``syntax``.
-    """
+    """The patterns of a parsed text."""
     return tuple(_draft(part, text) for part in trees_of(tree))
 
 
 def build_step(tree: Branch) -> Atom:
-    """The step of a parsed text that is a single step, with unresolved references.
-
-    Raises:
-        PatternRefused: ``syntax`` for a quantifier and its additions; ``duration`` or ``too-large``.
-    """
+    """The step of a parsed text that is a single step, with unresolved references."""
     if repetition := _repetition(tree):
         raise PatternRefused(
             "syntax",
@@ -249,7 +238,6 @@ def _types(tree: Branch) -> tuple[str, ...]:
 
 
 def _repetition(tree: Branch) -> list[Branch]:
-    """The quantifier and its additions."""
     return [part for part in trees_of(tree) if part.data in _QUANTIFIERS or part.data in ("each", "until", "greedy")]
 
 

@@ -17,15 +17,10 @@ Bindings: TypeAlias = tuple[tuple[str, tuple[int, ...]], ...]  # sorted by alias
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """Some occurrences of a skeleton, bound to distinct events of a trace.
+    """Some occurrences of a skeleton, bound to distinct events of a trace, which are named by place.
 
-    Attributes:
-        pattern: The pattern.
-        layout: The skeleton's conditions.
-        trace: The trace.
-        bound: Place of the event by occurrence.
-        horizon_us: For a partial match, the latest possible end; None for a whole match.
-        ghost: Place of a hypothetical event; it is taken only where it is bound.
+    A partial match has the latest possible end in ``horizon_us``; None for a whole match. ``ghost`` is the place of a
+    hypothetical event; it is taken only where it is bound.
     """
 
     pattern: Pattern
@@ -37,7 +32,6 @@ class Attempt:
 
     @property
     def start_us(self) -> int:
-        """Time of the earliest bound event."""
         return min(self.trace.time(place) for place in self.bound.values())
 
     @property
@@ -72,7 +66,6 @@ class Attempt:
         return is_taken(atom, Scope(own=atom.alias, at_hand=event, plain=self._plain(spot), groups=groups))
 
     def bindings(self) -> Bindings:
-        """The map from alias to bound events."""
         found: dict[str, list[int]] = {}
         for number, place in self.bound.items():
             found.setdefault(self.layout.occurrences[number].atom.alias, []).append(place)
@@ -97,7 +90,6 @@ class Attempt:
 
 
 def _shared(one: Spot, other: Spot) -> int:
-    """Number of repetitions around both."""
     number = 0
     for (place, _), (other_place, _) in zip(one.loops, other.loops, strict=False):
         if place != other_place:

@@ -25,13 +25,10 @@ class DecidedBy(IntEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Detection:
-    """The time when a match, or one of its conditions, is decided.
+    """The time when a match, or one of its conditions, is decided, and by what.
 
-    Attributes:
-        time_us: The time.
-        is_at_end: Whether the end of the input decides it, after everything else of this time.
-        by: What decides it at this time.
-        place: Place of the event that decides it alone; otherwise 0.
+    The end of the input decides after everything else of its time. ``place`` is that of the event that decides alone;
+    otherwise 0.
     """
 
     time_us: int
@@ -47,14 +44,9 @@ class Detection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundMatch:
-    """A match by places in its trace.
+    """A match by places in its trace, in order; it spans the times of its earliest and latest bound event.
 
-    Attributes:
-        bindings: Places of the bound events in order, by alias.
-        start_us: Time of the earliest bound event.
-        end_us: Time of the latest bound event.
-        detected: When its last trailing condition is decided; without one, at its end.
-        returns: Values of RETURN by column.
+    ``detected`` is when its last trailing condition is decided; without one, at its end.
     """
 
     bindings: Mapping[str, tuple[int, ...]]
@@ -65,12 +57,10 @@ class FoundMatch:
 
     @property
     def detected_us(self) -> int:
-        """Time of ``detected``."""
         return self.detected.time_us
 
     @property
     def places(self) -> list[int]:
-        """All bound events in order."""
         return sorted(place for places in self.bindings.values() for place in places)
 
 
@@ -78,11 +68,9 @@ class FoundMatch:
 class Ended:
     """The end of a trace, and the time known to have passed.
 
-    Attributes:
-        is_open: Whether the trace is still open.
-        ended_us: Time of its end event. None: it ended with the input; then conditions with a deadline are decided at
-            the deadline, others at the trace's last event.
-        watermark_us: Every earlier event has been seen; None: all time has passed.
+    Every event before ``watermark_us`` has been seen; None: all time has passed. ``ended_us`` is the time of the end
+    event. None: the trace ended with the input; then conditions with a deadline are decided at the deadline, others at
+    the trace's last event.
     """
 
     is_open: bool = False

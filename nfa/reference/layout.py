@@ -71,14 +71,7 @@ class Negation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Until:
-    """An UNTIL of one repetition.
-
-    Attributes:
-        atom: The step that must not occur.
-        spot: Position of the repetition.
-        place: The repetition.
-        group: Occurrences of its iterations.
-    """
+    """An UNTIL of one repetition, at its position; ``group`` are the occurrences of its iterations."""
 
     atom: Atom
     spot: Spot
@@ -97,14 +90,11 @@ class Until:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Greedy:
-    """A GREEDY of one repetition with fewer than ``max`` iterations.
+    """A GREEDY of one repetition with fewer than ``max`` iterations, with mode and limit of the next one's edge.
 
     Attributes:
         occurrence: The additional iteration that might have occurred.
         behind: The last iteration; without iterations the neighbour before.
-        mode: Mode of the additional iteration's edge.
-        within_us: Limit of the additional iteration's edge.
-        group: The iterations.
         ahead: The occurrences that follow; empty for a trailing GREEDY.
     """
 
@@ -253,7 +243,6 @@ class Layout:
         )
 
     def _arrive(self, pending: Pending, ahead: Numbers) -> None:
-        """Close a gap."""
         self.negations += [replace(one, behind=pending.behind, ahead=ahead) for one in pending.negations]
         self.greedies += [replace(one, ahead=ahead) for one in pending.greedies]
 

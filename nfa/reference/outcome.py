@@ -28,12 +28,9 @@ LIMIT = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """Result of a pattern for a trace.
+    """Result of a pattern for a trace, in order of emission; timeouts are in order of ``due_us``.
 
-    Attributes:
-        matches: In order of emission.
-        timeouts: In order of ``due_us``.
-        dropped: Number of matches beyond the cap.
+    ``dropped`` is the number of matches beyond the cap.
     """
 
     matches: list[FoundMatch]
@@ -50,15 +47,10 @@ def reference_outcome(
     watermark_us: int | None = None,
     limit: int = LIMIT,
 ) -> Outcome:
-    """The result of a pattern for one trace.
+    """The result of a pattern that the front end accepts for one trace in log order, times not decreasing.
 
-    Args:
-        pattern: A pattern that the front end accepts.
-        trace: Events of one trace in log order, times not decreasing.
-        ties: Whether events with equal timestamps are ordered.
-        is_open: Whether the trace is still open; otherwise it has ended with the input.
-        watermark_us: Watermark of an open trace; None: the time of its last event.
-        limit: Cap for a pattern without LIMIT.
+    A trace that is not open has ended with the input. The watermark of an open trace is by default the time of its last
+    event; ``limit`` is the cap for a pattern without LIMIT.
     """
     if not is_open:
         return outcome_of(pattern, Trace(tuple(trace), ties), Ended(), limit=limit)
@@ -84,17 +76,9 @@ def reference_matches(
     ties: Ties = "log",
     is_open: bool = False,
 ) -> list[Match]:
-    """All matches of some patterns in a stream.
+    """All matches of some patterns in a stream in log order, sorted by ``match_order``.
 
-    Args:
-        patterns: Patterns that the front end accepts.
-        events: In log order.
-        end_events: Types that end a trace.
-        ties: Whether events with equal timestamps are ordered.
-        is_open: Whether traces without end event continue after the last event of the stream.
-
-    Returns:
-        Sorted by ``match_order``.
+    If ``is_open``, traces without end event continue after the last event of the stream.
     """
     stream = list(events)
     last_us = max((event.time_us for event in stream), default=0)

@@ -16,12 +16,9 @@ from streams import Event
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundPartial:
-    """A partial match that its window ended.
+    """A partial match that its window ended, with the places of the bound events in order, by alias.
 
-    Attributes:
-        bindings: Places of the bound events in order, by alias.
-        start_us: Time of the earliest bound event.
-        due_us: ``start_us`` plus WITHIN, the time of its report.
+    ``due_us``, the time of its report, is ``start_us`` plus WITHIN.
     """
 
     bindings: Mapping[str, tuple[int, ...]]

@@ -25,7 +25,6 @@ class Trace:
         return len(self.events)
 
     def time(self, place: int) -> int:
-        """Time of an event, us."""
         return self.events[place].time_us
 
     def clock(self, place: int) -> int:

@@ -38,13 +38,10 @@ _ARITHMETIC: Mapping[str, Callable[[float, float], float]] = {"+": add, "-": sub
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """The data that an expression can read.
+    """The data that an expression can read; ``own`` is the alias of the current event, None in WHERE and RETURN.
 
-    Attributes:
-        own: Alias of the current event; None in WHERE and RETURN.
-        at_hand: The current event.
-        plain: The event that ``a.x`` reads, by alias.
-        groups: All events bound so far, in order, by alias; without the current event.
+    By alias, ``plain`` is the event that ``a.x`` reads, and ``groups`` are all events bound so far, in order, without
+    the current one.
     """
 
     own: str | None = None
@@ -94,7 +91,6 @@ def value_of(expression: Expression, scope: Scope) -> Scalar:
 
 
 def _truth(expression: Comparison | IsNull | InList | Like | Not | Both | Either, scope: Scope) -> bool | None:
-    """Three-valued truth of a condition."""
     match expression:
         case Comparison():
             return compared(expression.operator, value_of(expression.left, scope), value_of(expression.right, scope))

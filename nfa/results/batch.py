@@ -26,21 +26,15 @@ from streams import EventBatch, column_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """One combination of events that satisfies a pattern.
+    """One combination of events that satisfies a pattern; it starts with the earliest and ends with the latest.
 
     Attributes:
-        pattern: Name of the pattern.
-        version: Version of the pattern.
-        key: Correlation key of the trace.
         bindings: Ids of the bound events by alias, aliases in the order of the text.
-        start_us: Time of the earliest bound event.
-        end_us: Time of the latest bound event.
         detected_us: Time at which its last condition is decided; ``end_us`` without trailing conditions.
         decided_by: What decided the trailing conditions: the window, the end of the trace, or a constraint by which the
             forbidden event can no longer come; None without a wait.
         deviating: Whether the trace had broken a constraint when the match was emitted.
         would_be_lost: In shadow mode, whether eviction would have lost the match; only in deviating traces.
-        returns: Values of the columns of RETURN.
     """
 
     pattern: str
@@ -65,14 +59,8 @@ def match_order(match: Match) -> tuple[Any, ...]:
 class Timeout:
     """A partial match that WITHIN ended while it could still continue.
 
-    Attributes:
-        pattern: Name of the pattern.
-        version: Version of the pattern.
-        key: Correlation key of the trace.
-        bindings: Ids of the bound events by alias.
-        missing: Aliases without bound events, in the order of the text.
-        start_us: Time of the earliest bound event.
-        due_us: Time at which the window had passed.
+    It began at ``start_us``, the time of its earliest event, and its window had passed at ``due_us``. ``missing`` are
+    the aliases without bound events, in the order of the text.
     """
 
     pattern: str
@@ -88,18 +76,8 @@ class Timeout:
 class Ending:
     """An early termination: the first event after which a pattern can no longer match in a trace.
 
-    Attributes:
-        pattern: Name of the pattern.
-        version: Version of the pattern.
-        key: Correlation key of the trace.
-        event_id: Id of the event.
-        event_type: Type of the event.
-        time_us: Time of the event.
-        guard_version: The guard that ended the pattern.
-        before: Monitor state before the event.
-        after: Monitor state after the event.
-        event: The event's class, as the guard received it.
-        state: The furthest partial match that was ended.
+    ``guard_version`` names the guard that ended it, ``event`` is the event's class, as the guard received it; ``state``
+    is the furthest partial match that was ended.
     """
 
     pattern: str
@@ -119,18 +97,9 @@ class Ending:
 class Deviation:
     """The first event of a trace that its guard did not allow.
 
-    From here on the trace is not pruned, or no longer matched, by the guard's policy.
-
-    Attributes:
-        key: Correlation key of the trace.
-        event_id: Id of the event.
-        event_type: Type of the event.
-        time_us: Time of the event.
-        guard_version: The guard that did not allow it.
-        before: Monitor state before the event.
-        event: The event's class, as the guard received it.
-        released: Number of bound events in the trace that had been dropped because of the guard: matches that need one
-            of them are lost.
+    From here on the trace is not pruned, or no longer matched, by the guard's policy. ``event`` is the event's class,
+    as the guard received it. ``released`` bound events of the trace had been dropped because of the guard: matches that
+    need one of them are lost.
     """
 
     key: str
@@ -147,13 +116,8 @@ class Deviation:
 class EndingColumns:
     """Ended (trace, pattern) pairs as columns, for writing many of them.
 
-    Attributes:
-        kinds: The first pair of each kind: pairs of a kind have the same pattern, event type, states and event class,
-            and so the same reason.
-        kind: Index of each pair's kind.
-        key: Strings: the correlation key of its trace.
-        event_id: Strings: the event after which the pattern can no longer match; empty if time ended it.
-        time_us: int64 time of this event.
+    ``kinds`` are the first pair of each kind: pairs of a kind have the same pattern, event type, states and event
+    class, and so the same reason. The pattern can no longer match after the event ``event_id``; empty if time ended it.
     """
 
     kinds: Sequence[Ending]
@@ -168,17 +132,7 @@ class EndingColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correction:
-    """An event that contradicts a match reported early: the trace broke the constraint that had ruled the event out.
-
-    Attributes:
-        pattern: Name of the pattern.
-        version: Version of the pattern.
-        key: Correlation key of the trace.
-        bindings: Bindings of the emitted match.
-        event_id: Id of the event that came nevertheless.
-        event_type: Type of the event.
-        time_us: Time of the event.
-    """
+    """An event that contradicts a match reported early: the trace broke the constraint that had ruled the event out."""
 
     pattern: str
     version: int
@@ -194,17 +148,12 @@ class Overflow:
     """Losses beyond a limit at one event; they are counted here and not reported elsewhere.
 
     Attributes:
-        pattern: Name of the pattern.
-        version: Version of the pattern.
-        key: Correlation key of the trace.
         event_id: Id of the event; empty if passing time completed the matches.
-        event_type: Type of the event.
-        time_us: Time of the event.
         dropped: Matches beyond the limit; alternatives of an OR with equal bindings count separately.
         runs: Partial matches beyond the limit of runs, which were not begun: matches may be missing.
         work: Above 0: the pattern is given up in this trace until the trace ends, because its work exceeded the
             allowance of the events by this amount (with ``is_in_all``, in all traces).
-        suspends: The loss suspends the pattern: from here on it meets no events.
+        suspends: From here on the pattern meets no events.
         is_in_all: The suspension is for its work in all traces, not for the number of traces in which it was given up.
     """
 
@@ -229,24 +178,11 @@ class MatcherStats:
     """Counts since the matcher began; ``held`` and ``open_traces`` are current values.
 
     Attributes:
-        events: Events processed.
-        matches: Matches reported.
-        timeouts: Partial matches reported.
-        endings: (trace, pattern) pairs that a guard ended.
-        deviations: Traces that deviated from their guard.
-        ignored_violations: Events that broke a constraint of a guard that ignores violations.
-        corrections: Matches reported early that a later event contradicts.
-        released: Bound events that were dropped because of a guard.
         shadow_lost: Matches that eviction would have lost, with a guard in shadow mode.
         overflow: Matches beyond the limit per trace, pattern and event: counted, not reported.
-        lost_runs: Partial matches beyond the limit of runs.
         out_of_order: Events older than the newest before them.
-        open_traces: Traces in the table.
-        held: (pattern, instance) pairs bound in a retained partial match.
-        peak_held: Largest ``held`` after any event.
+        held: (pattern, instance) pairs bound in a retained partial match; ``peak_held`` is the most after any event.
         nodes: Nodes and runs in use.
-        state_bytes: Bytes in use.
-        guard_steps: Events that moved a monitor.
         guard_builds: Rows that guards were asked for.
         guard_refusals: Monitor states beyond the cap of a guard without bit tables: their traces continue unguarded.
         under_bits: Traces that continued under bit tables, beyond the cap.
@@ -281,26 +217,21 @@ class MatcherStats:
 
 @dataclass(frozen=True)
 class LaneOutput:
-    """Results of the patterns of one correlation key for one batch, or for passing time.
+    """Results of the patterns of one correlation key for one batch, or for passing time (without a batch).
+
+    ``first_sequence`` is the sequence number of the batch's first row. Monitors, (guard version, state), and event
+    classes are by the numbers in the rows.
 
     Attributes:
-        patterns: By pattern number.
-        batch: The batch; empty for passing time.
-        first_sequence: Sequence number of its first row.
         stored: The bound events from before the batch, in consecutive parts.
-        matches: Complete matches.
         is_deviating: Matches of traces that broke a constraint.
         is_lost: Matches that eviction would have lost.
         corrections: Matches reported early that the event of their row contradicts.
-        timeouts: Partial matches that WITHIN ended.
-        ending_rows: int64 (endings, 6): row, pattern, monitor before and after, state of the pattern's automaton, class
-            of the event.
-        deviation_rows: int64 (deviations, 4): row, monitor before, class of the event, released events.
-        lost_rows: int64 (losses, 6): row, pattern, matches, runs, work for which the pattern was given up or 0, why
-            this suspends the pattern or 0.
-        monitors: (guard version, state) by monitor number, for the numbers in the rows.
-        classes: Event classes by the class numbers in the rows.
-        guards: Guards by version.
+        ending_rows: (endings, 6): row, pattern, monitor before and after, state of the pattern's automaton, class of
+            the event.
+        deviation_rows: (deviations, 4): row, monitor before, class of the event, released events.
+        lost_rows: (losses, 6): row, pattern, matches, runs, work for which the pattern was given up or 0, why this
+            suspends the pattern or 0.
         first_row: Index of the batch's first event in the matcher's input.
         rows: Offset of each event of the batch from ``first_row``, if the batch has not all events of the input.
     """
@@ -339,7 +270,6 @@ class LaneOutput:
         return found
 
     def chosen(self, keep: NDArray[np.bool_]) -> LaneOutput:
-        """The output with only some of the matches."""
         return replace(
             self,
             matches=self.matches.chosen(keep),
@@ -348,7 +278,6 @@ class LaneOutput:
         )
 
     def values_of_matches(self) -> Iterator[Match]:
-        """The matches as values."""
         table, bound = self.matches, BoundEvents.of(self.matches, self._events_of(self.matches), self.patterns)
         flags = zip(table.detected_us.tolist(), table.how.tolist(), self.is_deviating, self.is_lost, strict=True)
         for number, (detected_us, how, deviating, lost) in enumerate(flags):
@@ -389,11 +318,7 @@ class LaneOutput:
         )
 
     def values_of_returns(self, table: MatchTable | None = None) -> Iterator[Mapping[str, Any]]:
-        """The values of RETURN for the matches, in order; empty if no pattern of the matches has RETURN.
-
-        Args:
-            table: ``corrections``, to read these in place of the matches.
-        """
+        """The values of RETURN for the matches (or ``corrections``); empty if no pattern of theirs has RETURN."""
         matches = self.matches if table is None else table
         if not any(self.patterns[number].query.pattern.returns for number in np.unique(matches.patterns).tolist()):
             return
@@ -403,7 +328,6 @@ class LaneOutput:
             yield project(returns, bound.events(number)) if returns else {}
 
     def values_of_corrections(self) -> Iterator[Correction]:
-        """The corrections as values."""
         if not len(self.corrections):
             return
         bound = BoundEvents.of(self.corrections, self._events_of(self.corrections), self.patterns)
@@ -417,7 +341,6 @@ class LaneOutput:
             )
 
     def values_of_timeouts(self) -> Iterator[Timeout]:
-        """The timed-out partial matches as values."""
         if not len(self.timeouts):
             return
         bound = BoundEvents.of(self.timeouts, self._events_of(self.timeouts), self.patterns)
@@ -464,7 +387,6 @@ class LaneOutput:
         return max(0, len(self.ending_rows) - newest)
 
     def _endings(self, rows: NDArray[np.int64]) -> Iterator[Ending]:
-        """Some of ``ending_rows`` as values."""
         ended: dict[tuple[int, ...], PatternState] = {}
         events = self._events_at(rows[:, 0])
         for (_, number, before, after, state, event), told in zip(rows.tolist(), events, strict=True):
@@ -486,7 +408,6 @@ class LaneOutput:
             )
 
     def values_of_overflows(self) -> Iterator[Overflow]:
-        """Losses as values; several of one event and pattern add up."""
         events = self._events_at(self.lost_rows[:, 0])
         for (_, number, dropped, runs, work, cause), event in zip(self.lost_rows.tolist(), events, strict=True):
             pattern, is_in_all = self.patterns[number], cause == BY_WORK
@@ -494,7 +415,6 @@ class LaneOutput:
             yield Overflow(pattern=pattern.name, version=pattern.version, **event, **lost)
 
     def values_of_deviations(self) -> Iterator[Deviation]:
-        """The deviating traces as values."""
         events = self._events_at(self.deviation_rows[:, 0])
         for (_, before, event, released), told in zip(self.deviation_rows.tolist(), events, strict=True):
             version, known = self.monitors[before]
@@ -541,11 +461,9 @@ class MatchOutput:
 
     @property
     def n_matches(self) -> int:
-        """Number of matches."""
         return sum(len(lane.matches) for lane in self.lanes)
 
     def matches(self) -> list[Match]:
-        """The matches as values."""
         return [match for lane in self.lanes for match in lane.values_of_matches()]
 
     def timeouts(self) -> list[Timeout]:
@@ -576,5 +494,4 @@ class MatchOutput:
         return [correction for lane in self.lanes for correction in lane.values_of_corrections()]
 
     def deviations(self) -> list[Deviation]:
-        """The deviating traces as values."""
         return [deviation for lane in self.lanes for deviation in lane.values_of_deviations()]

@@ -20,22 +20,11 @@ _SPARSE = 8  # a table longer than this multiple of the lookups costs as much as
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchColumns:
-    """Matches as columns, for writing many of them; a match's bound events lie between two ``ends``.
+    """Matches as columns, for writing many of them; they start with the earliest event and end with the latest.
 
-    Attributes:
-        patterns: By pattern number.
-        pattern: int32 pattern number of each match.
-        key: Strings: the correlation key of the trace of each match.
-        start_us: int64 time of the earliest event of each match.
-        end_us: int64 time of the latest event of each match.
-        detected_us: int64 time at which its last condition was decided.
-        how: int8 what decided it: a key of ``found.DECIDED_BY``.
-        is_deviating: Whether the trace had broken a constraint.
-        is_lost: Whether eviction would have lost it.
-        ends: int64 index after the last event of each match.
-        aliases: int32 alias of each bound event, as its number in the pattern; ascending within a match.
-        events: intp index of each bound event in ``names``, events of an alias in the order of the log.
-        names: Strings: ids of the bound events, without duplicates.
+    A match's bound events lie between two ``ends``, by ascending alias (its number in the pattern), then in the order
+    of the log. They are indices in ``names``, ids without duplicates. ``detected_us`` is when the last condition was
+    decided, ``how`` by what: a key of ``found.DECIDED_BY``.
     """
 
     patterns: Sequence[RunningPattern]
@@ -57,7 +46,6 @@ class MatchColumns:
 
     @property
     def ids(self) -> pa.Array:
-        """Strings: id of each bound event."""
         return self.names.take(column_of(self.events))
 
     def parts(self, events: int) -> Iterator[MatchColumns]:
@@ -91,14 +79,9 @@ class MatchColumns:
 
 @dataclass(frozen=True, slots=True)
 class BoundColumns:
-    """Bound events of a table's matches as columns.
+    """Bound events of a table's matches as columns; keys and times are those of each match.
 
-    Attributes:
-        rows: Row of each bound event among the events, by match, alias and place in the log.
-        aliases: Alias of each bound event.
-        keys: For each match, the correlation key of its trace.
-        starts_us: For each match, the time of its earliest event.
-        ends_us: For each match, the time of its latest event.
+    ``rows`` are their rows among the events, by match, alias and place in the log.
     """
 
     rows: NDArray[np.intp]
@@ -109,12 +92,7 @@ class BoundColumns:
 
     @classmethod
     def of(cls, table: MatchTable, events: StoredEvents) -> BoundColumns:
-        """Look up the bound events of a table's matches.
-
-        Args:
-            table: The matches.
-            events: All their bound events, ascending by sequence number.
-        """
+        """Look up the bound events of a table's matches among events that ascend by sequence number."""
         rows, firsts = _rows_of(events.sequences, table.sequences), table.starts
         order = _by_alias(table, rows)
         rows = rows[order]
@@ -130,14 +108,7 @@ class BoundColumns:
 
 @dataclass(frozen=True, slots=True)
 class BoundEvents:
-    """Bound events by match.
-
-    Attributes:
-        patterns: The pattern of each match.
-        keys: For each match, the correlation key of its trace.
-        starts_us: For each match, the time of its earliest event.
-        ends_us: For each match, the time of its latest event.
-    """
+    """Bound events by match; the fields have a value for each match."""
 
     patterns: list[RunningPattern]
     keys: list[str]
@@ -152,13 +123,7 @@ class BoundEvents:
 
     @classmethod
     def of(cls, table: MatchTable, events: StoredEvents, patterns: Sequence[RunningPattern]) -> BoundEvents:
-        """Look up the bound events of a table's matches.
-
-        Args:
-            table: The matches.
-            events: All their bound events, ascending by sequence number.
-            patterns: By pattern number.
-        """
+        """Look up the bound events of a table's matches among events that ascend by sequence number."""
         bound = BoundColumns.of(table, events)
         return cls(
             patterns=[patterns[number] for number in table.patterns.tolist()],

@@ -19,12 +19,9 @@ FIELDS = ("id", "key", "type", "data")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredEvents:
-    """Events by sequence number.
+    """Events by ascending sequence number.
 
-    Attributes:
-        sequences: int64, ascending.
-        times_us: int64.
-        columns: id, key, type (strings) and data (JSON as bytes); type and data are empty if no pattern reads them.
+    ``columns`` are id, key, type (strings) and data (JSON as bytes); type and data are empty if no pattern reads them.
     """
 
     sequences: NDArray[np.int64]
@@ -35,7 +32,6 @@ class StoredEvents:
         return len(self.sequences)
 
     def take(self, rows: NDArray[np.intp]) -> StoredEvents:
-        """The events of some rows."""
         columns = pa.RecordBatch.from_arrays(
             [self.columns.column(name).take(column_of(rows)) for name in FIELDS], names=list(FIELDS)
         )
@@ -88,7 +84,6 @@ class EventStore:
 
     @property
     def events(self) -> StoredEvents:
-        """All rows in one table."""
         if len(self._parts) > 1:
             self._parts = [joined(self._parts)]
         return self._parts[0]
@@ -101,7 +96,6 @@ class EventStore:
             self._parts.append(events)
 
     def is_worth_compacting(self, held: int) -> bool:
-        """Whether few enough rows are held to drop the others."""
         return len(self) > 2 * held + _SLACK
 
     def compact(self, held: NDArray[np.int64]) -> None:
@@ -110,12 +104,7 @@ class EventStore:
 
 
 def taken(parts: Sequence[StoredEvents], sequences: NDArray[np.int64]) -> StoredEvents:
-    """Some rows of several consecutive parts.
-
-    Args:
-        parts: The parts, with ascending sequence numbers.
-        sequences: Sequence numbers of the wanted rows, ascending, all present.
-    """
+    """Some rows of several consecutive parts, by sequence numbers that ascend and are all present."""
     filled = [part for part in parts if len(part)]
     borders = np.searchsorted(sequences, [part.sequences[0] for part in filled[1:]])
     chosen = np.split(sequences, borders)

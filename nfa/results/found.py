@@ -26,17 +26,10 @@ DECIDED_BY: Mapping[int, DecidedBy | None] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchTable:
-    """Matches or partial matches, ragged: the events of one lie between two ``ends``.
+    """Matches or partial matches, ragged: the events of one, in binding order, lie between two ``ends``.
 
-    Attributes:
-        patterns: int32 pattern number.
-        rows: int64 row of the batch at which it was emitted; -1: emitted as time passed.
-        detected_us: int64 time at which its last condition was decided.
-        ends: int64 index after the last event of each match.
-        how: int8 what decided it: a key of ``DECIDED_BY``.
-        traces: int32 trace number.
-        aliases: int32 alias of each bound event, as its number in the pattern.
-        sequences: int64 sequence number of each bound event, in binding order.
+    ``rows`` are the rows of the batch at which they were emitted; -1: as time passed. ``detected_us`` is when the last
+    condition was decided, ``how`` by what: a key of ``DECIDED_BY``. ``aliases`` are numbers in the pattern.
     """
 
     patterns: NDArray[np.int32]
@@ -53,11 +46,9 @@ class MatchTable:
 
     @property
     def starts(self) -> NDArray[np.int64]:
-        """Index of the first event of each match."""
         return np.concatenate([np.zeros(1, np.int64), self.ends[:-1]])[: len(self)]
 
     def chosen(self, keep: NDArray[np.bool_]) -> MatchTable:
-        """The matches of a mask."""
         sizes = self.ends - self.starts
         bound = np.repeat(keep, sizes)
         return MatchTable(
@@ -100,12 +91,9 @@ def of_findings(found: Findings, times_us: NDArray[np.int64]) -> MatchTable:
 
 
 def of_runs(found: FoundRuns, numbers: NDArray[np.int32], aliases: NDArray[np.int32]) -> MatchTable:
-    """Matches of the run engine.
+    """Matches of the run engine; ``numbers`` are the pattern numbers of all tables, by the engine's own.
 
-    Args:
-        found: Under the engine's own pattern numbers.
-        numbers: int32, pattern number in all tables, by the engine's own.
-        aliases: int32 (patterns, atoms), alias number of each atom of the engine's patterns.
+    ``aliases``, (patterns, atoms), are the alias numbers of the atoms of the engine's patterns.
     """
     sizes = np.diff(found.ends, prepend=0)
     owners = np.repeat(found.patterns, sizes)

@@ -15,15 +15,13 @@ Holding: TypeAlias = Literal["alive", "waiting", "ended"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseQuery:
-    """Selection of open traces.
+    """Selection of open traces: those that satisfy all given members.
 
     Attributes:
         pattern: Only traces in which this pattern has a partial match.
         state: ``open``: all; ``matching``: some pattern has a partial match; ``deviating``: the trace broke a
             constraint.
         older_than_us: Only traces whose first event is older than this, by the newest time.
-        key: Only the trace of this correlation key.
-        last_type: Only traces whose newest event has this type.
         waits_for: Only traces in which the furthest partial match of a pattern waits for this type.
         limit: At most this many, those with the oldest first event.
     """
@@ -51,7 +49,6 @@ class Furthest:
     """The furthest partial match of a pattern; for equal progress the one with the newest events.
 
     Attributes:
-        bound: Its events, in binding order.
         waits_for: The steps that would extend it, as pattern text; ``NOT`` steps for a complete match that waits.
         expires_us: When its WITHIN ends it; None without WITHIN.
     """
@@ -65,13 +62,8 @@ class Furthest:
 class CasePattern:
     """A pattern in an open trace.
 
-    Attributes:
-        name: Name of the pattern.
-        version: Version of the pattern.
-        state: ``alive``: it has partial matches; ``waiting``: it has bound nothing and may still match; ``ended``: it
-            can no longer match.
-        partial_matches: The number of partial matches.
-        furthest: The furthest partial match.
+    ``alive``: it has partial matches; ``waiting``: it has bound nothing and may still match; ``ended``: it can no
+    longer match.
     """
 
     name: str
@@ -86,17 +78,13 @@ class OpenCase:
     """An open trace.
 
     Attributes:
-        key: Its correlation key.
-        first_us: Time of its first event.
-        newest_us: Time of its newest event.
         last_type: Type of its newest event; None if an earlier release saved the state, and no event has come since.
         events: Number of its events; None if the first ones were not counted.
         keeping: ``kept``: it keeps the constraints of its guard so far; ``deviating``: it broke one; ``none``: it
             follows none.
         guard: Version of its guard, and the monitor state; None if it follows none, or has broken one.
-        patterns: At most 20: the requested one, then those with partial matches, then others in the order of
-            registration.
-        more_patterns: The number of further patterns.
+        patterns: At most 20 (others are counted): the requested one, then those with partial matches, then others in
+            the order of registration.
     """
 
     key: str
@@ -112,13 +100,10 @@ class OpenCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenCases:
-    """The selected open traces of a matcher.
+    """The selected open traces of a matcher up to the limit, oldest first; ``matching`` counts those beyond it too.
 
-    Attributes:
-        cases: The selected traces up to the limit, oldest first.
-        matching: The number of traces that the query selects, without its limit.
-        total: The number of all open traces.
-        unnamed: Open traces whose key is unknown: an earlier release saved them, and no event has come since.
+    ``total`` are all open traces, ``unnamed`` those whose key is unknown: an earlier release saved them, and no event
+    has come since.
     """
 
     cases: Sequence[OpenCase]

@@ -46,15 +46,7 @@ class OpenTraces:
         return [names[number] for number in self._times.last[traces].tolist()]
 
     def note(self, visits: Visits, columns: Columns, batch: EventBatch, *, mark: int, table: TraceTable) -> None:
-        """Process the events of a batch.
-
-        Args:
-            visits: All events of the batch, and rows that end their trace.
-            columns: The batch in the form of kernels.
-            batch: The batch.
-            mark: Type code of rows that are not events.
-            table: The table of open traces.
-        """
+        """Process the events of a batch; rows with the type code ``mark`` are not events, but end their trace."""
         self._reach(table.capacity)
         opened = np.empty(len(visits), np.int32)
         columns_of = visits.rows, visits.traces, visits.ends
@@ -73,11 +65,7 @@ class OpenTraces:
         return [str(key) for key in self._keys_of(traces).to_pylist()]
 
     def dump_arrays(self, numbers: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
-        """The open traces as plain arrays.
-
-        Args:
-            numbers: New trace number by old one, ``NIL`` for none; the new numbers ascend.
-        """
+        """The open traces as plain arrays; ``numbers`` are new trace numbers by old one, ascending, or ``NIL``."""
         self._reach(len(numbers))
         traces = np.flatnonzero(numbers >= 0).astype(np.int32)
         times = {f"open_{name}": array[traces] for name, array in self._times._asdict().items()}
@@ -92,13 +80,7 @@ class OpenTraces:
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], *, traces: int) -> None:
         """Restore what ``dump_arrays`` returned; nothing if an earlier release saved the state.
 
-        Args:
-            arrays: The arrays.
-            traces: Number of open traces.
-
-        Raises:
-            StateFormatError: An array has another form, or a value is invalid.
-            ValueError, KeyError: Likewise.
+        Arrays of another form, and invalid values, raise StateFormatError, ValueError or KeyError.
         """
         self._times = _room(traces)
         self._place = np.zeros(traces, np.int64)

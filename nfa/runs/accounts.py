@@ -18,15 +18,9 @@ class Account:
     """The debt of a pattern for the traces in which it was given up, in events.
 
     Each such trace adds ``WorkBudget.forgiven_after``, each event subtracts one. So only the events and their order
-    matter.
-
-    Attributes:
-        owed: The debt at the event ``since``.
-        since: Sequence number of the event at which it was last given up.
-        is_suspended: Whether it was given up once too often, or its work in all traces was too much: it meets no more
-            events.
-        work: Its work in all traces that the events of the stream had not paid off at the event ``worked_at``.
-        worked_at: Sequence number of this event.
+    matter. ``owed`` is the debt at the event ``since``, when it was last given up; ``work`` its work in all traces that
+    events had not paid off at the event ``worked_at``. A suspended pattern was given up once too often, or its work in
+    all traces was too much: it meets no more events.
     """
 
     owed: int = 0
@@ -38,9 +32,7 @@ class Account:
     def charge(self, sequence: int, budget: WorkBudget) -> bool:
         """Charge the pattern for one more trace in which it is given up; returns whether this suspends it.
 
-        Args:
-            sequence: Sequence number of the event, not below the previous call's.
-            budget: Budget of the pattern.
+        The sequence number of the event is not below the previous call's.
         """
         self.owed = max(self.owed - (sequence - self.since), 0) + budget.forgiven_after
         self.since = sequence
@@ -58,11 +50,7 @@ def saved(accounts: Sequence[Account]) -> dict[str, NDArray[np.int64]]:
 
 
 def restored(arrays: Mapping[str, NDArray[Any]], patterns: int, sequences: int) -> list[Account]:
-    """Load the accounts of ``saved`` for a number of patterns; older states have no array, or only the first.
-
-    Raises:
-        StateFormatError: The arrays are for another number of patterns, or invalid.
-    """
+    """Load the accounts of ``saved`` for a number of patterns; older states have no array, or only the first."""
     owed = _rows_of(arrays, "run_accounts", patterns, 3)
     worked = _rows_of(arrays, "run_worked", patterns, 2)
     rows = np.concatenate([owed, worked], axis=1)

@@ -21,18 +21,10 @@ _OF_GUARDS = tuple(name for name in Gates._fields if name in Guards._fields)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunInput:
-    """Input of the run engine for a batch.
+    """Input of the run engine for a batch; ``passed`` is (conditions, rows), ``cells`` are (dimensions, rows).
 
-    Attributes:
-        batch: The events.
-        visits: Its visited rows.
-        types: int32, type code by row.
-        clocks: int64, the newest time up to each row, of all traces.
-        passed: Truth of the unary conditions, (conditions, rows).
-        cells: int32, cells of the filter index, (dimensions, rows).
-        guards: The guard's tables.
-        released: int32 by trace number: counts the bound events that are dropped because of the guard.
-        first_sequence: Sequence number of row 0.
+    ``clocks`` are the newest times up to each row, of all traces. ``released`` counts, by trace number, the bound
+    events that are dropped because of the guard.
     """
 
     batch: EventBatch
@@ -57,14 +49,7 @@ class RunInput:
 
 
 def run_batch(given: RunInput, places: NDArray[np.intp], compiled: CompiledRuns, texts: TextPool) -> RunBatch:
-    """Some visits of a batch as columns.
-
-    Args:
-        given: The batch.
-        places: Indices of the visits.
-        compiled: The patterns.
-        texts: Receives the texts that conditions read.
-    """
+    """The visits of a batch at ``places`` as columns; ``texts`` receives the texts that conditions read."""
     batch, visits = given.batch, given.visits
     rows = visits.rows[places].astype(np.int64)
     times = np.array(batch.time_us[rows], np.int64)

@@ -40,10 +40,8 @@ _MOST_FOUND = 65_536  # matches for which room is made in advance
 class RunEngine:
     """Runs all configured patterns in all traces of a shard.
 
-    Args:
-        ties: Whether events with equal timestamps are ordered as in the log or simultaneous.
-        match_limit: Most matches reported per trace, pattern and event (per detection time for ranked matches).
-        run_limit: Most runs of one pattern in one trace; further ones are not begun, and counted as lost.
+    At most ``match_limit`` matches are reported per trace, pattern and event (per detection time for ranked matches),
+    and a pattern has at most ``run_limit`` runs in a trace; further ones are not begun, and counted as lost.
     """
 
     def __init__(
@@ -69,7 +67,6 @@ class RunEngine:
 
     @property
     def automata(self) -> tuple[PatternAutomaton, ...]:
-        """The patterns by number."""
         return self._compiled.automata
 
     @property
@@ -79,7 +76,6 @@ class RunEngine:
 
     @property
     def runs(self) -> int:
-        """Number of retained runs."""
         return int(self._state.counters[tables.RUNS])
 
     @property
@@ -94,7 +90,6 @@ class RunEngine:
         return released
 
     def restart_peak(self) -> None:
-        """Restart ``peak_held`` from the current value."""
         self._state.counters[tables.PEAK_EVENTS] = self._state.counters[tables.EVENTS]
 
     @property
@@ -135,11 +130,8 @@ class RunEngine:
     ) -> None:
         """Run these patterns from here on; open traces keep their runs of patterns that stay.
 
-        Args:
-            patterns: By number.
-            codes: Code by event type; one more code represents every other type.
-            predicates: The unary conditions of all their steps.
-            heard: The events that patterns listen to; None: all of their types.
+        One more type code represents every other type; ``predicates`` has the unary conditions of all steps. ``heard``
+        are the events that patterns listen to; None: all of their types.
         """
         sources = [pattern.source for pattern in patterns]
         self._note_work()
@@ -157,17 +149,11 @@ class RunEngine:
         self._state = migrated(self._state, old, self._compiled, sources)
 
     def wants(self, codes: Mapping[str, int]) -> list[Want]:
-        """The rows that must be visited."""
         places = {(cell, code) for cell, code, _ in listeners(self._compiled.automata, codes, self._heard)}
         return [Want(type_code=code, predicate=0, opens=True, cell=cell) for cell, code in sorted(places)]
 
     def process(self, given: RunInput, id_of: Callable[[int], str]) -> RunOutput:
-        """Let the visits of a batch meet all runs.
-
-        Args:
-            given: The batch.
-            id_of: Id of an event, of this batch or bound earlier, by sequence number.
-        """
+        """Let the visits of a batch meet all runs; ``id_of`` gives the id of an event of this or an earlier batch."""
         collected, visits = Collected(), given.visits
         if not self._compiled.automata or not len(visits):
             return collected.output
@@ -192,7 +178,6 @@ class RunEngine:
         return collected.output
 
     def _let_time_pass(self, chosen: NDArray[np.bool_], watermark_us: int, collected: Collected) -> None:
-        """Decide what the watermark decides for some pairs."""
         due = self._in_order(np.flatnonzero(chosen & (self._state.pair_due <= watermark_us)))
         first: tables.Int = 0
         while first < len(due):
@@ -205,7 +190,6 @@ class RunEngine:
                 first += 1
 
     def finish(self, id_of: Callable[[int], str]) -> RunOutput:
-        """End every trace at the end of a finite input."""
         collected = Collected()
         self._id_of = id_of
         for pair in self._in_order(np.flatnonzero(self._state.pair_pattern != NIL)):
@@ -215,8 +199,7 @@ class RunEngine:
     def dump_arrays(self, traces: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
         """State as one-dimensional arrays, densely renumbered.
 
-        Args:
-            traces: New trace number by old one, as ``TraceTable.dump_arrays`` returns.
+        ``traces`` has new trace numbers by old one, as ``TraceTable.dump_arrays`` returns.
         """
         self._forget_texts()
         self._note_work()
@@ -227,13 +210,8 @@ class RunEngine:
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], *, traces: int, sequences: int) -> None:
         """Restore the state of ``dump_arrays``; ``configure`` must have been called with the same patterns.
 
-        Args:
-            arrays: The arrays.
-            traces: Number of open traces.
-            sequences: Events counted so far; a bound event's sequence number is below it.
-
-        Raises:
-            StateFormatError: An array has another form, a link is out of range, or a count is wrong.
+        ``traces`` is the number of open traces; sequence numbers of bound events are below ``sequences``. Arrays of
+        another form, links out of range and wrong counts are rejected.
         """
         bounds = run_saving.Bounds(traces=traces, sequences=sequences, is_simultaneous=self._is_simultaneous)
         self._accounts = accounts.restored(arrays, len(self._accounts), sequences)
@@ -374,12 +352,8 @@ class RunEngine:
     def _suspend(self, pattern: int, clocks_us: NDArray[np.int64], collected: Collected) -> None:
         """Let a pattern meet no more events, and free its runs.
 
-        What time had decided before is emitted, as it would be if time had passed in between.
-
-        Args:
-            pattern: Its number.
-            clocks_us: How far time had come with each earlier event for which it has not yet passed.
-            collected: Receives the results.
+        What time had decided before is emitted, as it would be if time had passed in between: ``clocks_us`` is how far
+        time had come with each earlier event for which it has not yet passed.
         """
         self._apply_budgets()
         if len(clocks_us):
@@ -415,7 +389,6 @@ class RunEngine:
             self._ended = _new_ended(2 * len(self._compiled.automata))
 
     def _drain(self, collected: Collected, rows: NDArray[np.int64] | None) -> None:
-        """Collect what the kernel has written so far."""
         filled = int(self._state.counters[tables.FILLED])
         if filled:
             visits = self._found.row[:filled]

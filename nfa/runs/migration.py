@@ -16,11 +16,7 @@ from nfa.runs.upkeep import close_pair
 def migrated(state: RunState, old: CompiledRuns, new: CompiledRuns, sources: Sequence[int]) -> RunState:
     """The same traces with the tables of other patterns; runs of removed patterns are released.
 
-    Args:
-        state: State of the traces.
-        old: The patterns before.
-        new: The patterns from here on.
-        sources: For each new pattern its old number, or ``NIL``.
+    ``sources`` has for each new pattern its old number, or ``NIL``.
     """
     numbers = np.full(len(old.automata) + 1, NIL, np.int32)
     states = np.full(len(old.program.accepts), NIL, np.int32)

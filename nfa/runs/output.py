@@ -17,15 +17,8 @@ from nfa.kernels.runs.tables import RunState
 class FoundRuns:
     """Bound events of some matches or partial matches, ragged: the events of one lie between two ``ends``.
 
-    Attributes:
-        patterns: int32, pattern number.
-        rows: int64, row of the batch at which it was emitted; -1: emitted as time passed.
-        detected_us: int64.
-        how: int8, what decided it: constants of ``run_tables``.
-        traces: int32, trace number.
-        ends: int64, index after the last event of each match.
-        atoms: int32, number of the positive atom of each event.
-        sequences: int64, sequence number of each event.
+    ``rows`` are the rows of the batch at which they were emitted; -1: as time passed. ``how`` has constants of
+    ``nfa.kernels.runs.tables``. ``atoms`` are the numbers of the positive atoms of events.
     """
 
     patterns: NDArray[np.int32]
@@ -43,16 +36,14 @@ class FoundRuns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutput:
-    """Results of one batch or of passing time.
+    """Results of one batch or of passing time; WITHIN ended the (maximal) ``timeouts`` at ``detected_us``.
 
     Attributes:
-        matches: Complete matches.
         corrections: Matches reported before their deadline that an event contradicts, possible only if the trace breaks
             a constraint; ``rows`` is the event.
-        timeouts: Maximal partial matches that WITHIN ended; ``detected_us`` is when.
-        endings: int64 (endings, 5): row, pattern, monitor before, monitor after, state.
-        lost: int64 (losses, 6): row, pattern, matches beyond the limit, runs beyond the limit, work for which the
-            pattern was given up in the trace or 0, why this suspends the pattern or 0.
+        endings: (endings, 5): row, pattern, monitor before, monitor after, state.
+        lost: (losses, 6): row, pattern, matches beyond the limit, runs beyond the limit, work for which the pattern was
+            given up in the trace or 0, why this suspends the pattern or 0.
     """
 
     matches: FoundRuns
@@ -74,7 +65,6 @@ class Collected:
 
     @property
     def output(self) -> RunOutput:
-        """All results as one output."""
         return RunOutput(
             matches=_joined(self.parts),
             corrections=_joined(self.corrections),
@@ -96,7 +86,6 @@ class Chains:
     traces: NDArray[np.int32]
 
     def chosen(self, keep: NDArray[np.bool_]) -> Chains:
-        """The chains of a mask."""
         return Chains(**{name: getattr(self, name)[keep] for name in Chains.__slots__})
 
 

@@ -16,12 +16,9 @@ Path: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """The value under which runs in a state wait.
+    """The value under which runs in a state wait: an attribute of the newest event that one of ``atoms`` (bits) bound.
 
-    Attributes:
-        path: Attribute of an event that is already bound.
-        atoms: Positive atoms that may have bound this event, as bits; the newest of their events counts.
-        asked: For each step from the state, the attribute of the current event that must equal it.
+    For each step from the state, ``asked`` is the attribute of the current event that must equal it.
     """
 
     path: Path = ()
@@ -44,11 +41,7 @@ def is_plain(transitions: Sequence[Transition]) -> bool:
 
 
 def key_of(steps: Sequence[tuple[Expression | None, ConditionScope]]) -> Key | None:
-    """The first equality that all steps from a state require, or None.
-
-    Args:
-        steps: For each its condition on earlier events, and the scope of its names.
-    """
+    """The first equality that all steps from a state, given by condition and scope, require; None without one."""
     found = [equalities(condition, scope) for condition, scope in steps]
     for path, atoms in found[0] if found else ():
         if all((path, atoms) in one for one in found):

@@ -41,17 +41,9 @@ _RULES = {
 class CompiledRuns:
     """Patterns compiled for the run kernel.
 
-    Attributes:
-        automata: By pattern number.
-        program: Tables.
-        symbols: (types, predicate row) by symbol number.
-        starts: First word of each condition.
-        ends: Word after its last.
-        depth: Places that conditions need on the stack.
-        compiler: Holds the code.
-        columns: The columns of events that the conditions read.
-        width: Most transitions of any state, times the most alternatives of a match's end.
-        leads: Most leading NOTs of any pattern.
+    ``symbols`` are (types, predicate row). Conditions lie between words of ``starts`` and ``ends``, and read
+    ``columns`` of events. ``width`` is the most transitions of any state, times the most alternatives of a match's end;
+    ``leads`` the most leading NOTs of any pattern.
     """
 
     automata: tuple[PatternAutomaton, ...]
@@ -66,18 +58,15 @@ class CompiledRuns:
 
     @property
     def depth(self) -> int:
-        """Places that conditions need on the stack."""
         return self.compiler.depth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardColumns:
-    """Columns of a guard's ``live`` tables for a pattern.
+    """Columns of a guard's ``live`` tables for a pattern: those of the automaton's states follow one another.
 
-    Attributes:
-        first_state: The column of the automaton's state 0; those of the other states follow.
-        negations: By trailing NOT, the column for whether its event can still come. A missing NOT waits until its
-            deadline.
+    ``negations`` are those for whether the event of a trailing NOT can still come. A missing NOT waits until its
+    deadline.
     """
 
     first_state: int
@@ -86,13 +75,9 @@ class GuardColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPattern:
-    """A pattern of the engine.
+    """A pattern of the engine, with its columns of a guard's tables and its work limits.
 
-    Attributes:
-        automaton: The automaton to run.
-        columns: Its columns of a guard's tables.
-        budget: Its work limits in a trace and in all traces.
-        source: Its previous number, with the same states; ``NIL``: it starts empty.
+    ``source`` is its previous number, with the same states; ``NIL``: it starts empty.
     """
 
     automaton: PatternAutomaton
@@ -105,9 +90,7 @@ class RunPattern:
 class RunListening:
     """The events that the engine's patterns listen to.
 
-    Attributes:
-        listening: Under the numbers of all tables.
-        numbers: These numbers, by the engine's own.
+    ``listening`` is under the numbers of all tables; ``numbers`` are these, by the engine's own.
     """
 
     listening: Listening = field(default_factory=Listening)
@@ -185,15 +168,10 @@ def compile_runs(
     is_simultaneous: bool,
     heard: RunListening | None = None,
 ) -> CompiledRuns:
-    """Compile patterns.
+    """Compile patterns, in the order of their numbers, and intern their literals in ``texts``.
 
-    Args:
-        patterns: By number.
-        codes: Code by event type; one more code represents every other type.
-        predicates: The unary conditions of all their steps.
-        texts: Pool in which literals are interned.
-        is_simultaneous: Whether events with equal timestamps are simultaneous.
-        heard: The events that patterns listen to; None: all of their types.
+    One more type code represents every other type; ``predicates`` has the unary conditions of all steps. ``heard`` are
+    the events that patterns listen to; None: all of their types.
     """
     heard = heard or RunListening()
     leaves = ColumnTable()
@@ -352,12 +330,9 @@ class _Writer:
     def program(
         self, listeners: Sequence[tuple[int, int, int]], names: Sequence[str | None], heard: RunListening
     ) -> RunProgram:
-        """The finished tables.
+        """The finished tables for listeners, (cell, type code, pattern) each, ascending, and types; None: any other.
 
-        Args:
-            listeners: (cell, type code, pattern) of all listeners, ascending.
-            names: The types; None: any other.
-            heard: Has the index of the cells.
+        ``heard`` has the index of the cells.
         """
         for _, code, number in listeners:
             name = names[code]

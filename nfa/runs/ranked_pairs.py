@@ -20,16 +20,10 @@ from nfa.runs.upkeep import deadline, forget, free_run, time_out
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedPairs:
-    """Ranks and emits what pairs have decided.
+    """Ranks and emits what pairs have decided; changes ``state`` in place.
 
-    Attributes:
-        state: Changed in place.
-        compiled: The patterns.
-        found: Receives timeouts; it has room for all runs of a pair.
-        id_of: Id of a bound event by sequence number.
-        is_simultaneous: Whether events with equal timestamps are simultaneous.
-        match_limit: Most matches reported per detection time for a pattern without LIMIT.
-        is_input_over: Whether traces end because the input does.
+    ``found`` receives timeouts, and has room for all runs of a pair. ``match_limit`` is the most matches per detection
+    time for a pattern without LIMIT; ``is_input_over`` is whether traces end because the input does.
     """
 
     state: RunState
@@ -45,12 +39,8 @@ class RankedPairs:
     ) -> None:
         """Rank and emit what a pair has decided before a time; report what timed out by then.
 
-        Args:
-            pair: The pair; closed if nothing is left of it.
-            time_us: Every event before it has been seen; ``LATEST``: the trace has ended.
-            collected: Receives matches and losses.
-            row: Row of the batch at which they are emitted.
-            is_last: Whether no more events of this time are read: what was decided at this time is emitted, too.
+        Every event before the time has been seen; ``LATEST``: the trace has ended. With ``is_last`` no more events of
+        this time are read: what was decided at this time is emitted, too. A pair with nothing left is closed.
         """
         state, number = self.state, int(self.state.pair_pattern[pair])
         every = run_state.runs_of(state, pair)
@@ -104,14 +94,7 @@ class RankedPairs:
         return bool(state.run_lead[run] != EARLIEST or is_otherwise)
 
     def _settle(self, pair: int, decided: Iterable[int], emitted: Container[int], *, is_kept: bool) -> None:
-        """Emit or drop decided runs; those emitted before their deadline can be retracted until then.
-
-        Args:
-            pair: The pair.
-            decided: Its decided runs.
-            emitted: The emitted runs among them.
-            is_kept: Whether all are retained for timeouts.
-        """
+        """Emit or drop decided runs; those emitted before their deadline can be retracted until then."""
         state = self.state
         state.now[tables.PATTERN] = state.pair_pattern[pair]
         for run in decided:
@@ -154,7 +137,6 @@ class RankedPairs:
         return emitted
 
     def _ranked(self, run: int, pattern: int) -> Ranked:
-        """A run as ranks of its events."""
         state = self.state
         atoms = self.compiled.automata[pattern].atoms
         bindings: dict[str, tuple[Rank, ...]] = {}
@@ -180,7 +162,6 @@ class RankedPairs:
         )
 
     def _collect(self, parts: list[FoundRuns], pair: int, runs: Sequence[tuple[int, int]], row: tables.Int) -> None:
-        """Write runs out, each with its detection time."""
         if not runs:
             return
         state, chosen = self.state, [run for run, _ in runs]
@@ -195,7 +176,6 @@ class RankedPairs:
         parts.append(unrolled(state, found, releases=False))
 
     def _remove(self, pair: int, gone: Iterable[int]) -> None:
-        """Remove runs from a pair."""
         state, leaving = self.state, set(gone)
         kept = [run for run in run_state.runs_of(state, pair) if run not in leaving]
         for run in leaving:

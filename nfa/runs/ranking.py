@@ -17,16 +17,10 @@ Rank: TypeAlias = tuple[int, int | str]  # (time, log position), or (time, id) u
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranked:
-    """A match, or the beginning of one, as ranks of its bound events.
+    """A match, or the beginning of one, as ranks of its bound events, by alias in binding order.
 
-    Attributes:
-        run: Number of the run.
-        bindings: Ranks by alias, in binding order.
-        is_at_end: Whether the end of the input decided its last condition: it is emitted after all others.
-        is_waited: Whether it is decided once no other event of its time can come; a deadline decides earlier.
-        detected_us: When its last condition was decided.
-        start_us: Time of its earliest event.
-        end_us: Time of its latest event.
+    A match decided at the end of the input is emitted after all others. One that ``is_waited`` is decided once no other
+    event of its time can come; a deadline decides earlier.
     """
 
     run: int
@@ -44,7 +38,6 @@ class Ranked:
 
     @property
     def events(self) -> list[Rank]:
-        """All bound events in order."""
         return sorted(rank for ranks in self.bindings.values() for rank in ranks)
 
     @property

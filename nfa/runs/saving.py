@@ -58,13 +58,7 @@ _ARENAS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Bounds of references in saved state.
-
-    Attributes:
-        traces: Number of open traces.
-        sequences: Events counted so far.
-        is_simultaneous: Whether events with equal timestamps are simultaneous.
-    """
+    """Bounds of references in saved state: the number of open traces, and of events counted so far."""
 
     traces: int
     sequences: int
@@ -76,12 +70,7 @@ def saved(
 ) -> dict[str, NDArray[Any]]:
     """State as one-dimensional arrays: pairs, their runs in order, chains (parents first), events, texts.
 
-    Args:
-        state: The state.
-        compiled: The patterns.
-        texts: Texts of conditions and of bound events.
-        last_times: Time of the last event by trace number.
-        traces: New trace number by old one.
+    ``last_times`` are those of the last event by trace number; ``traces`` has new trace numbers by old one.
     """
     pairs = _pairs_in_order(state)
     runs = np.array([run for pair in pairs.tolist() for run in run_state.runs_of(state, pair)], np.int64)
@@ -106,19 +95,10 @@ def saved(
 def restored(
     arrays: Arrays, compiled: CompiledRuns, texts: TextPool, bounds: Bounds
 ) -> tuple[RunState, NDArray[np.int64]]:
-    """Load state from saved arrays.
+    """The state of saved arrays, perhaps among others, and the time of the last event by trace number.
 
-    Args:
-        arrays: Result of ``saved``, perhaps among others.
-        compiled: The same patterns.
-        texts: Receives the texts of bound events.
-        bounds: Bounds of the arrays' references.
-
-    Returns:
-        The state, and the time of the last event by trace number.
-
-    Raises:
-        StateFormatError: An array has another form, a link is out of range, or a count is wrong.
+    ``texts`` receives the texts of bound events. Arrays of another form, links out of range and wrong counts are
+    rejected.
     """
     found = _read(arrays, compiled)
     _check_pairs(found, compiled, bounds)
@@ -196,7 +176,6 @@ def _bytes(arrays: Arrays) -> NDArray[np.uint8]:
 
 
 def _read(arrays: Arrays, compiled: CompiledRuns) -> dict[str, NDArray[Any]]:
-    """All columns, in their shapes."""
     widths = {
         "event_kinds": (len(compiled.columns),),
         "event_values": (len(compiled.columns),),

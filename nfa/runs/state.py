@@ -99,13 +99,7 @@ _DTYPES: Mapping[str, Any] = {
 
 
 def new_state(*, columns: int, leads: int, width: int) -> RunState:
-    """Empty state.
-
-    Args:
-        columns: Columns of events that conditions read.
-        leads: Most leading NOTs of a pattern.
-        width: Most transitions of any state.
-    """
+    """Empty state for conditions that read ``columns``, and at most ``leads`` leading NOTs and ``width`` steps."""
     shapes = {
         "event_kinds": (columns,),
         "event_values": (columns,),

@@ -30,15 +30,8 @@ DEVIATES, FAILS = DEVIANT - RESERVED, FAILED - RESERVED  # in ``RunHarness.feed`
 class RunHarness:
     """Feeds events of several traces to a run engine and collects its results.
 
-    Attributes:
-        engine: The engine.
-        matches: Complete matches in the order of emission.
-        timeouts: Partial matches that WITHIN ended.
-        how: For each match, what decided it.
-        corrections: Matches emitted early that an event contradicts, with its time.
-        endings: Names of the patterns that a guard ended in a trace.
-        released: Bound events dropped because of a guard, by trace number.
-        lost: Matches and runs lost so far.
+    ``how`` is what decided each match; ``corrections`` contradict matches emitted early. ``released`` counts bound
+    events dropped because of a guard, by trace number.
     """
 
     def __init__(self, *, ties: Ties = "log", match_limit: int = 10_000, run_limit: int = RUN_LIMIT) -> None:
@@ -60,7 +53,6 @@ class RunHarness:
         self._kills = KillLists()
 
     def configure(self, automata: Sequence[PatternAutomaton]) -> None:
-        """Run these patterns from here on."""
         before = {id(automaton): number for number, automaton in enumerate(self.engine.automata)}
         self._automata = tuple(automata)
         atoms = [atom for one in automata for atom in atoms_to_test(one)]
@@ -95,13 +87,9 @@ class RunHarness:
     ) -> None:
         """Process one batch, then let time pass to its last event.
 
-        Args:
-            events: In log order.
-            live: (monitors, columns) whether a state can complete or a NOT's event can still come; None: all.
-            monitors: Row of ``live`` for the trace before the first event and after each, or ``DEVIATES`` or ``FAILS``;
-                for a single trace.
-            policy: Treatment of dead states.
-            end_types: Types that end a trace.
+        ``live`` is (monitors, columns): whether a state can complete or a NOT's event can still come; None: all.
+        ``monitors`` are the rows of ``live`` for the trace before the first event and after each, or ``DEVIATES`` or
+        ``FAILS``; for a single trace.
         """
         if not events:
             return
@@ -136,11 +124,9 @@ class RunHarness:
         self.pass_time(max(event.time_us for event in self._events))
 
     def pass_time(self, watermark_us: int) -> None:
-        """Let the watermark reach a time."""
         self._keep(self.engine.pass_time(watermark_us, self._id_of))
 
     def finish(self) -> None:
-        """End the input."""
         self._keep(self.engine.finish(self._id_of))
 
     def dump(self) -> dict[str, NDArray[np.generic]]:
@@ -152,7 +138,6 @@ class RunHarness:
         return arrays
 
     def reload(self) -> None:
-        """Continue with a fresh engine that has loaded the state of this one."""
         arrays = self.dump()
         ties, match_limit, run_limit = self._options
         self.engine = RunEngine(ties=ties, match_limit=match_limit, run_limit=run_limit)
@@ -183,7 +168,6 @@ class RunHarness:
         )
 
     def _kill(self, guards: Guards, before: int, after: int) -> int:
-        """Number of the list of states that die between two monitor states."""
         if min(before, after) < RESERVED:
             return NOTHING_ENDS
         return self._kills.number(guards.live[guards.truth[before]], guards.live[guards.truth[after]], by_term=False)

@@ -42,13 +42,12 @@ class SharedTransition:
     """One way for an event of a type to take a pattern from one state to another.
 
     Attributes:
-        type_code: Event type.
         source: State within the pattern; 0 binds nothing.
         target: State within the pattern, never 0.
         alias: Number of the bound alias, as in the result.
         predicate: Row of ``Columns.passed``.
-        accepts: A match is complete at the target.
-        goes_on: The target has outgoing transitions.
+        accepts: Whether a match is complete at the target.
+        goes_on: Whether the target has outgoing transitions.
         cell: Only events that meet this cell of the filter index can take the transition; ``NO_CELL``: all.
     """
 
@@ -92,15 +91,11 @@ class Findings:
     """Results of a batch, in the order of its rows.
 
     Attributes:
-        match_row: int32 row of the event that completes the match.
-        match_trace: int32 trace number.
-        match_pattern: int32 pattern number.
-        match_end: int64 end of the match's part of the two arrays below (it starts where the previous one ends).
-        bound_alias: int32 alias numbers, in the order of binding.
-        bound_sequence: int64 sequence numbers of the bound events.
-        endings: int64 (n, 5): row, pattern, monitor state before and after it, the furthest state that died (a column
-            of ``Guards.live``). Once per (trace, pattern), at the first event after which it has no future.
-        dropped: int64 (n, 3): row, pattern, number of matches beyond the limit.
+        match_end: End of the match's part of the two arrays below (it starts where the previous one ends).
+        bound_alias: Alias numbers, in the order of binding.
+        endings: (n, 5): row, pattern, monitor state before and after it, the furthest state that died (a column of
+            ``Guards.live``). Once per (trace, pattern), at the first event after which it has no future.
+        dropped: (n, 3): row, pattern, number of matches beyond the limit.
     """
 
     match_row: NDArray[np.int32]
@@ -129,12 +124,7 @@ class SharedStats:
 
     Attributes:
         held: (pair, event) with the event bound in the pair; includes expired ones until they are released.
-        peak_held: The largest ``held`` after an event.
         pairs: (trace, pattern) pairs with bound events.
-        nodes: Nodes in use.
-        matches: Matches written.
-        endings: Early terminations reported.
-        overflow: Matches beyond the limit.
         state_bytes: Bytes in use, without free room.
     """
 
@@ -167,17 +157,11 @@ class SharedEngine:
         types: int,
         index: FilterIndex | None = None,
     ) -> None:
-        """Run these patterns from here on.
+        """Run these patterns from here on; None is a pattern of another engine.
 
-        Args:
-            patterns: By pattern number; None for a pattern of another engine.
-            sources: For each pattern its previous number, with the same states, or ``NIL``: it starts empty.
-            state_range: (patterns + 1,) int32, the columns of ``Guards.live`` of each pattern's states.
-            types: Number of type codes.
-            index: Index of the cells of transitions and columns; None: no cells.
-
-        Raises:
-            ValueError: A pattern has more than ``MOST_ALIASES`` aliases.
+        ``sources`` has for each pattern its previous number, with the same states, or ``NIL``: it starts empty.
+        ``state_range`` is (patterns + 1,), the columns of ``Guards.live`` of each pattern's states; ``types`` the
+        number of type codes. ``index`` is that of the cells of transitions and columns; None: no cells.
         """
         if any(step.alias >= MOST_ALIASES for pattern in patterns if pattern for step in pattern.transitions):
             raise ValueError(f"a pattern has more than {MOST_ALIASES} aliases")
@@ -213,13 +197,8 @@ class SharedEngine:
     ) -> Findings:
         """Match the visited rows of a batch; a trace is released at its end.
 
-        Args:
-            visits: Result of ``TraceTable.advance``.
-            columns: The batch.
-            clocks: int64, the newest time up to each row, of all traces.
-            guards: The guard's tables, complete for the batch.
-            first_sequence: Sequence number of the batch's first row.
-            released: ``TraceTable.released``: counts the bound events dropped because of a guard.
+        The guard's tables are complete for the batch. ``clocks`` are the newest times up to each row, of all traces;
+        ``released`` counts the bound events dropped because of a guard (``TraceTable.released``).
         """
         if len(released) > len(self._state.trace_first):
             self._state = self._state._replace(trace_first=grown(self._state.trace_first, len(released), NIL))
@@ -257,7 +236,6 @@ class SharedEngine:
         return sequences
 
     def held_traces(self, capacity: int) -> NDArray[np.bool_]:
-        """By trace number, whether events are bound for the trace."""
         held = np.zeros(capacity, np.bool_)
         known = self._state.trace_first[:capacity]
         held[: len(known)] = known != NIL
@@ -272,13 +250,11 @@ class SharedEngine:
         return viewing.newest_chain(self._state, node, int(self._program.within[pattern]), now_us)
 
     def take_released(self) -> int:
-        """Bound events that were dropped because of a guard since the last call."""
         released = int(self._state.counters[kernel.RELEASED])
         self._state.counters[kernel.RELEASED] = 0
         return released
 
     def restart_peak(self) -> None:
-        """Restart ``peak_held`` from the current value."""
         self._state.counters[kernel.PEAK_HELD] = self._state.counters[kernel.HELD]
 
     def expire(self, now_us: int) -> None:
@@ -298,7 +274,6 @@ class SharedEngine:
 
     @property
     def stats(self) -> SharedStats:
-        """Counts so far."""
         counters = self._state.counters
         per_node = 32 + (8 if len(self._state.times) else 0)
         used = counters[kernel.NODES] * per_node + 4 * counters[kernel.USED_WORDS] + 16 * counters[kernel.INDEXED]
@@ -316,8 +291,7 @@ class SharedEngine:
     def dump_arrays(self, traces: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
         """State as plain arrays, densely renumbered.
 
-        Args:
-            traces: New trace number by old one, as ``TraceTable.dump_arrays`` returns.
+        ``traces`` has new trace numbers by old one, as ``TraceTable.dump_arrays`` returns.
         """
         counters = self._state.counters
         nodes, pairs = int(counters[kernel.NODES]), int(counters[kernel.PAIRS])
@@ -348,13 +322,8 @@ class SharedEngine:
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], *, traces: int, sequences: int) -> None:
         """Restore the state of ``dump_arrays``; ``configure`` must have been called with the same patterns.
 
-        Args:
-            arrays: The arrays.
-            traces: Number of open traces.
-            sequences: Events counted so far; a bound event's sequence number is below it.
-
-        Raises:
-            StateFormatError: An array has another form, a link is out of range, or a count is wrong.
+        ``traces`` is the number of open traces; sequence numbers of bound events are below ``sequences``. Arrays of
+        another form, links out of range and wrong counts are rejected.
         """
         packed, saved = _read_packed(arrays, timed=len(self._state.times) > 0)
         state = _new_state(
@@ -385,7 +354,6 @@ class SharedEngine:
         return int(fault)
 
     def _supply(self, status: int, kills: int) -> None:
-        """Double the array that lacked room."""
         state, output = self._state, self._output
         if status == kernel.NODES_FULL:
             self._state = _with_more_nodes(state)
@@ -517,7 +485,6 @@ def _largest_group(program: Program) -> int:
 def _new_state(
     *, timed: bool, nodes: int = 0, pairs: int = 0, words: int = 0, traces: int = 0, classes: int = 2
 ) -> SharedState:
-    """Empty state with room for at least these numbers of elements."""
     room = power_above(nodes, _LEAST_NODES)
     words_room = max(words, 4 * _LEAST_NODES)
     memory = np.zeros((room, 4), np.int64)
@@ -537,7 +504,6 @@ def _new_state(
 
 
 def _with_more_nodes(state: SharedState) -> SharedState:
-    """Double the room for nodes."""
     old = len(state.nodes)
     memory = grown(state.nodes, 2 * old)
     free = np.concatenate([state.free, np.arange(old, 2 * old, dtype=np.int32)])
@@ -546,11 +512,6 @@ def _with_more_nodes(state: SharedState) -> SharedState:
 
 
 def _read_packed(arrays: Mapping[str, NDArray[Any]], *, timed: bool) -> tuple[Packed, NDArray[Any]]:
-    """The arrays of ``dump_arrays`` in the kernel's form.
-
-    Raises:
-        StateFormatError: An array has another form.
-    """
     saved = checked(arrays, "shared_counters", np.int64, len(_SAVED))
     if np.any(saved < 0) or np.any(saved > _MOST):
         raise StateFormatError("saved state: a counter of the shared engine is negative")

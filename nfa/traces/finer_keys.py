@@ -37,7 +37,6 @@ class FinerTraces:
         return len(self._pairs) >= self._sweep_at
 
     def note(self, homes: NDArray[np.uint64], keys: NDArray[np.uint64]) -> None:
-        """Note the keys of events."""
         fresh = np.unique(np.column_stack([homes, keys]), axis=0)
         is_known = np.isin(fresh[:, 1], self._pairs[:, 1])
         if not is_known.all():
@@ -48,13 +47,7 @@ class FinerTraces:
         return np.sort(self._pairs[np.isin(self._pairs[:, 0], homes), 1])
 
     def ended(self, rows: NDArray[np.intp], homes: NDArray[np.uint64], times_us: NDArray[np.int64]) -> EndedTraces:
-        """The finer traces that end with the traces of some correlation keys.
-
-        Args:
-            rows: Rows at which traces end, ascending.
-            homes: Their hashed correlation keys.
-            times_us: Times of the ends.
-        """
+        """The finer traces that end with the traces of some hashed correlation keys, whose rows ascend."""
         pairs = self._pairs[np.lexsort((self._pairs[:, 1], self._pairs[:, 0]))]
         first = np.searchsorted(pairs[:, 0], homes, "left")
         sizes = np.searchsorted(pairs[:, 0], homes, "right") - first
@@ -62,23 +55,19 @@ class FinerTraces:
         return EndedTraces(rows=np.repeat(rows, sizes), keys=keys, times_us=np.repeat(times_us, sizes))
 
     def keep(self, keys: NDArray[np.uint64]) -> None:
-        """Forget all other finer traces."""
         self._pairs = self._pairs[np.isin(self._pairs[:, 1], keys)]
         self._sweep_at = max(_LEAST_SWEEP, 2 * len(self._pairs))
 
     def load(self, pairs: NDArray[np.uint64]) -> None:
-        """Restore the value of ``pairs``."""
         self._pairs = pairs
         self._sweep_at = max(_LEAST_SWEEP, 2 * len(pairs))
 
 
 def rows_with_keys(batch: EventBatch, keys: Sequence[Path]) -> tuple[EventBatch, NDArray[np.uint64], NDArray[np.intp]]:
-    """The rows in which no key is null, in order; their hashes cover all keys together.
+    """The rows in which no key is null, in order, the hashes of their correlation keys, and their indices in the batch.
 
-    Numbers are equal keys if they are equal as numbers; a number, a text and a boolean are always different.
-
-    Returns:
-        (events, homes, rows): The rows, the hashes of their correlation keys, and their indices in the batch.
+    The hashes of the rows cover all keys together. Numbers are equal keys if they are equal as numbers; a number, a
+    text and a boolean are always different.
     """
     every = np.arange(len(batch))
     found = BatchColumns(batch).read(every, list(keys))

@@ -22,13 +22,7 @@ _LEAST_ENDS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedTraces:
-    """Traces that end without an event, in order.
-
-    Attributes:
-        rows: int64 row of a batch before which each trace ends; ascending.
-        keys: uint64 hashed keys.
-        times_us: int64 times at which they ended.
-    """
+    """Traces that end without an event, in order; each before a row of a batch, with its hashed key and time."""
 
     rows: NDArray[np.int64]
     keys: NDArray[np.uint64]
@@ -41,11 +35,8 @@ class EndedTraces:
 class IdleTraces:
     """The time of the newest event of each open trace.
 
-    A trace ends ``timeout_us`` later, before the first row of any trace at which time has come that far. So batch
-    boundaries make no difference.
-
-    Args:
-        timeout_us: Microseconds of event time.
+    A trace ends ``timeout_us`` of event time later, before the first row of any trace at which time has come that far.
+    So batch boundaries make no difference.
     """
 
     def __init__(self, timeout_us: int) -> None:
@@ -59,13 +50,9 @@ class IdleTraces:
     def advance(
         self, keys: NDArray[np.uint64], times_us: NDArray[np.int64], is_last: NDArray[np.bool_], newest_us: int
     ) -> EndedTraces:
-        """Process the rows of a batch.
+        """Process the rows of a batch, by hashed keys; ``is_last`` rows end their trace themselves.
 
-        Args:
-            keys: Hashed keys.
-            times_us: Times.
-            is_last: Rows that end their trace themselves.
-            newest_us: How far time had come before.
+        ``newest_us`` is how far time had come before.
         """
         self._make_room(len(keys))
         self._ends.filled[0] = 0
@@ -83,7 +70,6 @@ class IdleTraces:
         return self._found()
 
     def pass_time(self, now_us: int) -> EndedTraces:
-        """Advance time without an event."""
         self._ends.filled[0] = 0
         while not kernel.expire(self._state, self._ends, self.timeout_us, now_us, 0):
             self._widen()
@@ -104,11 +90,7 @@ class IdleTraces:
         return {"idle_key": self._state.keys[used], "idle_last": self._state.last[used]}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Restore what ``dump_arrays`` returned.
-
-        Raises:
-            StateFormatError: An array has another form, a time is out of range, or a key occurs twice.
-        """
+        """Restore what ``dump_arrays`` returned; rejects other forms, times out of range, and repeated keys."""
         keys = checked(arrays, "idle_key", np.uint64)
         last = checked(arrays, "idle_last", np.int64, len(keys))
         if np.any(np.abs(last) > _LATEST_US):

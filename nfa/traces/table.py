@@ -39,7 +39,6 @@ class Want:
     """A step of some pattern that listens to events.
 
     Attributes:
-        type_code: The event type.
         predicate: Row of ``Columns.passed`` that an event must pass.
         opens: Whether the step matters for an unknown trace: it may bind a match's first event, or an engine keeps data
             about it (a NOT, a counter). An event of an unknown trace is skipped if no step that can take it has this
@@ -58,13 +57,10 @@ class Visits:
     """The relevant rows of a batch, ascending; views that are valid until the next ``advance``.
 
     Attributes:
-        rows: int32 row numbers.
-        traces: int32 trace numbers, constant while the trace is open.
-        before: int32 monitor state before the event; ``UNGUARDED`` without a guard.
-        after: int32 monitor state after the event.
-        kill: int32 number of the list of kills: what can no longer complete after the event.
-        column: int32 column of the event in the guard's tables; empty if it is the class of the row.
-        classes: int32 class by row.
+        traces: Trace numbers, constant while the trace is open.
+        before: Monitor state before the event; ``UNGUARDED`` without a guard.
+        kill: Number of the list of kills: what can no longer complete after the event.
+        column: Column of the event in the guard's tables; empty if it is the class of the row.
         ends: Whether the trace ends with the event (which still belongs to it).
     """
 
@@ -81,7 +77,6 @@ class Visits:
         return len(self.rows)
 
     def places_of(self, rows: NDArray[Any]) -> NDArray[np.intp]:
-        """Indices of visited rows in the visits."""
         if len(self.rows) and self.rows[-1] == len(self.rows) - 1:  # every row is visited
             return rows.astype(np.intp)
         if len(rows) < _MANY_ROWS:
@@ -92,7 +87,6 @@ class Visits:
         return found
 
     def columns_of(self, places: NDArray[np.intp]) -> NDArray[np.int32]:
-        """Columns of the guard's tables for the events of some visits."""
         return self.column[places] if len(self.column) else self.classes[self.rows[places]]
 
     def deviations(self) -> NDArray[np.intp]:
@@ -109,9 +103,7 @@ def is_deviant(monitors: NDArray[np.int32]) -> NDArray[np.bool_]:
 class TraceTable:
     """Open traces by key. Numbers are below ``capacity`` and are reused after ``release_closed``.
 
-    Args:
-        is_simultaneous: Whether events with equal timestamps are simultaneous; then the newest time of each trace is
-            kept.
+    If events with equal timestamps are simultaneous, the newest time of each trace is kept.
     """
 
     def __init__(self, *, is_simultaneous: bool = False) -> None:
@@ -138,15 +130,11 @@ class TraceTable:
     ) -> None:
         """Set the rows that need their trace.
 
-        Args:
-            types: Number of type codes, the one for every other type included.
-            wants: Steps of all patterns of all engines.
-            end_types: Codes of types that end a trace.
-            tracks_all: Every event is looked up and opens its trace. Needed under a guard (any type may move a
-                monitor), and if a guard may come later: traces with earlier events must be known, because they stay
-                unguarded.
-            end_mark: Code of rows that are not events, but end their trace if it is open.
-            index: Index of the cells of wants and columns; None: no cells.
+        ``types`` counts type codes, the one for every other type included; ``wants`` are the steps of all patterns of
+        all engines. With ``tracks_all`` every event is looked up and opens its trace. This is needed under a guard (any
+        type may move a monitor), and if a guard may come later: traces with earlier events must be known, because they
+        stay unguarded. Rows of the code ``end_mark`` are not events, but end their trace if it is open. ``index`` is
+        that of the cells of wants and columns; None: no cells.
         """
         self._tracks_all = tracks_all
         found = index or FilterIndex()
@@ -188,9 +176,7 @@ class TraceTable:
     def clocks(self, times_us: NDArray[np.int64], is_mark: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
         """How far time comes with each row of the next batch: the newest time up to it, of all traces.
 
-        Args:
-            times_us: int64 event time by row.
-            is_mark: Rows that are not events but mark the end of an idle trace; they do not advance time.
+        Rows of ``is_mark`` are not events but mark the end of an idle trace; they do not advance time.
         """
         seen = times_us if is_mark is None else np.where(is_mark, EARLIEST, times_us)
         clocks: NDArray[np.int64] = np.maximum.accumulate(np.maximum(seen, self.newest_us))
@@ -208,7 +194,6 @@ class TraceTable:
 
     @property
     def no_visits(self) -> Visits:
-        """The result of ``advance`` for a batch without rows."""
         return self._found(0, np.zeros(0, np.int32))
 
     @property
@@ -282,7 +267,6 @@ class TraceTable:
         index[used, 1] = (index[used, 1] & _LOW) | (monitors << _HIGH)
 
     def set_monitors(self, traces: NDArray[np.int32], monitors: NDArray[np.int32]) -> None:
-        """Set the monitor states of open traces."""
         index = self._state.slots
         used = np.flatnonzero(index[:, 1])
         place_of = np.full(self.capacity, NIL, np.int64)
@@ -297,11 +281,9 @@ class TraceTable:
         return not self._tracks_all and bool(counters[kernel.TRACES] >= counters[kernel.SWEEP_AT])
 
     def forget_idle(self, is_held: NDArray[np.bool_], start: int) -> None:
-        """Forget open traces without bound events whose monitor state is that of a new trace.
+        """Forget open traces for which no engine holds anything and whose monitor state is that of a new trace.
 
-        Args:
-            is_held: By trace number, ``capacity`` long: whether an engine retains anything.
-            start: Monitor state of a new trace.
+        ``is_held`` is by trace number, ``capacity`` long; ``start`` is the state of a new trace.
         """
         keys, numbers, monitors = self.open_traces()
         idle = ~is_held[numbers] & (monitors == start)
@@ -312,12 +294,10 @@ class TraceTable:
         self._release(numbers[idle])
 
     def dump_arrays(self) -> tuple[dict[str, NDArray[Any]], NDArray[np.int32]]:
-        """The open traces as plain arrays, renumbered densely.
+        """The open traces as plain arrays, renumbered densely; and the new number by old number, ``NIL`` for none.
 
-        Returns:
-            (arrays, numbers): ``trace_key`` uint64, ``trace_monitor`` int32 (numbers of ``GuardTables``: the caller
-            makes them stable), ``trace_released`` int32, ``trace_newest`` int64, ``trace_counters`` int64; and the new
-            number by old number, ``NIL`` for none.
+        Arrays are ``trace_key`` uint64, ``trace_monitor`` int32 (numbers of ``GuardTables``: the caller makes them
+        stable), ``trace_released`` int32, ``trace_newest`` int64 and ``trace_counters`` int64.
         """
         keys, numbers, monitors = self.open_traces()
         order = np.argsort(numbers)
@@ -333,14 +313,9 @@ class TraceTable:
         return arrays, dense
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], *, monitors: int) -> None:
-        """Restore the state of ``dump_arrays``.
+        """Restore the state of ``dump_arrays``; monitor states are below ``monitors``.
 
-        Args:
-            arrays: The arrays.
-            monitors: Number of known monitor states.
-
-        Raises:
-            StateFormatError: An array has another form, a key occurs twice, or a number is out of range.
+        Rejects arrays of another form, repeated keys, and numbers out of range.
         """
         keys = checked(arrays, "trace_key", np.uint64)
         found = checked(arrays, "trace_monitor", np.int32, len(keys))
@@ -365,7 +340,6 @@ class TraceTable:
         self._closed = np.zeros(0, np.int32)
 
     def _empty(self, size: int, counters: NDArray[np.int64]) -> TraceState:
-        """State without traces, with room for ``size`` numbers."""
         return TraceState(
             slots=np.zeros((size, 2), np.uint64),
             free=np.zeros(size, np.int32),
@@ -387,7 +361,6 @@ class TraceTable:
         counters[kernel.FREE] += len(numbers)
 
     def _found(self, filled: int, classes: NDArray[np.int32]) -> Visits:
-        """The visits written so far."""
         names = (name for name in VisitColumns._fields if name != "filled")
         return Visits(**{name: getattr(self._visits, name)[:filled] for name in names}, classes=classes)
 
@@ -412,11 +385,7 @@ class TraceTable:
 def checked(
     arrays: Mapping[str, NDArray[Any]], name: str, dtype: type[Item], length: int | None = None
 ) -> NDArray[Item]:
-    """One array of saved state, one-dimensional and of the right type and length.
-
-    Raises:
-        StateFormatError: The array is missing or has another form.
-    """
+    """One array of saved state, one-dimensional; rejected if it is missing, or of another type or length."""
     array = arrays.get(name)
     if array is None or array.ndim != 1 or array.dtype != dtype or (length is not None and len(array) != length):
         found = "missing" if array is None else f"{array.ndim}-dimensional {array.dtype} of {array.shape}"
