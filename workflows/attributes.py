@@ -22,9 +22,7 @@ class Attribute(Protocol):
     """Draws the values of one attribute, which may have several names."""
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The names under which an event has the value."""
-        ...
+    def names(self) -> tuple[str, ...]: ...
 
     def sample(self, rng: Generator, count: int) -> Sequence[Value]:
         """``count`` independent values."""
@@ -72,13 +70,10 @@ class TextAttribute:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdAttribute:
-    """A whole number that stays at or below a threshold with a set probability.
+    """A whole number, the same under all names, that stays at or below a threshold with a set probability.
 
     With probability ``fail_ratio`` uniform over 1 to ``threshold``, otherwise over ``threshold + 1`` to ``highest``: so
     the condition ``[name > threshold]`` passes with probability ``1 - fail_ratio``, independently for each event.
-
-    Attributes:
-        names: All have the same value.
     """
 
     names: tuple[str, ...]
@@ -136,13 +131,7 @@ class BooleanAttribute:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceAttribute:
-    """One of several values.
-
-    Attributes:
-        name: The attribute's.
-        values: At least one.
-        weights: One for each value, proportional to its frequency; empty: equal frequencies.
-    """
+    """One of several values; ``weights`` are proportional to their frequencies, empty for equal frequencies."""
 
     name: str
     values: tuple[Value, ...]

@@ -18,13 +18,8 @@ __all__ = ["CompileLimits", "CompiledWorkflow"]  # limits have their own module,
 class CompiledWorkflow:
     """A model with everything that follows from it.
 
-    Attributes:
-        model: As it was read.
-        tree: The model as blocks, if it is made of blocks.
-        net: The model as a net; None if it was read as a tree.
-        automaton: Its language, minimal; None if that is too large, or not regular.
-        without_automaton: Why there is no automaton, in words; empty if there is one.
-        extraction: The constraints that hold in it.
+    ``tree`` is the model as blocks, if it is made of blocks; ``net`` is None if it was read as a tree. The automaton of
+    its language is minimal; None if it is too large, or not regular, for the reason in ``without_automaton``.
     """
 
     model: WorkflowModel

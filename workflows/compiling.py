@@ -39,12 +39,8 @@ def compile_workflow(
 
     A model that is made of blocks is compiled block by block, in whichever form it was read; other models by the
     automaton of their net, or if that exceeds the limits, by the structure of the net. The extraction names the method;
-    its warnings name problems of the model and parts that were left out when it was read.
-
-    Args:
-        model: As it was read.
-        limits: Default: ``CompileLimits()``.
-        progress: Called now and then with a number that grows: states, or markings, so far.
+    its warnings name problems of the model and parts that were left out when it was read. ``progress`` is called now
+    and then with a number that grows: states, or markings, so far.
 
     Raises:
         WorkflowTooLarge: It has more event types or elements than the limits allow.

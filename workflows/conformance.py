@@ -37,9 +37,7 @@ class Conformance:
 
     Attributes:
         conforms: Whether no event leaves the model: the trace is the beginning of a complete one.
-        is_complete: Whether it is a complete trace.
         at: Place of the first event that leaves the model, from 0; None if none does.
-        event: Its type.
         kind: Its kind of deviation: ``after-end`` if the trace was over before it; None if no event leaves the model.
         allowed: The types that may come at that place instead, sorted.
         still_allowed: If no event leaves the model, the types that may come after the last one, sorted.
@@ -62,7 +60,6 @@ class Conformance:
     is_exact: bool = True
 
     def to_document(self) -> dict[str, Any]:
-        """The result as plain JSON."""
         return {
             "conforms": self.conforms,
             "is_complete": self.is_complete,
@@ -80,15 +77,11 @@ class Conformance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviationCount:
-    """A way in which traces leave a model, with its frequency.
+    """A way in which traces leave a model, by the first event that leaves it, with its frequency.
 
-    Attributes:
-        event: Type of the first event that leaves it.
-        kind: The kind of deviation; ``after-end`` if the trace was over before the event.
-        allowed: The types that may come there instead.
-        broken: The constraints that it breaks, if the model has no automaton.
-        traces: Number of traces that leave it like this.
-        example: Index of the first of these traces, from 0.
+    Its kind is ``after-end`` if the trace was over before the event; ``allowed`` types may come there instead.
+    ``broken`` are the constraints that it breaks, if the model has no automaton. ``example`` is the index of the first
+    of these traces.
     """
 
     event: str
@@ -101,15 +94,10 @@ class DeviationCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogConformance:
-    """The conformance of a log to a model.
+    """The conformance of a log to a model: deviations, and unknown types with their traces, the most frequent first.
 
-    Attributes:
-        traces: Number of traces.
-        conforming: Number of traces that no event leaves the model in.
-        complete: Number of complete traces.
-        deviations: How the others leave it, the most frequent first.
-        unknown: Types that the model never emits, and how many traces have them, the most frequent first.
-        is_exact: Whether an automaton was used; otherwise constraints, which may be too lenient.
+    In conforming traces no event leaves the model. An exact result is by an automaton, otherwise by constraints, which
+    may be too lenient.
     """
 
     traces: int
@@ -173,9 +161,7 @@ def check_log(compiled: CompiledWorkflow, traces: Iterable[Sequence[str]]) -> Lo
 class _Checker(Protocol):
     """Checks traces against a model."""
 
-    def check(self, types: Sequence[str]) -> Conformance:
-        """See ``check_trace``."""
-        ...
+    def check(self, types: Sequence[str]) -> Conformance: ...
 
 
 def _checker(compiled: CompiledWorkflow) -> _Checker:
@@ -193,7 +179,6 @@ class _ByAutomaton:
     automaton: ProcessAutomaton
 
     def check(self, types: Sequence[str]) -> Conformance:
-        """See ``check_trace``."""
         state = 0
         unknown = _unknown(types, self.automaton.letters)
         for place, event in enumerate(types):
@@ -236,7 +221,6 @@ class _ByConstraints:
         self._requiring = tuple(one for one in extraction.constraints if not isinstance(one, Prior))
 
     def check(self, types: Sequence[str]) -> Conformance:
-        """See ``check_trace``."""
         unknown = _unknown(types, self._events)
         state = self._monitor.start
         for place, event in enumerate(types):

@@ -13,15 +13,10 @@ class Shape:
     """A drawn element.
 
     Attributes:
-        element: Id of the model's element.
         kind: What to draw, such as ``task``, ``exclusive``, ``parallel``, ``inclusive``, ``event-based``, ``start``,
             ``end``, ``intermediate``, ``boundary``, ``subprocess``, ``place``, ``transition``, ``silent``, ``pool``,
             ``lane``, ``note``, ``data``.
-        label: Its text.
-        x: Left edge, in the drawing's own unit.
-        y: Upper edge.
-        width: Not negative.
-        height: Not negative.
+        x: Left edge, as ``y`` is the upper one, in the drawing's own unit.
         event: The event type that the element emits; None: none.
     """
 

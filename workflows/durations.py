@@ -26,7 +26,6 @@ class FixedDuration:
         _check(self.us)
 
     def draw_us(self, rng: Random) -> int:
-        """One duration, in microseconds."""
         return self.us
 
 
@@ -44,7 +43,6 @@ class UniformDuration:
             raise InvalidWorkflow("a uniform duration goes from the smaller to the larger value")
 
     def draw_us(self, rng: Random) -> int:
-        """One duration, in microseconds."""
         return rng.randint(self.least_us, self.most_us)
 
 
@@ -60,7 +58,6 @@ class ExponentialDuration:
             raise InvalidWorkflow("the mean of an exponential duration is above 0")
 
     def draw_us(self, rng: Random) -> int:
-        """One duration, in microseconds."""
         return min(MOST_US, round(rng.expovariate(1.0 / self.mean_us)))
 
 
@@ -76,7 +73,6 @@ class NormalDuration:
         _check(self.deviation_us)
 
     def draw_us(self, rng: Random) -> int:
-        """One duration, in microseconds."""
         return min(MOST_US, max(0, round(rng.gauss(self.mean_us, self.deviation_us))))
 
 

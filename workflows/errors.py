@@ -22,8 +22,7 @@ class UnderivableWorkflow(WorkflowError, code="underivable-workflow"):
 class ModelRefused(WorkflowError, code="model-refused"):
     """A model cannot be read without changing its meaning; every problem is named.
 
-    Attributes:
-        problems: (element id or place, what is wrong and what would be right); the first may be empty.
+    A problem is (element id or place, what is wrong and what would be right); the first may be empty.
     """
 
     def __init__(self, problems: Sequence[tuple[str, str]], **details: Detail) -> None:
@@ -34,11 +33,7 @@ class ModelRefused(WorkflowError, code="model-refused"):
 
 
 class WorkflowTooLarge(WorkflowError, code="workflow-too-large"):
-    """A model has more event types or elements than the limit; ``details`` have ``limit``, its name, and ``most``.
-
-    Attributes:
-        limit: The name of the limit, a field of ``CompileLimits``.
-    """
+    """A model has more event types or elements than the limit; ``details`` have ``limit``, its name, and ``most``."""
 
     def __init__(self, message: str, *, limit: str, most: int) -> None:
         super().__init__(message, limit=limit, most=most)
@@ -46,7 +41,6 @@ class WorkflowTooLarge(WorkflowError, code="workflow-too-large"):
 
     @classmethod
     def beyond(cls, limit: str, most: int, things: str) -> WorkflowTooLarge:
-        """The error for more than ``most`` things."""
         return cls(f"the model has more than {most} {things}; split it into smaller ones", limit=limit, most=most)
 
 

@@ -9,14 +9,9 @@ from dataclasses import dataclass
 class CompileLimits:
     """Limits of the work for compiling a model.
 
-    Attributes:
-        max_states: Largest number of states of the minimal automaton; beyond, there is no automaton.
-        max_markings: Largest number of markings of a net that are explored, a bound on memory and time; beyond, there
-            is no automaton either.
-        max_event_types: Largest number of event types; beyond, the model is rejected, because relations between types
-            grow with the square of their number.
-        max_elements: Largest number of activities, gateways and other nodes, or places and transitions; beyond, the
-            model is rejected.
+    Beyond ``max_states`` of the minimal automaton, or ``max_markings`` of a net that are explored, a bound on memory
+    and time, there is no automaton. Beyond ``max_event_types`` (relations between types grow with the square of their
+    number) or ``max_elements`` (activities, gateways and other nodes, or places and transitions) the model is rejected.
     """
 
     max_states: int = 100_000

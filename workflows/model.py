@@ -26,12 +26,7 @@ class ModelFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelNotice:
-    """A notice about a part of a model that was left out, or read in an unexpected way.
-
-    Attributes:
-        element: Id of the element; empty for the whole model.
-        message: The notice in words.
-    """
+    """A notice about a part of a model that was left out, or read in an unexpected way; no element: the whole model."""
 
     element: str
     message: str
@@ -60,15 +55,7 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowModel:
-    """A model that was read.
-
-    Attributes:
-        name: Of the model or the process; may be empty.
-        format: Its form.
-        source: The model as a tree, graph or net.
-        notices: Parts that were left out.
-        diagram: Its own drawing, if it has one.
-    """
+    """A model that was read; its name may be empty, and ``diagram`` is its own drawing, if any."""
 
     name: str
     format: ModelFormat

@@ -37,17 +37,12 @@ _LAST = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderSettings:
-    """The adjustable parts of the order workflow.
+    """The adjustable parts of the order workflow; ``local`` is P(UseLocalStock), ``reject`` and ``cancel`` likewise.
 
     Attributes:
-        local: P(UseLocalStock); otherwise UseRemoteStock.
-        reject: P(RejectOrder).
-        cancel: P(CancelOrder), otherwise FinishOrder.
         quote_fail: Share of the GenerateQuote events whose price is 200 or less; independent for each event.
         invoice_fail: Share of the GenerateInvoice events whose price is 200 or less.
         quotes: Number of GenerateQuote events, fixed by the model; None leaves the loop open: one or more, mean 3.
-        integer_domain: Number of values of each integer attribute.
-        text_domain: Number of values of each text attribute.
     """
 
     local: float = 0.5

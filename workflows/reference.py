@@ -154,7 +154,6 @@ def _short(words: frozenset[Word], others: frozenset[Word], max_length: int | No
 
 
 def _shuffle(first: Word, second: Word) -> frozenset[Word]:
-    """Every interleaving of two words."""
     if not first or not second:
         return frozenset({first + second})
     return frozenset(

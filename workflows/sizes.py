@@ -14,11 +14,7 @@ from workflows.tree import Activity, ProcessTree
 
 
 def check_model_size(source: Source, limits: CompileLimits) -> None:
-    """Reject a model with too many elements or event types, in time and memory that are linear in the limits.
-
-    Raises:
-        WorkflowTooLarge: It has more; ``details`` name the limit.
-    """
+    """Reject a model with too many elements or event types, in time and memory that are linear in the limits."""
     types: set[str] = set()
     for count, label in enumerate(_labels(source), 1):
         if count > limits.max_elements:

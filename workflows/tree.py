@@ -55,12 +55,7 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class ExclusiveChoice:
-    """Exactly one branch.
-
-    Attributes:
-        branches: The alternatives.
-        probabilities: One for each branch, with sum 1; empty: equal probabilities.
-    """
+    """Exactly one branch, by ``probabilities`` of sum 1; empty: equal probabilities."""
 
     branches: tuple[ProcessTree, ...]
     probabilities: tuple[float, ...] = ()
@@ -97,10 +92,8 @@ class Parallel:
 class InclusiveChoice:
     """Any branches, at least one, interleaved in any way.
 
-    Attributes:
-        branches: The alternatives.
-        probabilities: Of each branch to be taken, independently; if none is taken, the choice is repeated. Empty: 1/2
-            for each.
+    ``probabilities`` are those of each branch to be taken, independently; if none is taken, the choice is repeated.
+    Empty: 1/2 for each.
     """
 
     branches: tuple[ProcessTree, ...]
@@ -126,11 +119,8 @@ class InclusiveChoice:
 class Loop:
     """``body``, then any number of times ``redo`` and ``body`` again.
 
-    Attributes:
-        body: Done at least once.
-        redo: Done between two bodies.
-        repetitions: Number of bodies, if the model fixes it; None leaves it open.
-        again: Probability of one more round after each body, if the number is open.
+    ``repetitions`` is the number of bodies, if the model fixes it; otherwise ``again`` is the probability of one more
+    round after each.
     """
 
     body: ProcessTree
@@ -152,9 +142,7 @@ class Loop:
 class Instances:
     """One or more concurrent traces of ``body``, interleaved in any way: a parallel multi-instance block.
 
-    Attributes:
-        body: The tree of each instance.
-        again: Probability of one more instance after each.
+    ``again`` is the probability of one more instance after each.
     """
 
     body: ProcessTree

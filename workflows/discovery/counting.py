@@ -16,11 +16,9 @@ MAX_CELLS = 4_000_000
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Tally:
-    """Counts of one kind of constraint over a log: arrays of (types,) or (types, types), first name by row.
+    """Counts of one kind of constraint over a log: int64 arrays of (types,) or (types, types), first name by row.
 
-    Attributes:
-        tested: int64, traces that activate the constraint.
-        broken: int64, those of them that break it.
+    ``tested`` counts the traces that activate the constraint, ``broken`` those of them that break it.
     """
 
     tested: Counts

@@ -17,10 +17,9 @@ ABSENT_LAST = -1
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class EncodedLog:
-    """The distinct traces of a log (variants), with their frequencies.
+    """The distinct traces of a log (variants), with their frequencies; codes are indices into the sorted types.
 
     Attributes:
-        types: Event types, sorted; a code is an index into it.
         weights: (variants,) int64, the number of traces of each variant.
         codes: (events,) int32, the events of all variants one after the other.
         starts: (variants + 1,) int64, where each variant begins in ``codes``.
@@ -33,7 +32,6 @@ class EncodedLog:
 
     @classmethod
     def of(cls, traces: Iterable[Sequence[str]]) -> EncodedLog:
-        """Encode sequences of event types, one for each trace."""
         variants = Counter(map(tuple, traces))
         types = tuple(sorted({name for variant in variants for name in variant}))
         code_of = {name: code for code, name in enumerate(types)}
@@ -51,12 +49,10 @@ class EncodedLog:
 
     @property
     def traces(self) -> int:
-        """The number of traces."""
         return int(self.weights.sum())
 
     @property
     def events(self) -> int:
-        """The number of events in all traces."""
         return int((self.lengths * self.weights).sum())
 
     @property
@@ -80,14 +76,13 @@ class EncodedLog:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Occurrences:
-    """Positions of the types of a log in its variants; tables of (variants, types).
+    """Positions of the types of a log in its variants, (variants, types), and the variant and place of each event.
+
+    Places count from 0.
 
     Attributes:
-        counts: int32, how often a type occurs.
-        first: int32, the place of its first event, from 0; ``ABSENT_FIRST`` if there is none.
-        last: int32, the place of its last event; ``ABSENT_LAST`` if there is none.
-        variant: (events,) int64, the variant of each event.
-        place: (events,) int64, the place of each event in its variant.
+        first: The place of a type's first event; ``ABSENT_FIRST`` if there is none.
+        last: The place of its last event; ``ABSENT_LAST`` if there is none.
     """
 
     counts: NDArray[np.int32]
@@ -98,7 +93,6 @@ class Occurrences:
 
     @classmethod
     def of(cls, log: EncodedLog) -> Occurrences:
-        """The occurrences in a log or a piece of one."""
         shape = len(log), len(log.types)
         variant = np.repeat(np.arange(len(log)), log.lengths)
         place = np.arange(len(log.codes)) - log.starts[variant]

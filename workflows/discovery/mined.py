@@ -25,7 +25,6 @@ class MiningSettings:
         min_expected: Least significance of ``exclusive`` and ``require``, which must not hold by chance. If the two
             types were independent, some number of traces would break the constraint on average. If no trace does, that
             number must be at least this; if some do, their number must be as unlikely. 0: no such condition.
-        has_rules: Whether DECLARE rules are mined too, besides order and occurrence.
     """
 
     min_support: float | None = None
@@ -52,15 +51,7 @@ class MiningSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSummary:
-    """A description of the log.
-
-    Attributes:
-        name: Of the log, for people; may be empty.
-        traces: Number of traces.
-        events: Number of events.
-        first_us: Time of the first event, microseconds since 1970 UTC; None if unknown.
-        last_us: Time of the last event.
-    """
+    """A description of a log, for people; times are microseconds since 1970 UTC, None if unknown."""
 
     name: str = ""
     traces: int = 0
@@ -71,13 +62,7 @@ class LogSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MinedConstraint:
-    """A constraint that a log keeps, or mostly keeps.
-
-    Attributes:
-        part: The constraint.
-        support: Number of traces that activate it.
-        violations: Number of those that break it.
-    """
+    """A constraint that a log mostly keeps; ``support`` traces activate it, and ``violations`` of them break it."""
 
     part: Part
     support: int
@@ -89,7 +74,6 @@ class MinedConstraint:
         return 1.0 - self.violations / self.support
 
     def to_document(self) -> dict[str, Any]:
-        """The constraint as plain JSON."""
         return {
             "constraint": str(self.part),
             "support": self.support,
@@ -103,8 +87,6 @@ class MinedConstraints:
     """The result of mining a log.
 
     Attributes:
-        log: Description of the log.
-        settings: The thresholds.
         all: All constraints within the thresholds, by kind and names.
         entailed: Constraints that follow from the rules among them and are not within the thresholds; a document with
             the rules contains them too.
@@ -126,11 +108,7 @@ class MinedConstraints:
         return ConstraintSet.of(mined.part for mined in self.useful)
 
     def to_document(self, *, is_complete: bool = False) -> dict[str, Any]:
-        """A constraint document for upload, plain JSON; the member ``mined`` describes its origin.
-
-        Args:
-            is_complete: Whether constraints that follow from the rest are listed too.
-        """
+        """A constraint document for upload, plain JSON; if complete, with the constraints that follow from the rest."""
         listed = self.all if is_complete else self.useful
         document = to_document(ConstraintSet.of(mined.part for mined in listed))
         held = parse_constraints(document, max_constraints=len(self.all) + len(document)).constraint_set.parts

@@ -45,12 +45,9 @@ _MAKERS: Mapping[str, Callable[[str, str], Part]] = {
 def mine(
     traces: Iterable[Sequence[str]], settings: MiningSettings | None = None, log: LogSummary | None = None
 ) -> MinedConstraints:
-    """The constraints that past traces keep.
+    """The constraints that past traces keep, each trace given as its event types in order.
 
-    Args:
-        traces: Finished traces, each the event types in their order.
-        settings: The thresholds.
-        log: Description of the log; its traces and events are counted again.
+    The traces and events of ``log`` are counted again.
     """
     asked = settings or MiningSettings()
     encoded = EncodedLog.of(traces)

@@ -23,21 +23,18 @@ _RULES = ("response", "precedence", "alternate response", "alternate precedence"
 class Found:
     """The constraints of one kind by their names.
 
-    Attributes:
-        violations: float64 (types,) or (types, types); infinite if a constraint was not found. Changed in place
-            while constraints are left out.
+    ``violations`` are float64 (types,) or (types, types), infinite if a constraint was not found. They change in place
+    while constraints are left out.
     """
 
     violations: Violations
 
     @classmethod
     def of(cls, broken: NDArray[np.int64], mask: Mask) -> Found:
-        """The constraints of a mask."""
         return cls(np.where(mask, broken.astype(np.float64), np.inf))
 
     @property
     def mask(self) -> Mask:
-        """Mask of the remaining constraints."""
         return np.isfinite(self.violations)
 
     def leave_out(self, least: Violations) -> None:

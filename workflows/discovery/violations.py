@@ -30,15 +30,9 @@ _Check: TypeAlias = Callable[[_Trace], bool]
 
 
 def count_violations(constraint_set: ConstraintSet, traces: Iterable[Sequence[str]]) -> dict[Part, int | None]:
-    """For each part of a set, the number of traces that break it, regardless of the settings.
+    """For each part of a set, in order, the number of finished traces that break it, regardless of the settings.
 
-    Args:
-        constraint_set: The set.
-        traces: Finished traces, each the event types in their order.
-
-    Returns:
-        The counts, in the order of the set's parts; None for a part with a symbol, which event types alone cannot
-        decide.
+    Traces are given as their event types in order. A part with a symbol has None: event types alone cannot decide it.
     """
     variants = Counter(map(tuple, traces))
     checks = {

@@ -28,14 +28,10 @@ _NULL = "tag:yaml.org,2002:null"
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A value as written.
+    """A value as written, without quotes; its line counts from 1, 0 if unknown.
 
-    Attributes:
-        text: Without quotes.
-        line: Line, from 1; 0 if unknown.
-        is_quoted: Whether it can only be a text.
-        is_text: Whether it is a text, quoted or not; ``No`` and ``1.0`` are none.
-        is_null: Whether the scalar is null or empty.
+    A quoted value can only be a text. It ``is_text`` if it is a text, quoted or not; ``No`` and ``1.0`` are none. It
+    ``is_null`` if the scalar is null or empty.
     """
 
     text: str
@@ -73,11 +69,9 @@ class Mapped:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The keys in the order of the text."""
         return tuple(key.text for key, _ in self.pairs)
 
     def get(self, name: str) -> Entry | None:
-        """The value of a key; None if the key is missing."""
         return next((value for key, value in self.pairs if key.text == name), None)
 
 
@@ -85,11 +79,7 @@ Entry: TypeAlias = Scalar | Listing | Mapped
 
 
 def read_entries(content: bytes) -> Entry:
-    """The entries of a JSON or YAML text in UTF-8.
-
-    Raises:
-        ModelRefused: The text is neither, exceeds a limit, or uses rejected features; all places by their lines.
-    """
+    """The entries of a JSON or YAML text in UTF-8; a refusal names all places by their lines."""
     text = _decoded(content)
     found = _from_json(text) if text.lstrip()[:1] in ("{", "[") else None
     entry = found if found is not None else _Composer(text).compose()
@@ -136,7 +126,6 @@ class _Composer:
         self._problems: list[tuple[str, str]] = []
 
     def compose(self) -> Entry:
-        """The single document of the text."""
         try:
             documents = [self._entry(self._next(), 0) for event in self._events if _begins_document(event)]
         except yaml.YAMLError as error:
@@ -247,7 +236,6 @@ class _JsonReader:
         self._count = 0
 
     def entry(self, value: object, twin: Entry | None, depth: int) -> Entry:
-        """A value with everything in it."""
         line = 0 if twin is None else twin.line
         self._count += 1
         if depth > MAX_DEPTH:
@@ -279,7 +267,6 @@ class _JsonReader:
 
 
 def _repetitions(entry: Entry) -> Iterator[tuple[str, str]]:
-    """Keys that are repeated in one mapping."""
     if isinstance(entry, Listing):
         for item in entry.items:
             yield from _repetitions(item)

@@ -19,12 +19,7 @@ _FORMS = "BPMN 2.0 (XML), PNML (XML), and process trees (YAML or JSON) are read"
 
 
 def read_model(content: bytes, options: ReadOptions | None = None, format: ModelFormat | None = None) -> WorkflowModel:
-    """Read a model from the bytes of its file.
-
-    Args:
-        content: The file.
-        options: How to read it.
-        format: Its form; None: detected.
+    """Read a model from the bytes of its file, in a form that is detected if not given.
 
     Raises:
         ModelRefused: The form is unknown, or the model is invalid, with all problems.
@@ -34,11 +29,7 @@ def read_model(content: bytes, options: ReadOptions | None = None, format: Model
 
 
 def format_of(content: bytes) -> ModelFormat:
-    """The detected form of a file: XML by its root; all other text is a process tree.
-
-    Raises:
-        ModelRefused: The file is not well-formed XML, XML of another kind, or not text at all.
-    """
+    """The detected form of a file: XML by its root; all other text is a process tree."""
     if looks_like_xml(content):
         local = root_name(content).rpartition("}")[2]
         if local == "definitions":

@@ -19,14 +19,9 @@ from workflows.errors import ModelRefused
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class XmlLimits:
-    """Limits of a document's size.
+    """Limits of a document's size; a tag counts from ``<`` to ``>``, attributes included, and so does a comment.
 
-    Attributes:
-        size_bytes: Total size.
-        elements: Number of elements.
-        depth: Depth of nesting.
-        tag_bytes: From ``<`` to ``>``, attributes included; also of a comment.
-        namespace_chars: Of the address of a namespace, because it is repeated in each name.
+    The address of a namespace is limited because it is repeated in each name.
     """
 
     size_bytes: int = 10_000_000
@@ -53,11 +48,7 @@ class _Finished(Exception):
 def parse_xml(content: bytes, limits: XmlLimits | None = None) -> Element:
     """The root of an XML document; names are ``{namespace}local``, ``LINE`` is the line of each element.
 
-    The encoding is the declared one, or that of the byte order mark, or UTF-8.
-
-    Raises:
-        ModelRefused: Not well-formed, in an unknown encoding, with a document type, or beyond a limit; with line and
-            column if known.
+    The encoding is the declared one, or that of the byte order mark, or UTF-8. Refusals name line and column if known.
     """
     builder = _BoundedBuilder(limits or XmlLimits())
     _feed(content, builder, limits or XmlLimits())
@@ -65,11 +56,7 @@ def parse_xml(content: bytes, limits: XmlLimits | None = None) -> Element:
 
 
 def root_name(content: bytes, limits: XmlLimits | None = None) -> str:
-    """``{namespace}local`` of the root; the rest of the document is not read.
-
-    Raises:
-        ModelRefused: As for ``parse_xml``.
-    """
+    """``{namespace}local`` of the root; the rest of the document is not read."""
     finder = _RootFinder(limits or XmlLimits())
     with suppress(_Finished):
         _feed(content, finder, limits or XmlLimits())

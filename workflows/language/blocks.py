@@ -104,10 +104,8 @@ def many_at_once(body: ProcessAutomaton, most: int) -> ProcessAutomaton:
 
     This language is regular if it equals the sequential repetition of the body: if interleaving one more word adds
     nothing. So it is for words of at most one event, for a single letter, and for all sequences over some letters.
-    Otherwise instances count each other's events, which no finite automaton can do.
-
-    Raises:
-        AutomatonTooLarge: There is no automaton, or it has too many states.
+    Otherwise instances count each other's events, which no finite automaton can do, and ``AutomatonTooLarge`` is
+    raised.
     """
     repeated = again_and_again(body, NOTHING, most)
     if len(body.letters) <= 1 or _has_short_words(body):
@@ -155,7 +153,6 @@ def _shortest_length(automaton: ProcessAutomaton) -> int:
 
 
 def _shortest(automaton: ProcessAutomaton, state: int) -> tuple[str, ...]:
-    """A shortest word from a state to an accepting one."""
     words: dict[int, tuple[str, ...]] = {state: ()}
     for each, word in (queue := list(words.items())):
         if automaton.accepting[each]:

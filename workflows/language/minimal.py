@@ -12,14 +12,11 @@ from workflows.nets.adjacency import Adjacency, Numbers, edges_at, offsets_of
 
 
 def minimal(automaton: ProcessAutomaton) -> ProcessAutomaton:
-    """The minimal automaton of the same language.
+    """The minimal automaton of the same language, which must not be empty.
 
     Only letters and states of complete words remain, numbered breadth-first over the sorted letters: automata of one
     language become equal. Moore's refinement (E. F. Moore, Gedanken-experiments on sequential machines, 1956), by
     hashes and then verified; states with different numbers of events to the next acceptance differ from the beginning.
-
-    Raises:
-        UnsoundWorkflow: The language is empty.
     """
     moves = moves_of(automaton)
     forward = moves.forward().reached(np.zeros(1, np.int64))
@@ -39,13 +36,9 @@ def minimal(automaton: ProcessAutomaton) -> ProcessAutomaton:
 def canonical(
     letters: tuple[str, ...], table: NDArray[np.integer], accepting: NDArray[np.bool_], start: int
 ) -> ProcessAutomaton:
-    """Renumber the reachable states breadth-first, and leave out unused letters.
+    """Renumber the reachable states of a trimmed automaton breadth-first from ``start``, and leave out unused letters.
 
-    Args:
-        letters: Sorted.
-        table: (states, letters), a trimmed deterministic automaton.
-        accepting: (states,).
-        start: The state that becomes 0.
+    The letters are sorted; ``table`` is (states, letters), ``accepting`` is (states,).
     """
     sources, labels = np.nonzero(table != NOWHERE)
     states = Adjacency(offsets_of(sources, len(table)), table[sources, labels]).order(start)

@@ -18,13 +18,8 @@ SILENT = -1
 class Moves:
     """A finite automaton that may have several moves with one letter, and silent moves.
 
-    Attributes:
-        letters: Event types, sorted.
-        sources: int64, the state before each move.
-        labels: int64, its letter by index; ``SILENT`` for none.
-        targets: int64, the state after it.
-        initial: The states in which a word begins.
-        accepting: (states,), where it may end.
+    A move leads from a state of ``sources`` to one of ``targets``; its label is the index of a letter, or ``SILENT``.
+    Words begin in ``initial`` states, and may end in ``accepting`` ones, (states,).
     """
 
     letters: tuple[str, ...]

@@ -14,17 +14,7 @@ from workflows.nets.soundness import check_completion
 
 
 def automaton_of_net(net: WorkflowNet, limits: CompileLimits, progress: Progress | None = None) -> ProcessAutomaton:
-    """The minimal automaton of a net's language.
-
-    Args:
-        net: Any net.
-        limits: Limits of markings and states.
-        progress: Called now and then with the number of markings.
-
-    Raises:
-        AutomatonTooLarge: The net has more markings, or the language more states than the limit.
-        UnsoundWorkflow: No trace completes, or a place is unbounded.
-    """
+    """The minimal automaton of a net's language; ``progress`` is called now and then with the number of markings."""
     return automaton_of(explore(net, limits, progress), limits)
 
 

@@ -26,11 +26,7 @@ _NOBODY = -1
 
 
 def reduced(moves: Moves) -> Moves:
-    """The same language with fewer states, and without states of no complete word.
-
-    Returns:
-        An automaton without states if the language is empty.
-    """
+    """The same language with fewer states, and without states of no complete word; no states if it is empty."""
     moves = trimmed(moves)
     while len(moves):
         before = len(moves)
@@ -75,7 +71,6 @@ def _without_detours(moves: Moves) -> Moves:
 
 
 def _reversed(moves: Moves) -> Moves:
-    """The automaton of the reversed words."""
     accepting = np.zeros(len(moves), np.bool_)
     accepting[moves.initial] = True
     order = np.lexsort((moves.sources, moves.labels, moves.targets))

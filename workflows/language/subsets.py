@@ -50,12 +50,8 @@ class _Sets:
 def deterministic(moves: Moves, max_states: int) -> ProcessAutomaton:
     """The minimal automaton of the language.
 
-    Args:
-        moves: From every state some accepting state can be reached.
-        max_states: Limit of states of the minimal automaton; there may temporarily be more sets.
-
-    Raises:
-        AutomatonTooLarge: There are more states, or far more sets than that, or the sets are too large.
+    From every state of ``moves`` some accepting state can be reached. The minimal automaton has at most ``max_states``
+    states; there may temporarily be more sets.
     """
     plain = _plain(moves)
     if plain is None:
@@ -67,11 +63,7 @@ def deterministic(moves: Moves, max_states: int) -> ProcessAutomaton:
 
 
 def check_size(states: int, max_states: int) -> None:
-    """Reject an automaton that is too large.
-
-    Raises:
-        AutomatonTooLarge: It has more states than the limit.
-    """
+    """Reject an automaton that is too large."""
     if states > max_states:
         raise AutomatonTooLarge(
             f"the automaton has {states} states, at most {max_states} are allowed", states=states, max_states=max_states
@@ -154,7 +146,6 @@ class _Determinisation:
         return ProcessAutomaton(self._moves.letters, table, np.concatenate(self._accepting))
 
     def _step(self, sets: _Sets) -> None:
-        """Take all moves with an event from some sets."""
         states, width = len(self._moves), max(1, len(self._moves.letters))
         place, edges = edges_at(self._offsets, sets.members)
         if not len(edges):
@@ -220,7 +211,6 @@ class _Determinisation:
 
 
 def _members(keys: Numbers) -> Callable[[Numbers], NDArray[np.bool_]]:
-    """A membership test for sorted keys."""
     return lambda asked: keys[np.minimum(np.searchsorted(keys, asked), len(keys) - 1)] == asked
 
 

@@ -36,11 +36,7 @@ def offsets_of(sources: NDArray[np.integer], nodes: int) -> Numbers:
 
 
 def edges_at(offsets: Numbers, nodes: NDArray[np.integer]) -> tuple[Numbers, Numbers]:
-    """All edges out of some nodes.
-
-    Returns:
-        For each of these edges, the index in ``nodes`` of its source, and the edge's number.
-    """
+    """All edges out of some nodes: for each edge, the index in ``nodes`` of its source, and the edge's number."""
     first = offsets[nodes]
     counts = offsets[nodes + 1] - first
     place = np.repeat(np.arange(len(nodes), dtype=np.int64), counts)
@@ -50,12 +46,7 @@ def edges_at(offsets: Numbers, nodes: NDArray[np.integer]) -> tuple[Numbers, Num
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Adjacency:
-    """The successors of each node.
-
-    Attributes:
-        offsets: (nodes + 1,), index of the first edge of each node.
-        targets: The target of each edge.
-    """
+    """The successors of each node; ``offsets`` are (nodes + 1,), the index of the first edge of each node."""
 
     offsets: Numbers
     targets: NDArray[np.integer]

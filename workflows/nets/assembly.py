@@ -11,12 +11,9 @@ MOST_STEPS = 50_000
 
 
 class Assembly:
-    """Places and transitions so far. Places are numbered in order of creation, so those of a part are a range.
+    """Places, in words, and transitions so far; the places of a part are a range, as they are numbered in order.
 
-    Attributes:
-        places: What each place is, in words.
-        transitions: The steps.
-        bookkeeping: Places whose tokens only mirror the state of other places.
+    Tokens of ``bookkeeping`` places only mirror the state of other places.
     """
 
     def __init__(self) -> None:
@@ -32,11 +29,7 @@ class Assembly:
         return len(self.places) - 1
 
     def step(self, transition: Transition) -> None:
-        """Add a transition; its places may be in any order.
-
-        Raises:
-            ModelRefused: The net has become larger than ``MOST_STEPS``.
-        """
+        """Add a transition, whose places may be in any order; a net of more than ``MOST_STEPS`` is refused."""
         self.transitions.append(
             Transition(
                 inputs=tuple(sorted(transition.inputs)),
@@ -52,7 +45,6 @@ class Assembly:
             raise ModelRefused([(transition.element, problem)])
 
     def silent(self, inputs: Iterable[int], outputs: Iterable[int], element: str = "") -> None:
-        """Add a silent transition."""
         self.step(Transition(inputs=tuple(inputs), outputs=tuple(outputs), element=element))
 
     def finish(self, initial: Places, finals: tuple[Places, ...]) -> WorkflowNet:
@@ -94,7 +86,6 @@ class _Fusion:
         self._gone: set[int] = set()
 
     def result(self) -> WorkflowNet:
-        """Fuse as long as anything changes; returns the net."""
         waiting = list(self._steps)
         while waiting:
             name = waiting.pop()

@@ -6,11 +6,8 @@ from __future__ import annotations
 def components(first: list[int], target: list[int]) -> list[int]:
     """For each node the number of its strongly connected component; edges lead to the same or a lower number.
 
-    R. E. Tarjan, Depth-first search and linear graph algorithms (1972), without recursion.
-
-    Args:
-        first: For each node its first edge; one more entry for the end of the last.
-        target: For each edge its target node.
+    R. E. Tarjan, Depth-first search and linear graph algorithms (1972), without recursion. ``first`` has the first edge
+    of each node, and one more entry for the end of the last; ``target`` the target node of each edge.
     """
     nodes = len(first) - 1
     component, met, low = [-1] * nodes, [-1] * nodes, [0] * nodes

@@ -48,10 +48,7 @@ def fold_net(net: WorkflowNet) -> ProcessTree | None:
 def fold_graph(graph: FlowGraph) -> ProcessTree | None:
     """The process tree of a flow graph; None if the rules find it not to be made of blocks.
 
-    Graphs in which some activity takes no part in complete traces are not folded.
-
-    Raises:
-        ModelRefused: See ``Ways``.
+    Graphs in which some activity takes no part in complete traces are not folded. ``Ways`` refuses malformed graphs.
     """
     whole = _reduced(graph)
     return whole.tree() if whole is not None else None
@@ -77,18 +74,12 @@ def _end_plainly(whole: TreeNet) -> None:
 
 
 def _drawn(graph: FlowGraph) -> TreeNet | None:
-    """The net of a graph."""
     drawing = _Drawing(graph)
     return drawing.net if drawing.is_complete else None
 
 
 class _Drawing:
-    """A graph as a net of steps.
-
-    Attributes:
-        net: The net.
-        is_complete: Whether all parts of the graph could be expressed.
-    """
+    """A graph as a net of steps; it ``is_complete`` if all parts of the graph could be expressed."""
 
     def __init__(self, graph: FlowGraph) -> None:
         self.net = TreeNet()
@@ -277,7 +268,6 @@ class _Runs:
     origin: str
 
     def open(self) -> ProcessTree:
-        """One or more runs."""
         if isinstance(self.body, Silent):
             return self.body
         if self.is_parallel:

@@ -52,13 +52,9 @@ GATEWAYS = frozenset({NodeKind.EXCLUSIVE, NodeKind.PARALLEL, NodeKind.INCLUSIVE}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exit:
-    """An exit of a running block.
+    """An exit of a running block; its id, unique in the whole model, is named by the flows that leave by it.
 
-    Attributes:
-        id: Unique in the whole model; flows that leave by it name it.
-        name: As in the model.
-        is_interrupting: Whether the block ends with it.
-        is_thrown: Whether only ``throw`` nodes in the block take it.
+    An interrupting exit ends the block; only ``throw`` nodes in the block take a thrown one.
     """
 
     id: str
@@ -91,10 +87,8 @@ class Node:
 
     Attributes:
         id: Of the model's element, unique in the whole model; ids of generated nodes extend that of their element.
-        kind: How it handles tokens.
         name: As in the model, white space normalised; mostly empty for gateways.
         label: Event type of an activity; None for other kinds.
-        block: Of a block.
         throws: Of a ``throw``, the exit that it takes.
         described: The element in words for messages, such as ``exclusive gateway 'In stock?' (G_1)``.
     """
@@ -113,13 +107,9 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flow:
-    """A flow from one node to another.
+    """A flow from one node to another, with an id that is unique in the whole model.
 
-    Attributes:
-        id: Unique in the whole model.
-        source: Id of a node.
-        target: Id of a node.
-        exit: If the source is a block, the exit by which it leaves; empty: when the block is complete.
+    ``exit`` is the exit by which it leaves a block; empty: when the block is complete.
     """
 
     id: str

@@ -13,11 +13,7 @@ _HALF = np.uint64(32)
 
 
 class MarkingIndex:
-    """Numbers markings in the order in which they are first added.
-
-    Args:
-        words: Words per marking.
-    """
+    """Numbers markings, each of some words, in the order in which they are first added."""
 
     def __init__(self, words: int) -> None:
         self._rows = np.zeros((1 << 10, words), np.uint64)
@@ -64,7 +60,6 @@ class MarkingIndex:
         self._count = end
 
     def _keys(self, markings: Words) -> NDArray[np.uint64]:
-        """A hash of each marking."""
         mixed = np.zeros(len(markings), np.uint64)
         for word, factor in enumerate(self._factors):
             mixed = (mixed ^ markings[:, word]) * factor

@@ -34,8 +34,6 @@ class Markings:
     missing, but the complete traces are the same, and if some way cannot reach an end, one is here.
 
     Attributes:
-        net: The net.
-        packing: How they are packed.
         rows: (markings, words), in breadth-first order from the initial one, number 0.
         offsets: (markings + 1,), index of the first step from each marking.
         transitions: int32, the transition of each step.
@@ -58,7 +56,6 @@ class Markings:
 
     @cached_property
     def sources(self) -> NDArray[np.int32]:
-        """The marking before each step."""
         return np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.offsets))
 
     @cached_property
@@ -68,7 +65,6 @@ class Markings:
         return back.reached(np.flatnonzero(self.is_final))
 
     def tokens(self, marking: int) -> dict[int, int]:
-        """The places with tokens, and their numbers."""
         return self.packing.tokens(self.rows[marking])
 
     def way_to(self, marking: int) -> list[int]:
@@ -87,16 +83,9 @@ def way_to(marking: int, found_by: Numbers, offsets: Numbers, transitions: NDArr
 
 
 def explore(net: WorkflowNet, limits: CompileLimits, progress: Progress | None = None) -> Markings:
-    """The markings of a net.
+    """The markings of a net; ``progress`` is called now and then with their number so far.
 
-    Args:
-        net: Any net.
-        limits: Limit of markings.
-        progress: Called now and then with the number of markings so far.
-
-    Raises:
-        AutomatonTooLarge: There are more markings than the limit.
-        UnsoundWorkflow: A place is unbounded, or can have more than 127 tokens; the message names it.
+    A place that is unbounded, or can have more than 127 tokens, makes the net unsound; the message names it.
     """
     heaviest_arc = max(heaviest(places) for places in _all_places(net))
     for bits in FIELD_BITS:
@@ -172,12 +161,7 @@ class _Search:
         return True
 
     def _refuse(self) -> NoReturn:
-        """End the search at the limit.
-
-        Raises:
-            UnsoundWorkflow: The marking with most tokens shows that the net is unbounded.
-            AutomatonTooLarge: It does not.
-        """
+        """End the search at the limit: the net is unsound if its largest marking shows that it is unbounded."""
         largest = self._growth.largest(len(self._index))
         if largest is not None:
             self._check_growth(largest)
@@ -209,11 +193,7 @@ class _Search:
         self._step_count += len(transitions)
 
     def _check_growth(self, marking: int) -> None:
-        """Reject a marking with all tokens of an earlier one on its path, and more.
-
-        Raises:
-            UnsoundWorkflow: The path between the two can be repeated forever.
-        """
+        """Reject a marking with all tokens of an earlier one on its path, and more: the path can repeat forever."""
         found_by, offsets = np.concatenate(self._found_by), self._offsets()
         tokens = self._packing.tokens(self._index.rows[marking])
         step = int(found_by[marking])

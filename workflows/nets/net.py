@@ -15,18 +15,10 @@ Places: TypeAlias = tuple[int, ...]  # places by index, sorted; repeated for sev
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transition:
-    """A transition.
+    """A transition, silent without a label; ``element`` is that of the model in words.
 
     It is enabled when every place of ``inputs`` has its tokens and every place of ``waits`` has none. Firing takes the
     inputs, then empties ``resets``, then adds ``outputs``.
-
-    Attributes:
-        inputs: Tokens taken.
-        outputs: Tokens added.
-        label: Event type; None: silent.
-        resets: Places emptied.
-        waits: Places that must be empty.
-        element: The element of the model in words, for messages.
     """
 
     inputs: Places
@@ -39,14 +31,9 @@ class Transition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowNet:
-    """A net with its initial marking and its final markings.
+    """A net with its initial marking, its final markings, and its places in words.
 
-    Attributes:
-        places: What each place is, in words, for messages.
-        transitions: In the order of the model.
-        initial: The marking in which a trace begins.
-        finals: The markings in which a trace is complete: exactly these tokens and no others. ``((),)`` means that no
-            token is left.
+    A trace is complete with exactly the tokens of a final marking and no others. ``((),)`` means that no token is left.
     """
 
     places: tuple[str, ...]
@@ -56,5 +43,4 @@ class WorkflowNet:
 
     @property
     def labels(self) -> frozenset[str]:
-        """The event types of all transitions."""
         return frozenset(transition.label for transition in self.transitions if transition.label is not None)

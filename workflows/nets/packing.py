@@ -18,14 +18,10 @@ FIELD_BITS = (2, 4, 8)  # widths of the field of a place; the highest bit of eac
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """A field of bits for each place, several fields to a word.
+    """A field of bits for each place, of a width in ``FIELD_BITS``, several fields to a word.
 
     The highest bit of a field stays free: with it, one subtraction compares all fields of a word, and an addition that
     sets it shows that a place has more than ``most`` tokens.
-
-    Attributes:
-        places: Number of places.
-        bits: Width of a field, one of ``FIELD_BITS``.
     """
 
     places: int
@@ -73,15 +69,10 @@ class Packing:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PackedTransitions:
-    """The effect of a net's transitions on packed markings; all arrays are (transitions, words).
+    """The effect of a net's transitions on packed markings; arrays are (transitions, words), ``guards`` (words,).
 
-    Attributes:
-        guards: (words,), the guards of all fields.
-        inputs: Tokens taken.
-        outputs: Tokens added.
-        kept: The fields that are not emptied.
-        waits: The fields that must be empty.
-        can_fire: (transitions,), whether a transition's inputs fit the fields at all.
+    ``kept`` fields are not emptied, ``waits`` must be empty; ``can_fire``, (transitions,), is whether a transition's
+    inputs fit the fields at all.
     """
 
     guards: Words
@@ -93,7 +84,6 @@ class PackedTransitions:
 
     @classmethod
     def of(cls, net: WorkflowNet, packing: Packing) -> PackedTransitions:
-        """Pack the transitions of a net, in their order."""
         transitions, shape = net.transitions, (len(net.transitions), packing.words)
         return cls(
             guards=packing.guards(),

@@ -29,7 +29,7 @@ class Step:
     Attributes:
         inputs: Places from each of which it takes a token.
         outputs: Places on each of which it puts a token.
-        tree: What it performs in between.
+        tree: Performed in between.
         is_open_join: It takes tokens from those of its inputs that have one, once no others can come.
         is_open_split: It puts tokens on any of its outputs, at least one.
         signal: Not empty: it ends more than itself, in a way that the caller knows.
@@ -63,10 +63,7 @@ class _Branch:
 class TreeNet:
     """A net of steps; a trace begins with one token on ``source`` and ends with none, or one on ``sink``.
 
-    Attributes:
-        source: No step puts a token here.
-        steps: By number.
-        words: What each place is; gateways have their description, other places nothing.
+    No step puts a token on ``source``. ``words`` are the descriptions of gateways at places; other places have none.
     """
 
     def __init__(self) -> None:
@@ -88,7 +85,6 @@ class TreeNet:
         return len(self.words) - 1
 
     def add(self, step: Step) -> int:
-        """Add a step; returns its number."""
         self._count += 1
         self._put(self._count, step)
         return self._count
@@ -99,7 +95,6 @@ class TreeNet:
         return self.add(Step(inputs=frozenset({source}), outputs=outputs, tree=tree))
 
     def change(self, name: int, step: Step) -> None:
-        """Replace a step."""
         self._put(name, step)
 
     def tree(self) -> ProcessTree | None:
@@ -313,7 +308,6 @@ class TreeNet:
         return (join, _Branch(place, name, end, step.tree)) if len(self.steps[join].inputs) > 1 else None
 
     def _unite(self, split: int, join: int | None, branches: list[_Branch], tree: ProcessTree) -> None:
-        """Replace several branches by one."""
         before = self.steps[split]
         begins: Tokens = frozenset(branch.begin for branch in branches)
         begin = self.place("")

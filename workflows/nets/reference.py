@@ -98,7 +98,6 @@ class RunPlay:
 
     @property
     def is_complete(self) -> bool:
-        """Whether no token is left."""
         return not self.tokens and not self.blocks
 
     @property
@@ -134,9 +133,6 @@ def words_of_graph(
     Situations of more than ``most_tokens`` tokens are not followed. Of a block that runs any number of times at once,
     at most ``max_length`` copies are played, or the required number; more have no room in a trace. After ``most_looks``
     examined pairs of a situation and a prefix that leads to it, the traces found so far are returned.
-
-    Raises:
-        ModelRefused: See ``Ways``; or an exit is thrown that no block around the node has.
     """
     game = _Game(max_length)
 
@@ -189,8 +185,6 @@ def _is_spread(run: RunPlay) -> bool:
 
 
 class _Game:
-    """The rules of the game."""
-
     def __init__(self, max_length: int) -> None:
         self._max_length = max_length
         self._ways: dict[str, Ways] = {}
@@ -201,12 +195,10 @@ class _Game:
         return self._ways[graph.id]
 
     def begin(self, graph: FlowGraph) -> list[RunPlay]:
-        """The runs that a graph can begin with."""
         ways = self._ways_of(graph)
         return [_put(RunPlay(), ways.out_of(start)) for start in ways.starts] or [RunPlay()]
 
     def steps(self, graph: FlowGraph, run: RunPlay) -> Iterator[_Step]:
-        """All possible next steps of a run."""
         ways = self._ways_of(graph)
         for node in graph.nodes:
             match node.kind:
@@ -272,7 +264,6 @@ class _Game:
             yield _Step(None, rest)
 
     def _entered(self, node: Node) -> Iterator[NodePlay]:
-        """The situations in which a block can begin."""
         assert node.block is not None
         repeat = node.block.repeat or _ONCE
         if not repeat.is_parallel:
@@ -335,7 +326,6 @@ class _Game:
 
 
 def _flows_of(ways: Ways) -> Iterator[Flow]:
-    """Every flow of a graph, once."""
     for node in ways.nodes.values():
         yield from ways.into(node)
 

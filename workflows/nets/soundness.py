@@ -19,24 +19,13 @@ _MOST_STUCK = 3
 
 
 def check(markings: Markings) -> tuple[str, ...]:
-    """Warnings about a net, in words that name its elements; none for a sound one.
-
-    Args:
-        markings: Of the net.
-
-    Raises:
-        UnsoundWorkflow: No trace completes.
-    """
+    """Warnings about a net, in words that name its elements; none for a sound one. Some trace must complete."""
     check_completion(markings)
     return (*_dead(markings), *_stuck(markings))
 
 
 def check_completion(markings: Markings) -> None:
-    """Reject a net of which no trace completes.
-
-    Raises:
-        UnsoundWorkflow: The message names where traces get stuck.
-    """
+    """Reject a net of which no trace completes; the message names where traces get stuck."""
     if not markings.completes[0]:
         where = "; ".join(_stuck(markings)) or "no step can be taken at all"
         raise UnsoundWorkflow(f"no trace of the model completes: {where}")

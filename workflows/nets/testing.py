@@ -32,9 +32,7 @@ _GATEWAYS = {
 def tree_to_net(tree: ProcessTree) -> WorkflowNet:
     """A net with the same complete traces, which end with one token in its only sink.
 
-    Raises:
-        UnderivableWorkflow: Any number of parts of more than one event run at once; no net with bounded places can do
-            that.
+    A tree in which any number of parts of more than one event run at once has no such net with bounded places.
     """
     assembly = Assembly()
     source, sink = assembly.place("the beginning"), assembly.place("the end")
@@ -194,13 +192,7 @@ def _blocks(draw: st.DrawFn, exit_name: str, depth: int) -> Block:
 
 
 def tree_to_graph(tree: ProcessTree, graph_id: str = "tree", name: str = "") -> FlowGraph:
-    """A flow graph with the same complete traces: a gateway at each end of a choice, a parallel block or a loop.
-
-    Args:
-        tree: The tree.
-        graph_id: Of the graph; ids of its elements begin with it.
-        name: Of the graph.
-    """
+    """A flow graph with the same complete traces: a gateway at each end of a choice, a parallel block or a loop."""
     drawing = _Drawing(graph_id)
     start = drawing.node(NodeKind.START)
     last = drawing.put(tree, start)
@@ -209,22 +201,18 @@ def tree_to_graph(tree: ProcessTree, graph_id: str = "tree", name: str = "") -> 
 
 
 class _Drawing:
-    """The nodes and flows so far."""
-
     def __init__(self, graph_id: str) -> None:
         self._id = graph_id
         self.nodes: list[Node] = []
         self.flows: list[Flow] = []
 
     def node(self, kind: NodeKind, name: str = "", block: Block | None = None, described: str = "") -> str:
-        """Add a node; returns its id."""
         label = name if kind is NodeKind.ACTIVITY else None
         node_id = f"{self._id}.{kind}{len(self.nodes) + 1}"
         self.nodes.append(Node(id=node_id, kind=kind, name=name, label=label, block=block, described=described))
         return node_id
 
     def connect(self, source: str, target: str) -> None:
-        """Add a flow."""
         self.flows.append(Flow(id=f"{self._id}.flow{len(self.flows) + 1}", source=source, target=target))
 
     def put(self, tree: ProcessTree, after: str) -> str:

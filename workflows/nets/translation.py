@@ -36,11 +36,10 @@ MOST_COPIES = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Translation:
-    """A net, and the parts that it does not express exactly.
+    """A net, and the parts of a graph that it does not express exactly.
 
-    Attributes:
-        net: Has at least the complete traces of the graph; exactly these if there are no notices.
-        notices: (element id, what was read more loosely than it was drawn).
+    The net has at least the complete traces of the graph; exactly these if there are no ``notices``, pairs of an
+    element's id and what was read more loosely than it was drawn.
     """
 
     net: WorkflowNet
@@ -55,9 +54,8 @@ def to_net(graph: FlowGraph) -> WorkflowNet:
 def translate(graph: FlowGraph) -> Translation:
     """A net with the traces of a graph; it is complete when no token is left.
 
-    Raises:
-        ModelRefused: See ``Ways``; an exit is thrown that no block around the node has; an inclusive gateway joins more
-            than ``MOST_JOINED`` or splits into more than ``MOST_SPLIT`` flows; or the net grows too large.
+    A model is refused for what ``Ways`` refuses, a throw of an exit that no block around the node has, an inclusive
+    gateway that joins more than ``MOST_JOINED`` or splits into more than ``MOST_SPLIT`` flows, or too large a net.
     """
     translator = _Translator()
     source = translator.assembly.place("the beginning")
@@ -93,12 +91,9 @@ _Begins = list[tuple[str, Places]]  # alternatives to begin: the element in word
 
 @dataclass(slots=True)
 class _Frame:
-    """A block that is being inlined.
+    """A block that is being inlined; ``exits`` are where each exit puts a token.
 
-    Attributes:
-        node: Of the block.
-        exits: Where each exit puts a token.
-        throws: Taken places, tokens that the thrower puts itself, exit and thrower in words.
+    ``throws`` are the taken places, the tokens that the thrower puts itself, the exit, and the thrower in words.
     """
 
     node: Node
@@ -145,7 +140,6 @@ class _Translator:
         frame.throws.append((place, own, found[1], str(node)))
 
     def repeated(self, node: Node, block: Block, way: _Way) -> _Begins:
-        """Add all runs of a block."""
         repeat = block.repeat
         if repeat is None:
             return self.run(block.graph, way)
@@ -165,7 +159,6 @@ class _Translator:
         return Repeat(least=least, most=None, is_parallel=repeat.is_parallel)
 
     def run(self, graph: FlowGraph, way: _Way) -> _Begins:
-        """Add one run of a block's graph."""
         if is_single(graph):
             return _Scope(self, graph, way).put()
         tree = None if way.is_left_anywhere else fold_graph(graph)
@@ -237,13 +230,7 @@ class _Translator:
 
 
 class _Scope:
-    """One run of one graph.
-
-    Args:
-        translator: Adds the blocks.
-        graph: The graph.
-        way: The surroundings of the run.
-    """
+    """One run of one graph, whose blocks the translator adds."""
 
     def __init__(self, translator: _Translator, graph: FlowGraph, way: _Way) -> None:
         self._translator = translator

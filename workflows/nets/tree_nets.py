@@ -38,12 +38,7 @@ def can_be_net(tree: ProcessTree) -> bool:
 
 
 def put_tree(assembly: Assembly, tree: ProcessTree, source: int, sink: int) -> None:
-    """Add steps that take a token from ``source`` to ``sink`` by way of each trace of a tree.
-
-    Raises:
-        UnderivableWorkflow: Any number of parts of more than one event run at once; no net with bounded places can do
-            that.
-    """
+    """Add steps that take a token from ``source`` to ``sink`` by way of each trace of a tree that ``can_be_net``."""
     match tree:
         case Activity(name):
             element = tree.origin or f"activity {name!r}"
@@ -149,7 +144,6 @@ def _put_loop(assembly: Assembly, tree: Loop, source: int, sink: int) -> None:
 
 
 def _words(tree: ProcessTree) -> str:
-    """A part of a tree in a few words."""
     match tree:
         case Silent():
             return "a silent step"

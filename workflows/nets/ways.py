@@ -12,12 +12,8 @@ from workflows.nets.graph import GATEWAYS, Exit, Flow, FlowGraph, Node, NodeKind
 class Ways:
     """The nodes and flows of one graph, indexed. Blocks are not entered.
 
-    Args:
-        graph: The graph.
-
-    Raises:
-        ModelRefused: A flow leads from or to a node that is not in the graph, or a node other than a gateway, or an
-            exit, has several flows.
+    A graph is refused if a flow leads from or to a node outside it, or if a node other than a gateway, or an exit, has
+    several flows.
     """
 
     def __init__(self, graph: FlowGraph) -> None:
@@ -42,11 +38,9 @@ class Ways:
 
     @property
     def starts(self) -> tuple[Node, ...]:
-        """The starts of the graph."""
         return tuple(node for node in self.nodes.values() if node.kind is NodeKind.START)
 
     def into(self, node: Node) -> tuple[Flow, ...]:
-        """The flows that lead to a node."""
         return tuple(self._incoming.get(node.id, ()))
 
     def out_of(self, node: Node, leaves: str = "") -> tuple[Flow, ...]:

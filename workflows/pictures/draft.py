@@ -19,17 +19,9 @@ _MARGIN = 16.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box:
-    """A shape without a position.
+    """A shape without a position, of a kind as in ``workflows.diagram``; ``inner`` is the drawing inside it.
 
-    Attributes:
-        element: Id of the model's element.
-        kind: As in ``workflows.diagram``.
-        label: Its text.
-        width: As drawn.
-        height: As drawn.
-        event: The event type that the element emits.
-        inner: The drawing inside it, from its own origin.
-        ports: Ids and names of the exits on its right edge.
+    ``ports`` are ids and names of the exits on its right edge; ``event`` is the event type that the element emits.
     """
 
     element: str

@@ -96,11 +96,9 @@ class _Growing:
             self.arrows.append(Arrow(element=element, source=source, target=target, label=label))
 
     def name(self, kind: str) -> str:
-        """An id for the next box."""
         return f"{kind}-{len(self.boxes) + 1}"
 
     def done(self) -> Draft:
-        """The finished draft."""
         return Draft(tuple(self.boxes), tuple(self.arrows))
 
 
@@ -158,7 +156,6 @@ def _looped(growing: _Growing, loop: Loop, ends: _Ends) -> _Ends:
 
 
 def _area(element: str, label: str, inner: Diagram, ports: tuple[tuple[str, str], ...] = ()) -> Box:
-    """A box around a drawing."""
     held = extent(inner)
     height = max(held.bottom - held.top + _HEADER + _PADDING, 2 * PORT_DISTANCE * (len(ports) + 1))
     return Box(
@@ -201,7 +198,6 @@ def _box_of(node: Node) -> Box:
 
 
 def _repeats(block: Block) -> str:
-    """The number of runs of a block, in words after its name."""
     if block.repeat is None:
         return ""
     least, most = block.repeat.least, block.repeat.most

@@ -37,12 +37,8 @@ def draw(
     """A picture of a model, SVG.
 
     The model's own drawing is used if it has one of a usual size; otherwise it gets a layout, in rows if it is long. A
-    model with too many elements for a picture becomes a picture with a notice.
-
-    Args:
-        model: The model.
-        highlighted: Event types to fill; a mapping puts its number beside each.
-        expected: Event types to outline: those that may come next.
+    model with too many elements for a picture becomes a picture with a notice. Highlighted event types are filled; a
+    mapping puts its number beside each. Expected ones, which may come next, are outlined.
     """
     marks = _marks(highlighted, expected)
     diagram = model.diagram if model.diagram is not None and _is_usual(model.diagram) else None

@@ -45,12 +45,9 @@ class Rectangle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """A text with its position.
+    """A text with its position: the middle of its height, and the middle or an end of its width, by its ``anchor``.
 
-    Attributes:
-        lines: From top to bottom.
-        at: The middle of its height, and the middle or an end of its width, according to ``anchor``.
-        anchor: ``middle``, ``start`` or ``end``.
+    The anchor is ``middle``, ``start`` or ``end``.
     """
 
     lines: tuple[str, ...]
@@ -59,7 +56,6 @@ class Label:
 
     @property
     def rectangle(self) -> Rectangle:
-        """The area that it covers."""
         width = max(width_of(line, LABEL_SIZE) for line in self.lines)
         left = self.at[0] - {"middle": width / 2, "start": 0.0, "end": width}[self.anchor]
         half = len(self.lines) * _STEP / 2
@@ -146,9 +142,7 @@ def _lines(diagram: Diagram) -> Iterator[Rectangle]:
 def extent(diagram: Diagram, labels: Iterable[Label] | None = None) -> Rectangle:
     """The least rectangle with all shapes, lines and labels; a default one for an empty drawing.
 
-    Args:
-        diagram: The drawing.
-        labels: Labels outside their shapes; None: all of them below.
+    Without ``labels``, all outside labels are assumed to be below their shapes.
     """
     if labels is None:
         labels = [label for shape in diagram.shapes if (label := label_below(shape)) is not None]

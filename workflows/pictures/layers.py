@@ -24,7 +24,6 @@ class Layered:
 
     Attributes:
         layers: From left to right, each from top to bottom; numbers from ``len(boxes)`` on are places of long arrows.
-        layer_of: The layer of each number.
         links: Pairs of numbers in neighbouring layers.
         chains: For each forward arrow, its numbers from source to target.
         back: Backward arrows, and arrows from a box to itself.
@@ -40,9 +39,7 @@ class Layered:
 def layered(draft: Draft, max_places: int) -> Layered:
     """Give every box a layer and a place in it.
 
-    Args:
-        draft: The draft.
-        max_places: Largest number of places for long arrows; arrows beyond it are straight, across other boxes.
+    Long arrows get at most ``max_places`` places; arrows beyond that are straight, across other boxes.
     """
     forward, back = _without_cycles(draft)
     layer_of = _longest_paths(len(draft.boxes), forward)
@@ -67,10 +64,7 @@ def layered(draft: Draft, max_places: int) -> Layered:
 
 
 def _without_cycles(draft: Draft) -> tuple[list[Arrow], list[Arrow]]:
-    """Forward arrows, and backward arrows that close a cycle of a depth-first walk.
-
-    The walk starts at boxes without predecessors.
-    """
+    """Forward arrows, and backward arrows that close a cycle of a depth-first walk from boxes without predecessors."""
     leaving: list[list[Arrow]] = [[] for _ in draft.boxes]
     entered = set()
     for arrow in draft.arrows:
@@ -161,10 +155,7 @@ def _neighbours(count: int, links: Iterable[Link]) -> tuple[list[list[int]], lis
 
 
 def _sort(layer: list[int], fixed: Sequence[int], neighbours: Sequence[Sequence[int]]) -> None:
-    """Order a layer by the mean places of neighbours in the layer beside it.
-
-    Members without neighbours keep their place.
-    """
+    """Order a layer by the mean places of neighbours beside it; members without neighbours keep their place."""
     place = {number: index for index, number in enumerate(fixed)}
     own = {number: index * len(fixed) / len(layer) for index, number in enumerate(layer)}
 

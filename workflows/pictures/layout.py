@@ -23,16 +23,10 @@ _BETWEEN_TRACKS = 10.0
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Placed:
-    """A draft with all coordinates.
+    """A draft with all coordinates: heights of all numbers, and edges and widths of the layers.
 
-    Attributes:
-        draft: The draft.
-        layers: Its layers.
-        middle: The heights of all numbers.
-        left: The left edge of each layer.
-        width: The width of each layer.
-        tracks: The horizontal position of the vertical part of each hop.
-        back: The same for each backward arrow, at its source and at its target.
+    ``tracks`` has the horizontal position of the vertical part of each hop, ``back`` the same for each backward arrow,
+    at its source and at its target.
     """
 
     draft: Draft

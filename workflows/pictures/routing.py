@@ -15,14 +15,9 @@ _BETWEEN_LANES = 14.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hop:
-    """A piece of an arrow through one channel.
+    """A piece of an arrow through one channel, from number ``first`` on its left to number ``second`` on its right.
 
-    Attributes:
-        first: Number on its left.
-        second: Number on its right.
-        rise: Height on the left.
-        fall: Height on the right.
-        channel: Layer on its left.
+    It goes from the height ``rise`` to the height ``fall``; ``channel`` is the layer on its left.
     """
 
     first: int

@@ -41,7 +41,6 @@ def in_rows(diagram: Diagram) -> Diagram:
 
 
 def _breaks(diagram: Diagram) -> list[_Break]:
-    """All places to break, from left to right."""
     crossing = _pieces(diagram.edges)
     found: list[_Break] = []
     for left, right in _gaps(diagram.shapes):
@@ -96,8 +95,6 @@ def _chosen(breaks: Sequence[_Break], held: Rectangle) -> list[_Break]:
 
 
 class _Rows:
-    """A drawing with its breaks."""
-
     def __init__(self, diagram: Diagram, breaks: Sequence[_Break], held: Rectangle) -> None:
         self._diagram, self._breaks, self._left = diagram, breaks, held.left
         self._at = [one.x for one in breaks]
@@ -105,7 +102,6 @@ class _Rows:
         self._bottom = held.bottom
 
     def folded(self) -> Diagram:
-        """The drawing in rows."""
         shapes = []
         for shape in self._diagram.shapes:
             x, y = self._moved((shape.x, shape.y), self._row(shape.x + shape.width / 2))

@@ -36,7 +36,7 @@ def circle(role: str, middle: Point, radius: float, *, width: float = 1.5) -> st
 
 
 def path(role: str, commands: str, *, width: float = 1.5, dashes: str = "") -> str:
-    """A path."""
+    """A path by its commands."""
     attributes: dict[str, Value] = {"d": commands, "stroke-width": width}
     if dashes:
         attributes["stroke-dasharray"] = dashes

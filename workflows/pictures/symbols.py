@@ -18,13 +18,7 @@ _BAND = 28.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """The highlight of a shape.
-
-    Attributes:
-        is_seen: Whether its event came.
-        times: How often; 0 for no number.
-        is_expected: Whether its event may come next.
-    """
+    """The highlight of a shape: whether its event came, how often (0 for no number), whether it may come next."""
 
     is_seen: bool = False
     times: int = 0
@@ -41,11 +35,8 @@ class Mark:
 def symbol(shape: Shape, mark: Mark, *, label: Label | None = None, has_inner: bool = False) -> str:
     """A shape with its text, its highlight and a description.
 
-    Args:
-        shape: The shape.
-        mark: Its highlight.
-        label: Its text, if outside.
-        has_inner: Of a sub-process, whether its content is drawn; of a pool, whether it has lanes.
+    ``label`` is its text, if outside. ``has_inner`` is whether the content of a sub-process is drawn, or a pool has
+    lanes.
     """
     role = "seen" if mark.is_seen else "area" if shape.kind in AREAS else "box"
     attributes: dict[str, str | float] = {"data-element": shape.element}
@@ -102,7 +93,6 @@ def _badge(shape: Shape, times: int) -> str:
 
 
 def _inside(shape: Shape, role: str, *, has_inner: bool) -> Iterator[str]:
-    """The text inside a shape."""
     if not shape.label:
         return
     if shape.kind in ("pool", "lane"):
@@ -154,7 +144,6 @@ def _silent(shape: Shape, role: str) -> Iterator[str]:
 
 
 def _band(shape: Shape) -> str:
-    """The line between the name of a pool and its content."""
     if shape.height > shape.width:
         edge = f"M{number(shape.x)} {number(shape.y + _BAND)}h{number(shape.width)}"
     else:

@@ -16,12 +16,7 @@ from workflows.nets.net import Places, Transition
 def concurrency(places: int, initial: Places, transitions: Sequence[Transition]) -> list[int]:
     """For each place, the set of places that may have a token beside one of its own; itself, if it may have two.
 
-    Reset and inhibitor arcs are ignored; without them, only more could happen.
-
-    Args:
-        places: Number of places.
-        initial: The initial marking.
-        transitions: The steps; impossible ones may be left out.
+    Reset and inhibitor arcs are ignored; without them, only more could happen. Impossible transitions may be left out.
     """
     return _Concurrency(places, initial, transitions).beside
 
@@ -63,7 +58,6 @@ class _Concurrency:
         )
 
     def _put_together(self, places: Places) -> None:
-        """Record tokens on several places at once."""
         amounts = Counter(places)
         everything = bits_of(amounts)
         for place, amount in amounts.items():

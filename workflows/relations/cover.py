@@ -19,8 +19,7 @@ from workflows.relations.extraction import Extraction
 def minimal_cover(extraction: Extraction) -> tuple[Constraint, ...]:
     """Constraints from which, with the end events, all of an extraction follow; nearly minimal.
 
-    Returns:
-        Orders, exclusions, requirements, clauses, each kind in the order of the extraction.
+    Orders come first, then exclusions, requirements, clauses, each kind in the order of the extraction.
     """
     occurrence = _Occurrence(extraction)
     kept = frozenset(occurrence.kept())
@@ -58,7 +57,6 @@ class _Occurrence:
         yield from self._kept
 
     def bits(self, names: Iterable[str]) -> int:
-        """A set of types."""
         return bits_of(self.places[name] for name in names)
 
     def closure(self, types: int, without: tuple[int, int] | None = None) -> int:
@@ -151,7 +149,6 @@ class _Occurrence:
                 self._kept[Exclusive(one, other)] = None
 
     def _exclude(self, one: str, other: str) -> None:
-        """Add an exclusion, or remove it."""
         self.excludes[self.places[one]] ^= 1 << self.places[other]
         self.excludes[self.places[other]] ^= 1 << self.places[one]
 
@@ -172,10 +169,7 @@ def _by_order(extraction: Extraction) -> list[str]:
 
 
 def _orders(extraction: Extraction, occurrence: _Occurrence) -> list[tuple[str, str]]:
-    """The orders that follow neither from exclusions or end events nor from other orders.
-
-    A chain of other orders counts if its types must occur.
-    """
+    """The orders that follow neither from exclusions or ends nor from chains of orders whose types must occur."""
     places = occurrence.places
     ends, apart = frozenset(extraction.end), frozenset(extraction.exclusive)
     listed = [

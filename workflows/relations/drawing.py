@@ -60,7 +60,6 @@ class Drawing:
         return number
 
     def link(self, one: int, other: int) -> None:
-        """Add a way from one node to another."""
         self._after[one].append(other)
         self._before[other].append(one)
 
@@ -88,12 +87,7 @@ class Drawing:
                 return ""
 
     def restate(self, constraint: Constraint, found: str) -> str:
-        """A constraint in terms of the elements that emit its types, if ways do not explain it.
-
-        Args:
-            constraint: A constraint that holds.
-            found: How it was found, in words.
-        """
+        """The elements that emit a constraint's types, with how the constraint was found, unless ways explain it."""
         if not all(name in self._labels for name in constraint.names):
             return ""
         listed = [self._emitted_by(name) for name in constraint.names]

@@ -33,7 +33,6 @@ class Extraction:
         horn: The clauses that pairs cannot express, none of which follows from a shorter one: types that always occur
             (empty body), two types that together require a third, three that never meet. Sorted by body and head.
         end: The types that nothing ever follows, sorted.
-        method: How they were found.
         warnings: Warnings in words: dead tasks, deadlocks, parts that were left out.
         origins: Origins of constraints, in words that name elements of the model; a constraint without one comes from
             the model as a whole.

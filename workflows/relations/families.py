@@ -34,21 +34,12 @@ class _Found:
 
 
 class GroupFamilies:
-    """The families of all groups of one size.
+    """The families of all groups of one size, 1 to 3, over the whole tree.
 
-    Attributes:
-        members: (groups, size), the members of each group as places in the list of types, ascending.
-        families: For each group its family over the whole tree.
+    ``members`` are (groups, size), the members of each group as ascending places in the list of types.
     """
 
     def __init__(self, outline: Outline, labels: tuple[str, ...], size: int) -> None:
-        """Compute the families.
-
-        Args:
-            outline: Of the tree.
-            labels: All its event types, in any order.
-            size: Members of each group, 1 to 3.
-        """
         listed = list(combinations(range(len(labels)), size))
         self.members: Numbers = np.array(listed, np.intp).reshape(len(listed), size)
         self._size = size
@@ -58,7 +49,6 @@ class GroupFamilies:
         self.families[found.groups] = found.families
 
     def _of_labels(self, labels: tuple[str, ...]) -> dict[str, _Found]:
-        """The families of an activity, by its name."""
         groups: list[list[Numbers]] = [[] for _ in labels]
         alone: list[list[Families]] = [[] for _ in labels]
         for member, column in enumerate(self.members.T):

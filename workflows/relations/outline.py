@@ -28,7 +28,6 @@ class Block:
     """A node of a tree.
 
     Attributes:
-        node: The node.
         parts: Its parts by their place in the outline, from left to right; of a loop the body, then the redo part.
         parent: The place of the block that contains it; ``NO_BLOCK`` for the whole tree.
         first: The number of its first leaf.
@@ -43,19 +42,12 @@ class Block:
 
     @property
     def leaves(self) -> slice:
-        """Its leaves, which are consecutive."""
         return slice(self.first, self.last)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """All blocks of a tree.
-
-    Attributes:
-        blocks: Every part before the block that contains it; the whole tree is last.
-        labels: For each leaf the name of its activity.
-        leaf_blocks: For each leaf its place among the blocks.
-    """
+    """All blocks of a tree, each after the blocks in it; the names of the leaves, and their places among the blocks."""
 
     blocks: tuple[Block, ...]
     labels: tuple[str, ...]
@@ -63,7 +55,6 @@ class Outline:
 
     @classmethod
     def of(cls, tree: ProcessTree) -> Outline:
-        """The outline of a tree of any depth."""
         blocks: list[Block] = []
         labels: list[str] = []
         leaf_blocks: list[int] = []

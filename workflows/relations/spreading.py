@@ -21,13 +21,9 @@ _AT_A_TIME = 1 << 22  # words of one step
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graph:
-    """Edges between nodes that are numbered from 0, sorted by source.
+    """Edges between nodes that are numbered from 0, sorted by source; those of a node begin at ``first``, (nodes + 1,).
 
-    Attributes:
-        source: Node of each edge.
-        target: Node of each edge.
-        first: (nodes + 1,) number of each node's first edge.
-        level: For each node, the largest number of strongly connected components on a path to its own.
+    The level of a node is the largest number of strongly connected components on a path to its own.
     """
 
     source: Numbers
@@ -42,21 +38,15 @@ class Graph:
         return cls(source=source, target=target, first=first, level=_levels(first.tolist(), target.tolist()))
 
     def edges_from(self, nodes: Numbers) -> Numbers:
-        """The numbers of all edges that leave some nodes."""
         return edges_at(self.first, nodes)[1]
 
 
 def spread(graph: Graph, values: Bits, begin: Numbers, carry: Carry) -> None:
-    """Unite into the value of every node the values that its incoming edges carry; changes ``values``.
+    """Unite into the value of every node the values that its incoming edges carry; changes ``values``, (nodes, ..).
 
-    Nodes of low level are processed first, so that without cycles each is processed once.
-
-    Args:
-        graph: Nodes and edges.
-        values: (nodes, ..) one or several sets for each node.
-        begin: The nodes whose edges carry something from the beginning; others do once their value has changed.
-        carry: Maps the values of the sources of some edges, and these edges, to the carried values. It may write into
-            its first argument.
+    Nodes of low level are processed first, so that without cycles each is processed once. Edges of nodes in ``begin``
+    carry from the beginning; others do once their value has changed. ``carry`` maps the values of the sources of some
+    edges, and these edges, to the carried values; it may write into its first argument.
     """
     waiting: dict[int, list[Numbers]] = {}
     for level, nodes in _by_level(graph, begin):

@@ -22,8 +22,7 @@ WARNING = "found from the structure of the net: all of these constraints hold, o
 def extraction_of_structure(net: WorkflowNet) -> Extraction:
     """Constraints that hold on every complete trace of a net, in time that is polynomial in its size.
 
-    Raises:
-        UnsoundWorkflow: The structure already shows that no trace completes.
+    A net is unsound if the structure already shows that no trace completes.
     """
     steps = useful(net, range(len(net.transitions)))
     if steps is None:

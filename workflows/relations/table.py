@@ -27,7 +27,6 @@ class RelationTable:
         meets: (A, B): some trace has both; symmetric, and true on the diagonal.
         lacks: (A, B): some trace has an A and no B; false on the diagonal.
         optional: The types that some trace lacks.
-        long_clauses: Clauses over three types that do not follow from shorter ones.
     """
 
     events: tuple[str, ...]
@@ -54,7 +53,6 @@ class RelationTable:
 
     @property
     def ends(self) -> tuple[str, ...]:
-        """The types that nothing ever follows."""
         return tuple(name for name, row in zip(self.events, self.follows, strict=True) if not row.any())
 
     @property

@@ -15,12 +15,7 @@ from workflows.relations.concurrency import bits_of
 
 
 def useful(net: WorkflowNet, allowed: Collection[int]) -> frozenset[int] | None:
-    """The steps that can belong to a complete trace of allowed steps only; None if there can be no such trace.
-
-    Args:
-        net: Any net.
-        allowed: Transitions by number.
-    """
+    """The steps that can belong to a complete trace of allowed steps only; None if there can be no such trace."""
     steps = frozenset(allowed)
     endings = frozenset(place for final in net.finals for place in final)
     while True:

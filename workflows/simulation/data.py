@@ -20,7 +20,6 @@ class DataSource:
         self._rows: dict[int, Iterator[dict[str, Value]]] = {}
 
     def next_for(self, activity: Activity) -> dict[str, Value]:
-        """The attributes of the next event of an activity."""
         rows = self._rows.get(id(activity))
         if rows is None:
             rows = self._rows[id(activity)] = self._draw(activity)

@@ -17,7 +17,6 @@ class NoiseSettings:
     """Frequencies of disturbances, each a probability per event.
 
     Attributes:
-        missing: The event is left out.
         swapped: The event and the next one of its trace are swapped; the last of a trace has no next one. Of two pairs
             that overlap only the first is swapped.
         duplicated: The event comes a second time as the next one of its trace, with the same attributes, a later time
@@ -61,7 +60,6 @@ class Noise:
 
     @property
     def counts(self) -> NoiseCounts:
-        """The counts so far."""
         return NoiseCounts(missing=self._missing, swapped=self._swapped, duplicated=self._duplicated, late=self._late)
 
     def disturb(self, trace: list[Step]) -> list[Step]:

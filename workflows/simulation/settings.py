@@ -12,7 +12,6 @@ class SimulationSettings:
     """Size, time and keys of a simulated stream.
 
     Attributes:
-        traces: Number of traces; each is finished before the stream ends.
         concurrent: Number of traces that are open at a time, fewer near the end; with durations, the largest number.
         start_us: Time before the first event, microseconds since 1970 UTC.
         interval_us: Mean time between two events of the stream; with durations, between the beginnings of two traces.

@@ -8,12 +8,9 @@ from workflows.tree import Activity
 
 
 class Step(NamedTuple):
-    """A future event of a simulated trace.
+    """A future event of a simulated trace, at an offset from the trace's beginning; 0 without durations.
 
-    Attributes:
-        activity: Its activity.
-        offset_us: Microseconds since its trace began; 0 without durations.
-        is_copy: Whether it repeats the event before it, with its attributes.
+    A copy repeats the event before it, with its attributes.
     """
 
     activity: Activity

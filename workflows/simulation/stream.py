@@ -31,14 +31,7 @@ from workflows.tree import ProcessTree
 
 @dataclass(slots=True)
 class _OpenTrace:
-    """A trace that has begun.
-
-    Attributes:
-        key: Of its events.
-        remaining: Steps to come, in reverse order.
-        emitted: Number of emitted events.
-        data: The attributes of the last of them.
-    """
+    """A trace that has begun, with its steps to come in reverse order, and the attributes of its last event."""
 
     key: str
     remaining: list[Step]

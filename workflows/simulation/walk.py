@@ -26,7 +26,6 @@ class AutomatonWalk:
         self._to_go = steps_to_go(automaton)
 
     def sample_trace(self, rng: Random) -> list[Activity]:
-        """One complete trace."""
         trace: list[Activity] = []
         state = 0
         while True:

@@ -18,10 +18,8 @@ MOST_REPETITIONS = 1_000
 class Labels:
     """The event types of activities and intermediate events.
 
-    An activity emits the type that the mapping gives for its id, or for its name; otherwise its name, or its id.
-
-    Attributes:
-        mapping: From ids and names to event types; None is silent.
+    An activity emits the type that the mapping gives for its id, or for its name (None: silent); otherwise its name, or
+    its id.
     """
 
     mapping: Mapping[str, str | None]
@@ -32,7 +30,6 @@ class Labels:
         return int(self.mapping.get(INSTANCES) == ONE_OR_MORE)
 
     def is_mapped(self, element: Element) -> bool:
-        """Whether the mapping contains the element."""
         return id_of(element) in self.mapping or (name_of(element) or None) in self.mapping
 
     def label_of(self, element: Element) -> str | None:
@@ -48,11 +45,8 @@ class Labels:
 def repeat_of(element: Element, is_single: bool, least: int, findings: Findings) -> Repeat | None:
     """How often an activity happens, by its loop or multi-instance marker; None: once.
 
-    Args:
-        element: An activity.
-        is_single: Whether it is at most one event; then concurrent instances are equivalent to sequential ones.
-        least: Least number of instances of a multi-instance activity whose number the model does not give, 0 or 1.
-        findings: Collects problems.
+    If it ``is_single``, at most one event, concurrent instances are equivalent to sequential ones. ``least``, 0 or 1,
+    is the least number of instances if the model does not give it.
     """
     for loop in children(element, "standardLoopCharacteristics"):
         most = _read_maximum(loop.get("loopMaximum", ""), element, findings)

@@ -52,13 +52,8 @@ _OTHER = 3
 def read_diagram(document: Document, process: Element, events: Mapping[str, str], findings: Findings) -> Diagram | None:
     """The drawing of a process with its pool and lanes; None without one.
 
-    Of several pages, it is the one that shows most of the process.
-
-    Args:
-        document: The file.
-        process: The process.
-        events: Id of an element -> the event type that it emits.
-        findings: Collects unreadable shapes.
+    Of several pages, it is the one that shows most of the process. ``events`` maps ids of elements to the event types
+    that they emit.
     """
     drawn = {id_of(element): element for element in descendants(process) if id_of(element)}
     participant = document.participant_of(process)

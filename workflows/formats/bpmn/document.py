@@ -25,15 +25,7 @@ EVENT_DEFINITION = "EventDefinition"
 class Document:
     """A BPMN file with an index of its elements.
 
-    Args:
-        root: The ``definitions``; BPMN elements lose their namespaces.
-        findings: Collects the problem of a wrong root.
-
-    Attributes:
-        namespace: That of the root, as written; empty for none.
-
-    Raises:
-        ModelRefused: The root is another element.
+    Elements of BPMN lose their namespaces in ``root``; ``namespace`` is that of the root as written, empty for none.
     """
 
     def __init__(self, root: Element, findings: Findings) -> None:
@@ -70,7 +62,6 @@ class Document:
         return self._by_id[known] if known is not None else None
 
     def is_repeated(self, identity: str) -> bool:
-        """Whether several elements of the file have the same id."""
         return identity in self._repeated
 
     def participant_of(self, process: Element) -> Element | None:

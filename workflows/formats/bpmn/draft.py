@@ -21,14 +21,9 @@ class Port:
 
 
 class Draft:
-    """The nodes and flows of a graph under construction.
+    """The nodes and flows of a graph under construction, whose nodes the budget of the whole model counts.
 
     Generated ids extend those of elements by ``#``, which no id in a file contains.
-
-    Args:
-        identity: Of the graph.
-        name: Of the graph.
-        budget: Counts the nodes of the whole model.
     """
 
     def __init__(self, identity: str, name: str, budget: Budget) -> None:
@@ -39,7 +34,6 @@ class Draft:
         self._flows: list[Flow] = []
 
     def add(self, node: Node) -> Node:
-        """Add a node."""
         self.budget.spend(node.id)
         self._nodes[node.id] = node
         return node
@@ -91,11 +85,7 @@ class Draft:
 
 
 class Budget:
-    """Limits the size of a model and the work for it, because calls can multiply them.
-
-    Args:
-        findings: Collects the problem of an exceeded limit.
-    """
+    """Limits the size of a model and the work for it, because calls can multiply them."""
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
@@ -103,21 +93,13 @@ class Budget:
         self._steps = 0
 
     def work(self, element: str) -> None:
-        """Count one step.
-
-        Raises:
-            ModelRefused: There were too many.
-        """
+        """Count one step, or end the reading if there were too many."""
         self._steps += 1
         if self._steps > MOST_STEPS:
             raise self._findings.refusal(element, "processes that call each other that many times cannot be read")
 
     def spend(self, element: str) -> None:
-        """Count one node.
-
-        Raises:
-            ModelRefused: There are too many.
-        """
+        """Count one node, or end the reading if there are too many."""
         self.work(element)
         self._nodes += 1
         if self._nodes > MOST_NODES:

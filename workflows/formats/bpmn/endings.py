@@ -29,12 +29,9 @@ _COMPLETING = frozenset({NodeKind.ACTIVITY, NodeKind.SILENT, NodeKind.BLOCK})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Last:
-    """An activity that comes last in a block.
+    """An activity that comes last in a block, and is placed after it.
 
-    Attributes:
-        exit: The exit by which the block is left for it.
-        instead: The exit that the end after it takes; empty for terminate.
-        activity: The activity, placed after the block.
+    The block is left for it by ``exit``; the end after it takes the exit ``instead``, empty for terminate.
     """
 
     exit: str
@@ -44,12 +41,9 @@ class _Last:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """A graph under examination.
+    """A graph under examination, with the interrupting exits of the block that contains it.
 
-    Attributes:
-        cutting: The interrupting exits of the block that contains it.
-        is_single: Whether it has no concurrent branches.
-        is_left: Whether the block can be left at any time.
+    It ``is_single`` if it has no concurrent branches; it ``is_left`` if the block can be left at any time.
     """
 
     cutting: frozenset[str]
@@ -125,9 +119,7 @@ def _wrapped(graph: FlowGraph, lasts: list[_Last]) -> FlowGraph:
 class _Rewriting:
     """Removes ends that immediately follow activities, and adds throws instead where needed.
 
-    Args:
-        graph: The graph to change.
-        frames: Its frame and those of the graphs around it.
+    ``frames`` are the graph's and those of the graphs around it.
     """
 
     def __init__(self, graph: FlowGraph, frames: tuple[_Frame, ...]) -> None:
@@ -246,10 +238,7 @@ class _Rewriting:
 
 
 def _end_of(node: Node, frames: tuple[_Frame, ...]) -> str | None:
-    """The effect of an end: the exit that it takes, or another mark.
-
-    None for other nodes, and for ends that may come later.
-    """
+    """The exit that an end takes, or another mark; None for other nodes, and for ends that may come later."""
     is_left = any(frame.is_left for frame in frames)
     if node.kind is NodeKind.END:
         return _PLAIN if is_left else None
@@ -264,7 +253,6 @@ def _end_of(node: Node, frames: tuple[_Frame, ...]) -> str | None:
 
 
 def _reached(graph: FlowGraph) -> FlowGraph:
-    """The graph without nodes that have become unreachable."""
     following: dict[str, list[str]] = defaultdict(list)
     for flow in graph.flows:
         following[flow.source].append(flow.target)

@@ -18,16 +18,9 @@ from workflows.nets.graph import Node, NodeKind
 
 
 class EventReader:
-    """Converts the events of levels to nodes.
+    """Converts the events of levels to nodes; ``thrown`` are the exits that they throw.
 
-    Args:
-        document: The file.
-        labels: The event types of intermediate events.
-        findings: Collects problems and notices.
-
-    Attributes:
-        thrown: The exits that events throw.
-        labels: Id of an intermediate event of the process itself -> the event type that it emits.
+    ``labels`` maps the id of an intermediate event of the process itself to the event type that it emits.
     """
 
     def __init__(self, document: Document, labels: Labels, findings: Findings) -> None:
@@ -48,14 +41,12 @@ class EventReader:
             )
 
     def is_led_to(self, level: Level, own: str) -> bool:
-        """Whether a flow or a link leads to a node."""
         if level.scope.flows.arriving(own):
             return True
         element = level.nodes[own]
         return kind_of(element) == "intermediateCatchEvent" and link_of(element, self._document) is not None
 
     def add_event(self, draft: Draft, level: Level, element: Element) -> None:
-        """Add an event with its outgoing flows."""
         kind = kind_of(element)
         if kind == "startEvent":
             self._add_start(draft, level, element)
@@ -89,7 +80,6 @@ class EventReader:
         self._pass(draft, level, element, after)
 
     def _mapped_node(self, level: Level, element: Element) -> Node:
-        """An intermediate event that emits the event type of the mapping."""
         label = self._labels.mapped_label(element)
         if label is None:
             return self._node(level, element, NodeKind.SILENT)

@@ -18,12 +18,7 @@ from workflows.nets.graph import Block, Exit, FlowGraph, Node, NodeKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watcher:
-    """An event sub-process that was read.
-
-    Attributes:
-        exits: Its start events.
-        node: Its content.
-    """
+    """An event sub-process that was read: its start events as exits, and its content as a node."""
 
     exits: tuple[Exit, ...]
     node: Node
@@ -32,15 +27,10 @@ class Watcher:
 def watch(
     graph: FlowGraph, watchers: Sequence[Watcher], role: str, budget: Budget, findings: Findings, ending: str = ""
 ) -> FlowGraph:
-    """The graph with event sub-processes around it.
+    """The graph with event sub-processes around it, all interrupting or none; unchanged without these and ending.
 
-    Args:
-        graph: The watched graph; unchanged without watchers and ending.
-        watchers: All interrupting, or none of them.
-        role: Part of the ids of generated nodes.
-        budget: Counts nodes.
-        findings: Collects problems.
-        ending: An exit by which the graph ends itself and its event sub-processes; may be empty.
+    By the exit ``ending``, which may be empty, the graph ends itself and its event sub-processes. ``role`` is part of
+    the ids of generated nodes.
     """
     if not watchers and not ending:
         return graph

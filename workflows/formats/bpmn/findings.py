@@ -34,11 +34,7 @@ class Findings:
         self._notices[ModelNotice(element=element[:_LONGEST_ID], message=_cut(message))] = None
 
     def finish(self) -> None:
-        """End the reading.
-
-        Raises:
-            ModelRefused: There were problems.
-        """
+        """End the reading; reject the file if there were problems."""
         if self._problems:
             raise self._refusal()
 

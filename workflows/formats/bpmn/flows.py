@@ -23,14 +23,7 @@ from workflows.formats.bpmn.findings import Findings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SequenceFlow:
-    """A sequence flow.
-
-    Attributes:
-        id: Unique in its process.
-        source: Id of a flow node.
-        target: Id of a flow node.
-        is_conditional: Whether it has a condition.
-    """
+    """A sequence flow between two flow nodes; its id is unique in the process."""
 
     id: str
     source: str
@@ -39,13 +32,7 @@ class SequenceFlow:
 
 
 class FlowTable:
-    """The flows of one process, including its sub-processes.
-
-    Args:
-        process: The process.
-        document: Its file, in which flows of the process may also be elsewhere.
-        findings: Collects repairs and problems.
-    """
+    """The flows of one process, including its sub-processes; some may be elsewhere in its file."""
 
     def __init__(self, process: Element, document: Document, findings: Findings) -> None:
         self._findings, self._document = findings, document

@@ -26,12 +26,8 @@ KIND_OF_GATEWAY = {
 def lead_on(draft: Draft, port: Port, flows: Sequence[SequenceFlow], default: str, prefix: str) -> None:
     """Connect an activity, an event or an exit with its successors; several flows get a gateway.
 
-    Args:
-        draft: The graph.
-        port: The source of the flows. Without any flow, a start or an exit leads to a generated end.
-        flows: The outgoing flows.
-        default: Id of the default flow; may be empty.
-        prefix: Of the ids of nodes.
+    Without any flow, a start or an exit leads to a generated end. ``default``, the id of the default flow, may be
+    empty; ``prefix`` begins the ids of nodes.
     """
     if not flows:
         if port.exit or port.node.kind is NodeKind.START:

@@ -43,13 +43,7 @@ class _Content:
 class GraphReader:
     """Reads one process, including its sub-processes and the processes it calls.
 
-    Args:
-        document: The file.
-        labels: Of activities and intermediate events.
-        findings: Collects problems and notices.
-
-    Attributes:
-        events: Id of an activity or intermediate event of the process itself -> the event type that it emits.
+    ``events`` maps the id of an activity or intermediate event of the process itself to the event type that it emits.
     """
 
     def __init__(self, document: Document, labels: Labels, findings: Findings) -> None:
@@ -86,7 +80,6 @@ class GraphReader:
     # Scopes
 
     def _read_scope(self, scope: Scope) -> FlowGraph:
-        """The graph of a process or sub-process, with its event sub-processes."""
         if scope.depth > MOST_LEVELS:
             raise self._findings.refusal(
                 id_of(scope.element), f"sub-processes and calls are nested more than {MOST_LEVELS} deep"

@@ -32,13 +32,9 @@ class Scope:
     """A process or sub-process with its surroundings.
 
     Attributes:
-        element: The XML element.
-        identity: Id of its graph.
         prefix: Of all ids in it; the path of the calls that lead here.
-        flows: Those of the process that contains it.
         catchers: The events around it that catch what is thrown in it.
         calls: Process -> the call activity by which it was left, in words; the last one is being read.
-        depth: Number of levels around it.
         terminator: The exit that ends it with its event sub-processes; empty if it has none.
     """
 
@@ -57,10 +53,8 @@ class Level:
     """The elements of a scope.
 
     Attributes:
-        scope: The scope.
         nodes: Elements on the path of tokens, by id; without boundary events and event sub-processes.
         boundary: Id of an activity -> its boundary events.
-        event_sub_processes: Its event sub-processes.
         links: Name of a link -> the events that catch it.
     """
 
@@ -92,16 +86,7 @@ class Level:
 
 
 class LevelReader:
-    """Sorts the elements of scopes, and repairs small faults.
-
-    Args:
-        document: The file.
-        findings: Collects problems and notices.
-        budget: Limits the work.
-
-    Attributes:
-        handlers: The compensation handlers that were left out.
-    """
+    """Sorts the elements of scopes, and repairs small faults; left-out compensation handlers are in ``handlers``."""
 
     def __init__(self, document: Document, findings: Findings, budget: Budget) -> None:
         self._budget = budget
@@ -111,7 +96,6 @@ class LevelReader:
         self._owners: dict[str, Element] = {}
 
     def read(self, scope: Scope) -> Level:
-        """The level of a scope."""
         elements = self._identified(scope)
         handlers = self._handlers(scope, elements)
         nodes: dict[str, Element] = {}
@@ -213,7 +197,6 @@ class LevelReader:
         return handlers
 
     def _starts_with_compensation(self, element: Element) -> bool:
-        """Whether an element is an event sub-process for compensation."""
         return flag(element, "triggeredByEvent", default=False) and any(
             trigger.kind == "compensate"
             for start in children(element, "startEvent")

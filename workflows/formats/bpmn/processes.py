@@ -26,9 +26,6 @@ def choose_process(document: Document, chosen: str | None, findings: Findings) -
 
     Without a choice, this is the only process with content, the only one that no other process calls, or the only one
     with activities.
-
-    Raises:
-        ModelRefused: There is none, or more than one.
     """
     candidates = [process for process in document.processes if has_content(process)]
     if chosen is None:

@@ -20,11 +20,8 @@ def read_bpmn(content: bytes, options: ReadOptions) -> WorkflowModel:
 
     Events are emitted by tasks, by call activities whose process is not in the file, and by intermediate events that
     have a name or that the mapping names. Elements irrelevant for the order of activities (data, lanes, annotations)
-    are left out silently, elements that matter only beyond the process (message flows) with a notice.
-
-    Raises:
-        ModelRefused: The file is not BPMN; it has several processes and none is chosen; or it has elements whose
-            meaning would be lost, all of them listed.
+    are left out silently, elements that matter only beyond the process (message flows) with a notice. A file is refused
+    if it has several processes and none is chosen, or elements whose meaning would be lost, all of them listed.
     """
     findings = Findings()
     document = Document(parse_xml(content), findings)

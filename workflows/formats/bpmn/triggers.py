@@ -22,12 +22,9 @@ _CODES = ("errorCode", "escalationCode")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trigger:
-    """A trigger of an event, or its effect.
+    """A trigger of an event, or its effect: its kind, such as ``message``, ``timer``, ``error``, ``terminate``.
 
-    Attributes:
-        kind: Such as ``message``, ``timer``, ``error``, ``terminate``.
-        code: Which error or escalation; empty for any.
-        link: Name of a link.
+    ``code`` is which error or escalation, empty for any; ``link`` is the name of a link.
     """
 
     kind: str
@@ -37,13 +34,7 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catcher:
-    """An event that catches throws from a level.
-
-    Attributes:
-        exit: Id of its exit.
-        kind: A key of ``THROWN``.
-        code: The code; empty for any.
-    """
+    """An event that catches throws of a kind, a key of ``THROWN``, from a level; an empty code is any."""
 
     exit: str
     kind: str
@@ -51,12 +42,7 @@ class Catcher:
 
 
 class Catchers:
-    """The catchers of a level and of the levels around it.
-
-    Args:
-        level: Catchers of the level.
-        around: Those of the level around it.
-    """
+    """The catchers of a level and of the levels around it."""
 
     def __init__(self, level: Iterable[Catcher] = (), around: Catchers | None = None) -> None:
         self._around = around

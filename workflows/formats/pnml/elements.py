@@ -51,17 +51,14 @@ class Spot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetNode:
-    """A place or a transition.
+    """A place or a transition, as written, with an id that is unique in the net.
 
     Attributes:
-        id: Unique in the net.
         kind: ``place`` or ``transition``.
-        name: White space normalised; may be empty.
-        tokens: Initially on a place.
+        tokens: Initial tokens of a place.
         is_invisible: Whether a transition is marked as silent.
         refers_to: Of a reference node, the id of its target; empty for others.
         page: Id of the page that contains it; empty for the net itself.
-        spot: Its position in the drawing.
     """
 
     id: str

@@ -21,30 +21,18 @@ class Findings:
     tokens: int = 0
 
     def refuse(self, element: str, message: str) -> None:
-        """Add a problem: the net's meaning would change. Reading continues, so that other problems are found too.
-
-        Raises:
-            ModelRefused: There are too many problems.
-        """
+        """Add a problem: the net's meaning would change. Reading continues for others, until there are too many."""
         self.problems.append((element[:_LONGEST_ID], message))
         if len(self.problems) >= MAX_PROBLEMS:
             self.finish()
 
     def finish(self) -> None:
-        """End the reading.
-
-        Raises:
-            ModelRefused: There were problems.
-        """
+        """End the reading; reject the file if there were problems."""
         if self.problems:
             raise ModelRefused(self.problems)
 
     def count_tokens(self, count: int) -> None:
-        """Add to the tokens of all markings and arcs.
-
-        Raises:
-            ModelRefused: They are too many.
-        """
+        """Add to the tokens of all markings and arcs, or reject the file if they are too many."""
         self.tokens += count
         if self.tokens > MAX_TOKENS_IN_ALL:
             self.refuse("", f"all markings and weights sum to more than {MAX_TOKENS_IN_ALL:,}")

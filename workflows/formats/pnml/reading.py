@@ -29,11 +29,7 @@ _LIKE_SILENT = {"tau", "τ", "silent", "invisible", "skip"}
 
 
 def read_pnml(content: bytes, options: ReadOptions) -> WorkflowModel:
-    """The place/transition net of a PNML file; ``options.process`` is the id of a net, or of a page of one.
-
-    Raises:
-        ModelRefused: The file is not PNML, or the meaning of its net would change; every problem with its id.
-    """
+    """The place/transition net of a PNML file; ``options.process`` is the id of a net, or of a page of one."""
     net, part = _chosen(parse_xml(content), options.process)
     findings = Findings()
     _check_type(net, findings)
@@ -96,12 +92,10 @@ def _chosen(root: Element, wanted: str | None) -> tuple[Element, Element]:
 
 
 def _parts(net: Element) -> list[Element]:
-    """A net and all its pages."""
     return [net, *(element for element in net.iter() if local(element) == "page")]
 
 
 def _listed(nets: list[Element]) -> str:
-    """Nets and pages with their names, for messages."""
     words = []
     for part in (part for net in nets for part in _parts(net)):
         name = label_text(part, "name")

@@ -13,21 +13,13 @@ class Problems:
         self._found: list[tuple[str, str]] = []
 
     def refuse(self, path: str, entry: Entry, message: str) -> None:
-        """Add a problem. Reading continues, so that other problems are found too.
-
-        Raises:
-            ModelRefused: There are too many problems.
-        """
+        """Add a problem. Reading continues, so that others are found too, until there are too many."""
         self._found.append((place_of(path, entry), message))
         if len(self._found) >= MAX_PROBLEMS:
             self.finish()
 
     def finish(self) -> None:
-        """End the reading.
-
-        Raises:
-            ModelRefused: There were problems.
-        """
+        """End the reading; reject the file if there were problems."""
         if self._found:
             raise ModelRefused(self._found)
 

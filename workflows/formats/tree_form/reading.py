@@ -35,11 +35,7 @@ _SILENT = "tau"
 
 
 def read_tree(content: bytes, options: ReadOptions) -> WorkflowModel:
-    """The process tree of a YAML or JSON text.
-
-    Raises:
-        ModelRefused: The text is not a tree file; every problem with its path in the text and its line.
-    """
+    """The process tree of a YAML or JSON text."""
     entry = read_entries(content)
     if options.process is not None:
         raise ModelRefused([("", f"a tree file has one process without id; there is no process {options.process!r}")])
@@ -267,7 +263,6 @@ def _several_keys(entry: Mapped) -> str:
 
 
 def _leaf_settings(entry: Mapped, path: str, problems: Problems) -> tuple[tuple[Attribute, ...], Duration | None]:
-    """The attributes and the duration of a mapping."""
     prefix = f"{path}." if path else ""
     attributes, duration = entry.get("attributes"), entry.get("duration")
     return (

@@ -224,7 +224,6 @@ def _duration_us(entry: Entry) -> int:
 
 
 def _value(entry: Entry) -> Value:
-    """A plain value: a text, a number or a truth value."""
     if not isinstance(entry, Scalar) or entry.is_null:
         raise _Unfit("a value is a text, a number, true or false")
     if entry.is_quoted:
