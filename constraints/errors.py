@@ -13,12 +13,11 @@ class ConstraintError(ForestallError, code="constraint", fault="caller"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """A problem of an uploaded document.
+    """A problem of an uploaded document: what is wrong, and what would be right.
 
     Attributes:
         where: Place in the document, such as ``entry 3`` or ``prior, entry 1``; empty for the whole document.
         line: Line of the text, from 1; None if the document was passed decoded.
-        message: What is wrong, and what would be right.
     """
 
     where: str
@@ -31,11 +30,7 @@ class Problem:
 
 
 class InvalidConstraints(ConstraintError, code="invalid-constraints"):
-    """An uploaded list of constraints cannot be read.
-
-    Attributes:
-        problems: All problems, in the order of the document.
-    """
+    """An uploaded list of constraints cannot be read; ``problems`` are all, in the order of the document."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         super().__init__(

@@ -18,12 +18,7 @@ _SETTINGS = {GUARD: Settings(), BITS: Settings(max_monitor_states=1)}  # BITS le
 
 
 def guard_features(constraint_set: ConstraintSet, *, ties: Ties = "log") -> frozenset[str]:
-    """The features of the guard of a constraint set.
-
-    Args:
-        constraint_set: The guard's constraints.
-        ties: How events with equal timestamps are ordered.
-    """
+    """The features of the guard of a constraint set."""
     most = constraint_set.settings.max_monitor_states
     is_within_cap = ties == "simultaneous" or count_states(constraint_set, most) <= most
     return frozenset({GUARD} if is_within_cap else GUARD_FEATURES)
@@ -36,11 +31,7 @@ def guarded_exercise(features: Collection[str] = (*MATCHER_FEATURES, *GUARD_FEAT
 
 
 def guarded(features: str) -> int:
-    """Run a few patterns without a guard and with each named guard.
-
-    Returns:
-        The number of matches.
-    """
+    """Run a few patterns without a guard and with each named guard, and count the matches."""
     wanted = features.split(",")
     guards = (
         Monitor(ConstraintSet.of(_CONSTRAINTS, settings=_SETTINGS[name])) for name in GUARD_FEATURES if name in wanted

@@ -6,16 +6,11 @@ from collections.abc import Iterable
 
 
 class Heads:
-    """The clauses with a head of one set.
-
-    Attributes:
-        certain: The names that every trace has, by clauses with an empty body.
-    """
+    """The clauses with a head of one set; clauses with an empty body make names certain in every trace."""
 
     __slots__ = ("_bits", "_direct", "_long", "certain")
 
     def __init__(self, clauses: Iterable[tuple[frozenset[str], str]]) -> None:
-        """Read the bodies and heads of the clauses."""
         self._bits: dict[str, int] = {}
         self._direct: dict[int, int] = {}
         self._long: list[tuple[int, int]] = []

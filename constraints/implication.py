@@ -69,9 +69,7 @@ class _Part:
     """A conjunct of a condition.
 
     Attributes:
-        expression: The conjunct.
         constants: The attributes that it compares with constants, with these constants, and its free subexpressions.
-        variables: The keys of ``constants``.
         true_at: If it reads a single attribute, the cells of the attribute where it is true; otherwise None.
         scale: The constants of that attribute.
         is_large: Whether it has too many constants to be examined; then only an equal conjunct implies it.
@@ -99,13 +97,7 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """The condition of a step, split into conjuncts.
-
-    Attributes:
-        atom: The step.
-        parts: Its conjuncts.
-        is_own: Whether it reads only the current event.
-    """
+    """The condition of a step, split into conjuncts; ``is_own`` is whether it reads only the current event."""
 
     atom: Atom
     parts: tuple[_Part, ...] = field(init=False, repr=False, compare=False)
@@ -201,7 +193,6 @@ class _Scale:
         return (*_LOGIC, *numbers, *texts)
 
     def cell(self, value: _Constant) -> _Cell:
-        """The cell of a constant."""
         match value:
             case None:
                 return _NULL
@@ -330,7 +321,6 @@ def _conjuncts(expression: Expression) -> Iterator[Expression]:
 
 
 def _is_own(expression: Expression) -> bool:
-    """Whether an expression reads the current event only."""
     if isinstance(expression, Attribute) and expression.of is not None:
         return False
     if isinstance(expression, Call) and expression.name not in _OWN_CALLS:
@@ -345,7 +335,6 @@ def _below(expression: Expression) -> Iterator[Expression]:
 
 
 def _at_hand(expression: Expression, alias: str) -> Expression:
-    """The expression without the step's own alias."""
     match expression:
         case Literal():
             return expression

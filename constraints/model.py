@@ -44,7 +44,6 @@ class Prior:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Event types in the order of the printed form."""
         return self.earlier, self.later
 
     def __str__(self) -> str:
@@ -70,14 +69,12 @@ class Clause:
 
     @property
     def kind(self) -> str:
-        """The name under which the clause prints and is uploaded."""
         if self.head is None:
             return {1: "absence", 2: "exclusive"}.get(len(self.body), "not_together")
         return {0: "existence", 1: "require"}.get(len(self.body), "implication")
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Event types in the order of the printed form: the body sorted, then the head."""
         return (*sorted(self.body), *(() if self.head is None else (self.head,)))
 
     @property
@@ -107,12 +104,10 @@ class Exclusive:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Event types in the order of the printed form."""
         return self.first, self.second
 
     @property
     def clause(self) -> Clause:
-        """The equivalent Horn clause."""
         return Clause(frozenset(self.names), None)
 
     def __str__(self) -> str:
@@ -133,12 +128,10 @@ class Require:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Event types in the order of the printed form."""
         return self.trigger, self.required
 
     @property
     def clause(self) -> Clause:
-        """The equivalent Horn clause."""
         return Clause(frozenset({self.trigger}), self.required)
 
     def __str__(self) -> str:
@@ -154,7 +147,6 @@ class End:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The end event."""
         return (self.type,)
 
     def __str__(self) -> str:
@@ -165,10 +157,8 @@ class End:
 class Rule:
     """A constraint on the finished trace that neither an order nor a Horn clause expresses.
 
-    Attributes:
-        kind: Its name in ``constraints.documents.vocabulary``, such as ``response`` or ``existence``.
-        names: Event types and symbols, in the order of the printed form.
-        count: The number of ``existence``, ``absence`` and ``exactly``.
+    ``kind`` is its name in ``constraints.documents.vocabulary``, such as ``response``; ``names`` are in the order of
+    the printed form; ``existence``, ``absence`` and ``exactly`` have a ``count``.
     """
 
     kind: str
@@ -189,14 +179,11 @@ class Settings:
     """How a constraint set is used.
 
     Attributes:
-        prune: What happens to partial matches that can no longer complete.
-        on_violation: What happens to a trace that breaks a constraint.
         unknown_types: Whether an event of a type outside ``types`` and the constraints is a deviation too.
         completion: Whether a trace is assumed to continue until it has everything that it requires; ``not_assumed`` is
             for streams whose traces just stop, and ignores every clause with a head.
         types: Event types of the process besides those that constraints name.
         frequencies: For names, the share of the traces that show them.
-        max_monitor_states: Largest number of monitor states that are distinguished.
         beyond_cap: What happens if more states would be needed: traces continue with bit tables, or constraints are
             left out from the start until the rest fits, those that save least first.
         reopen: What an end event does besides closing the monitor of its trace. ``never``: nothing, and later events of
@@ -237,15 +224,10 @@ def _everyday(constraint: Constraint) -> Constraint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """The workflow of a stream's traces, beside the hand-written constraints.
+    """The workflow of a stream's traces, beside the hand-written constraints; its automaton is for exact mode.
 
-    Attributes:
-        workflow: Name of the workflow, for messages.
-        version: Its version.
-        derived: The constraints of the set that follow from the workflow and were not written by hand; reasoning may
-            use them, and the automaton implies them all.
-        derived_ends: The end events of the set that follow from the workflow.
-        automaton: Its language, for exact mode; None if only the derived constraints are used.
+    ``derived`` constraints and ends of the set follow from the workflow and were not written by hand; reasoning may use
+    them, and the automaton implies them all. Without an automaton only they are used.
     """
 
     workflow: str
@@ -259,7 +241,6 @@ class Process:
 
     @property
     def types(self) -> frozenset[str]:
-        """The event types of the workflow."""
         letters = () if self.automaton is None else self.automaton.letters
         return self.derived_ends.union(letters, *(part.names for part in self.derived))
 
@@ -281,7 +262,6 @@ class ConstraintSet:
             types unknown to it may come.
         rules: In the order of the upload, without repetitions.
         symbols: By name, those that some part names.
-        settings: How the set is used.
         process: The workflow that some of the parts come from, if any.
         clauses: The occurrence constraints as Horn clauses; those with a head only if traces are assumed to complete.
         heads: What names require, by the clauses with a head.
@@ -335,7 +315,6 @@ class ConstraintSet:
         settings: Settings | None = None,
         process: Process | None = None,
     ) -> ConstraintSet:
-        """The set of some parts."""
         listed = tuple(parts)
         constraints = tuple(part for part in listed if not isinstance(part, End | Rule))
         end_events = frozenset(part.type for part in listed if isinstance(part, End))
@@ -395,13 +374,9 @@ class ConstraintSet:
         return self.end_events if self.process is None else self.end_events - self.process.derived_ends
 
     def decides_absences(self, ties: Ties, types: Collection[str]) -> bool:
-        """Whether an end event decides a NOT at the end of a pattern: no forbidden event comes after it.
+        """Whether an end event decides that events of ``types``, forbidden at the end of a pattern, will not come.
 
         Not if nothing is pruned, nor if events with the end event's timestamp may come before it.
-
-        Args:
-            ties: How events with equal timestamps are ordered.
-            types: The types that such NOTs forbid.
         """
         process = self.process
         is_known = process is not None and bool(process.derived_ends) and process.types.issuperset(types)
@@ -414,7 +389,6 @@ class ConstraintSet:
 
     @property
     def types(self) -> frozenset[str]:
-        """The event types of all names."""
         return frozenset(map(self.type_of, self.names))
 
     def type_of(self, name: str) -> str:

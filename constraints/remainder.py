@@ -13,7 +13,6 @@ class Gap:
     """A NOT: no event of ``type`` comes in it.
 
     Attributes:
-        type: The event type.
         since: It opens at the last of these atoms of the remainder; empty: it is open; None: it has been open since the
             trace began.
         until: It closes at the first of these atoms of the remainder; empty: it stays open until the trace ends.
@@ -33,10 +32,8 @@ class Gap:
 class Remainder:
     """Atoms that are still to come, their order, and the gaps between them.
 
-    Attributes:
-        atoms: In the order of the text; an atom is identified by its index here.
-        before: ``before[i]`` contains the atoms that must come before atom ``i`` (transitively closed).
-        gaps: Events that must not come.
+    An atom is identified by its index here, in the order of the text; ``before[i]`` contains those that must come
+    before atom ``i`` (transitively closed).
     """
 
     atoms: tuple[Atom, ...] = ()
@@ -45,12 +42,10 @@ class Remainder:
 
     @property
     def types(self) -> frozenset[str]:
-        """Event types that must still come."""
         return frozenset(atom.type for atom in self.atoms)
 
     @property
     def positives(self) -> Remainder:
-        """The remainder without gaps."""
         return replace(self, gaps=())
 
     def only(self, indices: frozenset[int]) -> Remainder:
@@ -77,7 +72,6 @@ class Remainder:
         return replace(rest, gaps=tuple(dict.fromkeys(rest.gaps)))
 
     def restricted_to(self, atoms: tuple[Atom, ...]) -> Remainder:
-        """The part with those of its atoms that are in ``atoms``."""
         return self.only(frozenset(index for index, atom in enumerate(self.atoms) if atom in atoms))
 
 

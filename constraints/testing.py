@@ -130,15 +130,13 @@ def shapes_of(
 
 
 class _Moment(NamedTuple):
-    """The state of a continuation.
+    """The state of a continuation; ``fresh`` and ``now`` are always empty in the order of the log.
 
     Attributes:
-        shown: Names so far.
         past: Names that block: those so far, or if events with equal timestamps are unordered, those before the newest
             time.
-        bound: Atoms so far.
-        fresh: Atoms bound at the newest time; always empty in the order of the log.
-        now: Event types at the newest time; always empty in the order of the log.
+        fresh: Atoms bound at the newest time.
+        now: Event types at the newest time.
         is_first: Whether the newest time is still that of the prefix.
     """
 

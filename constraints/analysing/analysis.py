@@ -1,8 +1,4 @@
-"""Static analysis of patterns and constraints, before the first event.
-
-It finds patterns and alternatives that can never match, redundant atoms, constraints that no pattern profits from, and
-when partial matches are likely to end.
-"""
+"""Static analysis of patterns and constraints, before the first event."""
 
 from __future__ import annotations
 
@@ -24,14 +20,7 @@ WALK_LIMIT = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternAnalysis:
-    """The analysis of one pattern.
-
-    Attributes:
-        pattern: Its name.
-        check: Which alternatives can never match, and why.
-        redundant: Atoms whose presence is implied.
-        states: The likely ends of partial matches at each state; empty if the pattern can never match.
-    """
+    """The analysis of one pattern; ``states`` have the likely ends of partial matches, empty if it can never match."""
 
     pattern: str
     check: QueryCheck
@@ -40,17 +29,14 @@ class PatternAnalysis:
 
     @property
     def can_match(self) -> bool:
-        """Whether some conforming trace has a match."""
         return self.check.is_satisfiable
 
     @property
     def dead(self) -> tuple[DeadTerm, ...]:
-        """Alternatives that can never match."""
         return self.check.dead
 
     @property
     def text(self) -> str:
-        """One line per result."""
         reasons = dict.fromkeys(term.text for term in self.dead)
         if not self.can_match:
             return "\n".join(f"{self.pattern} can never match: {reason}" for reason in reasons)
@@ -62,19 +48,13 @@ class PatternAnalysis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """The analysis of all patterns of a stream under a constraint set.
-
-    Attributes:
-        patterns: In the given order.
-        idle: Constraints that no pattern profits from.
-    """
+    """The analysis of all patterns of a stream under a constraint set, and constraints that no pattern profits from."""
 
     patterns: tuple[PatternAnalysis, ...]
     idle: IdleParts
 
     @property
     def text(self) -> str:
-        """One line per result."""
         lines = [pattern.text for pattern in self.patterns if pattern.text]
         if self.idle.parts:
             scope = "" if self.idle.is_complete else f", as far as {self.idle.visited} monitor states show"
@@ -83,12 +63,9 @@ class Analysis:
 
 
 def analyse(constraint_set: ConstraintSet, queries: Sequence[Query], *, state_limit: int = STATE_LIMIT) -> Analysis:
-    """Analyse all patterns that run under a constraint set.
+    """Analyse all patterns that run under a satisfiable constraint set.
 
-    Args:
-        constraint_set: A satisfiable set.
-        queries: Of patterns whose traces are those of the stream.
-        state_limit: Largest number of monitor states that are visited to find constraints that no pattern profits from.
+    At most ``state_limit`` monitor states are visited to find constraints that no pattern profits from.
     """
     return Analysis(
         patterns=tuple(_of_pattern(constraint_set, query) for query in queries),

@@ -27,13 +27,10 @@ MOST_COUNTS = 16  # exact counts of states; after them, each new name is assumed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """Names that are worth distinguishing together.
+    """Names that are worth distinguishing together, and whether the monitor distinguishes all of them.
 
-    Attributes:
-        names: The names in an explanation, or in a constraint.
-        benefit: Estimated work and state saved per trace.
-        states_added: Estimated number of additional monitor states, given the earlier choices.
-        is_chosen: Whether the monitor distinguishes all of the names.
+    ``benefit`` is the estimated work and state saved per trace; ``states_added`` the estimated number of additional
+    monitor states, given the earlier choices.
     """
 
     names: frozenset[str]
@@ -43,7 +40,6 @@ class Candidate:
 
     @property
     def text(self) -> str:
-        """One line for people."""
         verdict = "told apart" if self.is_chosen else "left out"
         return (
             f"{listed_types(sorted(self.names))}: {verdict}; saves {self.benefit:.3g} per trace "
@@ -56,10 +52,8 @@ class Choice:
     """The names that a monitor distinguishes.
 
     Attributes:
-        distinguished: The names.
         left_out: Constraints that the monitor ignores, in the order of ``ConstraintSet.parts``.
         estimated_states: Upper bound of its states; more than ``budget`` only if no choice was possible at all.
-        budget: Largest number of states that it may have.
         watched: Longer clauses that bit tables watch, by benefit per effort, descending.
         candidates: The candidates in the order of the decisions; empty if everything fits. Constraints left out without
             being candidates would have come later.
@@ -76,12 +70,10 @@ class Choice:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is left out."""
         return not self.left_out
 
     @property
     def text(self) -> str:
-        """A summary line, and one line per candidate."""
         states = f"at most {self.estimated_states} of {self.budget} monitor states"
         if self.workflow is not None:
             return f"the monitor's states are those of the workflow {self.workflow}: {states}"
@@ -92,7 +84,6 @@ class Choice:
         return "\n".join((opening, *(candidate.text for candidate in self.candidates)))
 
     def reduced(self, constraint_set: ConstraintSet) -> ConstraintSet:
-        """The set without the constraints that are left out."""
         gone = frozenset(self.left_out)
         return constraint_set.of_parts(part for part in constraint_set.parts if part not in gone)
 

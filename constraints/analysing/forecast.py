@@ -15,12 +15,10 @@ from nfa import Atom, PatternState, Query
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LikelyEnding:
-    """A way in which partial matches at a state end.
+    """A way in which partial matches at a state end, with estimated shares of the traces with the state's atoms.
 
-    Attributes:
-        condition: The event, and why it ends them.
-        probability: The estimated share of the traces with the state's atoms in which the event occurs.
-        first: The estimated share in which it comes before all other events that end them.
+    The event occurs in the share ``probability``; in the share ``first`` it comes before all other events that end
+    them.
     """
 
     condition: FailingCondition
@@ -30,13 +28,10 @@ class LikelyEnding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateForecast:
-    """The forecast for partial matches at a pattern state.
+    """The forecast for partial matches at a pattern state, which has bound atoms, in the order of the text.
 
-    Attributes:
-        state: The pattern state.
-        bound: Its atoms, in the order of the text.
-        endings: Ways to end, in descending order of their own ``first``; ties by name.
-        probability: The estimated share of the traces with the state's atoms in which they are terminated early.
+    ``endings`` are in descending order of their own ``first``, ties by name. ``probability`` is the estimated share of
+    the traces with the state's atoms in which the partial matches are terminated early.
     """
 
     state: PatternState
@@ -46,12 +41,10 @@ class StateForecast:
 
     @property
     def earliest(self) -> LikelyEnding | None:
-        """The most frequent first ending."""
         return self.endings[0] if self.endings else None
 
     @property
     def text(self) -> str:
-        """A sentence without a full stop."""
         opening = f"with {listed_atoms(self.bound)} bound" if self.bound else "with nothing bound"
         if not self.endings:
             return f"{opening}, nothing ends the partial match before the trace ends"

@@ -51,7 +51,6 @@ class Frequencies:
         ]
 
     def of(self, name: str) -> float:
-        """The share of the traces that show ``name``."""
         return self._known.get(name, UNKNOWN)
 
     def of_all(self, names: Iterable[str], given: frozenset[str] = frozenset()) -> float:

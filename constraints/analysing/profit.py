@@ -24,12 +24,9 @@ REPLAY_LIMIT = 20_000  # evaluations of rules without some part
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdleParts:
-    """The constraints that no pattern profits from.
+    """The constraints that no pattern profits from, in the order of ``ConstraintSet.parts``.
 
-    Attributes:
-        parts: In the order of ``ConstraintSet.parts``.
-        visited: Number of monitor states that were examined.
-        is_complete: Whether these are all states, and every part was decided.
+    ``visited`` monitor states were examined; it is complete if these are all, and every part was decided.
     """
 
     parts: tuple[Part, ...]
@@ -39,9 +36,9 @@ class IdleParts:
 
 @dataclass(frozen=True, slots=True)
 class _Death:
-    """A pattern state that cannot complete in some monitor state; ``by`` are the names of the event that caused this.
+    """A pattern state that cannot complete in some monitor state.
 
-    They are None if the cause need not be a single event.
+    ``by`` has the names of the event that caused this; None if the cause need not be a single event.
     """
 
     visit: int
@@ -53,13 +50,8 @@ class _Death:
 def idle_parts(constraint_set: ConstraintSet, queries: Sequence[Query], *, state_limit: int = STATE_LIMIT) -> IdleParts:
     """Leave out each constraint by itself, and check whether more pattern states are alive.
 
-    Constraints that follow from a workflow are not checked, because no person wrote them. The automaton of a workflow
-    is ignored.
-
-    Args:
-        constraint_set: The set.
-        queries: All patterns of its stream.
-        state_limit: Largest number of monitor states that are visited, those after few events first.
+    Constraints that follow from a workflow are not checked, because no person wrote them; the workflow's automaton is
+    ignored. At most ``state_limit`` monitor states are visited, those after few events first.
     """
     asked = constraint_set.own.parts
     if not asked:
@@ -108,7 +100,6 @@ class _Walk:
                     self._came_by.append((visit, event))
 
     def word(self, visit: int) -> list[EventClass]:
-        """The events that first led to a state."""
         found = []
         while (came_by := self._came_by[visit]) is not None:
             visit, event = came_by
@@ -117,7 +108,7 @@ class _Walk:
 
 
 class _Search:
-    """Finds, for every death, parts that suffice for it; parts in none of them are idle.
+    """Finds parts that suffice for each death; parts that no death needs are idle.
 
     The other parts are left out one by one. Deaths caused by rules are evaluated again, part by part.
     """
@@ -136,7 +127,6 @@ class _Search:
         self.replays_left = REPLAY_LIMIT
 
     def add(self, death: _Death) -> None:
-        """Find parts that suffice for a death."""
         if self._lives(self._reasoner, death):
             self._by_rules.append(death)
             return

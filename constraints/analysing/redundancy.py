@@ -32,13 +32,7 @@ from nfa import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedundantAtom:
-    """An atom whose presence is implied.
-
-    Attributes:
-        term: Index of its term in ``Query.terms``.
-        atom: The atom.
-        index: Its index in the term.
-    """
+    """An atom whose presence is implied; ``term`` is an index in ``Query.terms``, ``index`` the atom's in the term."""
 
     term: int
     atom: Atom
@@ -46,7 +40,6 @@ class RedundantAtom:
 
     @property
     def text(self) -> str:
-        """A sentence without a full stop."""
         return f"every conforming trace that has the rest has {describe_atom(self.atom)} too, in its place"
 
 

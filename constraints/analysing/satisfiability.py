@@ -25,14 +25,12 @@ from nfa import Atom, PatternState, Query
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadTerm:
-    """An alternative of a pattern that no conforming trace completes.
+    """An alternative of a pattern that no conforming trace completes, with a minimal set of constraints.
 
     Attributes:
         term: Its index in ``Query.terms``.
-        atoms: A minimal set of its atoms in conflict.
-        constraints: A minimal set of constraints that they clash with.
+        atoms: A minimal set of its atoms that clash with the constraints.
         forbidden: Types that must not come, if the atoms alone would be possible; otherwise empty.
-        text: The reason as a sentence without a full stop.
     """
 
     term: int
@@ -44,13 +42,10 @@ class DeadTerm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryCheck:
-    """The alternatives of a pattern that can never match.
+    """The alternatives of a pattern that can never match, in the order of the terms.
 
-    Attributes:
-        dead: In the order of the terms.
-        is_satisfiable: Whether some term can match.
-        asks_for_violation: Whether no term can match, but some could without the pattern's NOTs: the pattern looks for
-            traces that break the constraints.
+    A pattern ``asks_for_violation`` if no term can match, but some could without its NOTs: it looks for traces that
+    break the constraints.
     """
 
     dead: tuple[DeadTerm, ...]
@@ -129,9 +124,7 @@ class _Reason:
 class _Search:
     """Searches for reasons before the first event; a clash explains every remainder that contains its part.
 
-    Args:
-        outlook: Of all constraints.
-        exact: The automaton of a workflow, for what the constraints leave possible.
+    ``exact`` decides for remainders that the constraints, in ``outlook``, leave possible.
     """
 
     def __init__(self, outlook: Outlook, exact: ExactOutlook | None = None) -> None:
@@ -141,7 +134,6 @@ class _Search:
 
     @property
     def reasoner(self) -> Reasoner:
-        """The reasoner of all constraints."""
         return self._outlook.reasoner
 
     @property
@@ -209,13 +201,10 @@ def _by_workflow(reason: _Reason) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetWarning:
-    """A legal but probably unintended property of a constraint set.
+    """A legal but probably unintended property of a constraint set, with its minimal reason.
 
-    Attributes:
-        kind: ``impossible-type``: it can never occur; ``prior-cycle``: the types cannot all occur in one trace.
-        types: The type, or the types in the order of the cycle.
-        constraints: The minimal reason.
-        text: A sentence without a full stop.
+    ``impossible-type``: the type can never occur; ``prior-cycle``: the types, in the order of the cycle, cannot all
+    occur in one trace.
     """
 
     kind: Literal["impossible-type", "prior-cycle"]

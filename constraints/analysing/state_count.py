@@ -28,12 +28,7 @@ class _Effect(NamedTuple):
 
 
 def count_states(constraint_set: ConstraintSet, limit: int) -> int:
-    """An upper bound of the number of states of the set's monitor, cut off at ``limit + 1``.
-
-    Args:
-        constraint_set: The set.
-        limit: Where counting stops.
-    """
+    """An upper bound of the number of states of the set's monitor, cut off at ``limit + 1``."""
     count = prod(len(RuleAutomaton.of(rule).places) for rule in constraint_set.rules)
     names = frozenset(name for part in constraint_set.parts if not isinstance(part, Rule) for name in part.names)
     groups = _groups(constraint_set, names)

@@ -42,13 +42,10 @@ _WORKFLOW_KEY = "workflow"
 
 @dataclass(frozen=True, slots=True)
 class ParsedConstraints:
-    """The contents of a document.
+    """The contents of a document, with notices for people: settings that may lose matches, words with two meanings.
 
-    Attributes:
-        constraint_set: The constraints.
-        notices: Notices for people: settings that may lose matches, words with two meanings.
-        stream: The stream that it names.
-        mined: Its description of the log that it was mined from, plain JSON values.
+    ``stream`` is the stream that it names, ``mined`` its description of the log that it was mined from, plain JSON
+    values.
     """
 
     constraint_set: ConstraintSet
@@ -71,12 +68,7 @@ class _Entry:
 def parse_constraints(
     document: object, *, max_bytes: int = MAX_BYTES, max_constraints: int = MAX_CONSTRAINTS
 ) -> ParsedConstraints:
-    """Read a constraint set.
-
-    Args:
-        document: JSON or YAML text, as ``str`` or UTF-8 ``bytes``, or the value that such a text decodes to.
-        max_bytes: Largest length of a text.
-        max_constraints: Largest number of entries.
+    """Read a constraint set: JSON or YAML text, as ``str`` or UTF-8 ``bytes``, or the value that it decodes to.
 
     Raises:
         InvalidConstraints: With every problem, its entry, and its line if the document is a text.
@@ -191,7 +183,6 @@ def _stream(value: object) -> tuple[str | None, list[tuple[Path, str]]]:
 
 
 def _settings(value: object, names: NameReader, problems: list[tuple[Path, str]]) -> Settings:
-    """The settings of a document; problems are added to ``problems``."""
     if not isinstance(value, Mapping) or _SETTINGS_KEY not in value:
         return Settings()
     settings, found = read_settings(value[_SETTINGS_KEY], names)

@@ -18,15 +18,10 @@ def following(
     end_events: Iterable[str],
     automaton: ProcessAutomaton | None,
 ) -> ConstraintSet:
-    """A set whose traces follow a workflow and keep the hand-written constraints.
+    """A set whose traces follow a workflow and keep the hand-written constraints in ``own``.
 
-    Args:
-        own: The hand-written constraints and settings; another workflow that it follows is dropped.
-        workflow: Name of the workflow.
-        version: Its version, from 1.
-        constraints: Constraints that every complete trace of the workflow keeps.
-        end_events: Types that nothing follows in the workflow.
-        automaton: The language of the workflow, for exact mode; None: only the constraints are used.
+    Another workflow that ``own`` follows is dropped; versions count from 1. ``constraints`` hold on every complete
+    trace of the workflow, and nothing follows its ``end_events``. Without an automaton only the constraints are used.
     """
     hand_written, derived = own.own, tuple(constraints)
     process = Process(

@@ -32,11 +32,7 @@ class Misread(Exception):
 
 
 class NameReader:
-    """Reads the names of one document and remembers its symbols.
-
-    Attributes:
-        symbols: The symbols read so far, by name.
-    """
+    """Reads the names of one document; ``symbols`` are the symbols read so far, by name."""
 
     def __init__(self) -> None:
         self.symbols: dict[str, Symbol] = {}
@@ -44,11 +40,7 @@ class NameReader:
         self._read: dict[str, str] = {}
 
     def name(self, value: object) -> str:
-        """The event type or symbol that a value names.
-
-        Raises:
-            Misread: It names neither.
-        """
+        """The event type or symbol that a value names."""
         if isinstance(value, str) and looks_like_symbol(value):
             if value not in self._read:
                 self._read[value] = self._symbol(value)
@@ -56,11 +48,7 @@ class NameReader:
         return self.type(value)
 
     def plain_type(self, value: object) -> str:
-        """The event type that a value names, in a place where a condition has no meaning.
-
-        Raises:
-            Misread: It names none, or has a condition.
-        """
+        """The event type that a value names, in a place where a condition has no meaning."""
         if isinstance(value, str) and looks_like_symbol(value):
             raise Misread(
                 f"an end event is an event type without a condition, got {shown(value)}; an event type that only "
@@ -69,11 +57,7 @@ class NameReader:
         return self.type(value)
 
     def type(self, value: object) -> str:
-        """The event type that a value names, even if it looks like a symbol.
-
-        Raises:
-            Misread: It names none.
-        """
+        """The event type that a value names, even if it looks like a symbol."""
         if isinstance(value, Mapping) and set(value) == {_TYPE_KEY}:
             value = value[_TYPE_KEY]
         name = checked_type(value.name if isinstance(value, Verbatim) else value)
@@ -113,11 +97,7 @@ def written_name(name: str, symbols: Mapping[str, Symbol]) -> object:
 
 
 def checked_type(value: object) -> str:
-    """Check an event type, and return it unchanged.
-
-    Raises:
-        Misread: The value is not a text, or not a valid event type.
-    """
+    """Return an event type unchanged, or raise ``Misread`` if it is not valid."""
     if not isinstance(value, str):
         raise Misread(f"an event type is a text, got {shown(value)}; put it in quotes")
     if not value.strip() or len(value) > MAX_NAME or _is_broken(value):

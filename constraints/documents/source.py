@@ -45,11 +45,7 @@ class _NestedTooDeeply(Exception):
 
 
 def read_text(text: str) -> object:
-    """The plain value of a JSON or YAML text.
-
-    Raises:
-        InvalidConstraints: The text is neither, repeats a key, uses an alias, or contains a lone surrogate.
-    """
+    """The plain value of a JSON or YAML text."""
     value = _read(text)
     escapes = list(_SURROGATES.finditer(text))
     if escapes and _has_half_character(value):

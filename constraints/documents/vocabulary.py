@@ -23,19 +23,12 @@ MAX_COUNT = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """A kind of constraint that can be uploaded.
+    """A kind of constraint that can be uploaded, with short traces that keep or break its ``form``.
 
     Attributes:
-        name: In the form that advice uses.
         translate: Function from event types or symbols, and the number, to parts of a constraint set.
         meaning: In words, of A, B and C.
-        kept: Short traces that keep ``form``.
-        broken: Short traces that break it.
-        fewest: Least number of event types.
-        most: Largest number of event types; None: any.
-        allows_same: Whether an event type may be repeated.
         count: Whether a number precedes the event types; 1 if omitted.
-        allows_symbols: Whether event types may have conditions.
     """
 
     name: str

@@ -34,12 +34,9 @@ _AUTOMATON_MEMBERS = ("letters", "states", "table", "accepting")
 
 @dataclass(frozen=True, slots=True)
 class WorkflowForm:
-    """The workflow in a document.
+    """The workflow in a document, with entries of its constraints and end events that are not parsed yet.
 
-    Attributes:
-        process: The workflow without the constraints that follow from it.
-        constraints: Entries of these constraints, not parsed yet.
-        end: Its end events, not parsed yet.
+    ``process`` lacks the constraints that follow from the workflow.
     """
 
     process: Process

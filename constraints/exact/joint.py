@@ -25,16 +25,8 @@ class JointSearch:
     """Searches for words that lead the process, the rules, and orders and clauses to their ends together.
 
     If events with equal timestamps are unordered, orders and ends are ignored, because they do not follow the word. A
-    search of more than ``max_steps`` steps is given up, and its remainder is assumed to be possible.
-
-    Args:
-        language: The process.
-        constraint_set: The hand-written constraints.
-        ties: How events with equal timestamps are ordered.
-        max_steps: Largest number of steps of a search.
-
-    Attributes:
-        given_up: Number of searches given up so far.
+    search of more than ``max_steps`` steps is given up, and its remainder is assumed to be possible; ``given_up``
+    counts these searches.
     """
 
     def __init__(
@@ -54,13 +46,9 @@ class JointSearch:
         self._answers: dict[tuple[int, MonitorState, Remainder, int], bool] = {}
 
     def is_possible(self, place: int, beside: MonitorState, remainder: Remainder, bound: int = 0) -> bool:
-        """Whether some word completes a remainder.
+        """Whether some word completes a remainder, of whose atoms ``bound`` (as bits) have come already.
 
-        Args:
-            place: The state of the process.
-            beside: The state of the hand-written constraints.
-            remainder: What must come.
-            bound: Its atoms that have come already, as bits.
+        The process is in the state ``place``; the hand-written constraints are in the state ``beside``.
         """
         if not self.is_needed:
             return True
@@ -73,7 +61,6 @@ class JointSearch:
         return self._answers[question]
 
     def may_end(self, place: int, beside: MonitorState, remainder: Remainder, bound: int) -> bool:
-        """Whether a trace may end now."""
         kept = all(map(frozenset.__contains__, self._wanted, beside.places))
         return (
             kept and self._language.can_end(place, remainder, bound) and self._orders.are_met(self._orders.seen(beside))
@@ -119,7 +106,6 @@ class _Orders:
         self._shown: dict[EventKind, tuple[int, int]] = {}
 
     def seen(self, state: MonitorState) -> int:
-        """The names seen in a state."""
         return self.reasoner.mask(state.seen & self._remembered)
 
     def after(self, seen: int, kind: EventKind) -> int | None:
@@ -149,13 +135,11 @@ class _Walkers:
         self._hopes: dict[tuple[int, int], bool] = {}
 
     def after(self, place: _Place, kind: EventKind) -> _Place | None:
-        """The place after an event; None if the event is impossible."""
         state, seen = place
         after, following = self._language.step(state, kind.type), self._orders.after(seen, kind)
         return None if after is None or following is None else (after, following)
 
     def is_wanted(self, place: _Place) -> bool:
-        """Whether the trace may end at a place."""
         state, seen = place
         return bool(self._language.accepting[state]) and self._orders.are_met(seen)
 

@@ -24,22 +24,10 @@ MEMORY_LIMIT = 1 << 27  # cells, one byte each, of the cached tables of queries
 
 
 class ExactOutlook:
-    """Moves monitor states and decides what can still follow them.
+    """Moves monitor states and decides what can still follow them, in exact mode.
 
-    Attributes:
-        constraint_set: All constraints, including those that follow from the workflow.
-        process: The workflow.
-        automaton: Its language.
-        own: The outlook of the hand-written constraints.
-        start: The state of an empty trace.
-
-    Args:
-        constraint_set: All constraints, including those that follow from the workflow.
-        process: The workflow.
-        automaton: Its language.
-        ties: How events with equal timestamps are ordered.
-        max_steps: Largest number of steps of a search for a word that the automaton and the hand-written constraints
-            both allow.
+    ``constraint_set`` has all constraints, also those that follow from the workflow; ``own`` is the outlook of the
+    hand-written ones. A search for a common word takes at most ``max_steps`` steps.
     """
 
     def __init__(
@@ -73,7 +61,6 @@ class ExactOutlook:
 
     @property
     def ties(self) -> Ties:
-        """How events with equal timestamps are ordered."""
         return self.own.ties
 
     @property
@@ -83,7 +70,6 @@ class ExactOutlook:
 
     @property
     def types(self) -> frozenset[str]:
-        """Event types that can move a state."""
         return self.own.constraint_set.types | frozenset(self.automaton.letters)
 
     def own_state(self, state: MonitorState) -> MonitorState:
@@ -110,7 +96,6 @@ class ExactOutlook:
         return self.can_complete(state, NOTHING)
 
     def can_complete(self, state: MonitorState, remainder: Remainder) -> bool:
-        """Whether some conforming continuation completes a remainder."""
         own = self.own_state(state)
         return (
             self.own.can_complete(own, remainder)
@@ -128,10 +113,7 @@ class ExactOutlook:
     ) -> bool:
         """``can_complete``, provided that the process and the hand-written constraints each allow it by itself.
 
-        Args:
-            state: The monitor state.
-            remainder: What must come.
-            bound: Its atoms that have come already.
+        ``bound`` are the remainder's atoms that have come already.
         """
         if not self._joint.is_needed:
             return True

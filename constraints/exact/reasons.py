@@ -16,9 +16,8 @@ from nfa import MonitorState
 class WorkflowClash:
     """A minimal clash: without any one constraint, atom or gap, the rest is possible in the workflow.
 
-    Attributes:
-        constraints: The hand-written ones that take part; mostly none.
-        remainder: The atoms that have no place, and the gaps that matter; neither if no trace can continue.
+    The hand-written constraints that take part are mostly none. The atoms of ``remainder`` have no place, and its gaps
+    matter; it has neither if no trace can continue.
     """
 
     constraints: tuple[Part, ...]

@@ -35,7 +35,6 @@ class DeviationReason:
         constraints: A minimal set that is broken, in reading order; empty for an unknown type, and for the workflow
             only the hand-written ones that take part.
         allowed: If the workflow decides, its event types that could have come instead, sorted; empty if none could.
-        text: The reason as a sentence without a full stop.
     """
 
     kind: DeviationKind
@@ -53,12 +52,6 @@ def explain_deviation(
     constraint_set: ConstraintSet, before: MonitorState, event: EventClass, ties: Ties = "log"
 ) -> DeviationReason:
     """Explain why a trace deviates at an event.
-
-    Args:
-        constraint_set: The constraints of the trace.
-        before: Its monitor state before the event.
-        event: The event, under its own type.
-        ties: How events with equal timestamps are ordered.
 
     Raises:
         ValueError: The trace does not deviate.

@@ -33,7 +33,6 @@ class Explanation:
             ``p4`` the remaining events cannot be ordered, or not without a forbidden event, ``p5`` a clause over
             several types, ``end`` the trace is over, ``rule`` a rule leaves no place, ``workflow`` the workflow
             leaves no place, by its automaton.
-        event_type: Type of the event that ended it.
         shown: The symbols of the event that caused it, sorted; empty if its type is enough.
         earlier: Other names that had to be seen before, sorted.
         constraints: The minimal chain that leads from the event to the atoms; for the workflow only the hand-written
@@ -42,7 +41,6 @@ class Explanation:
             event became certain when all atoms were bound.
         forbidden: Types that must not come in the match, and now have to.
         allowed: For the workflow, the event types that may come next, sorted.
-        because: The reason as a sentence without a full stop.
     """
 
     form: Form
@@ -62,7 +60,7 @@ class Explanation:
 
     @property
     def event_name(self) -> str:
-        """The event in words: its symbols if these matter, otherwise its type."""
+        """The event's symbols if these matter, otherwise its type."""
         return "any other event" if self.event_type == OTHER else listed_types(self.shown or (self.event_type,))
 
     @property
@@ -194,7 +192,6 @@ def _of_workflow(outlook: ExactOutlook, clash: WorkflowClash, after: MonitorStat
 
 
 def _forbidden(remainder: Remainder) -> tuple[str, ...]:
-    """The types that must not come."""
     return tuple(dict.fromkeys(gap.type for gap in remainder.gaps))
 
 

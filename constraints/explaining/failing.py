@@ -28,13 +28,9 @@ _Candidate: TypeAlias = tuple[int, int]  # names seen, and names that a possible
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailingCondition:
-    """An event that ends the partial matches at a state.
+    """An event that ends the partial matches at a state, whose bound atoms are in the order of the text.
 
-    Attributes:
-        state: The pattern state.
-        bound: Its atoms, in the order of the text.
-        explanation: Event, form, constraints and atoms.
-        is_takable: Whether a partial match could have bound the event; the match extended by it stays alive.
+    It ``is_takable`` if a partial match could have bound the event; the match extended by it stays alive.
     """
 
     state: PatternState
@@ -44,12 +40,10 @@ class FailingCondition:
 
     @property
     def event_type(self) -> str:
-        """Type of the event that ends the partial matches."""
         return self.explanation.event_type
 
     @property
     def text(self) -> str:
-        """A sentence without a full stop."""
         event = self.explanation.event_name
         event += ", where it is not taken," if self.is_takable else ""
         bound = listed_atoms(self.bound)
@@ -71,19 +65,12 @@ def failing_conditions(
 ) -> tuple[FailingCondition, ...]:
     """The events that end partial matches, for each state in the order of ``query.states``.
 
-    Args:
-        query: The pattern.
-        constraint_set: The constraints of its stream.
-        steps: Known steps of the process, as pairs of the types seen and the type that may come next. They can contain
-            more knowledge than the constraints, such as that one of two types always comes, and then fewer events are
-            listed.
-        pair_limit: Without ``steps``, the largest number of pairs of event and state; with more, conditions on two
-            events are not searched for.
-        walk_limit: Largest number of monitor states that are visited to find endings by rules.
-
-    Returns:
-        Per state: events that no partial match takes, then those that it could have taken, each by name. Of an event at
-        which rules end partial matches, the shortest way to it counts.
+    ``steps`` are known steps of the process, as pairs of the types seen and the type that may come next. They can
+    contain more knowledge than the constraints, such as that one of two types always comes, and then fewer events are
+    listed. Without ``steps``, conditions on two events are searched for only up to ``pair_limit`` pairs of event and
+    state. At most ``walk_limit`` monitor states are visited to find endings by rules. Per state, events that no partial
+    match takes come before those that it could have taken, each by name. Of an event at which rules end partial
+    matches, the shortest way to it counts.
     """
     search = _Search(query, constraint_set)
     known = None if steps is None else tuple(steps)
@@ -149,7 +136,6 @@ class _Search:
         return list(found.values())
 
     def condition(self, state: PatternState, explanation: Explanation) -> FailingCondition:
-        """The failing condition of an explanation."""
         term = self._query.terms[state.term]
         return FailingCondition(
             state=state,

@@ -22,10 +22,7 @@ def rule_endings(
 ) -> Iterator[tuple[PatternState, Explanation]]:
     """For each pattern state, the events at which rules end partial matches, each once, after the fewest events.
 
-    Args:
-        query: The pattern.
-        constraint_set: The constraints of its stream.
-        limit: Largest number of monitor states that are visited.
+    At most ``limit`` monitor states are visited.
     """
     if not constraint_set.rules or not query.states:
         return

@@ -11,14 +11,13 @@ from typing import NamedTuple
 
 
 class Node(NamedTuple):
-    """An event that must still come.
+    """A required event that must still come, with names as masks.
 
     Attributes:
         later: Names that it cannot come after.
         earlier: Names that cannot come after it.
-        shown: Names that it shows.
         alike: Names of its own event type.
-        is_atom: Whether it belongs to a match, and is not merely required; two events of a match are always distinct.
+        is_atom: Whether it belongs to a match; two events of a match are always distinct.
         after: Nodes that precede it in the pattern, as bits of their places.
     """
 
@@ -38,10 +37,8 @@ class Node(NamedTuple):
 def conflicts(nodes: Sequence[Node], candidates: Mapping[int, Node], most: int | None) -> list[int]:
     """The least sets of candidates that close a cycle; only the empty set if the nodes have a cycle by themselves.
 
-    Args:
-        nodes: Events that must come in any case.
-        candidates: Names that may become certain, by their places.
-        most: Largest size of a set; None: any.
+    ``nodes`` must come in any case; ``candidates`` are names that may become certain, by their places. Sets have at
+    most ``most`` names; None: any number.
     """
     reach = _reach(nodes)
     if reach is None:

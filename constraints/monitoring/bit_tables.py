@@ -26,13 +26,10 @@ _FIRST = 2  # place of the first name
 
 
 class BitState(NamedTuple):
-    """The state of a trace, as sets of names.
+    """The state of a trace, as four sets of names.
 
-    Attributes:
-        seen: Shown so far.
-        certain: In every conforming continuation: seen, or required.
-        excluded: In none, by occurrence constraints.
-        blocked: Can never come again.
+    ``seen``: shown so far; ``certain``: in every conforming continuation, seen or required; ``excluded``: in none, by
+    occurrence constraints; ``blocked``: can never come again.
     """
 
     seen: int
@@ -47,13 +44,10 @@ class BitState(NamedTuple):
 
 
 class BitTables:
-    """The consequences of a constraint set, name by name; see ``nfa.BitGuard``.
+    """The consequences of a constraint set's orders and clauses, name by name; see ``nfa.BitGuard``.
 
-    Args:
-        constraint_set: Its orders and clauses are used.
-        watched: The longer clauses that are evaluated at each event; None: all. Leaving one out is sound.
-        most_in_circle: Largest number of names outside a goal that are examined together for a cycle of order
-            constraints; None: any number.
+    ``watched`` are the longer clauses that are evaluated at each event (None: all); leaving one out is sound. At most
+    ``most_in_circle`` names outside a goal are examined together for a cycle of order constraints; None: any number.
     """
 
     def __init__(
@@ -128,7 +122,6 @@ class BitTables:
         return self.mask(known.intersection(self._names))
 
     def _node(self, shown: int, event_type: str) -> Node:
-        """The node of an event of a type that shows at least some names."""
         return Node(
             later=union(self._later[name] for name in positions(shown)),
             earlier=union(self._blocks[name] for name in positions(shown)),
@@ -137,7 +130,6 @@ class BitTables:
         )
 
     def _placed(self, clause: Clause) -> tuple[int, int | None]:
-        """Body, and place of the head."""
         return self.mask(clause.body), None if clause.head is None else self._bits[clause.head].bit_length() - 1
 
     def _reached(self, start: int, direct: dict[str, int]) -> int:
@@ -152,11 +144,9 @@ class BitTables:
         return union(self._bits.get(name, 0) for name in names)
 
     def names(self, mask: int) -> Seen:
-        """The names whose bits are set."""
         return frozenset(name for name, bit in self._bits.items() if bit & mask)
 
     def shown(self, event: EventClass) -> int:
-        """The names that an event shows."""
         known = self._set.types | self._set.settings.types
         is_strange = self._set.settings.unknown_types == "deviate" and event.type not in known
         shown = self.mask(self._set.shown_with({event.type, *event.symbols}))
@@ -175,7 +165,6 @@ class BitTables:
         )
 
     def goals(self, question: Query | Atom) -> tuple[BitGoal, ...]:
-        """The goals of a query's states, in their order; or of a step, one for each of its types."""
         if isinstance(question, Query):
             return tuple(self.goal(remainder_of(question, state)) for state in question.states)
         if question.is_any_type:
@@ -184,7 +173,6 @@ class BitTables:
         return tuple(self.goal(Remainder((step,), (frozenset(),))) for step in steps)
 
     def goal(self, remainder: Remainder) -> BitGoal:
-        """The goal of a remainder."""
         shown = tuple(ANY | self.mask(self._set.shown_by(atom)) for atom in remainder.atoms)
         key = (tuple(shown), tuple(remainder.before))
         if key not in self._goals:
@@ -233,7 +221,6 @@ class BitTables:
 
     @property
     def start(self) -> BitState:
-        """The state of a new trace."""
         return self._start
 
     def enter(self, seen: Iterable[str]) -> BitState:

@@ -21,13 +21,10 @@ from streams import Ties
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The prepared states of one query.
+    """The prepared states of one query, each with its remainder and the reasoner's form of it.
 
-    Attributes:
-        remainders: The remainder of each state.
-        goals: The same for the reasoner.
-        extensions: For each state, the states that bind one atom more, if they are alive whenever it is.
-        is_monotone: For each state, whether it stays dead once it is dead.
+    ``extensions`` are the states that bind one atom more, if they are alive whenever it is; a monotone state stays dead
+    once it is dead.
     """
 
     remainders: tuple[Remainder, ...]
@@ -43,17 +40,11 @@ class Monitor:
     constraints, or unordered events of equal timestamps, this may be noticed later, never too early; and a state may be
     called live that is not. An event of an unknown type makes a trace deviate if the settings require it; that such
     events cannot come is not used to call states dead. Answers are cached; the cache is emptied when it has
-    ``memory_limit`` rows.
+    ``memory_limit`` rows. Traces beyond the cap of monitor states follow the longer clauses in ``watched``; None: all.
 
     In exact mode the workflow's automaton replaces the constraints that follow from the workflow (section 6.2): its
     state is the first of a monitor state's places, and together with the hand-written constraints all dead states are
     found, as long as the search for a common word is not too much work (``JointSearch``).
-
-    Args:
-        constraint_set: The constraints on traces.
-        ties: How events with equal timestamps are ordered.
-        watched: Longer clauses that traces beyond the cap of monitor states follow; None: all.
-        memory_limit: Largest number of cached rows.
     """
 
     def __init__(
@@ -88,17 +79,14 @@ class Monitor:
 
     @property
     def symbols(self) -> tuple[Symbol, ...]:
-        """Conditions on events that the monitor distinguishes, by name."""
         return self._symbols
 
     @property
     def policy(self) -> Policy:
-        """The guard's policy."""
         return self._policy
 
     @property
     def start(self) -> MonitorState:
-        """The state of a new trace."""
         return self._outlook.start if self._exact is None else self._exact.start
 
     @cached_property
@@ -114,7 +102,6 @@ class Monitor:
         return BitTables(outlook.constraint_set, watched=self._watched)
 
     def step(self, state: MonitorState, event: EventClass) -> MonitorState | None:
-        """The state after one more event, or None if the trace deviates at it."""
         after = self._moved(state, event)
         if after is None or after == state:
             return None if after is None else state
@@ -135,7 +122,6 @@ class Monitor:
         return outlook.advance(state, event)
 
     def can_occur(self, state: MonitorState, atom: Atom) -> bool:
-        """Whether some conforming continuation has an event that a step takes."""
         outlook = self._outlook
         if outlook.is_over(self._own(state)):
             return False
@@ -151,7 +137,6 @@ class Monitor:
         return self._exact is None or self._exact.can_complete(state, _just(atom))
 
     def _own(self, state: MonitorState) -> MonitorState:
-        """The state without the workflow's state."""
         return state if self._exact is None else self._exact.own_state(state)
 
     def live(self, state: MonitorState, query: Query) -> NDArray[np.bool_]:

@@ -26,18 +26,10 @@ Distances = NDArray[np.int32]  # one number of events for each state; -1: unreac
 class Language:
     """A process, and how its traces are read.
 
-    Events of types that the process does not emit may come at any time until the trace is over.
-
-    Attributes:
-        automaton: The complete traces.
-        accepting: (states,) where a trace may end.
-        completable: (states,) from where some trace ends.
-
-    Args:
-        automaton: The complete traces.
-        assumes_completion: Whether a trace ends only where the automaton accepts; otherwise anywhere.
-        ends: Types that nothing follows, regardless of the automaton.
-        known: The types that events have; None: any.
+    A trace may end in ``accepting`` states, (states,); from ``completable`` ones, (states,), some trace ends.
+    Events of types that the process does not emit may come at any time until the trace is over. With
+    ``assumes_completion`` a trace ends only where the automaton accepts, otherwise anywhere; nothing follows the types
+    in ``ends``. ``known`` are the types that events have; None: any.
     """
 
     def __init__(
@@ -101,11 +93,9 @@ class Language:
         return [OTHER] if self._known is None else sorted(filter(self.has_free, self._known - stopping))
 
     def is_end(self, event_type: str) -> bool:
-        """Whether nothing follows events of a type."""
         return event_type in self._ends
 
     def codes_of(self, atom: Atom) -> frozenset[int]:
-        """Columns of the types that an atom takes."""
         return self._all if atom.is_any_type else self._codes(frozenset(atom.types))
 
     def back(self, wanted: Vector, codes: frozenset[int]) -> Vector:
@@ -181,7 +171,6 @@ class Completions:
 
     @property
     def cells(self) -> int:
-        """Number of stored cells."""
         return max(1, len(self._found)) * len(self._language.automaton)
 
     def of(self, bound: int) -> Vector:

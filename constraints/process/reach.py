@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 class Predecessors:
     """The transitions of an automaton by their target state.
 
-    Args:
-        table: (states, letters) int32, the state after each letter; below 0 if there is none.
+    ``table`` is (states, letters) int32: the state after each letter, below 0 if there is none.
     """
 
     def __init__(self, table: NDArray[np.int32]) -> None:
@@ -22,12 +21,7 @@ class Predecessors:
         self._first = np.concatenate([[0], np.cumsum(np.bincount(target, minlength=len(table)))]).astype(np.int64)
 
     def reaching(self, wanted: NDArray[np.bool_], letters: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """The states from which some word, possibly empty, leads to a wanted state.
-
-        Args:
-            wanted: (states,) bool.
-            letters: (letters,) bool, the letters that the word may have.
-        """
+        """(states,) bool: whether some word of letters, (letters,) bool, leads to a wanted state; it may be empty."""
         return self.distances(wanted, letters) >= 0
 
     def distances(self, wanted: NDArray[np.bool_], letters: NDArray[np.bool_]) -> NDArray[np.int32]:

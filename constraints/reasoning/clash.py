@@ -19,11 +19,8 @@ _Item = TypeVar("_Item")
 class Clash:
     """A minimal clash: without any one constraint, atom or gap, the rest is possible.
 
-    Attributes:
-        verdict: The result of ``alive`` for these constraints, atoms and gaps.
-        constraints: The requirements first, the constraint that cannot be kept last.
-        remainder: The atoms in conflict, and the gaps that matter.
-        events: Names already seen that take part.
+    ``verdict`` is the result of ``alive`` for these. Among the constraints requirements come first, the one that cannot
+    be kept last. ``events`` are names already seen that take part.
     """
 
     verdict: Verdict
@@ -85,7 +82,6 @@ class _Question:
         return reasoner.is_alive(reasoner.mask(self.seen), reasoner.goal(remainder), settled)
 
     def needed(self, remainder: Remainder) -> frozenset[str]:
-        """The names that the atoms certainly show."""
         return self.reasoner.names(self.reasoner.goal(remainder).needed)
 
     def matters(self, name: str, core: ConstraintSet, remainder: Remainder) -> bool:

@@ -11,12 +11,7 @@ from constraints.model import ConstraintSet, End, Part, Prior
 
 @dataclass(frozen=True, slots=True)
 class PriorCycle:
-    """A cycle of types, each ordered before the next.
-
-    Attributes:
-        types: Event types, or symbols, beginning with the alphabetically first.
-        constraints: ``constraints[i]`` orders ``types[i]`` before its successor.
-    """
+    """A cycle of types, from the alphabetically first; ``constraints[i]`` orders ``types[i]`` before the next."""
 
     types: tuple[str, ...]
     constraints: tuple[Part, ...]

@@ -21,17 +21,8 @@ class Outlook:
 
     ``MonitorState.seen`` has the names of order and occurrence constraints that were shown, with the types of the
     symbols among them; ``places`` are the states of the rules. If events with equal timestamps are unordered, order
-    takes effect when time advances.
-
-    Attributes:
-        constraint_set: The constraints on traces.
-        ties: How events with equal timestamps are ordered.
-        reasoner: Decides for order and occurrence.
-        rules: Decides for the rules.
-        start: The state of an empty trace.
-        alphabet: The types that events of a conforming trace have; None: any.
-        assumes_completion: Whether a trace is assumed to continue until it has everything that it requires.
-        is_exact: Whether all dead states are found, as far as order and occurrence are concerned.
+    takes effect when time advances. ``alphabet`` are the types that events of a conforming trace have; None: any. It
+    ``is_exact`` if all dead states are found, as far as order and occurrence are concerned.
     """
 
     def __init__(self, constraint_set: ConstraintSet, ties: Ties = "log") -> None:
@@ -80,7 +71,6 @@ class Outlook:
         return self.alphabet is not None and event.type not in self.alphabet
 
     def is_over(self, state: MonitorState) -> bool:
-        """Whether no more events can come."""
         return bool((state.seen if state.settled is None else state.settled) & self.constraint_set.closing_ends)
 
     def is_consistent(self, state: MonitorState) -> bool:
@@ -88,13 +78,7 @@ class Outlook:
         return self.can_complete(state, NOTHING, self._nothing)
 
     def can_complete(self, state: MonitorState, remainder: Remainder, goal: Goal | None = None) -> bool:
-        """Whether some conforming continuation completes a remainder.
-
-        Args:
-            state: The monitor state.
-            remainder: What is still to come.
-            goal: The remainder in the reasoner's form, if already known.
-        """
+        """Whether some conforming continuation completes a remainder, perhaps known as a ``goal`` of the reasoner."""
         return self.keeps_constraints(state, self.reasoner.goal(remainder) if goal is None else goal) and (
             self.keeps_rules(state, remainder)
         )

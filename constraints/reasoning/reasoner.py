@@ -134,11 +134,9 @@ class Reasoner:
         return mask
 
     def names(self, mask: int) -> frozenset[str]:
-        """The names whose bits are set."""
         return frozenset(name for name, one in self._bits.items() if one & mask)
 
     def goal(self, remainder: Remainder) -> Goal:
-        """The remainder on masks."""
         nodes = tuple(
             _Node(self._shown_by(atom), self._bit(atom.type), 1 << index, _indices(before))
             for index, (atom, before) in enumerate(zip(remainder.atoms, remainder.before, strict=True))
@@ -193,14 +191,12 @@ class Reasoner:
         return impossible
 
     def shown_with(self, mask: int) -> int:
-        """``ConstraintSet.shown_with``."""
         if self._shows:
             for one in _bits(mask):
                 mask |= self._shows.get(one, 0)
         return mask
 
     def closure(self, mask: int) -> int:
-        """``ConstraintSet.horn_closure``."""
         closed = mask
         for one in _bits(mask):
             closed |= self._implied_by(one)

@@ -27,17 +27,14 @@ _Edge: TypeAlias = tuple[int, int]
 class Verdict:
     """The result of ``alive``; truthy if alive.
 
-    Attributes:
-        reason: None, or why nothing can complete: ``occurrence`` (a clause excludes the needed types), ``blocked`` (the
-            last chance of a needed type has passed), ``order`` (they cannot be ordered), ``absence`` (they can, but not
-            without a forbidden event).
+    Otherwise the reason: ``occurrence`` (a clause excludes the needed types), ``blocked`` (the last chance of a needed
+    type has passed), ``order`` (they cannot be ordered), ``absence`` (they can, but not without a forbidden event).
     """
 
     reason: Reason | None = None
 
     @property
     def is_alive(self) -> bool:
-        """Whether some conforming continuation completes the remainder."""
         return self.reason is None
 
     def __bool__(self) -> bool:
@@ -46,13 +43,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event that must come.
-
-    Attributes:
-        type: Its event type.
-        shows: The names that it certainly shows.
-        atom: The atom that it serves, if it belongs to the match.
-    """
+    """An event that must come, with the names certainly shown, and its atom if the event belongs to the match."""
 
     type: str
     shows: frozenset[str]
@@ -71,15 +62,10 @@ def alive(
 ) -> Verdict:
     """Whether some conforming trace begins with a prefix of the names ``seen`` and then completes ``remainder``.
 
-    The prefix must not have broken an order constraint itself. With an empty remainder, the result is whether the
-    prefix is consistent. Dead is always right. Alive is exact for constraints on types in the order of the log; with
-    symbols, or with ``settled``, it may also mean unknown.
-
-    Args:
-        constraint_set: The constraints on the trace; rules are ignored.
-        seen: Names that the prefix shows, with the names they imply.
-        remainder: What is still to come.
-        settled: If events with equal timestamps are unordered, the names shown before the newest time; otherwise None.
+    The prefix must not have broken an order constraint itself; ``seen`` includes implied names, and rules are ignored.
+    ``settled`` are the names shown before the newest time if events with equal timestamps are unordered, otherwise
+    None. With an empty remainder, the result is whether the prefix is consistent. Dead is always right. Alive is exact
+    for constraints on types in the order of the log; with symbols, or with ``settled``, it may also mean unknown.
     """
     shown = [constraint_set.shown_by(atom) for atom in remainder.atoms]
     needed = frozenset[str]().union(*shown)

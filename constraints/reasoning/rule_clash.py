@@ -16,11 +16,10 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleClash:
-    """A minimal clash: without any one constraint, atom or gap, the rest is possible.
+    """A minimal clash with rules: without any one constraint, atom or gap, the rest is possible.
 
-    Attributes:
-        constraints: Rules, after the constraints that exclude events which the rules would need.
-        remainder: The atoms that have no place, and the gaps that matter; neither if the rules are broken in any case.
+    The rules come after the constraints that exclude events which they would need. The atoms of ``remainder`` have no
+    place, and its gaps matter; it has neither if the rules are broken in any case.
     """
 
     constraints: tuple[Part, ...]
@@ -51,10 +50,7 @@ def find_rule_clash(outlook: Outlook, state: MonitorState, remainder: Remainder 
 
 
 def least_part(items: Iterable[_Item], clashes: Callable[[Sequence[_Item]], bool]) -> list[_Item]:
-    """A minimal part (by inclusion) of ``items`` that still clashes, in their order.
-
-    Large groups of items are dropped first, then ever smaller ones.
-    """
+    """A minimal part (by inclusion) of ``items`` that still clashes, in their order; large groups are dropped first."""
     kept = list(items)
     size = len(kept)
     while size:

@@ -15,13 +15,10 @@ MAX_SYMBOLS = 6  # per type; every combination of them is an event kind
 
 @dataclass(frozen=True, slots=True)
 class EventKind:
-    """A class of indistinguishable events.
+    """A class of indistinguishable events, of one type or of ``OTHER``, all types that are not named.
 
-    Attributes:
-        type: Their event type; ``OTHER`` for all types that are not named.
-        shown: Their names, of those that are distinguished.
-        binds: Indices of the atoms that may take such an event.
-        is_last: Whether nothing follows such an event.
+    ``shown`` are the distinguished names of such events, ``binds`` the indices of the atoms that may take them; nothing
+    follows an event that ``is_last``.
     """
 
     type: str
@@ -35,16 +32,9 @@ def event_kinds(
 ) -> frozenset[EventKind] | None:
     """All kinds of events that may come: at least those of conforming traces, sometimes more.
 
-    An event shows its type and any combination of the type's symbols that is closed under implication.
-
-    Args:
-        constraint_set: Has the symbols and end events.
-        names: Types and symbols that are distinguished.
-        remainder: Atoms to be bound.
-        impossible: Names that no event shows any more.
-
-    Returns:
-        The kinds; None if some type has too many symbols.
+    An event shows its type and any combination of the type's symbols that is closed under implication; of these,
+    ``names`` are distinguished, and ``impossible`` ones do not come. The result is None if some type has too many
+    symbols.
     """
     symbols: dict[str, list[str]] = {}
     for name in names & constraint_set.symbols.keys():
@@ -88,6 +78,5 @@ def _kind(
 
 
 def _has_others(constraint_set: ConstraintSet, named: frozenset[str]) -> bool:
-    """Whether events of other types may come."""
     settings = constraint_set.settings
     return settings.unknown_types == "ignore" or not constraint_set.types | settings.types <= named

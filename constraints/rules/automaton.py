@@ -23,7 +23,6 @@ class RuleAutomaton:
     wherever it is built. The *letter* of an event has bit ``i`` set if the event shows ``rule.names[i]``.
 
     Attributes:
-        rule: The rule.
         table: ``table[place][letter]`` is the place after an event.
         accepting: Places in which a finished trace keeps the rule.
         traps: Places from which no accepting place can be reached.
@@ -43,26 +42,18 @@ class RuleAutomaton:
 
     @classmethod
     def of(cls, rule: Rule) -> RuleAutomaton:
-        """The automaton of a rule.
-
-        Raises:
-            ValueError: The rule is unknown.
-        """
         return cls(rule, *_minimal(rule.kind, rule.count, len(rule.names)))
 
     @property
     def start(self) -> int:
-        """The place of an empty trace."""
         return START
 
     @property
     def places(self) -> frozenset[int]:
-        """All places."""
         return frozenset(range(len(self.table)))
 
     @property
     def names(self) -> frozenset[str]:
-        """The event types and symbols of the rule."""
         return frozenset(self.rule.names)
 
     @property
@@ -71,7 +62,6 @@ class RuleAutomaton:
         return any(row[0] != place for place, row in enumerate(self.table))
 
     def letter(self, shown: frozenset[str]) -> int:
-        """The letter of an event that shows some names."""
         return sum(1 << index for index, name in enumerate(self.rule.names) if name in shown)
 
     def step(self, place: int, shown: frozenset[str]) -> int:

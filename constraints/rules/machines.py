@@ -23,10 +23,8 @@ Step: TypeAlias = Callable[[int, int], int]  # from place and letter to the next
 class Machine:
     """A template as a function; places are whole numbers, and ``BROKEN`` is never left.
 
-    Attributes:
-        start: The place of an empty trace.
-        step: From place and letter to the next place; never called with ``BROKEN``.
-        stops: Whether a finished trace in a place keeps the rule.
+    ``step`` leads from place and letter to the next place, but never from ``BROKEN``; ``stops`` is whether a finished
+    trace in a place keeps the rule.
     """
 
     start: int
@@ -110,15 +108,7 @@ RULE_KINDS = frozenset([*_MACHINES, *_CONJUNCTIONS, *_COUNTS])
 
 
 def machines_of(kind: str, count: int | None) -> tuple[Machine, ...]:
-    """The machines whose conjunction is a template.
-
-    Args:
-        kind: One of ``RULE_KINDS``.
-        count: The number of ``existence``, ``absence`` and ``exactly``.
-
-    Raises:
-        ValueError: The rule is unknown, or its number is missing or superfluous.
-    """
+    """The machines whose conjunction is a template of ``RULE_KINDS``; some templates have a number, ``count``."""
     if kind not in RULE_KINDS or (kind in _COUNTS) != (count is not None):
         raise ValueError(f"{kind!r} with the number {count} is not a rule")
     if count is None:

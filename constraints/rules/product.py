@@ -23,13 +23,8 @@ class RuleProduct:
     A place of the product is the tuple of the places of the rules, so it has the same meaning wherever the set is
     loaded. Rules can forbid together what each of them allows, so they are decided one by one, then in groups that
     share a type or count every event (``init``, ``last``, ``chain ...``), then all together. A search that takes
-    ``max_steps`` steps of rules is given up, and its remainder is assumed to be possible: "possible" may then be wrong,
-    "impossible" never is.
-
-    Attributes:
-        rules: In the order of the set.
-        automata: One for each rule.
-        given_up: Number of searches given up so far.
+    ``max_steps`` steps of rules is given up (``given_up`` counts these), and its remainder is assumed to be possible:
+    "possible" may then be wrong, "impossible" never is.
     """
 
     def __init__(
@@ -49,11 +44,9 @@ class RuleProduct:
 
     @property
     def start(self) -> Places:
-        """Places of an empty trace."""
         return tuple(automaton.start for automaton in self.automata)
 
     def step(self, places: Places, shown: frozenset[str]) -> Places:
-        """Places after an event that shows some names: its type and symbols."""
         moved = set(self._always).union(*(self._naming.get(name, ()) for name in shown))
         if not moved:
             return places
@@ -67,10 +60,8 @@ class RuleProduct:
     ) -> tuple[Rule, ...]:
         """Rules that no continuation keeps: one, or a minimal number that cannot be kept together; () if none.
 
-        Args:
-            places: The places of the rules.
-            impossible: Names that no later event shows; None if no more events can come.
-            assumes_completion: Whether a trace ends only where its rules accept; otherwise anywhere but in a trap.
+        ``impossible`` are the names that no later event shows; None if no more events can come. With
+        ``assumes_completion`` a trace ends only where its rules accept, otherwise anywhere but in a trap.
         """
         for index, rule in enumerate(self.rules):
             if not self._ask((index,), places, NOTHING, impossible, assumes_completion):
@@ -90,12 +81,8 @@ class RuleProduct:
     ) -> bool:
         """Whether some continuation binds the remainder and keeps all rules; True if the search is given up.
 
-        Args:
-            places: The places of the rules.
-            remainder: What must still come, and what must not. Gaps are in the order of the log: leave them out if
-                events with equal timestamps are unordered.
-            impossible: Names that no later event shows; None if no more events can come.
-            assumes_completion: Whether a trace ends only where its rules accept; otherwise anywhere but in a trap.
+        The arguments mean what they mean in ``is_broken``. Gaps are in the order of the log: leave them out if events
+        with equal timestamps are unordered.
         """
         return self._judge(self._active(places, assumes_completion), places, remainder, impossible, assumes_completion)
 

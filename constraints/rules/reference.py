@@ -56,11 +56,7 @@ Expression: TypeAlias = Shows | Formula
 
 
 def holds(formula: Expression, word: Word, place: int = 0) -> bool:
-    """Whether the events of ``word`` from ``place`` on satisfy a formula; by definition, without any automaton.
-
-    Raises:
-        ValueError: An operator is unknown.
-    """
+    """Whether the events of ``word`` from ``place`` on satisfy a formula; by definition, without any automaton."""
     if isinstance(formula, Shows):
         return place < len(word) and formula.name in word[place]
     if formula.operator not in _MEANINGS:

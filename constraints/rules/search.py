@@ -38,15 +38,7 @@ class Company(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """The parameters of a search.
-
-    Attributes:
-        automata: The rules.
-        wanted: For each rule, the places in which the trace may end.
-        remainder: What must be bound.
-        kinds: Events that may come.
-        company: An additional automaton beside the rules, if any.
-    """
+    """The parameters of a search; ``wanted`` are, for each rule, the places in which the trace may end."""
 
     automata: Sequence[RuleAutomaton]
     wanted: Sequence[frozenset[int]]
@@ -58,14 +50,8 @@ class Task:
 def is_reachable(task: Task, places: Places, max_steps: int, *, beside: Hashable = None, bound: int = 0) -> bool | None:
     """Whether such a word exists; None if the search would take more than about ``max_steps`` steps of rules.
 
-    States nearest to the end are examined first, so a word is mostly found soon.
-
-    Args:
-        task: The parameters of the search.
-        places: The places of the rules.
-        max_steps: Number of steps after which to give up.
-        beside: The place of the company, if there is one.
-        bound: Atoms that are bound already, as bits.
+    ``beside`` is the place of the company, if any; ``bound`` are the atoms that are bound already, as bits. States
+    nearest to the end are examined first, so a word is mostly found soon.
     """
     search = _Search(task)
     start: _State = (places, beside, bound)
@@ -110,7 +96,6 @@ class _Search:
         ]
 
     def is_done(self, state: _State) -> bool:
-        """Whether the trace may end here."""
         places, beside, bound = state
         return (
             bound == self._all_bound
@@ -119,7 +104,6 @@ class _Search:
         )
 
     def is_hopeful(self, state: _State) -> bool:
-        """Whether each rule by itself can still be kept, and the company is hopeful."""
         places, beside, bound = state
         return all(map(frozenset.__contains__, self._hopeful, places)) and (
             self._company is None or self._company.is_hopeful(beside, bound)
