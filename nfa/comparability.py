@@ -65,8 +65,10 @@ class _Reading:
         if not len(others):
             return
         kind = int(np.bincount(others).argmax())
-        count, told = int((others == kind).sum()), _told(constants)
-        what = f"{told[0]} is {_WORDS[_kind_of(constants[0])]}" if len(told) == 1 else f"none of {', '.join(told)} is"
+        count, texts = int((others == kind).sum()), _texts_of(constants)
+        what = (
+            f"{texts[0]} is {_WORDS[_kind_of(constants[0])]}" if len(texts) == 1 else f"none of {', '.join(texts)} is"
+        )
         yield Notice(
             "incomparable",
             f"{describe_expression(attribute)} is {_WORDS[kind]} in {count:,} of {len(kinds):,} events "
@@ -139,7 +141,7 @@ def _kind_of(literal: Literal) -> int:
     return INTEGER if kind == FLOAT else kind
 
 
-def _told(constants: list[Literal]) -> list[str]:
+def _texts_of(constants: list[Literal]) -> list[str]:
     return [describe_expression(one) for one in constants[:4]] + ["…"] * (len(constants) > 4)
 
 

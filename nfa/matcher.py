@@ -242,7 +242,7 @@ class Matcher:
             else:
                 found += [replace(output, first_row=done) for output in lane.process_finer(batch, keys)]
         self._is_midway = False
-        return self._told(found)
+        return self._without_later(found)
 
     def pass_time(self, watermark_us: int) -> MatchOutput:
         """Advance time to the watermark and decide what it decides, such as a trailing NOT.
@@ -255,7 +255,7 @@ class Matcher:
         self._is_midway = True
         found = [output for lane in self._lanes.values() for output in lane.pass_time(watermark_us)]
         self._is_midway = False
-        found = self._told(found)
+        found = self._without_later(found)
         self._forget_drained(watermark_us)
         return MatchOutput(tuple(found))
 
@@ -274,7 +274,7 @@ class Matcher:
         when_us = newest_us if time_us is None else min(time_us, newest_us)
         found = [lane.end_traces(homes, when_us) for lane in self._lanes.values()]
         self._is_midway = False
-        return MatchOutput(tuple(self._told(found)))
+        return MatchOutput(tuple(self._without_later(found)))
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
         """Forget the traces of other correlation keys, as if none of their events had come; nothing is emitted.
@@ -305,7 +305,7 @@ class Matcher:
         """End every trace at the end of a finite input."""
         self._check_whole()
         self._compile()
-        return MatchOutput(tuple(self._told([lane.finish() for lane in self._lanes.values()])))
+        return MatchOutput(tuple(self._without_later([lane.finish() for lane in self._lanes.values()])))
 
     def dump(self) -> bytes:
         """The whole state as bytes; ``load`` continues from them as if nothing had happened."""
@@ -406,7 +406,7 @@ class Matcher:
         until_us = None if within_us is None else lane.newest_us + within_us
         self._draining[pattern.name] = Draining(pattern=pattern, border=lane.sequence, until_us=until_us)
 
-    def _told(self, found: list[LaneOutput]) -> list[LaneOutput]:
+    def _without_later(self, found: list[LaneOutput]) -> list[LaneOutput]:
         """The output without results that draining versions began after their borders."""
         borders = {one.pattern: one.border for one in self._draining.values()}
         return [without_later(output, borders) for output in found] if borders else found

@@ -48,9 +48,8 @@ def without_later(output: LaneOutput, borders: Mapping[RunningPattern, int]) -> 
     limits = np.array([borders.get(pattern, _NO_BORDER) for pattern in output.patterns], np.int64)
     if not np.any(limits < _NO_BORDER):
         return output
-    told = _began_before(output.matches, limits)
     return replace(
-        output.chosen(told),
+        output.chosen(_began_before(output.matches, limits)),
         corrections=output.corrections.chosen(_began_before(output.corrections, limits)),
         timeouts=output.timeouts.chosen(_began_before(output.timeouts, limits)),
         ending_rows=output.ending_rows[limits[output.ending_rows[:, 1]] == _NO_BORDER],
@@ -60,5 +59,5 @@ def without_later(output: LaneOutput, borders: Mapping[RunningPattern, int]) -> 
 def _began_before(table: MatchTable, limits: NDArray[np.int64]) -> NDArray[np.bool_]:
     if not len(table):
         return np.zeros(0, np.bool_)
-    told: NDArray[np.bool_] = np.minimum.reduceat(table.sequences, table.starts) < limits[table.patterns]
-    return told
+    is_earlier: NDArray[np.bool_] = np.minimum.reduceat(table.sequences, table.starts) < limits[table.patterns]
+    return is_earlier

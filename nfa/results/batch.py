@@ -389,7 +389,7 @@ class LaneOutput:
     def _endings(self, rows: NDArray[np.int64]) -> Iterator[Ending]:
         ended: dict[tuple[int, ...], PatternState] = {}
         events = self._events_at(rows[:, 0])
-        for (_, number, before, after, state, event), told in zip(rows.tolist(), events, strict=True):
+        for (_, number, before, after, state, event), members in zip(rows.tolist(), events, strict=True):
             pattern = self.patterns[number]
             guard_version, known = self.monitors[before]
             following = self.monitors[after][1]
@@ -399,7 +399,7 @@ class LaneOutput:
             yield Ending(
                 pattern=pattern.name,
                 version=pattern.version,
-                **told,
+                **members,
                 guard_version=guard_version,
                 before=known,
                 after=following,
@@ -416,9 +416,11 @@ class LaneOutput:
 
     def values_of_deviations(self) -> Iterator[Deviation]:
         events = self._events_at(self.deviation_rows[:, 0])
-        for (_, before, event, released), told in zip(self.deviation_rows.tolist(), events, strict=True):
+        for (_, before, event, released), members in zip(self.deviation_rows.tolist(), events, strict=True):
             version, known = self.monitors[before]
-            yield Deviation(**told, guard_version=version, before=known, event=self.classes[event], released=released)
+            yield Deviation(
+                **members, guard_version=version, before=known, event=self.classes[event], released=released
+            )
 
     def _ended_state(
         self, pattern: RunningPattern, state: int, guard: Guard, before: MonitorState, after: MonitorState

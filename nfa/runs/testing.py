@@ -176,16 +176,16 @@ class RunHarness:
         return self._events[sequence].id
 
     def _keep(self, output: RunOutput) -> None:
-        self.matches += self._told(output.matches)
+        self.matches += self._records(output.matches)
         self.how += output.matches.how.tolist()
-        self.corrections += self._told(output.corrections)
-        self.timeouts += self._told(output.timeouts)
+        self.corrections += self._records(output.corrections)
+        self.timeouts += self._records(output.timeouts)
         self.endings += [self._automata[number].pattern.name for number in output.endings[:, 1].tolist()]
         matches, runs, *_ = output.lost[:, 2:].sum(axis=0).tolist()
         self.lost = self.lost[0] + matches, self.lost[1] + runs
 
-    def _told(self, found: FoundRuns) -> list[Told]:
-        told: list[Told] = []
+    def _records(self, found: FoundRuns) -> list[Told]:
+        records: list[Told] = []
         start = 0
         for place, end in enumerate(found.ends.tolist()):
             automaton = self._automata[found.patterns[place]]
@@ -194,11 +194,11 @@ class RunHarness:
             ids = {
                 alias: tuple(e.id for e, own in zip(bound, aliases, strict=True) if own == alias) for alias in aliases
             }
-            told.append(
+            records.append(
                 (automaton.pattern.name, bound[0].key, tuple(sorted(ids.items())), int(found.detected_us[place]))
             )
             start = end
-        return told
+        return records
 
 
 def _negations_of(automata: Sequence[PatternAutomaton], first: int) -> list[dict[Atom, int]]:
