@@ -142,8 +142,8 @@ def check_log(compiled: CompiledWorkflow, traces: Iterable[Sequence[str]]) -> Lo
         unknown.update(dict.fromkeys(found.unknown, count))
         if found.event is not None:
             way = (found.event, found.kind, found.allowed, found.broken)
-            told = deviations.setdefault(way, [0, example[variant]])
-            told[0] += count
+            entry = deviations.setdefault(way, [0, example[variant]])
+            entry[0] += count
     listed = [
         DeviationCount(event=event, kind=kind, allowed=allowed, broken=broken, traces=count, example=first)
         for (event, kind, allowed, broken), (count, first) in deviations.items()

@@ -62,10 +62,12 @@ def unused_keys(mapping: Mapping[str, str | None], names: Iterable[str]) -> tupl
 
 def instances_problem(mapping: Mapping[str, str | None]) -> str | None:
     """The problem with the instances setting of a mapping; None if it is valid."""
-    said = mapping.get(INSTANCES, ZERO_OR_MORE)
-    if said in (ZERO_OR_MORE, ONE_OR_MORE):
+    setting = mapping.get(INSTANCES, ZERO_OR_MORE)
+    if setting in (ZERO_OR_MORE, ONE_OR_MORE):
         return None
-    return f"the mapping says {INSTANCES}: {said}; write {ZERO_OR_MORE} (as BPMN has it, the default) or {ONE_OR_MORE}"
+    return (
+        f"the mapping says {INSTANCES}: {setting}; write {ZERO_OR_MORE} (as BPMN has it, the default) or {ONE_OR_MORE}"
+    )
 
 
 def _problem_of(value: Entry) -> str | None:

@@ -131,9 +131,9 @@ def _picture(
 def _description(marks: Mapping[str, Mark]) -> str:
     seen = ", ".join(name for name, mark in marks.items() if mark.is_seen)
     expected = ", ".join(name for name, mark in marks.items() if mark.is_expected)
-    told = ["A process model."]
+    sentences = ["A process model."]
     if seen:
-        told.append(f"Filled: {seen}.")
+        sentences.append(f"Filled: {seen}.")
     if expected:
-        told.append(f"Outlined, as they may come next: {expected}.")
-    return " ".join(told)
+        sentences.append(f"Outlined, as they may come next: {expected}.")
+    return " ".join(sentences)

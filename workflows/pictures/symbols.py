@@ -28,8 +28,8 @@ class Mark:
     def words(self) -> str:
         """The highlight in words, after a label; empty if nothing is highlighted."""
         seen = f"seen {self.times} times" if self.times > 1 else "seen once" if self.times else "seen"
-        told = [seen] * self.is_seen + ["may come next"] * self.is_expected
-        return f" ({', '.join(told)})" if told else ""
+        highlights = [seen] * self.is_seen + ["may come next"] * self.is_expected
+        return f" ({', '.join(highlights)})" if highlights else ""
 
 
 def symbol(shape: Shape, mark: Mark, *, label: Label | None = None, has_inner: bool = False) -> str:

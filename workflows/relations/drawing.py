@@ -93,16 +93,16 @@ class Drawing:
         listed = [self._emitted_by(name) for name in constraint.names]
         match constraint:
             case Prior(earlier, later) if earlier == later:
-                said = f"no trace has {listed[0]} twice"
+                statement = f"no trace has {listed[0]} twice"
             case Prior():
-                said = f"no trace has {listed[0]} after {listed[1]}"
+                statement = f"no trace has {listed[0]} after {listed[1]}"
             case Clause(body, head) if not body and head is not None:
-                said = f"every trace has {listed[0]}"
+                statement = f"every trace has {listed[0]}"
             case Require() | Clause(head=str()):
-                said = f"no trace has {' and '.join(listed[:-1])} without {listed[-1]}"
+                statement = f"no trace has {' and '.join(listed[:-1])} without {listed[-1]}"
             case _:
-                said = f"no trace has {' and '.join(listed)} together"
-        return f"{said}: {found}"
+                statement = f"no trace has {' and '.join(listed)} together"
+        return f"{statement}: {found}"
 
     def _emitted_by(self, name: str) -> str:
         """A type by the element that emits it; if there are several, the first and the number of others."""

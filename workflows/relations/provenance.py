@@ -83,8 +83,8 @@ class _Explanation:
         pairs = (
             pair for one, other in combinations(names, 2) for pair in product(self._leaves[one], self._leaves[other])
         )
-        said = dict.fromkeys(self._between(*pair) for pair in islice(pairs, _MOST_LOOKED_AT))
-        return _listed(list(said))
+        reasons = dict.fromkeys(self._between(*pair) for pair in islice(pairs, _MOST_LOOKED_AT))
+        return _listed(list(reasons))
 
     def _between(self, one: int, other: int) -> str:
         block = self._common(one, other)
@@ -121,8 +121,8 @@ class _Explanation:
         return f"the places of {self._outline.labels[leaves[0]]} are alternatives of {_listed(list(blocks))}"
 
     def _requirement(self, trigger: str, required: str) -> str:
-        said = dict.fromkeys(self._companion(leaf, required) for leaf in self._leaves[trigger][:_MOST_LOOKED_AT])
-        return _listed([words for words in said if words])
+        reasons = dict.fromkeys(self._companion(leaf, required) for leaf in self._leaves[trigger][:_MOST_LOOKED_AT])
+        return _listed([words for words in reasons if words])
 
     def _companion(self, leaf: int, required: str) -> str:
         """The smallest block with a leaf that always shows a type."""
@@ -186,6 +186,6 @@ def described(block: Block) -> str:
             return "a block of several instances"
 
 
-def _listed(said: list[str]) -> str:
-    more = len(said) - MOST_NAMED
-    return "; ".join(said[:MOST_NAMED]) + (f"; and {more} more" if more > 0 else "")
+def _listed(reasons: list[str]) -> str:
+    more = len(reasons) - MOST_NAMED
+    return "; ".join(reasons[:MOST_NAMED]) + (f"; and {more} more" if more > 0 else "")

@@ -59,11 +59,11 @@ class FlowTable:
 
     def _read(self, element: Element, number: int) -> None:
         own = id_of(element) or f"sequenceFlow#{number}"
-        said = id_of(element) or _without_id(element)
+        place = id_of(element) or _without_id(element)
         source = self._end(element, own, "sourceRef", self._sources)
         target = self._end(element, own, "targetRef", self._targets)
         if source is None and target is None:
-            self._findings.note(said, "this flow has neither a source nor a target in the process and is left out")
+            self._findings.note(place, "this flow has neither a source nor a target in the process and is left out")
         elif source is None or target is None:
             end, attribute = ("source", "sourceRef") if source is None else ("target", "targetRef")
             other = self._document.find(element.get(attribute, ""))
@@ -72,7 +72,7 @@ class FlowTable:
                     id_of(other), f"<{kind_of(other)}> is not known here, and flows touch it; use a task"
                 )
             self._findings.refuse(
-                said,
+                place,
                 f"this flow has no {end}: {attribute} {element.get(attribute, '')!r} is not an activity, event or "
                 f"gateway of the process; connect it{'' if id_of(element) else ', give it an id'} or remove it",
             )

@@ -132,8 +132,8 @@ class LevelReader:
             return
         for own in loose:
             if is_activity(kind_of(level.nodes[own])) and own not in level.boundary:
-                said = describe(level.nodes[own])
-                message = f"no flow leads to or from {said}; it happens beside the rest in every trace: connect it"
+                described = describe(level.nodes[own])
+                message = f"no flow leads to or from {described}; it happens beside the rest in every trace: connect it"
                 self._findings.note(own, message)
 
     def _identified(self, scope: Scope) -> list[Element]:
@@ -156,9 +156,9 @@ class LevelReader:
     def _identify(self, element: Element, scope: Scope, number: int) -> None:
         own = id_of(element)
         if not own:
-            said = describe(element)
+            described = describe(element)
             element.set("id", f"{id_of(scope.element)}#{number}")
-            message = f'{said} has no id, so that no flow can name it; {id_of(element)} is made: add id="..."'
+            message = f'{described} has no id, so that no flow can name it; {id_of(element)} is made: add id="..."'
             self._findings.note(id_of(scope.element), message)
         elif self._owners.setdefault(scope.prefix + own, element) is not element:
             if scope.flows.leaving(own) or scope.flows.arriving(own):

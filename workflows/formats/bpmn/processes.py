@@ -84,8 +84,8 @@ def _called(document: Document, process: Element) -> list[Element]:
 def note_origin(document: Document, findings: Findings) -> None:
     """Add notices where a file is not BPMN 2.0, and for its imports of other files."""
     if document.namespace != MODEL:
-        said = f"the namespace {document.namespace!r}" if document.namespace else "no namespace"
-        findings.note("", f"the file has {said}; it is read as BPMN 2.0 ({MODEL})")
+        namespace = f"the namespace {document.namespace!r}" if document.namespace else "no namespace"
+        findings.note("", f"the file has {namespace}; it is read as BPMN 2.0 ({MODEL})")
     for element in children(document.root, "import"):
         location = element.get("location", "") or element.get("namespace", "")
         findings.note("", f"the import of {location!r} (line {line_of(element)}) is not read: only this file is")
