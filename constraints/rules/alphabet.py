@@ -57,12 +57,12 @@ def event_kinds(
 def _combinations(
     constraint_set: ConstraintSet, symbols: list[str], impossible: frozenset[str]
 ) -> Iterator[frozenset[str]]:
-    told = frozenset(symbols)
+    distinguished = frozenset(symbols)
     for size in range(len(symbols) + 1):
         for chosen in combinations(symbols, size):
             shown = frozenset(chosen)
             implied = constraint_set.shown_with(shown)
-            if implied & told <= shown and not implied & impossible:
+            if implied & distinguished <= shown and not implied & impossible:
                 yield shown
 
 
