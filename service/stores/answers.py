@@ -13,10 +13,9 @@ _PENDING_MS = 60_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A request that is to be done once.
+    """A request that is to be done once, identified among all such requests by its name.
 
     Attributes:
-        name: Identifies the request among all that are to be done once.
         fingerprint: Identifies its contents.
         token: Identifies this attempt.
     """
@@ -31,10 +30,7 @@ class Answer:
     """The answer to a request.
 
     Attributes:
-        fingerprint: Of the request.
         status: HTTP status; 0 while the request is in progress.
-        body: The body.
-        headers: The headers that belong to the answer.
     """
 
     fingerprint: str
@@ -44,12 +40,7 @@ class Answer:
 
 
 class AnswerStore:
-    """Stores the answers.
-
-    Args:
-        client: The Redis server.
-        life_s: How long they are kept.
-    """
+    """Stores the answers for ``life_s`` seconds."""
 
     def __init__(self, client: Client, *, life_s: int = 86_400) -> None:
         self._client = client
@@ -58,11 +49,7 @@ class AnswerStore:
         self._release = register(client, "locks/release")
 
     def begin(self, asked: Asked) -> Answer | None:
-        """Begin a request, unless it was begun before.
-
-        Returns:
-            None if it begins now; else the stored answer, with status 0 while the request is in progress.
-        """
+        """Begin a request; returns the stored answer if it was begun before, with status 0 while it is in progress."""
         found = self._begin(answer=_key(asked), pending=_pending(asked), pending_ms=_PENDING_MS)
         if found is None:
             return None

@@ -16,12 +16,8 @@ class AuditEntry:
     Attributes:
         at_us: When it was answered, microseconds UTC.
         key: Id of the API key; ``environment`` for the key of the environment, None where no key is required.
-        key_name: The key's name at that time.
         client: Address of the caller; empty where it is unknown.
-        method: HTTP method.
         route: The operation, with its parameters by name.
-        resource: The requested path.
-        status: HTTP status of the answer.
     """
 
     at_us: int

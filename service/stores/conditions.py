@@ -35,11 +35,7 @@ class Condition:
     none_matches: tuple[str, ...] | None = None
 
     def check(self, tag: str | None) -> None:
-        """Check the tag of the stored record; None where there is no record.
-
-        Raises:
-            PreconditionFailed: The condition does not hold.
-        """
+        """Check the tag of the stored record, None where there is no record; raises ``PreconditionFailed``."""
         if self.matches is not None and (tag is None or not {ANY_TAG, tag} & set(self.matches)):
             raise PreconditionFailed(
                 "the stored version is not the one that was read (If-Match): "
@@ -50,11 +46,7 @@ class Condition:
             raise PreconditionFailed(f'it exists already (If-None-Match), with the ETag "{tag}"', etag=tag)
 
     def check_record(self, record: DataclassInstance | None) -> None:
-        """Check the stored record, if there is any.
-
-        Raises:
-            PreconditionFailed: The condition does not hold.
-        """
+        """Check the stored record, if there is any; raises ``PreconditionFailed``."""
         if self != ANY:
             self.check(None if record is None else tag_of(record))
 

@@ -52,16 +52,10 @@ class Client(redis.Redis):
 
 
 def connect(url: str, *, retries: int = 3) -> Client:
-    """A client for ``url``; connects at the first command.
+    """A client for ``url`` (``redis://``, ``rediss://`` or ``unix://``); connects at the first command.
 
-    A command whose connection fails is sent again, so every script of this package can run twice without harm.
-
-    Args:
-        url: ``redis://``, ``rediss://`` or ``unix://``.
-        retries: How often a command is sent again, with growing pauses of at most half a second.
-
-    Raises:
-        StoreUnavailable: The URL cannot be read.
+    A command whose connection fails is sent again up to ``retries`` times, with growing pauses of at most half a
+    second, so every script of this package can run twice without harm.
     """
     try:
         client = Client.from_url(

@@ -11,11 +11,7 @@ PLACE = re.compile("(?!0+-0+$)[0-9]{1,19}-[0-9]{1,19}")  # of a Redis stream, wh
 
 
 def require_cursor(after: str, form: re.Pattern[str]) -> None:
-    """Check that a text is a cursor of a form.
-
-    Raises:
-        InvalidCursor: It is not.
-    """
+    """Check that a text is a cursor of a form; raises ``InvalidCursor``."""
     if not form.fullmatch(after):
         shown = after if len(after) <= 100 else after[:100] + "…"
         raise InvalidCursor(f"after={shown!r} is not a cursor; leave it out, or send the cursor of the last page")

@@ -28,11 +28,7 @@ class Heartbeat:
         self._client.delete(HEARTBEAT_KEY, STARTING_KEY)
 
     def busy(self, doing: str) -> None:
-        """Note that the pipeline starts, or a micro-batch takes long; expires unless repeated within half a minute.
-
-        Args:
-            doing: In words, such as "starting Spark".
-        """
+        """Note in words what the pipeline does ("starting Spark"); expires unless repeated within half a minute."""
         self._client.set(STARTING_KEY, doing.encode(), ex=_STARTING_S)
 
     def is_doing(self) -> str | None:

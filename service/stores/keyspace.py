@@ -27,7 +27,6 @@ class KeyPart:
     """A part of a key's value.
 
     Attributes:
-        key: The key.
         kind: As Redis calls it: ``string``, ``hash``, ``list``, ``set``, ``zset`` or ``stream``.
         expires_ms: When the key expires, in milliseconds UTC; 0 for never.
         values: Of a string its value; of a hash fields and values in turn, of a sorted set members and scores; of a
@@ -43,30 +42,18 @@ class KeyPart:
 
 
 class Keyspace:
-    """All keys with the prefix of the service.
-
-    Args:
-        client: The Redis server.
-    """
+    """All keys with the prefix of the service."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     def names(self) -> list[bytes]:
-        """Every key to be saved, sorted.
-
-        Raises:
-            StoreUnavailable: Redis does not answer.
-        """
+        """Every key to be saved, sorted."""
         found = set(self._client.scan_iter(match=PREFIX + "*", count=1_000))
         return sorted(found - _PASSING)
 
     def read(self, key: bytes) -> Iterator[KeyPart]:
-        """The value of a key, part by part; nothing if the key no longer exists.
-
-        Raises:
-            StoreUnavailable: Redis does not answer.
-        """
+        """The value of a key, part by part; nothing if the key no longer exists."""
         kind = cast(bytes, self._client.type(key)).decode()
         expires_ms = max(0, self._client.pexpiretime(cast(str, key)))
         readers: Mapping[str, Callable[[bytes], Iterator[tuple[bytes, ...]]]] = {
@@ -82,10 +69,8 @@ class Keyspace:
                 yield KeyPart(key=key, kind=kind, expires_ms=expires_ms, values=values)
 
     def write(self, part: KeyPart) -> None:
-        """Add a part to its key, which holds the parts before it.
-
-        Raises:
-            StoreUnavailable: Redis does not answer, or refuses the part.
+        """Add a part to its key, which holds the parts before it; raises ``StoreUnavailable`` if Redis refuses the
+        part.
         """
         commands = list(_commands(part))
         if part.expires_ms:

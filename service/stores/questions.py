@@ -14,12 +14,7 @@ _LIFE_MS = 60_000
 
 
 class QuestionStore:
-    """Stores answers by question and shard.
-
-    Args:
-        client: The Redis server.
-        life_ms: How long they are kept after the last one came.
-    """
+    """Stores answers by question and shard, for ``life_ms`` after the last one came."""
 
     def __init__(self, client: Client, *, life_ms: int = _LIFE_MS) -> None:
         self._client = client

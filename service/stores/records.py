@@ -22,14 +22,9 @@ def encode_object(body: bytes) -> bytes:
 
 
 def decode(body: bytes, what: str) -> dict[str, Any]:
-    """Read a record, without its format version.
+    """Read a record, without its format version; ``what`` describes the record in error messages.
 
-    Args:
-        body: The stored bytes.
-        what: Describes the record in error messages.
-
-    Raises:
-        RecordFormatError: It is damaged or of an unknown version.
+    Raises ``RecordFormatError`` if it is damaged or of an unknown version.
     """
     try:
         record = orjson.loads(body)

@@ -40,14 +40,7 @@ class ContextLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestContext:
-    """The request that brought an event.
-
-    Attributes:
-        traceparent: Of its span.
-        time_us: Time of the event.
-        shard: The shard that has the event.
-        position: Of its entry in the shard.
-    """
+    """The request that brought an event: its span, the event's time, and the shard and position of its log entry."""
 
     traceparent: str
     time_us: int
@@ -61,12 +54,7 @@ class RequestContext:
 
 
 class RequestContextStore:
-    """Finds the requests that brought events.
-
-    Args:
-        client: The Redis server.
-        limits: How the contexts were stored.
-    """
+    """Finds the requests that brought events."""
 
     def __init__(self, client: Client, limits: ContextLimits) -> None:
         self._life_ms = limits.life_s * 1_000

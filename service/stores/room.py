@@ -11,10 +11,7 @@ _Record = TypeVar("_Record")
 def surplus(known: Sequence[_Record], kept: int, is_over: Callable[[_Record], bool]) -> list[_Record] | None:
     """The records to remove before another one is stored; None if too few are over.
 
-    Args:
-        known: All records, oldest first.
-        kept: The number of records to keep.
-        is_over: Whether a record may be removed.
+    ``known`` are all records, oldest first; ``is_over`` says whether one may be removed.
     """
     wanted = max(0, len(known) - kept + 1)
     over = [record for record in known if is_over(record)][:wanted]

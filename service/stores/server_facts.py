@@ -20,10 +20,7 @@ class ServerFacts:
 
     Attributes:
         product: ``Redis`` or ``Valkey``.
-        version: Of that product.
         is_replica: Whether it copies another server and takes no writes.
-        is_clustered: Whether its keys are spread over several servers.
-        is_append_only: Whether every write is appended to an append-only file.
         fsync: When that file is synced: ``always``, ``everysec`` or ``no``.
         save: When snapshots are saved; empty for never.
         failures: Its last failures to write, in words.
@@ -46,11 +43,7 @@ class ServerFacts:
 
 
 def server_facts(client: Client) -> ServerFacts:
-    """Query the server's description of itself.
-
-    Raises:
-        StoreUnavailable: The server does not answer.
-    """
+    """Query the server's description of itself."""
     told = _told(client)
     is_valkey = told.get("server_name") == "valkey"
     return ServerFacts(
@@ -69,11 +62,7 @@ def server_facts(client: Client) -> ServerFacts:
 
 
 def server_time_us(client: Client) -> int:
-    """The server's clock, in microseconds UTC.
-
-    Raises:
-        StoreUnavailable: The server does not answer.
-    """
+    """The server's clock, in microseconds UTC."""
     seconds, micros = client.time()
     return int(seconds) * _MICROS + int(micros)
 

@@ -22,12 +22,7 @@ _LOCK_MS = 60_000
 
 
 class FormatLock:
-    """The right to change the format; expires if it is not renewed for a minute.
-
-    Args:
-        client: The Redis server.
-        token: The value of the lock.
-    """
+    """The right to change the format; expires if it is not renewed for a minute. ``token`` is the value of the lock."""
 
     def __init__(self, client: Client, token: str) -> None:
         self._token = token
@@ -35,41 +30,25 @@ class FormatLock:
         self._renew = register(client, "locks/renew")
 
     def renew(self) -> None:
-        """Hold the lock for another minute; long changes call this now and then.
-
-        Raises:
-            StoreUnavailable: Another process has the lock.
-        """
+        """Hold the lock for another minute; raises ``StoreUnavailable`` if another process has it."""
         if not self._renew(lock=LOCK_KEY, token=self._token, lock_ms=_LOCK_MS):
             raise _lost()
 
     def advance(self, form: int) -> None:
-        """Set the format of the store.
-
-        Raises:
-            StoreUnavailable: Another process has the lock.
-        """
+        """Set the format of the store; raises ``StoreUnavailable`` if another process has the lock."""
         if not self._advance(format=FORMAT_KEY, lock=LOCK_KEY, token=self._token, form=form, lock_ms=_LOCK_MS):
             raise _lost()
 
 
 class StoreFormat:
-    """The format of a store.
-
-    Args:
-        client: The Redis server.
-    """
+    """The format of a store."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._release = register(client, "locks/release")
 
     def read(self) -> int | None:
-        """The format of the store; None where nothing is stored yet.
-
-        Raises:
-            StoreUnavailable: Redis does not answer.
-        """
+        """The format of the store; None where nothing is stored yet."""
         found = cast("bytes | None", self._client.get(FORMAT_KEY))
         if found is not None:
             return int(found)

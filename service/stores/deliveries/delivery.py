@@ -29,8 +29,6 @@ class Delivery:
 
     Attributes:
         alert: Id of the delivered result, mostly an alert.
-        kind: Kind of the result.
-        attempts: Failed attempts so far.
         queued_us: When it was written.
         lease_us: Until when the worker that claimed it holds it.
         body: The result as JSON; None for an alert, which the alert log holds.
@@ -65,11 +63,8 @@ class Outcome:
 
     Attributes:
         verdict: ``delivered``; ``retry`` at ``next_us``; ``dead``: abandoned; ``dropped``: no longer wanted.
-        at_us: When it ended.
         status: HTTP status, if there was an answer.
-        error: Why it failed.
         next_us: When the next attempt is due, for ``retry``.
-        duration_ms: How long it took.
         rest_us: The receiver asked for no further attempt before this time.
     """
 
@@ -87,13 +82,9 @@ class Deliverable:
     """A result that webhooks may receive.
 
     Attributes:
-        kind: Its kind.
-        id: Its own id.
-        stream: The stream that it belongs to.
         pattern: The pattern that it belongs to; None for a deviation.
         severity: Of that pattern.
         body: As ``Delivery.body``.
-        traceparent: As ``Delivery.traceparent``.
     """
 
     kind: str
@@ -125,11 +116,7 @@ def deliveries_of(item: Deliverable, webhooks: Sequence[RegisteredWebhook], now_
 
 
 def read_delivery(delivery_id: str, record: bytes, lease_us: int) -> Delivery:
-    """Read a stored delivery.
-
-    Raises:
-        RecordFormatError: It is damaged or of an unknown version.
-    """
+    """Read a stored delivery."""
     fields = decode(record, f"the delivery {delivery_id}")
     kind = fields.get("kind") or _kind_of(fields.get("body"))
     known = {name: fields[name] for name in ("webhook", "alert", "attempts", "queued_us")}

@@ -40,8 +40,6 @@ class QueueRules:
     """Rules by which webhooks share the deliverer.
 
     Attributes:
-        per_target: Largest number of simultaneous attempts at a webhook.
-        circuit_failures: Failed attempts in a row that open a webhook's circuit.
         circuit_pause_us: An open circuit lets one attempt through per this number of microseconds.
         given_up_kept: Abandoned deliveries of a webhook that are kept, so that they can be sent again.
         log_kept: About how many attempts of a webhook are listed.
@@ -61,7 +59,6 @@ class Circuit:
     """The state of a webhook's attempts since the last success.
 
     Attributes:
-        failures: Failed attempts since then.
         since_us: When the first of them ended; None if none failed.
         until_us: No attempt is made before this time, because the circuit is open or the receiver asked for a pause
             (``Retry-After``); else None.
@@ -73,12 +70,7 @@ class Circuit:
 
 
 class DeliveryStore:
-    """The queue.
-
-    Args:
-        client: The Redis server.
-        rules: How webhooks share the deliverer.
-    """
+    """The queue; ``rules`` say how webhooks share the deliverer."""
 
     def __init__(self, client: Client, rules: QueueRules | None = None) -> None:
         self._client = client
@@ -119,11 +111,7 @@ class DeliveryStore:
         return [read_delivery(id_.decode(), record, end_us) for id_, record in found]
 
     def settle(self, delivery: Delivery, outcome: Outcome) -> bool:
-        """Record the outcome of an attempt.
-
-        Returns:
-            Whether it counted: not if the lease had run out and another worker has the delivery.
-        """
+        """Record the outcome of an attempt; False if the lease had run out and another worker has the delivery."""
         if (outcome.verdict == "retry") != (outcome.next_us is not None):
             raise ValueError("a retry, and only a retry, has a next due time")
         attempts = delivery.attempts + (outcome.verdict in ("retry", "dead"))
@@ -160,10 +148,9 @@ class DeliveryStore:
         return bool(is_counted)
 
     def send_again(self, webhook_id: str, deliveries: Sequence[Delivery], now_us: int) -> int:
-        """Queue deliveries of a webhook again, due now and without attempts; waiting ones become due now.
+        """Queue deliveries of a webhook again, due now and without attempts, and return their number.
 
-        Returns:
-            The number of queued deliveries; those that are being sent at the moment are unchanged.
+        Waiting deliveries become due now; those that are being sent at the moment are unchanged.
         """
         queued = self._again(
             waiting=WAITING_KEY + webhook_id,

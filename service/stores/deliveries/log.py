@@ -20,15 +20,11 @@ class Attempt:
     """A delivery attempt.
 
     Attributes:
-        delivery: Id of the delivery.
-        kind: Kind of the delivered result.
         item: Id of the alert, correction or deviation.
         attempt: Counts from 1.
         verdict: The outcome; ``dead``: it was the last attempt.
         at_us: When it ended, microseconds UTC.
         status: HTTP status, if there was an answer.
-        error: Why it failed.
-        duration_ms: How long it took.
         next_us: When the next attempt is due, if any.
     """
 
@@ -46,12 +42,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptPage:
-    """Some attempts, newest first.
-
-    Attributes:
-        attempts: At most the requested number.
-        next: Cursor after the last of them, for older ones; None when these are all.
-    """
+    """Some attempts, newest first; ``next`` is the cursor for older ones, None when these are all."""
 
     attempts: list[Attempt]
     next: str | None
@@ -64,11 +55,7 @@ class DeliveryLog:
         self._client = client
 
     def page(self, webhook_id: str, limit: int, *, after: str | None = None) -> AttemptPage:
-        """The latest attempts of a webhook, newest first, or the older ones after a cursor.
-
-        Raises:
-            InvalidCursor: ``after`` is not a cursor.
-        """
+        """The latest attempts of a webhook, newest first, or the older ones after a cursor."""
         if after is not None:
             require_cursor(after, PLACE)
         found = self._rows(webhook_id, "+" if after is None else f"({after}", limit + 1)
@@ -76,10 +63,8 @@ class DeliveryLog:
         return AttemptPage(attempts=attempts, next=found[limit - 1][0].decode() if len(found) > limit else None)
 
     def delivery(self, webhook_id: str, delivery_id: str) -> Delivery:
-        """A delivery of a webhook that waits, was abandoned, or ended a short while ago.
-
-        Raises:
-            UnknownDelivery: No delivery with this id is kept.
+        """A delivery of a webhook that waits, was abandoned, or ended a short while ago; else raises
+        ``UnknownDelivery``.
         """
         mine = delivery_id.startswith(webhook_id + ":")
         for key in (RECORDS_KEY, GIVEN_UP_RECORDS_KEY + webhook_id) if mine else ():

@@ -31,12 +31,7 @@ _OF_EACH = (STATS_KEY, CIRCUIT_KEY, LOG_KEY, GIVEN_UP_KEY, GIVEN_UP_RECORDS_KEY)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetiringSecret:
-    """A secret that was replaced.
-
-    Attributes:
-        secret: As ``RegisteredWebhook.secret``.
-        until_us: Messages are also signed with it until this time, microseconds UTC.
-    """
+    """A secret that was replaced; messages are also signed with it until ``until_us`` (microseconds UTC)."""
 
     secret: str
     until_us: int
@@ -52,10 +47,7 @@ class RegisteredWebhook:
         pattern: Only results of this pattern; None means any.
         is_enabled: Whether anything is sent; queued deliveries wait until it is enabled.
         registered_us: Microseconds UTC.
-        kinds: The kinds of results to send.
         min_severity: Only results of patterns of at least this severity; None means any, deviations included.
-        description: For people.
-        headers: Sent along.
         template: The form of the bodies; None: the results as they are.
         retiring: Earlier secrets, the latest first.
         disabled_because: Why it is not enabled, in words.
@@ -94,8 +86,6 @@ class DeliveryStats:
     """Totals of the deliveries to a webhook.
 
     Attributes:
-        delivered: Deliveries that the receiver took.
-        failed_attempts: Attempts that failed.
         dead: Abandoned deliveries.
         last_status: HTTP status of the last attempt, if there was an answer.
         last_error: Why the last attempt failed; None if it succeeded.
@@ -120,11 +110,7 @@ class WebhookStore:
         self._delete = register(client, "registry/delete_webhook")
 
     def put(self, webhook: RegisteredWebhook) -> None:
-        """Store a webhook under its id.
-
-        Raises:
-            WebhookNameTaken: Another webhook has the name.
-        """
+        """Store a webhook under its id; raises ``WebhookNameTaken`` if another webhook has its name."""
         record = encode(**asdict(webhook))
         if not self._put(webhooks=WEBHOOKS_KEY, names=NAMES_KEY, id=webhook.id, name=webhook.name, record=record):
             raise WebhookNameTaken(
@@ -133,11 +119,7 @@ class WebhookStore:
             )
 
     def get(self, webhook_id: str) -> RegisteredWebhook:
-        """The webhook with an id.
-
-        Raises:
-            UnknownWebhook: No webhook has this id.
-        """
+        """The webhook with an id."""
         return read_webhook(self._record(webhook_id), webhook_id)
 
     def all(self) -> list[RegisteredWebhook]:
@@ -147,18 +129,10 @@ class WebhookStore:
         return sorted(webhooks, key=lambda webhook: (webhook.registered_us, webhook.id))
 
     def change(self, webhook_id: str, change: Callable[[RegisteredWebhook], RegisteredWebhook]) -> RegisteredWebhook:
-        """Replace a webhook by a changed form.
+        """Replace a webhook by a changed form and return it.
 
-        Args:
-            webhook_id: The webhook's id.
-            change: Makes the new form from the current one; called again if another writer intervenes; may raise.
-
-        Returns:
-            The webhook in its new form.
-
-        Raises:
-            UnknownWebhook: No webhook has this id.
-            RegistryContended: Others keep changing it.
+        ``change`` makes the new form from the current one; it is called again if another writer intervenes, and may
+        raise.
         """
         for _ in range(_ATTEMPTS):
             current = self._record(webhook_id)
@@ -168,13 +142,7 @@ class WebhookStore:
         raise RegistryContended.over(f"the webhook {webhook_id!r}")
 
     def delete(self, webhook_id: str, condition: Condition = ANY) -> None:
-        """Delete a webhook, its statistics and its log; its queued deliveries are dropped when their turn comes.
-
-        Raises:
-            UnknownWebhook: No webhook has this id.
-            PreconditionFailed: The condition does not hold.
-            RegistryContended: Others keep changing it.
-        """
+        """Delete a webhook, its statistics and its log; its queued deliveries are dropped when their turn comes."""
         belongings = belongings_of(webhook_id)
         for _ in range(_ATTEMPTS):
             current = self._record(webhook_id)
@@ -213,11 +181,7 @@ def _unknown(webhook_id: str) -> UnknownWebhook:
 
 
 def read_webhook(body: bytes, webhook_id: str) -> RegisteredWebhook:
-    """Read a stored webhook.
-
-    Raises:
-        RecordFormatError: It is damaged or of an unknown version.
-    """
+    """Read a stored webhook."""
     fields = decode(body, f"the webhook {webhook_id!r}")
     kinds = tuple(fields.get("kinds", _FORMER_KINDS))
     retiring = tuple(RetiringSecret(**old) for old in fields.get("retiring", ()))

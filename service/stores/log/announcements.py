@@ -14,12 +14,7 @@ _TOKEN_MS = 60_000
 
 
 class Announcements:
-    """Appends announcements.
-
-    Args:
-        client: The Redis server of the log.
-        log: Its shards.
-    """
+    """Appends announcements to the shards of a log."""
 
     def __init__(self, client: Client, log: EventLog) -> None:
         self._log = log
@@ -28,12 +23,7 @@ class Announcements:
     def append(self, stream: str, record: ControlRecord, key: str | None = None) -> int:
         """Append a record to every shard, or to the shard of a correlation key, all or nothing.
 
-        Returns:
-            The number of shards that it was appended to.
-
-        Raises:
-            LogResharding: The log is being resharded.
-            UnknownStream: The stream was removed.
+        Returns the number of shards. A log that is being resharded raises ``LogResharding``.
         """
         token = f"{PREFIX}announcement:{uuid.uuid4().hex}"
 

@@ -46,13 +46,9 @@ class BacklogStore:
         return drain_rate(marks, int(seconds) * 1_000_000 + int(micros))
 
     def refusal(self, what: str, wanted: int, waiting: int, limit: int) -> LogFull:
-        """The error for events that would exceed a limit of the backlog.
+        """The error for events or bytes (``what``) that would exceed a limit of the backlog.
 
-        Args:
-            what: ``events`` or ``bytes``.
-            wanted: The backlog including them.
-            waiting: The backlog without them.
-            limit: The limit that they would exceed.
+        ``wanted`` is the backlog including them, ``waiting`` the backlog without them.
         """
         rate = self.drain_rate()
         pause_s = retry_after_s(wanted, limit, None if rate is None else getattr(rate, what))

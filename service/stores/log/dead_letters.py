@@ -26,7 +26,6 @@ class ReplayOutcome:
         at_us: Time of the resending, microseconds UTC.
         is_accepted: Whether the log has its event now.
         code: The reason of a rejection; None if it was accepted.
-        detail: The reason as a sentence.
     """
 
     at_us: int
@@ -43,10 +42,9 @@ class DeadLetterStore(RecentStore):
         self._note_outcome = register(client, "results/note_outcome")
 
     def counts(self, **chosen: str) -> list[dict[str, Any]]:
-        """Count dead letters: one object per stream and code, in this order, with ``count`` since the store began.
+        """Count the dead letters whose fields have the chosen values: one object per stream and code, in this order.
 
-        Args:
-            chosen: Only counters whose fields have these values.
+        ``count`` counts since the store began.
         """
         sums: Counter[tuple[str, str]] = Counter()
         for found in super().counts(**chosen):
@@ -58,11 +56,7 @@ class DeadLetterStore(RecentStore):
         return [found for found in super().counts() if found["pattern"]]
 
     def get(self, letter_id: str) -> dict[str, Any]:
-        """A dead letter that is kept.
-
-        Raises:
-            UnknownDeadLetter: No letter with this id is kept.
-        """
+        """A dead letter that is kept; else raises ``UnknownDeadLetter``."""
         for letter in self.all():
             if letter["id"] == letter_id:
                 return letter
@@ -99,7 +93,6 @@ class DeadLetter:
     """A dead letter of the intake, ready to be appended together with the rest of its batch.
 
     Attributes:
-        record: Its stored record, as it is listed.
         counter: The counter that it raises.
     """
 

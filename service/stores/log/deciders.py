@@ -24,7 +24,6 @@ class Decision:
 
     Attributes:
         at_us: Its time by the clock of the driver, microseconds UTC.
-        record: The members of the control record.
     """
 
     at_us: int
@@ -52,13 +51,7 @@ class DeciderRecord:
     since: str = ""
 
     def after(self, state: Mapping[str, Any], positions: Mapping[str, str], decided: Decision | None) -> DeciderRecord:
-        """The record after further observations.
-
-        Args:
-            state: The decider's new state.
-            positions: The new positions of the shards that it has observed.
-            decided: The decision that followed, if any.
-        """
+        """The record after further observations, with the new positions of the observed shards."""
         new = () if decided is None else (decided,)
         return DeciderRecord(
             state=state,
@@ -74,12 +67,7 @@ def decider_fields(stream: str, fields: Sequence[str]) -> list[str]:
 
 
 class DeciderStore:
-    """Stores deciders by stream and name.
-
-    Args:
-        client: The Redis server.
-        layout: How the log is divided.
-    """
+    """Stores deciders by stream and name."""
 
     def __init__(self, client: Client, layout: LayoutStore) -> None:
         self._client = client
@@ -87,11 +75,8 @@ class DeciderStore:
         self._decide = register(client, "log/decide")
 
     def get(self, stream: str, name: str) -> DeciderRecord:
-        """The record of a decider.
-
-        Raises:
-            RecordFormatError: The record is damaged, or was written by a newer release.
-            StoreUnavailable: Redis does not answer.
+        """The record of a decider. Raises ``RecordFormatError`` if the record is damaged or was written by a newer
+        release.
         """
         since = since_of(self._client, stream)
         stored = cast("bytes | None", self._client.hget(DECIDERS_KEY, _field(stream, name)))
@@ -114,12 +99,7 @@ class DeciderStore:
     ) -> bool:
         """Store a decider, and append its decision to every shard.
 
-        Returns:
-            False if the stored record is no longer ``before``, or the stream is not declared any more.
-
-        Raises:
-            LogResharding: The log is being resharded.
-            StoreUnavailable: Redis does not answer.
+        Returns False if the stored record is no longer ``before``, or the stream is not declared any more.
         """
         body = encode(
             state=after.state,

@@ -33,7 +33,6 @@ class DerivedPart:
     """The events of a derived stream that a shard found in a micro-batch.
 
     Attributes:
-        shard: The shard that found them.
         after: Position after which the shard's range in the micro-batch begins.
         until: Position at which it ends.
         events: In the order of time and id.
@@ -49,13 +48,7 @@ class DerivedPart:
 
 
 class DerivedEventStore:
-    """Appends derived events once, and ticks that announce how far the time of their streams has come.
-
-    Args:
-        client: The Redis server of the log.
-        layout: How it is divided.
-        times: How far the streams are.
-    """
+    """Appends derived events once, and ticks that announce how far the time of their streams has come."""
 
     def __init__(self, client: Client, layout: LayoutStore, times: StreamTimesStore) -> None:
         self._client = client
@@ -64,21 +57,12 @@ class DerivedEventStore:
         self._append = register(client, "log/append_derived")
 
     def append(self, stream: str, parts: Sequence[DerivedPart]) -> int:
-        """Append the events that are not in the log yet; events that an earlier attempt appended are skipped.
+        """Append the events that are not in the log yet, and return their number.
 
-        Events that are known to be matched are skipped, too: a new checkpoint reads the log again, in other ranges.
-        Events that were derived before the stream was declared are left out: they belong to a former stream of the same
-        name.
-
-        Args:
-            stream: The derived stream.
-            parts: Of some shards, each with all events that it found in the micro-batch.
-
-        Returns:
-            The number of events appended by this call.
-
-        Raises:
-            LogResharding: The log is being resharded, or was since this process read its layout.
+        Events that an earlier attempt appended are skipped, and events that are known to be matched: a new checkpoint
+        reads the log again, in other ranges. Events that were derived before the stream was declared are left out: they
+        belong to a former stream of the same name. Each part holds all events that its shard found in the micro-batch.
+        Raises ``LogResharding`` also if the log was resharded since this process read its layout.
         """
         appended = 0
         parts = self._unwritten(parts)
@@ -92,17 +76,9 @@ class DerivedEventStore:
     ) -> bool:
         """Store the promises of shards to a derived stream, and append a tick to every shard if its time has advanced.
 
-        Args:
-            stream: The derived stream.
-            by_shard: Microseconds; None where the shard promises nothing yet.
-            ends: Position up to which each shard had read its log; a shard that had not reached the present declaration
-                of the stream promises nothing.
-
-        Returns:
-            Whether the time of the stream has advanced.
-
-        Raises:
-            LogResharding: The log is being resharded.
+        A promise is in microseconds, None where the shard promises nothing yet. ``ends`` has the position up to which
+        each shard had read its log: a shard that had not reached the present declaration of the stream promises
+        nothing. Returns whether the time of the stream has advanced.
         """
         since = since_of(self._client, stream)
         told = {

@@ -24,11 +24,9 @@ _MEMBERS = ("id", "type", "time", "key", "data")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DerivedEvents:
-    """The events of a derived stream that are in the list.
+    """The events of a derived stream that are in the list, oldest first, each with its place.
 
-    Attributes:
-        records: Oldest first, each with its place.
-        is_whole: Whether these are all since the stream was declared.
+    ``is_whole``: these are all events since the stream was declared.
     """
 
     records: Sequence[tuple[str, dict[str, Any]]]
@@ -36,22 +34,14 @@ class DerivedEvents:
 
 
 class DerivedEventPages:
-    """The pages of derived streams. For a page, at most some thousand derived events, of any stream, are read.
-
-    Args:
-        client: The Redis server of the list.
-    """
+    """The pages of derived streams. For a page, at most some thousand derived events, of any stream, are read."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._key = list_key(DERIVED)
 
     def __call__(self, wanted: EventFilter, after: str | None, limit: int) -> EventPage:
-        """The events after a cursor, or the newest events if ``after`` is None. ``0`` is before the oldest.
-
-        Raises:
-            InvalidCursor: ``after`` is not a cursor.
-        """
+        """The events after a cursor, or the newest events if ``after`` is None. ``0`` is before the oldest."""
         if after is None:
             return self._newest(wanted, limit)
         if after not in (_BEGINNING, _FIRST):

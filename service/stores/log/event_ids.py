@@ -51,11 +51,7 @@ def known_rows(digests: Sequence[bytes | None], numbers: Sequence[int]) -> list[
 
 
 class DuplicateStore:
-    """Counts the events of each stream that were dropped because they had been taken before.
-
-    Args:
-        client: The Redis server of the counters.
-    """
+    """Counts the events of each stream that were dropped because they had been taken before."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

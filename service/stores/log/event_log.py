@@ -33,11 +33,8 @@ class LogLimits:
 
     Attributes:
         answer_life_s: How long an idempotency key is remembered.
-        dead_letters_kept: About how many dead letters are kept.
         max_backlog_events: At most this number of events waits to be matched.
         max_log_bytes: At most this number of bytes waits to be matched.
-        contexts: How contexts of requests are remembered.
-        ids: How long ids of events are known.
     """
 
     answer_life_s: int = 86_400
@@ -53,8 +50,6 @@ class Submission:
     """A posted batch on its way into the log.
 
     Attributes:
-        stream: The stream of the batch.
-        batch: The good events, in their order; may be empty.
         dead_letters: Of the events that were rejected.
         answer: Plain JSON that a repetition of the batch gets again.
         idempotency_key: The client's name for the batch; None makes every call a new batch.
@@ -114,11 +109,7 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """The events of a batch for a shard, by one key.
-
-    Attributes:
-        seen: What is remembered of its events, where the request is traced.
-    """
+    """The events of a batch for a shard, by one key; ``seen`` is what a traced request remembers of them."""
 
     shard: int
     route: str
@@ -128,16 +119,7 @@ class _Part:
 
 
 class EventLog:
-    """The shards of the log.
-
-    Args:
-        client: The Redis server.
-        shards: Their number in a new log; an existing log keeps its own.
-        limits: How the log is bounded.
-
-    Attributes:
-        layout: The number of shards, and its changes.
-    """
+    """The shards of the log; their number counts for a new log only, as an existing log keeps its own."""
 
     def __init__(self, client: Client, shards: int, limits: LogLimits = LogLimits()) -> None:
         self._client = client
@@ -148,11 +130,8 @@ class EventLog:
         self._routes: dict[str, tuple[str, ...]] = {}  # as last known here; the script decides
 
     def shards(self) -> int:
-        """The number of shards of the log as last known by this process; ``layout`` has the present one.
-
-        Raises:
-            RecordFormatError: The log was written in a format that this release does not know.
-            StoreUnavailable: Redis does not answer.
+        """The number of shards of the log as last known by this process; ``layout`` has the present one. Raises
+        ``RecordFormatError`` for a log in a format that this release does not know.
         """
         return self.layout.known().shards
 

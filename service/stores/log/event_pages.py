@@ -34,12 +34,9 @@ _Read: TypeAlias = "list[tuple[bytes, dict[bytes, bytes]]]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventFilter:
-    """Selects events.
+    """Selects events by stream, transaction and type; None: any.
 
     Attributes:
-        stream: Of this stream.
-        key: Of this transaction.
-        event_type: Of this type.
         since_ms: Appended to the log at this time or later, by the clock of Redis; older events belong to a former
             stream of the same name.
     """
@@ -55,7 +52,6 @@ class EventPage:
     """Some events, oldest first.
 
     Attributes:
-        items: The events as plain JSON.
         cursors: For each event, the cursor after it.
         after: The cursor after everything that was examined.
         has_more: Whether more events may follow at present.
@@ -80,12 +76,7 @@ needs another function of this type.
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A place in a shard.
-
-    Attributes:
-        order: Of the last entry that was read.
-        rows: How many of its rows were read; None: all.
-    """
+    """A place in a shard: the id of the last entry that was read, and how many of its rows were (None: all)."""
 
     order: tuple[int, int] = _FIRST
     rows: int | None = None
@@ -169,12 +160,7 @@ class _Page:
 
 
 class LogEventPages:
-    """The pages of streams whose events are in the log.
-
-    Args:
-        client: The Redis server of the log.
-        layout: Its shards.
-    """
+    """The pages of streams whose events are in the log."""
 
     def __init__(self, client: Client, layout: LayoutStore) -> None:
         self._client = client
@@ -186,9 +172,6 @@ class LogEventPages:
 
         At most some thousand entries of the log, and some megabytes, are read for a page, so it may hold fewer events
         than asked for although more follow.
-
-        Raises:
-            InvalidCursor: ``after`` is not a cursor.
         """
         shards = self._layout.read().shards
         kept = self._kept(shards=[log_key(shard) for shard in range(shards)])
@@ -270,11 +253,7 @@ class LogEventPages:
 
 
 def _places(after: str, shards: int) -> list[_Place]:
-    """The places of a cursor; shards that the cursor does not have are newer and are read from their beginning.
-
-    Raises:
-        InvalidCursor: The cursor does not belong to this log.
-    """
+    """The places of a cursor; shards that the cursor does not have are newer and are read from their beginning."""
     require_cursor(after, _CURSOR)
     places = [] if after == _BEGINNING else [_Place.read(text) for text in after.split("_")]
     if len(places) > shards:

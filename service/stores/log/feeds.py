@@ -16,13 +16,7 @@ FEED_STREAMS_KEY = PREFIX + "feed-streams"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedMark:
-    """The next row that a feed takes.
-
-    Attributes:
-        checkpoint: Id of the checkpoint that counts the micro-batches.
-        batch: Number of the micro-batch, from 0.
-        row: The row in it, from 0.
-    """
+    """The next row that a feed takes: its number in a micro-batch, both from 0, and the id of their checkpoint."""
 
     checkpoint: str
     batch: int = 0
@@ -42,10 +36,7 @@ class FeedMark:
 class FeedStep:
     """A feed's step from one mark to the next, with the rows in between.
 
-    Attributes:
-        feed: Name of the feed.
-        before: The mark that the feed must have; otherwise nothing is appended.
-        after: The mark after the step.
+    Nothing is appended unless the feed has the mark ``before``.
     """
 
     feed: str
@@ -64,11 +55,7 @@ def mark_key(feed: str) -> str:
 
 
 class FeedStore:
-    """The marks of all feeds.
-
-    Args:
-        client: The Redis server of the marks.
-    """
+    """The marks of all feeds."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

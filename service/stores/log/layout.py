@@ -33,7 +33,6 @@ class Layout:
     """The layout of the log.
 
     Attributes:
-        shards: The number of shards.
         identity: Distinguishes this log from all others; chosen when the log was first opened.
         generation: 0 for the shards that the log was opened with; else the number of shards that it was divided into.
         former: The former numbers of shards, oldest first.
@@ -55,11 +54,7 @@ class Layout:
 
 
 class LayoutStore:
-    """The layout of a log, remembered until a script reports that it has changed.
-
-    Args:
-        client: The Redis server of the log.
-        shards: The number of shards of a new log.
+    """The layout of a log, remembered until a script reports that it has changed; ``shards`` is for a new log.
 
     Attributes:
         token: While this store holds the log, the token that lets its process append derived events; else empty.
@@ -75,22 +70,15 @@ class LayoutStore:
         self._known: Layout | None = None
 
     def known(self) -> Layout:
-        """The layout as last known by this process; a log that does not exist yet is created.
-
-        Raises:
-            RecordFormatError: The log was written in a format that this release does not know.
-            StoreUnavailable: Redis does not answer.
+        """The layout as last known by this process; a log that does not exist yet is created. Raises
+        ``RecordFormatError`` for a log in a format that this release does not know.
         """
         if self._known is None:
             self._known = self.read()
         return self._known
 
     def read(self) -> Layout:
-        """The present layout.
-
-        Raises:
-            RecordFormatError: The log was written in a format that this release does not know.
-        """
+        """The present layout; raises ``RecordFormatError`` for a log in a format that this release does not know."""
         found = self._open(
             layout=LAYOUT_KEY, format=FORMAT_VERSION, shards=self._wanted_shards, identity=uuid.uuid4().hex
         )
@@ -111,12 +99,8 @@ class LayoutStore:
     def fitted(self, append: Callable[[int], Any]) -> Any:
         """The reply of a script that appends, called with the present number of shards.
 
-        Args:
-            append: Calls the script for a number of shards; returns its reply, which may be that of the part
-                ``misfit``.
-
-        Raises:
-            LogResharding: The log is being resharded; nothing was appended.
+        ``append`` calls the script for a number of shards; its reply may be that of the part ``misfit``. Raises
+        ``LogResharding`` while the log is being resharded; nothing was appended.
         """
         for _ in range(_ATTEMPTS):
             reply = append(self.known().shards)
@@ -130,26 +114,20 @@ class LayoutStore:
     def require(self, reply: object) -> None:
         """Check the reply of a script that may append under the known layout only.
 
-        Raises:
-            LogResharding: The log is being resharded, or was since this process read its layout.
+        Raises ``LogResharding`` while the log is being resharded, or if it was since this process read its layout.
         """
         if reply in (_RESHARDING, _MOVED):
             raise _resharding()
 
     def require_settled(self) -> None:
-        """Check that the log is not being resharded.
-
-        Raises:
-            LogResharding: It is.
-        """
+        """Check that the log is not being resharded; raises ``LogResharding``."""
         if self._client.hexists(LAYOUT_KEY, "resharding"):
             raise _resharding()
 
     def hold(self) -> str:
-        """Let nothing be appended until ``release`` or ``switch``; a former holder loses its hold.
+        """Let nothing be appended until ``release`` or ``switch``, which need the returned token.
 
-        Returns:
-            A token for these.
+        A former holder loses its hold.
         """
         token = uuid.uuid4().hex
         self._client.hset(LAYOUT_KEY, "resharding", token)
@@ -165,12 +143,8 @@ class LayoutStore:
     def switch(self, token: str, rows: Sequence[OutputRow]) -> Layout:
         """Divide the log into other shards from here on, and release it.
 
-        Args:
-            token: Of ``hold``.
-            rows: For each new shard, a row of the kind ``stats``: the shard continues after its position.
-
-        Raises:
-            LogResharding: Another process holds the log.
+        ``token`` is that of ``hold``: if another process holds the log, ``LogResharding`` is raised. Each new shard has
+        a row of the kind ``stats`` and continues after its position.
         """
         before, shards = self.known().shards, len(rows)
         is_switched = self._switch(

@@ -37,7 +37,6 @@ class StreamReport:
 
     Attributes:
         watermark_us: How far event time has come; None before the first event.
-        open_traces: Traces that have not ended.
         held: Bound events retained in partial matches.
         waiting: Events that wait to be put in order.
         late: Late events since the state began, by what was done with them.
@@ -56,13 +55,7 @@ class StreamReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardReport:
-    """The latest report of a shard.
-
-    Attributes:
-        position: The position that it had reached in its log.
-        state_bytes: Size of its saved state.
-        streams: By name.
-    """
+    """The latest report of a shard: its position in its log, the size of its saved state, and its streams by name."""
 
     shard: int
     position: str
@@ -72,12 +65,7 @@ class ShardReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorReport:
-    """The executors of a cluster.
-
-    Attributes:
-        running: Their number.
-        missing: The machine of each executor that ran since the pipeline started and no longer runs.
-    """
+    """The executors of a cluster; ``missing`` names the machine of each that ran since the start and no longer runs."""
 
     running: int
     missing: tuple[str, ...]
@@ -94,11 +82,8 @@ class PipelineStatus:
     def note(self, rows: Sequence[OutputRow]) -> list[bool]:
         """Count what a micro-batch has matched, and store the reports of its shards.
 
-        Args:
-            rows: Of the kind ``stats``; at most one per shard.
-
-        Returns:
-            For each row whether it was counted: not if its position in the shard had been reached before.
+        Takes rows of the kind ``stats``, at most one per shard. Returns for each row whether it was counted: not if its
+        position in the shard had been reached before.
         """
         if not rows:
             return []
@@ -135,11 +120,7 @@ class PipelineStatus:
         return ExecutorReport(running=record["running"], missing=tuple(record["missing"]))
 
     def keep(self, progress: Mapping[str, Any]) -> None:
-        """Store the progress of a micro-batch, and add its times to the totals.
-
-        Args:
-            progress: The JSON form of ``pipeline.BatchProgress``.
-        """
+        """Store the progress of a micro-batch (``pipeline.BatchProgress`` as JSON), and add its times to the totals."""
         raised = [(_field("batches"), 1)]
         raised += [(_field("batch_us", part), round(ms * 1_000)) for part, ms in progress["parts_ms"].items()]
         self._keep(

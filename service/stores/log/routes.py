@@ -20,11 +20,7 @@ _GONE_REPLY = b"gone"
 
 
 def require_there(stream: str, reply: object) -> None:
-    """Check the reply of a script about a stream that another caller may just have removed.
-
-    Raises:
-        UnknownStream: The stream was removed.
-    """
+    """Check the reply of a script about a stream; raises ``UnknownStream`` if another caller has just removed it."""
     if reply == _GONE_REPLY:
         raise UnknownStream.named(stream)
 

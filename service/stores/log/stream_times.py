@@ -19,12 +19,9 @@ _NEWEST, _APPENDED, _TICKED = _PARTS = (":newest", ":appended", ":ticked")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamTimes:
-    """The times of a stream; microseconds UTC.
+    """The times of a stream; microseconds UTC, None before the first event or tick.
 
-    Attributes:
-        newest_us: Time of its newest event; None before the first.
-        appended_us: When events of it were last appended, by the clock of Redis; None before the first.
-        ticked_us: Time of the newest tick; None before the first.
+    ``newest_us`` is an event time; ``appended_us`` is when events were last appended, by the clock of Redis.
     """
 
     newest_us: int | None
@@ -66,20 +63,10 @@ class StreamTimesStore:
         return sinces(self._client)
 
     def tick(self, stream: str, tick: Tick, layout: LayoutStore, *, token: str = "", since: str = ANY_LIFE) -> bool:
-        """Append a tick to every shard; nothing happens unless it is newer than the last one.
+        """Append a tick to every shard if it is newer than the last one; returns whether it was.
 
-        Args:
-            stream: The stream whose time advances.
-            tick: What is appended.
-            layout: How the log is divided.
-            token: Of a caller that holds the log itself.
-            since: When the stream of the tick was declared; a later stream of the same name is not ticked.
-
-        Returns:
-            Whether it was appended.
-
-        Raises:
-            LogResharding: The log is being resharded.
+        ``token`` is that of a caller that holds the log itself. ``since`` is when the stream of the tick was declared:
+        a later stream of the same name is not ticked.
         """
 
         def append(shards: int) -> Any:

@@ -14,11 +14,7 @@ _PAGE_ENTRIES = 256
 
 
 class LogTail:
-    """Reads the log from its end.
-
-    Args:
-        client: The Redis server of the log.
-    """
+    """Reads the log from its end."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

@@ -32,7 +32,6 @@ class PartChange:
 
     Attributes:
         user: Field under which its route is kept.
-        stream: The stream that it listens to.
         control: The control record for the log; None: the log need not know.
         route: The route of its events from here on; empty: the correlation key.
     """
@@ -49,8 +48,6 @@ class Change:
 
     Attributes:
         record: In stored form.
-        version: Of the registered resource.
-        stream: The stream that it belongs to.
         control: The control record for the log; None: the log need not know.
         route: Of an operator, the route of its events from here on; empty for the correlation key, and for a
             stream that is declared. None elsewhere.
@@ -73,12 +70,7 @@ Changing: TypeAlias = Callable[[bytes | None], Change | None]
 
 
 class RecordBook:
-    """Current records by field, and every version of them.
-
-    Args:
-        client: The Redis server of the records.
-        log: Takes the control records.
-    """
+    """Current records by field, and every version of them."""
 
     def __init__(self, client: Client, log: EventLog) -> None:
         self._client = client
@@ -88,16 +80,10 @@ class RecordBook:
     def apply(self, key: str, versions_key: str, field: str, change: Changing) -> tuple[bytes, bool]:
         """Compute a change and commit it; repeated if another writer came first. None leaves the record unchanged.
 
+        Returns the record after the call, and whether it changed.
+
         A script whose reply was lost is sent again and finds its own record in place of the one it was to replace. So
         if exactly the wanted version is stored, the change has been committed.
-
-        Returns:
-            The record after the call, and whether it changed.
-
-        Raises:
-            LogResharding: The log is being resharded.
-            RegistryContended: Others keep changing it.
-            UnknownStream: The stream of the change was removed.
         """
         for _ in range(_ATTEMPTS):
             current = self.get(key, field)
@@ -155,12 +141,7 @@ StreamChanging: TypeAlias = Callable[[bytes, bytes | None], tuple[Change, Change
 
 
 class StreamBook:
-    """The records of streams together with their constraint sets, as these include the end events of the stream.
-
-    Args:
-        client: The Redis server of the records.
-        log: Takes the control records.
-    """
+    """The records of streams together with their constraint sets, as these include the end events of the stream."""
 
     def __init__(self, client: Client, log: EventLog) -> None:
         self._client = client
@@ -170,13 +151,7 @@ class StreamBook:
     def apply(self, stream: str, change: StreamChanging) -> tuple[bytes, bool]:
         """Compute a change and commit it; repeated if another writer came first. None leaves the records unchanged.
 
-        Returns:
-            The record of the stream after the call, and whether it changed.
-
-        Raises:
-            UnknownStream: The stream is not declared.
-            LogResharding: The log is being resharded.
-            RegistryContended: Others keep changing it.
+        Returns the record of the stream after the call, and whether it changed.
         """
         for _ in range(_ATTEMPTS):
             current = cast("bytes | None", self._client.hget(STREAMS_KEY, stream))

@@ -29,10 +29,8 @@ class EventType:
     """The schema of an event type.
 
     Attributes:
-        name: The type.
         schema: For the attributes of its events, JSON Schema draft 2020-12.
         version: Counts the changes of the stream's schemas.
-        registered_us: When it was registered, microseconds UTC.
     """
 
     name: str
@@ -43,12 +41,7 @@ class EventType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaUse:
-    """A stream's use of its schemas.
-
-    Attributes:
-        version: Counts the changes.
-        is_checked: Whether its events are checked.
-    """
+    """A stream's use of its schemas: the version counts their changes, and its events may be checked against them."""
 
     version: int = 0
     is_checked: bool = False
@@ -72,13 +65,7 @@ class EventTypeStore:
     ) -> tuple[EventType, bool]:
         """Set the schema of a type; the same schema again changes nothing.
 
-        Returns:
-            The type, and whether it had no schema before.
-
-        Raises:
-            UnknownStream: The stream is not declared.
-            TooManyEventTypes: The maximum number of the stream's types have schemas.
-            PreconditionFailed: The condition on the current schema does not hold.
+        Returns the type, and whether it had no schema before.
         """
         put: list[tuple[EventType, bool]] = []
 
@@ -98,13 +85,7 @@ class EventTypeStore:
         return put[0]
 
     def remove(self, stream: str, name: str, condition: Condition = ANY) -> None:
-        """Remove the schema of a type.
-
-        Raises:
-            UnknownStream: The stream is not declared.
-            UnknownEventType: The type has no schema.
-            PreconditionFailed: The condition on its schema does not hold.
-        """
+        """Remove the schema of a type."""
 
         def written(_: SchemaUse) -> list[str | bytes]:
             condition.check_record(self.get(stream, name))
@@ -113,12 +94,7 @@ class EventTypeStore:
         self._apply(stream, written)
 
     def switch(self, stream: str, *, is_checked: bool, condition: Condition = ANY) -> SchemaUse:
-        """Turn the checks of a stream's events on or off.
-
-        Raises:
-            UnknownStream: The stream is not declared.
-            PreconditionFailed: The condition on the stream's use of schemas does not hold.
-        """
+        """Turn the checks of a stream's events on or off."""
 
         def written(before: SchemaUse) -> list[str | bytes]:
             condition.check_record(before)
@@ -127,18 +103,13 @@ class EventTypeStore:
         return self._apply(stream, written, is_checked=is_checked)
 
     def use(self, stream: str) -> SchemaUse:
-        """A stream's use of its schemas.
-
-        Raises:
-            UnknownStream: The stream is not declared.
-        """
+        """A stream's use of its schemas."""
         return read_use(decode(self._record(stream), f"the stream {stream!r}"))
 
     def get(self, stream: str, name: str) -> EventType:
         """The schema of a type.
 
         Raises:
-            UnknownStream: The stream is not declared.
             UnknownEventType: The type has no schema.
         """
         found = self.all(stream)
@@ -147,11 +118,7 @@ class EventTypeStore:
         return found[name]
 
     def all(self, stream: str) -> dict[str, EventType]:
-        """The types that have schemas, by name.
-
-        Raises:
-            UnknownStream: The stream is not declared.
-        """
+        """The types that have schemas, by name."""
         self._record(stream)
         found = cast("dict[bytes, bytes]", self._client.hgetall(TYPES_KEY + stream))
         return {

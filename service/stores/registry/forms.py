@@ -42,15 +42,12 @@ class PatternDraft:
     """A pattern to be registered.
 
     Attributes:
-        name: Also in the text.
-        text: In the pattern language.
         is_guarded: Whether the stream's constraints terminate its partial matches early.
         route: Name of the further key whose traces it reads; empty for those of the correlation key.
         start: What to do with the partial matches of the version before: drop them (``fresh``), or let that version
             complete them (``migrate``).
         severity: Of its alerts; None: as before, and ``medium`` at first.
         is_draft: Whether it is only stored, to be matched later.
-        condition: On the stored record.
         into: The derived stream whose events its matches are; empty: they are alerts.
     """
 
@@ -65,7 +62,7 @@ class PatternDraft:
     into: str = ""
 
     def start_behind(self, record: RegisteredPattern) -> Start:
-        """The requested start."""
+        """How the partial matches of the version before are handled: as the draft requests."""
         return self.start
 
     def is_said_by(self, record: RegisteredPattern) -> bool:
@@ -92,14 +89,10 @@ class OperatorDraft:
     """An operator to be registered.
 
     Attributes:
-        kind: Name of its kind.
-        name: Distinct among those of its kind.
-        inputs: The streams and keys that it listens to, at least one.
         body: Its definition, read by its kind.
         severity: Of its alerts; None: as before, and ``medium`` at first.
         keeps: Whether it can continue with the state of an operator with another body.
         is_draft: Whether it is only stored, to run later.
-        condition: On the stored record.
         into: The derived stream that it produces; empty: none.
         parts: Further operators that it consists of.
     """

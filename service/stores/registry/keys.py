@@ -26,7 +26,6 @@ class ApiKey:
 
     Attributes:
         id: Unique; also a part of the token.
-        name: For people.
         scopes: What it may do, without repetition.
         streams: The only streams that it may touch; None means all.
         created_us: Microseconds UTC, as all times here.
@@ -58,12 +57,7 @@ class ApiKey:
 
 
 class KeyStore:
-    """Stores the API keys.
-
-    Args:
-        client: The Redis server.
-        kept: The number of keys to keep; beyond it, the oldest that are no longer usable are removed.
-    """
+    """Stores the API keys, up to the number ``kept``: beyond it, the oldest that are no longer usable are removed."""
 
     def __init__(self, client: Client, *, kept: int = 1_000) -> None:
         self._client = client
@@ -72,11 +66,7 @@ class KeyStore:
         self._change = register(client, "registry/replace_record")
 
     def add(self, key: ApiKey) -> None:
-        """Store a new key.
-
-        Raises:
-            TooManyKeys: The maximum number of keys is stored, and too few of them are no longer usable.
-        """
+        """Store a new key; raises ``TooManyKeys`` if the store is full and too few keys are no longer usable."""
         known = self.all()
         over = surplus(known, self._kept, lambda one: not one.is_usable(key.created_us))
         if over is None:
@@ -92,11 +82,7 @@ class KeyStore:
         return None if body is None else _key(body, key_id)
 
     def get(self, key_id: str) -> ApiKey:
-        """The key with an id.
-
-        Raises:
-            UnknownKey: No key has this id.
-        """
+        """The key with an id; raises ``UnknownKey``."""
         if (found := self.find(key_id)) is None:
             raise _unknown(key_id)
         return found
@@ -108,12 +94,7 @@ class KeyStore:
         return sorted(keys, key=lambda key: (key.created_us, key.id))
 
     def change(self, key_id: str, changed: Callable[[ApiKey], ApiKey]) -> ApiKey:
-        """Replace a key by a changed form; repeated if another writer came first.
-
-        Raises:
-            UnknownKey: No key has this id.
-            RegistryContended: Others keep changing it.
-        """
+        """Replace a key by a changed form; repeated if another writer came first."""
         for _ in range(_ATTEMPTS):
             body = self._body(key_id)
             if body is None:

@@ -33,13 +33,8 @@ _MOVES: Mapping[Action, Mapping[State, State]] = {
 def moved(record: R, action: Action, now_us: int | None = None) -> R:
     """The operator after an action; unchanged where it is in the resulting state already.
 
-    Args:
-        record: The current record.
-        action: The action.
-        now_us: Time of registration of a version that begins by the action; None: as that of the version before.
-
-    Raises:
-        WrongPatternState: The action is not possible in the pattern's state; of other kinds, ``WrongOperatorState``.
+    ``now_us`` is when a version that begins by the action is registered; None: as the version before. An action that is
+    not possible in the state raises ``WrongPatternState``; for other kinds, ``WrongOperatorState``.
     """
     state = _MOVES[action].get(record.state)
     if state is None:
@@ -58,10 +53,8 @@ def moved(record: R, action: Action, now_us: int | None = None) -> R:
 def begun(record: R, before: R | None, now_us: int | None = None) -> R:
     """A version that begins to run, with the time at which its state began; patterns do not record it.
 
-    Args:
-        record: The new version.
-        before: The version whose state it continues; None: it begins without state.
-        now_us: When it begins; None: when it was registered.
+    It continues the state of the version ``before``; None: it begins without state. It begins at ``now_us``; None: when
+    it was registered.
     """
     if not isinstance(record, RegisteredOperator):
         return record
@@ -74,9 +67,8 @@ def begun(record: R, before: R | None, now_us: int | None = None) -> R:
 def require_writable(record: RegisteredPattern | RegisteredOperator, *, is_draft: bool) -> None:
     """Check that an operator may get another version.
 
-    Raises:
-        WrongPatternState: It is retired; or the version is to be a draft and the operator is no draft any more. Of
-            other kinds, ``WrongOperatorState``.
+    Not if it is retired, nor as a draft if it is no draft any more: raises ``WrongPatternState``; for other kinds,
+    ``WrongOperatorState``.
     """
     if record.state == "retired":
         raise wrong_state(record, "it cannot have another version; delete it first, or take another name", [])

@@ -67,9 +67,7 @@ class Form(Generic[R]):
     Attributes:
         one: The kind's name for people.
         key: Redis key of the current records, by name.
-        versions_key: Redis key of all versions.
         prefix: Of the fields, where kinds share a hash.
-        read: Reads a stored record.
         on: The control record by which an operator runs.
         pause: The control record by which it sees no events for the time being.
         off: The control record by which it is removed.
@@ -92,12 +90,7 @@ class Form(Generic[R]):
 
 
 class Operators(Generic[R]):
-    """The operators of one kind.
-
-    Args:
-        book: Writes records and control records together.
-        form: The form of the kind.
-    """
+    """The operators of one kind; ``book`` writes records and control records together."""
 
     def __init__(self, book: RecordBook, form: Form[R]) -> None:
         self._book = book
@@ -106,15 +99,12 @@ class Operators(Generic[R]):
     def put(self, stream: str, draft: Draft[R], now_us: int) -> tuple[R, bool]:
         """Register an operator: a different one is the next version, the same again changes nothing.
 
+        Returns the operator after the call, and whether it changed.
+
         The next version of a paused operator is active. If a draft is sent again as an operator to run, it is
-        activated. Another severity makes no next version: the operator continues.
-
-        Returns:
-            The operator after the call, and whether it changed.
-
-        Raises:
-            Conflict: The name is taken on another stream, or the operator's state permits no other version, or
-                the version that is to finish its partial matches listens by another key.
+        activated. Another severity makes no next version: the operator continues. Refused as a ``Conflict``: a name
+        taken on another stream, a state that permits no other version, and a version that is to finish its partial
+        matches but listens by another key.
         """
 
         def change(current: bytes | None) -> Change | None:
@@ -149,19 +139,9 @@ class Operators(Generic[R]):
     ) -> tuple[R, bool]:
         """Move an operator from its state to another; a suspended operator is resumed as its next version.
 
-        Args:
-            name: Of the operator.
-            action: The action that leads to the other state.
-            condition: On the stored record.
-            now_us: Time of registration of a version that begins by the action; None: as that of the version before.
-            stops: Whether a pause takes effect before the backlog, also if the operator is paused already.
-
-        Returns:
-            The operator after the call, and whether it changed.
-
-        Raises:
-            NotFound: No operator has this name.
-            Conflict: The action is not possible in its state.
+        ``now_us`` is when a version that begins by the action is registered; None: as the version before. With
+        ``stops`` a pause takes effect before the backlog, also if the operator is paused already. Returns the operator
+        after the call, and whether it changed.
         """
 
         def change(current: bytes | None) -> Change | None:
@@ -177,16 +157,11 @@ class Operators(Generic[R]):
     def suspend(self, name: str, suspension: Mapping[str, Any]) -> bool:
         """Suspend an operator in every shard after one shard reports that its version cost too much work.
 
-        The other shards stop it before their backlog. The reporting shard has stopped it at the position of its report.
+        The other shards stop it before their backlog. The reporting shard has stopped it at the position of its report,
+        which has ``version`` and the reason.
 
-        Args:
-            name: Of the operator.
-            suspension: The shard's report: ``version`` and the reason.
-
-        Returns:
-            Whether it is suspended for exactly this report: not if another shard reported it before, or if the operator
-                has
-            another version, is deleted, paused or retired.
+        Returns whether it is suspended for exactly this report: not if another shard reported it before, or if the
+        operator has another version, is deleted, paused or retired.
         """
 
         def change(current: bytes | None) -> Change | None:
@@ -203,11 +178,7 @@ class Operators(Generic[R]):
         return record.suspension == suspension
 
     def remove(self, name: str, condition: Condition = ANY) -> None:
-        """Delete an operator; its results are kept.
-
-        Raises:
-            NotFound: No operator has this name.
-        """
+        """Delete an operator; its results are kept."""
 
         def change(current: bytes | None) -> Change | None:
             known = self._standing(current, name)
@@ -217,19 +188,11 @@ class Operators(Generic[R]):
         self._apply(name, change)
 
     def get(self, name: str) -> R:
-        """An operator that is not deleted.
-
-        Raises:
-            NotFound: No operator has this name.
-        """
+        """An operator that is not deleted."""
         return self._standing(self._book.get(self._form.key, self._form.prefix + name), name)
 
     def version(self, name: str, version: int | None = None) -> R:
-        """A version of an operator that is not deleted, by default the current one.
-
-        Raises:
-            NotFound: There is no such operator or version.
-        """
+        """A version of an operator that is not deleted, by default the current one."""
         current = self.get(name)
         if version in (None, current.version):
             return current
@@ -241,11 +204,7 @@ class Operators(Generic[R]):
         return self._form.read(body, name)
 
     def versions(self, name: str) -> list[R]:
-        """Every version of an operator, the current one last.
-
-        Raises:
-            NotFound: No operator has this name.
-        """
+        """Every version of an operator, the current one last."""
         last, field = self.get(name).version, self._form.prefix + name
         return [self._form.read(body, name) for body in self._book.versions(self._form.versions_key, field, last)]
 

@@ -17,12 +17,9 @@ _MOST_PROJECTS = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectRecord:
-    """A project that was applied.
+    """A project that was applied: kind and name of each resource that it has created or names.
 
-    Attributes:
-        name: Of the project.
-        resources: Kind and name of each resource that the project has created or names.
-        applied_us: Time of the last change of this record, microseconds UTC.
+    ``applied_us`` is the time of the last change of this record, microseconds UTC.
     """
 
     name: str
@@ -31,21 +28,13 @@ class ProjectRecord:
 
 
 class ProjectStore:
-    """The projects of a service, by name.
-
-    Args:
-        client: The Redis client.
-    """
+    """The projects of a service, by name."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     def put(self, record: ProjectRecord) -> None:
-        """Write a project; one without resources is removed.
-
-        Raises:
-            TooManyProjects: The service has the maximum number of projects.
-        """
+        """Write a project; one without resources is removed. A full store raises ``TooManyProjects``."""
         if not record.resources:
             self._client.hdel(PROJECTS_KEY, record.name)
             return
@@ -54,11 +43,7 @@ class ProjectStore:
         self._client.hset(PROJECTS_KEY, record.name, encode(**asdict(record)))
 
     def get(self, name: str) -> ProjectRecord:
-        """The record of a project.
-
-        Raises:
-            UnknownProject: No project of this name was applied.
-        """
+        """The record of a project; raises ``UnknownProject``."""
         body = cast("bytes | None", self._client.hget(PROJECTS_KEY, name))
         if body is None:
             raise UnknownProject(f"no project {name[:200]!r} was applied", name=name)

@@ -52,7 +52,6 @@ class RegisteredPattern(_Living):
         is_guarded: Whether the stream's constraints terminate its partial matches early.
         route: Name of the further key whose traces it reads; empty for those of the correlation key.
         is_paused: Whether it sees no events for the time being.
-        severity: Of its alerts.
         stage: Before its first activation (``draft``), after it (``running``), or finished for good (``retired``).
         suspension: The pipeline's report why it was suspended; None if it is not.
         into: The derived stream whose events its matches are; empty: they are alerts.
@@ -78,12 +77,8 @@ class OperatorPart:
     """A part of another operator, itself an operator on one stream; registered with the other and never listed.
 
     Attributes:
-        kind: Name of its kind.
-        name: Distinct among those of its kind.
-        stream: The stream that it listens to.
         key: Name of the further key by which it listens; empty for the correlation key.
         into: The derived stream that it produces; empty: none.
-        body: Its definition, read by its kind.
     """
 
     kind: str
@@ -104,11 +99,8 @@ class Feeder:
     """An operator that produces events of a derived stream.
 
     Attributes:
-        stream: The stream that it listens to.
         route: Name of the further key by which it listens; empty for the correlation key.
         kind: ``pattern``, or the kind of another operator.
-        name: Of the operator.
-        into: The derived stream.
     """
 
     stream: str
@@ -123,19 +115,15 @@ class RegisteredOperator(_Living):
     """An operator of a kind that has no record of its own.
 
     Attributes:
-        kind: Name of its kind.
         stream: The stream of its first input.
         is_active: False once it is deleted; its versions continue to count if it is registered again.
         registered_us: When this version was registered, microseconds UTC.
         inputs: (stream, name of the further key or empty) of all its inputs.
-        body: Its definition, read by its kind.
         route: Name of the further key of the first input; empty for the correlation key.
         is_paused: Whether it sees no events for the time being.
-        severity: Of its alerts.
         stage: Before it first runs (``draft``), from then on (``running``), or finished for good (``retired``).
         suspension: The pipeline's report why it was suspended; None if it is not.
         into: The derived stream that it produces; empty: none.
-        parts: Further operators that it consists of.
         held_from: The version with which its state began; 0: with this one.
         held_since_us: When its state began, microseconds UTC; None: with this version.
     """
@@ -191,12 +179,9 @@ class RegisteredOperator(_Living):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Following:
-    """The workflow that a stream follows.
+    """The workflow version that a stream follows.
 
-    Attributes:
-        workflow: Its name.
-        version: The version that is followed.
-        mode: As requested; ``auto`` takes the automaton if there is one, and else the constraints.
+    ``mode`` is as requested: ``auto`` takes the automaton if there is one, and else the constraints.
     """
 
     workflow: str
@@ -212,7 +197,6 @@ class ConstraintsDraft:
         document: In canonical form: the hand-written set, the constraints of the followed workflow, the stream's end
             events.
         notices: Where the upload means more than is kept, in words.
-        own: The hand-written set, in canonical form.
         following: The workflow of the other constraints.
     """
 
@@ -224,16 +208,10 @@ class ConstraintsDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredConstraints:
-    """The constraint set of a stream.
-
-    Attributes:
-        document: In canonical form, including the stream's end events and the constraints of the followed workflow;
-            read by ``constraints.parse_constraints``.
-        notices: Where the upload means more than is kept, in words.
-        uploaded_us: When this version was uploaded, microseconds UTC.
-        own: The hand-written set, in canonical form; None in records of earlier releases, where the whole document was
-            hand-written.
-        following: The workflow of the other constraints, if the stream follows one.
+    """The constraint set of a stream. ``document`` is in canonical form, including the stream's end events and the
+    constraints of the followed workflow; read by ``constraints.parse_constraints``. ``notices`` say where the upload
+    means more than is kept. ``uploaded_us`` is when this version was uploaded, microseconds UTC. ``own`` is the
+    hand-written set, in canonical form; None in records of earlier releases, where the whole document was hand-written.
     """
 
     stream: str
@@ -256,20 +234,12 @@ class RegisteredConstraints:
 
 
 def read_declaration(body: bytes, name: str) -> StreamDeclaration:
-    """Read a stored declaration.
-
-    Raises:
-        RecordFormatError: It is damaged or of an unknown version.
-    """
+    """Read a stored declaration."""
     return read_stream(body, name)[0]
 
 
 def read_stream(body: bytes, name: str) -> tuple[StreamDeclaration, SchemaUse]:
-    """Read a stored declaration, and the stream's use of schemas.
-
-    Raises:
-        RecordFormatError: It is damaged or of an unknown version.
-    """
+    """Read a stored declaration, and the stream's use of schemas."""
     fields = decode(body, f"the stream {name!r}")
     try:
         return StreamDeclaration.from_json(fields.get("declaration")), read_use(fields)
@@ -278,20 +248,12 @@ def read_stream(body: bytes, name: str) -> tuple[StreamDeclaration, SchemaUse]:
 
 
 def read_pattern(body: bytes, name: str) -> RegisteredPattern:
-    """Read a stored pattern.
-
-    Raises:
-        RecordFormatError: It is damaged or of an unknown version.
-    """
+    """Read a stored pattern."""
     return RegisteredPattern(**decode(body, f"the pattern {name!r}"))
 
 
 def read_operator(body: bytes, name: str) -> RegisteredOperator:
-    """Read a stored operator.
-
-    Raises:
-        RecordFormatError: It is damaged or of an unknown version.
-    """
+    """Read a stored operator."""
     fields = decode(body, f"the operator {name!r}")
     inputs = tuple((stream, key) for stream, key in fields["inputs"])
     parts = tuple(OperatorPart(**part) for part in fields.get("parts", ()))
@@ -299,11 +261,7 @@ def read_operator(body: bytes, name: str) -> RegisteredOperator:
 
 
 def read_constraints(body: bytes, stream: str) -> RegisteredConstraints:
-    """Read a stored constraint set.
-
-    Raises:
-        RecordFormatError: It is damaged or of an unknown version.
-    """
+    """Read a stored constraint set."""
     fields = decode(body, f"the constraint set of {stream!r}")
     following = fields.get("following")
     return RegisteredConstraints(

@@ -54,13 +54,7 @@ StreamChange: TypeAlias = Callable[
 
 
 class Registry:
-    """The registry, together with the log into which it writes control records.
-
-    Attributes:
-        event_types: The schemas of event types.
-        pattern_operators: The patterns, with the life cycle that all kinds of operators have.
-        removal: Removes streams.
-    """
+    """The registry, together with the log into which it writes control records."""
 
     def __init__(self, client: Client, log: EventLog, budget: WorkBudget = USUAL_BUDGET) -> None:
         self.event_types = EventTypeStore(client)
@@ -73,13 +67,9 @@ class Registry:
     # Streams
 
     def declare_stream(self, declaration: StreamDeclaration, condition: Condition = ANY) -> bool:
-        """Declare a stream; the same declaration again changes nothing.
+        """Declare a stream, and return whether it is new; the same declaration again changes nothing.
 
-        Returns:
-            Whether it is new.
-
-        Raises:
-            StreamExists: It exists with another declaration.
+        A stream that exists with another declaration raises ``StreamExists``.
         """
         since_ms = server_time_us(self._client) // 1_000
 
@@ -106,19 +96,8 @@ class Registry:
     ) -> tuple[StreamDeclaration, bool]:
         """Change a stream's declaration, from here in the log on; the present declaration again changes nothing.
 
-        Args:
-            name: Of the stream.
-            change: Makes the new declaration; called again if another writer intervenes; may raise.
-            now_us: Microseconds UTC.
-            condition: On the declaration.
-
-        Returns:
-            The declaration after the call, and whether it changed.
-
-        Raises:
-            UnknownStream: The stream is not declared.
-            LogResharding: The log is being resharded.
-            RegistryContended: Others keep changing it.
+        ``change`` makes the new declaration; it is called again if another writer intervenes, and may raise. Returns
+        the declaration after the call, and whether it changed.
         """
 
         def changed(current: bytes, rules: bytes | None) -> tuple[Change, Change | None] | None:
@@ -136,19 +115,11 @@ class Registry:
         return read_declaration(record, name), is_changed
 
     def stream(self, name: str) -> StreamDeclaration:
-        """The declaration of a stream.
-
-        Raises:
-            UnknownStream: The stream is not declared.
-        """
+        """The declaration of a stream; raises ``UnknownStream``."""
         return self.stream_with_schemas(name)[0]
 
     def stream_with_schemas(self, name: str) -> tuple[StreamDeclaration, SchemaUse]:
-        """The declaration of a stream, and its use of schemas.
-
-        Raises:
-            UnknownStream: The stream is not declared.
-        """
+        """The declaration of a stream, and its use of schemas."""
         body = self._book.get(STREAMS_KEY, name)
         if body is None:
             raise UnknownStream.named(name)
@@ -157,11 +128,7 @@ class Registry:
     def since_ms(self, name: str) -> int:
         """When a stream was declared, by the clock of Redis; older entries belong to a former stream of the same name.
 
-        Returns:
-            Milliseconds UTC; 0 where an older release declared it.
-
-        Raises:
-            UnknownStream: The stream is not declared.
+        Milliseconds UTC; 0 where an older release declared it.
         """
         body = self._book.get(STREAMS_KEY, name)
         if body is None:
@@ -175,20 +142,13 @@ class Registry:
     # Patterns
 
     def put_pattern(self, stream: str, draft: PatternDraft, now_us: int) -> tuple[RegisteredPattern, bool]:
-        """Register a pattern; another text, guard or key is its next version, the same again changes nothing.
-
-        Raises:
-            PatternOnOtherStream: A pattern of that name is on another stream.
-            WrongPatternState: It is retired, or the draft is of a pattern that is matched already.
-            MigrationRefused: The version that is to finish its partial matches is matched by another key.
-        """
+        """Register a pattern; another text, guard or key is its next version, the same again changes nothing."""
         return self.pattern_operators.put(stream, draft, now_us)
 
     def suspend(self, suspension: Mapping[str, Any]) -> bool:
         """Suspend an operator in every shard after one shard reports that its version has to stop.
 
-        Args:
-            suspension: The shard's report: ``operator`` (left out: a pattern), its name as ``pattern``, and the reason.
+        The report has ``operator`` (left out: a pattern), its name as ``pattern``, and the reason.
         """
         kind, name = suspension.get("operator", "pattern"), suspension["pattern"]
         if kind == "pattern":
@@ -196,11 +156,7 @@ class Registry:
         return self.operators(kind).suspend(name, suspension)
 
     def pattern(self, name: str) -> RegisteredPattern:
-        """A pattern that is not deleted.
-
-        Raises:
-            UnknownPatternName: No pattern has this name.
-        """
+        """A pattern that is not deleted."""
         return self.pattern_operators.get(name)
 
     def patterns(self, stream: str | None = None) -> list[RegisteredPattern]:
@@ -208,11 +164,7 @@ class Registry:
         return self.pattern_operators.all(stream)
 
     def producers(self, into: str | None = None) -> list[RegisteredPattern]:
-        """The patterns that feed derived streams, by name; including paused and suspended ones.
-
-        Args:
-            into: Only those that feed this stream.
-        """
+        """The patterns that feed derived streams, or only ``into``, by name; including paused and suspended ones."""
         return [one for one in self.patterns() if one.is_running and one.into and into in (None, one.into)]
 
     def feeders(self) -> list[Feeder]:
@@ -236,11 +188,7 @@ class Registry:
         return Operators(self._book, operator_form(kind))
 
     def operator(self, name: str) -> RegisteredPattern | RegisteredOperator:
-        """The operator whose results have a name: a pattern, or an operator of another kind.
-
-        Raises:
-            UnknownPatternName: There is neither.
-        """
+        """The operator whose results have a name: a pattern, or an operator of another kind."""
         others = [operator for operator in self.operators("").all() if operator.name == name]
         return others[0] if others else self.pattern(name)
 
@@ -255,14 +203,8 @@ class Registry:
     ) -> tuple[RegisteredConstraints, bool]:
         """Change the constraint set of a stream, computed from its present set; an equal set changes nothing.
 
-        Args:
-            stream: Its name.
-            change: From the current set to the next; called again if another writer intervenes; may raise.
-            now_us: Microseconds UTC.
-            condition: On the current set.
-
-        Returns:
-            The constraint set after the call, and whether it changed.
+        ``change`` is called again if another writer intervenes, and may raise. Returns the set after the call, and
+        whether it changed.
         """
 
         def changed(current: bytes | None) -> Change | None:
@@ -274,11 +216,7 @@ class Registry:
         return read_constraints(record, stream), is_new
 
     def constraints(self, stream: str) -> RegisteredConstraints:
-        """The current constraint set of a stream.
-
-        Raises:
-            UnknownConstraints: The stream has none.
-        """
+        """The current constraint set of a stream; raises ``UnknownConstraints`` if it has none."""
         body = self._book.get(CONSTRAINTS_KEY, stream)
         if body is None:
             raise UnknownConstraints(
@@ -287,11 +225,7 @@ class Registry:
         return read_constraints(body, stream)
 
     def constraint_versions(self, stream: str) -> list[RegisteredConstraints]:
-        """Every constraint set that a stream has had, the current one last.
-
-        Raises:
-            UnknownConstraints: The stream has none.
-        """
+        """Every constraint set that a stream has had, the current one last."""
         last = self.constraints(stream).version
         bodies = self._book.versions(CONSTRAINT_VERSIONS_KEY, stream, last)
         return [read_constraints(body, stream) for body in bodies]

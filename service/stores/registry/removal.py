@@ -52,15 +52,10 @@ _Records: TypeAlias = Mapping[tuple[str, str], bytes]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamUse:
-    """A resource that belongs to a stream, and is removed with it.
-
-    Attributes:
-        kind: ``pattern`` or the kind of another operator, ``constraints``, ``workflow``, ``webhook``, ``event-type``,
-            ``feed``.
-        name: Of the resource; of a webhook without a name its id.
-        state: Of a pattern or other operator; empty elsewhere.
-        feeds: Whether it produces the events of the stream, or is on other streams too; it is not removed with the
-            stream.
+    """A resource that belongs to a stream, and is removed with it. A webhook without a name is named by its id; only
+    operators have a state. ``kind`` is ``pattern`` or the kind of another operator, ``constraints``, ``workflow``,
+    ``webhook``, ``event-type`` or ``feed``. A resource that ``feeds`` the stream, or is on other streams too, is not
+    removed with it.
     """
 
     kind: str
@@ -79,9 +74,7 @@ class _Removal:
     """The records and keys that are removed or changed with a stream.
 
     Attributes:
-        uses: For people.
         changes: New records by hash and field; empty: they are removed.
-        dropped: Keys that are removed.
     """
 
     uses: list[StreamUse]
@@ -90,12 +83,7 @@ class _Removal:
 
 
 class StreamRemoval:
-    """Removes streams.
-
-    Args:
-        client: The Redis server.
-        log: Takes the control record.
-    """
+    """Removes streams."""
 
     def __init__(self, client: Client, log: EventLog) -> None:
         self._client = client
@@ -103,29 +91,15 @@ class StreamRemoval:
         self._remove = register(client, "registry/remove_stream")
 
     def uses(self, stream: str, condition: Condition) -> list[StreamUse]:
-        """The resources of a stream.
-
-        Raises:
-            UnknownStream: It is not declared.
-            PreconditionFailed: The condition on its declaration does not hold.
-        """
+        """The resources of a stream."""
         self._checked(stream, condition)
         return self._planned(stream, self._mentions(stream)).uses
 
     def remove(self, stream: str, condition: Condition, *, is_cascading: bool) -> list[StreamUse]:
         """Remove a stream; returns the resources that were removed with it.
 
-        Args:
-            stream: Its name.
-            condition: On its declaration.
-            is_cascading: Whether resources that would keep it from being removed are removed as well.
-
-        Raises:
-            UnknownStream: It is not declared.
-            PreconditionFailed: The condition on its declaration does not hold.
-            StreamInUse: A resource keeps it from being removed.
-            LogResharding: The log is being resharded.
-            RegistryContended: Others keep changing its resources.
+        Resources that would keep it from being removed raise ``StreamInUse``, or are removed as well if
+        ``is_cascading``.
         """
         token = f"{PREFIX}removal:{uuid.uuid4().hex}"
         for _ in range(_ATTEMPTS):
@@ -218,22 +192,14 @@ def _mention(stream: str) -> bytes:
 
 
 def _require_unused(stream: str, uses: Sequence[StreamUse]) -> None:
-    """Check that no resource keeps the stream from being removed.
-
-    Raises:
-        StreamInUse: A resource does.
-    """
+    """Check that no resource keeps the stream from being removed."""
     found = [use for use in uses if use.is_in_the_way]
     if found:
         raise _in_use(stream, found, ", or let an admin key remove all of it with ?cascade=true")
 
 
 def _require_unfed(stream: str, uses: Sequence[StreamUse]) -> None:
-    """Check that no operator on another stream produces events of this one.
-
-    Raises:
-        StreamInUse: An operator does.
-    """
+    """Check that no operator on another stream produces events of this one."""
     found = [use for use in uses if use.is_in_the_way and use.feeds]
     if found:
         raise _in_use(stream, found, "; events of this stream come from there")

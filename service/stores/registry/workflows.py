@@ -29,13 +29,10 @@ class WorkflowSummary:
     Attributes:
         title: The model's own name; may be empty.
         format: ``bpmn``, ``pnml`` or ``tree``.
-        method: How the constraints were found.
-        events: The event types that it emits, sorted.
         end: Those that nothing follows, sorted.
         counts: Constraints by kind, all that hold.
         states: States of its automaton; None where it has none.
         without_automaton: Why it has none, in words.
-        warnings: In words.
         notices: (element id or '', message) about elements that were left out.
     """
 
@@ -53,15 +50,9 @@ class WorkflowSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowDraft:
-    """A workflow to be registered.
+    """A workflow to be registered: its model as uploaded, the options of the upload, and the results of its analysis.
 
-    Attributes:
-        model: The bytes as uploaded.
-        media_type: Of these bytes.
-        process: The process in the model that was requested.
-        mapping: From tasks to event types.
-        summary: Of the model.
-        findings: The constraints and the automaton, as plain JSON.
+    ``mapping`` leads from tasks to event types; ``findings`` are the constraints and the automaton, as plain JSON.
     """
 
     name: str
@@ -80,9 +71,7 @@ class RegisteredWorkflow:
     Attributes:
         version: Counts from 1 for each name and never repeats.
         is_active: False once it is deleted.
-        size_bytes: Of the model.
         registered_us: When this version was registered, microseconds UTC.
-        media_type: As in the draft, like the following members.
     """
 
     name: str
@@ -102,11 +91,7 @@ class RegisteredWorkflow:
 
 
 class WorkflowStore:
-    """Stores the workflows.
-
-    Args:
-        client: The Redis server.
-    """
+    """Stores the workflows."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -114,9 +99,7 @@ class WorkflowStore:
 
     def put(self, draft: WorkflowDraft, now_us: int, condition: Condition = ANY) -> tuple[RegisteredWorkflow, bool]:
         """Register a workflow; another model, option or result is its next version, the same again changes nothing.
-
-        Returns:
-            The workflow after the call, and whether it changed.
+        Returns the workflow after the call, and whether it changed.
         """
         for _ in range(_ATTEMPTS):
             current = self._current(draft.name)
@@ -144,11 +127,7 @@ class WorkflowStore:
         raise RegistryContended.over(f"the workflow {draft.name!r}")
 
     def remove(self, name: str, condition: Condition = ANY) -> None:
-        """Delete a workflow; its versions are kept for streams that followed them, and their numbers are not reused.
-
-        Raises:
-            UnknownWorkflow: There is none of this name.
-        """
+        """Delete a workflow; its versions are kept for streams that followed them, and their numbers are not reused."""
         for _ in range(_ATTEMPTS):
             current = self._current(name)
             known = None if current is None else _record(current, name)
@@ -162,15 +141,9 @@ class WorkflowStore:
         raise RegistryContended.over(f"the workflow {name!r}")
 
     def get(self, name: str, version: int | None = None, *, is_deleted_too: bool = False) -> RegisteredWorkflow:
-        """A version of a workflow that is not deleted, by default the current one.
+        """A version of a workflow that is not deleted, by default the current one; raises ``UnknownWorkflow``.
 
-        Args:
-            name: Of the workflow.
-            version: None for the current one.
-            is_deleted_too: Also find a deleted workflow.
-
-        Raises:
-            UnknownWorkflow: There is no such workflow or version.
+        ``is_deleted_too`` also finds a deleted workflow.
         """
         current = self._current(name)
         known = None if current is None else _record(current, name)
@@ -188,11 +161,7 @@ class WorkflowStore:
         return _record(body, name)
 
     def versions(self, name: str) -> list[RegisteredWorkflow]:
-        """Every version of a workflow that is not deleted, the current one last.
-
-        Raises:
-            UnknownWorkflow: There is none of this name.
-        """
+        """Every version of a workflow that is not deleted, the current one last."""
         fields = [f"{version}@{name}" for version in range(1, self.get(name).version + 1)]
         bodies = cast("list[bytes | None]", self._client.hmget(WORKFLOW_VERSIONS_KEY, fields))
         return [_record(body, name) for body in bodies if body is not None]

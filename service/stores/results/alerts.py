@@ -50,15 +50,8 @@ _Found: TypeAlias = tuple[str, dict[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertFilter:
-    """Selects alerts.
-
-    Attributes:
-        stream: Of this stream.
-        pattern: Of this pattern.
-        key: Of this transaction.
-        since_us: Detected at this time or later.
-        until_us: Detected before this time.
-        is_acknowledged: Whether they have been acknowledged.
+    """Selects alerts by stream, pattern, transaction and acknowledgement, and by a detection time from ``since_us`` up
+    to but excluding ``until_us``; None: any.
     """
 
     stream: str | None = None
@@ -87,7 +80,6 @@ class AlertPage:
         alerts: As plain JSON; with ``acknowledged``, where they have been.
         after: Cursor after the last examined alert; the given cursor if none was examined.
         has_more: Whether more may follow at present.
-        cursors: For each alert, the cursor after it.
     """
 
     alerts: list[dict[str, Any]]
@@ -102,15 +94,7 @@ class AlertPage:
 
 
 class AlertStore:
-    """The alert log.
-
-    Args:
-        client: The Redis server.
-        kept: About how many alerts of a stream are kept, at least this number; 0: all.
-
-    Attributes:
-        marks: Acknowledgements and notes of people on alerts.
-    """
+    """The alert log; keeps about ``kept`` alerts of a stream, at least this number; 0: all."""
 
     def __init__(self, client: Client, *, kept: int = 0) -> None:
         self._client = client
@@ -126,17 +110,11 @@ class AlertStore:
         epoch: int = 0,
         traceparents: Mapping[str, str] = MappingProxyType({}),
     ) -> int:
-        """Write new alerts, each with a delivery for each webhook that wants it.
+        """Write new alerts in the given order, each with a delivery for each webhook that wants it; returns their
+        number.
 
-        Args:
-            rows: Alerts in the order in which they are to be listed.
-            webhooks: Those registered now.
-            now_us: When the first attempt of the deliveries is due.
-            epoch: Number of the micro-batch.
-            traceparents: Of the spans of alerts, by their ids; carried by the deliveries.
-
-        Returns:
-            The number of new alerts.
+        ``epoch`` is the number of the micro-batch. The first attempts of the deliveries are due at ``now_us``.
+        ``traceparents`` has the spans of alerts by id; the deliveries carry them.
         """
         added = 0
         for start in range(0, len(rows), _CHUNK_ALERTS):
@@ -165,22 +143,14 @@ class AlertStore:
         return added
 
     def body(self, alert_id: str) -> bytes:
-        """The alert as JSON, byte for byte as it was written.
-
-        Raises:
-            UnknownAlert: No alert with this id is kept.
-        """
+        """The alert as JSON, byte for byte as it was written; raises ``UnknownAlert`` if it is not kept."""
         stored = cast("bytes | None", self._client.hget(BODIES_KEY, alert_id))
         if stored is None:
             raise unknown_alert(alert_id)
         return _unwrapped(stored, alert_id)
 
     def get(self, alert_id: str) -> dict[str, Any]:
-        """The alert as plain JSON.
-
-        Raises:
-            UnknownAlert: No alert with this id is kept.
-        """
+        """The alert as plain JSON."""
         return cast("dict[str, Any]", orjson.loads(self.body(alert_id)))
 
     def counts(self) -> dict[tuple[str, str], int]:
@@ -214,9 +184,6 @@ class AlertStore:
 
         If alerts are selected by more than stream and pattern, a page may hold fewer than match: some thousands
         are examined for a page.
-
-        Raises:
-            InvalidCursor: ``after`` is not a cursor.
         """
         require_cursor(after, NUMBER)
         found: list[_Found] = []

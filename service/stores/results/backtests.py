@@ -36,16 +36,10 @@ class Backtest:
     """A backtest.
 
     Attributes:
-        id: Unique.
-        stream: Its stream.
         question: What it is to find out, in the form of ``service.backtests.questions``.
         path: The file or folder that it reads, below the configured one; None: the log.
-        created_us: When it was requested, microseconds UTC.
-        status: Its state.
-        progress: The share that is done, 0.0 to 1.0.
         attempts: How often it was begun.
         started_us: When it was last begun.
-        finished_us: When it ended.
         error: Code and reason of a failure.
     """
 
@@ -69,13 +63,7 @@ class Backtest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BacktestAlerts:
-    """Some alerts of a backtest, in their order.
-
-    Attributes:
-        alerts: As plain JSON.
-        after: Cursor after the last of them; the given cursor if there are none.
-        is_last: Whether none follow.
-    """
+    """Alerts of a backtest, in their order; ``after`` is the cursor after the last, or the given one without any."""
 
     alerts: list[dict[str, Any]]
     after: str
@@ -83,12 +71,7 @@ class BacktestAlerts:
 
 
 class BacktestStore:
-    """Stores the backtests.
-
-    Args:
-        client: The Redis server.
-        kept: The number of backtests to keep; beyond it, the oldest ended ones are removed.
-    """
+    """Stores the backtests; beyond the number ``kept``, the oldest ended ones are removed."""
 
     def __init__(self, client: Client, *, kept: int = 100) -> None:
         self._client = client
@@ -98,11 +81,7 @@ class BacktestStore:
         self._lease = register(client, "locks/take_lease")
 
     def add(self, backtest: Backtest) -> None:
-        """Queue a backtest.
-
-        Raises:
-            TooManyBacktests: The store is full and too few backtests have ended.
-        """
+        """Queue a backtest; raises ``TooManyBacktests`` if the store is full and too few backtests have ended."""
         known = self.all()
         over = surplus(known[::-1], self._kept, lambda one: one.is_over)
         if over is None:
@@ -121,11 +100,7 @@ class BacktestStore:
         )
 
     def get(self, backtest_id: str) -> Backtest:
-        """The backtest with an id.
-
-        Raises:
-            UnknownBacktest: No backtest has this id.
-        """
+        """The backtest with an id."""
         return _record(self._stored(backtest_id), backtest_id)
 
     def all(self) -> list[Backtest]:
@@ -137,11 +112,7 @@ class BacktestStore:
         return [_record(body, name.decode()) for name, body in zip(ids, bodies, strict=True) if body is not None]
 
     def change(self, backtest_id: str, expected: Sequence[BacktestStatus], **fields: Any) -> Backtest | None:
-        """Change fields of a backtest whose status is one of ``expected``; None if its status is another.
-
-        Raises:
-            UnknownBacktest: No backtest has this id.
-        """
+        """Change fields of a backtest whose status is one of ``expected``; None if its status is another."""
         for _ in range(_ATTEMPTS):
             current = self._stored(backtest_id)
             known = _record(current, backtest_id)
@@ -169,11 +140,7 @@ class BacktestStore:
         return None if stored is None else decode(stored, f"the summary of the backtest {backtest_id!r}")
 
     def alerts(self, backtest_id: str, *, after: str = "0", limit: int = 100) -> BacktestAlerts:
-        """Alerts of a backtest after a cursor.
-
-        Raises:
-            InvalidCursor: ``after`` is not a cursor.
-        """
+        """Alerts of a backtest after a cursor."""
         require_cursor(after, NUMBER)
         first = int(after)
         key = f"{BACKTEST_KEY}{backtest_id}:alerts"

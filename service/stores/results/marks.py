@@ -21,12 +21,7 @@ MOST_NOTES = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acknowledgement:
-    """The statement that a person has seen an alert.
-
-    Attributes:
-        at_us: When it was first acknowledged.
-        by: The person, as named by the caller.
-    """
+    """The statement that a person, named by the caller, has seen an alert; ``at_us`` is the first time."""
 
     at_us: int
     by: str | None = None
@@ -37,9 +32,6 @@ class Note:
     """A text on an alert.
 
     Attributes:
-        id: Its own.
-        at_us: When it was written.
-        text: The text.
         by: The author, as named by the caller.
     """
 
@@ -50,12 +42,7 @@ class Note:
 
 
 class AlertMarks:
-    """Stores acknowledgements and notes.
-
-    Args:
-        client: The Redis server.
-        bodies_key: Redis key of the alerts that may be marked.
-    """
+    """Stores acknowledgements and notes; ``bodies_key`` is the Redis key of the alerts that may be marked."""
 
     def __init__(self, client: Client, bodies_key: str) -> None:
         self._client = client
@@ -64,10 +51,8 @@ class AlertMarks:
         self._note = register(client, "results/add_note")
 
     def acknowledge(self, alert_id: str, said: Acknowledgement) -> Acknowledgement:
-        """Acknowledge an alert; returns the first acknowledgement, which is the one that stays.
-
-        Raises:
-            UnknownAlert: No alert with this id is kept.
+        """Acknowledge an alert; returns the first acknowledgement, which is the one that stays. Raises
+        ``UnknownAlert``.
         """
         record = encode(**asdict(said))
         found = self._acknowledge(bodies=self._bodies_key, acknowledged=ACKNOWLEDGED_KEY, id=alert_id, record=record)
@@ -76,12 +61,7 @@ class AlertMarks:
         return _acknowledgement(found, alert_id)
 
     def add_note(self, alert_id: str, note: Note) -> None:
-        """Add a note to an alert.
-
-        Raises:
-            UnknownAlert: No alert with this id is kept.
-            TooManyNotes: The alert has the maximum number of notes.
-        """
+        """Add a note to an alert; raises ``UnknownAlert``, or ``TooManyNotes`` at the maximum."""
         record = encode(**asdict(note))
         written = self._note(
             bodies=self._bodies_key, notes=NOTES_KEY + alert_id, id=alert_id, record=record, most=MOST_NOTES

@@ -30,25 +30,14 @@ _PAGE_ROWS = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecentPage:
-    """Some records, newest first.
-
-    Attributes:
-        records: As plain JSON.
-        next: Cursor after the last of them, for older ones; None when these are all.
-    """
+    """Some records, newest first; ``next`` is the cursor for older ones, None when these are all."""
 
     records: list[dict[str, Any]]
     next: str | None
 
 
 class RecentList:
-    """A capped list of records, newest first.
-
-    Args:
-        client: The Redis server.
-        key: Its Redis key.
-        kept: About how many records are kept.
-    """
+    """A capped list of about ``kept`` records, newest first."""
 
     def __init__(self, client: Client, key: str, *, kept: int) -> None:
         self._client = client
@@ -58,18 +47,10 @@ class RecentList:
     def page(
         self, limit: int, *, stream: str | None = None, after: str | None = None, **chosen: str | None
     ) -> RecentPage:
-        """The latest records, newest first, or the older ones after a cursor.
+        """The latest records, newest first, or the older ones after ``next`` of an earlier page.
 
-        Records that are added in the meantime, or removed because the list is full, move no cursor.
-
-        Args:
-            limit: The largest number of records.
-            stream: Only records of this stream.
-            after: ``next`` of an earlier page.
-            chosen: Only records whose fields have these values; None: any.
-
-        Raises:
-            InvalidCursor: ``after`` is not a cursor.
+        Only records whose fields have the chosen values; None: any. Records that are added in the meantime, or removed
+        because the list is full, move no cursor.
         """
         if after is not None:
             require_cursor(after, PLACE)
@@ -102,13 +83,7 @@ class RecentList:
 
 
 class RecentStore(RecentList):
-    """The capped list of one kind of result with its counters.
-
-    Args:
-        client: The Redis server.
-        kind: The kind of result.
-        kept: About how many records are kept.
-    """
+    """The capped list of one kind of result with its counters."""
 
     def __init__(self, client: Client, kind: ResultKind, *, kept: int = 10_000) -> None:
         super().__init__(client, list_key(kind), kept=kept)
@@ -118,16 +93,10 @@ class RecentStore(RecentList):
     def append(
         self, rows: Sequence[OutputRow], epoch: int, webhooks: Sequence[RegisteredWebhook] = (), now_us: int = 0
     ) -> int:
-        """Store and count the rows of a micro-batch; rows already stored in the same epoch are skipped.
+        """Store and count the rows of a micro-batch, and return the number of new ones.
 
-        Args:
-            rows: In their order.
-            epoch: Number of the micro-batch.
-            webhooks: Those registered now; each row has a delivery for each webhook that wants it.
-            now_us: When the first attempt of the deliveries is due.
-
-        Returns:
-            The number of new rows.
+        Rows already stored in the same epoch, the number of the micro-batch, are skipped. Each row has a delivery for
+        each webhook that wants it; its first attempt is due at ``now_us``.
         """
 
         def arguments(row: OutputRow) -> _Arguments:
@@ -137,14 +106,9 @@ class RecentStore(RecentList):
         return self._put(rows, epoch, now_us, arguments)
 
     def count(self, rows: Sequence[OutputRow], epoch: int) -> int:
-        """Add the ``count`` of each row, which is not listed; rows already counted in the same epoch are skipped.
+        """Add the ``count`` in the body of each row, which is not listed; returns the number of new rows.
 
-        Args:
-            rows: Of a micro-batch; ``count`` is in their bodies.
-            epoch: Number of the micro-batch.
-
-        Returns:
-            The number of new rows.
+        Rows already counted in the same epoch, the number of the micro-batch, are skipped.
         """
         return self._put(rows, epoch, 0, lambda row: (row.id, b"", row.counter, orjson.loads(row.body)["count"], b""))
 
@@ -190,8 +154,7 @@ class RecentStore(RecentList):
     def counts(self, **chosen: str) -> list[dict[str, Any]]:
         """Counters since the store began, sorted: objects with the fields that the kind counts by, and ``count``.
 
-        Args:
-            chosen: Only counters whose fields have these values.
+        Only counters whose fields have the chosen values.
         """
         raw = cast("dict[bytes, bytes]", self._client.hgetall(self.key + COUNTS_SUFFIX))
         counters = sorted((list(self.kind.counted(counter).items()), int(count)) for counter, count in raw.items())
