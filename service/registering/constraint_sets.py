@@ -29,10 +29,8 @@ class _Wish:
     """The parts of a stream's constraint set.
 
     Attributes:
-        own: The hand-written set.
         notices: Where its document means more than is kept.
         derived: The workflow that the stream follows.
-        mode: How it follows the workflow.
     """
 
     own: ConstraintSet
@@ -42,13 +40,7 @@ class _Wish:
 
 
 class ConstraintSets:
-    """The use cases of constraint sets.
-
-    Args:
-        stores: The stores of the service.
-        settings: Limits.
-        clock: Gives the times of registration.
-    """
+    """The use cases of constraint sets."""
 
     def __init__(self, stores: Stores, settings: Settings, clock: Clock) -> None:
         self._stores = stores
@@ -58,18 +50,14 @@ class ConstraintSets:
     def upload(self, stream: str | None, document: object, condition: Condition = ANY) -> ConstraintReport:
         """Set the hand-written constraints of a stream; it continues to follow its workflow, if any.
 
-        Args:
-            stream: A declared stream; its end events are added to the document's, and its event types if unknown types
-                deviate under the document. None takes the stream that the document names.
-            document: JSON or YAML text, or the value that such a text decodes to.
-            condition: On the stream's present set.
+        The end events of the stream are added to those of the document, and its event types if unknown types deviate
+        under the document. Without a stream, the document names it. The document is JSON or YAML text, or the value
+        that such a text decodes to.
 
         Raises:
             InvalidConstraints: The document cannot be read; every problem is listed, with its line in a text.
-            PreconditionFailed: The condition does not hold.
             WorkflowInDocument: The document contains a workflow.
             StreamMissing: No stream is named, or the document names another one.
-            UnknownStream: The stream is not declared.
             ConstraintsTooLarge: The set names too many event types.
             ContradictoryConstraints: No trace at all keeps the set.
         """
@@ -93,17 +81,8 @@ class ConstraintSets:
     ) -> ConstraintReport:
         """Let a stream follow a workflow, in addition to its hand-written constraints.
 
-        Args:
-            stream: A declared stream.
-            derived: The workflow.
-            mode: None keeps the mode of a stream that follows the workflow already.
-            condition: On the stream's present set.
-
-        Raises:
-            UnknownStream: The stream is not declared.
-            AutomatonTooLarge: The mode is ``exact`` and the workflow has no automaton.
-            ContradictoryConstraints: The hand-written constraints cannot be kept in the workflow.
-            PreconditionFailed: The condition does not hold.
+        Without a mode, a stream that follows the workflow already keeps its mode. Refused if the mode is ``exact`` and
+        the workflow has no automaton, or if the hand-written constraints cannot be kept in the workflow.
         """
         declaration = self._stores.registry.stream(stream)
         return self._changed(declaration, lambda known: _following(known, derived, mode), condition)
@@ -114,13 +93,7 @@ class ConstraintSets:
         self._draft(declaration, _following(self._known(stream), derived, mode))
 
     def unfollow(self, stream: str, condition: Condition = ANY) -> ConstraintReport:
-        """Let a stream follow no workflow any more; its hand-written constraints stay.
-
-        Raises:
-            UnknownStream: The stream is not declared.
-            NotFollowing: The stream follows no workflow.
-            PreconditionFailed: The condition on the present set does not hold.
-        """
+        """Let a stream follow no workflow any more; its hand-written constraints stay."""
 
         def wish(known: RegisteredConstraints | None) -> _Wish:
             if known is None or known.following is None:
@@ -130,23 +103,13 @@ class ConstraintSets:
         return self._changed(self._stores.registry.stream(stream), wish, condition)
 
     def redrafted(self, declaration: StreamDeclaration, known: RegisteredConstraints) -> ConstraintsDraft:
-        """The constraint set of a stream under a changed declaration.
-
-        Raises:
-            ContradictoryConstraints: No trace at all keeps it.
-            ForestallError: As ``follow``.
-        """
+        """The constraint set of a stream under a changed declaration, checked as by ``follow``."""
         following = known.following
         derived = None if following is None else self.derived(following)
         return self._draft(declaration, replace(_kept(known), derived=derived))
 
     def current(self, stream: str) -> ConstraintReport:
-        """The current constraint set of a stream.
-
-        Raises:
-            UnknownStream: The stream is not declared.
-            UnknownConstraints: The stream has no constraint set.
-        """
+        """The current constraint set of a stream."""
         self._stores.registry.stream(stream)
         record = self._stores.registry.constraints(stream)
         return self._report(record, parse_constraints(record.document).constraint_set, is_new=False)
@@ -187,13 +150,7 @@ class ConstraintSets:
         return self._report(record, parse_constraints(record.document).constraint_set, is_new=is_new)
 
     def _draft(self, declaration: StreamDeclaration, wish: _Wish) -> ConstraintsDraft:
-        """The set to be registered, checked.
-
-        Raises:
-            ContradictoryConstraints: No trace at all keeps the set.
-            AutomatonTooLarge: The mode is ``exact``, and the workflow has no automaton.
-            ConstraintsTooLarge: It names too many event types.
-        """
+        """The set to be registered, checked as by ``upload`` and ``follow``."""
         constraint_set = effective_set(wish.own, declaration, wish.derived, wish.mode)
         self._check_types(constraint_set)
         check_set(constraint_set)
@@ -211,11 +168,7 @@ class ConstraintSets:
         )
 
     def _check_types(self, constraint_set: ConstraintSet) -> None:
-        """Refuse a set that names too many types; symbols (types with a condition) count as well.
-
-        Raises:
-            ConstraintsTooLarge: It does; the message names limit and setting.
-        """
+        """Refuse a set that names too many types; symbols (types with a condition) count as well."""
         count, most = len(constraint_set.names), self._settings.limits.max_event_types
         if count > most:
             setting = f"{PREFIX}LIMITS__MAX_EVENT_TYPES"

@@ -32,11 +32,7 @@ def uses_of(registry: Registry, stream: str) -> list[StreamUse]:
 
 
 class Derivations:
-    """Checks and declarations of derived streams, for patterns with INTO and other operators that feed them.
-
-    Args:
-        registry: Of streams and operators.
-    """
+    """Checks and declarations of derived streams, for patterns with INTO and other operators that feed them."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -93,8 +89,7 @@ class Derivations:
     def declare_fed(self, feeders: Sequence[Feeder]) -> None:
         """Declare the derived streams of an operator and its parts that are not declared yet.
 
-        Raises:
-            StreamExists: Another client has just declared one of them as a stream that takes posted events.
+        Raises ``StreamExists`` if another client has just declared one of them as a stream that takes posted events.
         """
         for stream in dict.fromkeys(one.into for one in feeders):
             if self._declaration(stream) is None:
@@ -103,8 +98,7 @@ class Derivations:
     def declare(self, pattern: Pattern) -> None:
         """Declare the derived stream of a pattern unless it is declared; its record precedes the pattern's in the log.
 
-        Raises:
-            StreamExists: Another client has just declared it as a stream that takes posted events.
+        Raises ``StreamExists`` if another client has just declared it as a stream that takes posted events.
         """
         if pattern.into is not None and self._declaration(pattern.into.stream) is None:
             self._registry.declare_stream(StreamDeclaration(name=pattern.into.stream, derived=True))

@@ -40,13 +40,9 @@ _MOST_STATES = 1_100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternInspection:
-    """The analysis of one pattern.
-
-    Attributes:
-        check: The alternatives that can never match.
-        conditions: The events that end its partial matches (failing conditions).
-        redundant: Steps that are redundant under the constraints.
-        states: For each pattern state, which events are likely to end it, and how often.
+    """The analysis of one pattern. It has the alternatives that can never match, the events that end partial matches
+    (failing conditions), the steps that are redundant under the constraints, and for each pattern state the events that
+    are likely to end it.
     """
 
     check: QueryCheck
@@ -68,9 +64,7 @@ class PatternInspection:
 class SetInspection:
     """The analysis of a constraint set and all patterns that run under it.
 
-    Attributes:
-        choice: The event types that the monitor distinguishes.
-        analysis: The effects of the constraints on the patterns.
+    ``choice`` has the event types that the monitor distinguishes.
     """
 
     choice: Choice
@@ -92,13 +86,7 @@ def is_explained(query: Query) -> bool:
 
 
 def inspect_pattern(query: Query, constraint_set: ConstraintSet, *, is_ended: bool = True) -> PatternInspection:
-    """Analyse one pattern.
-
-    Args:
-        query: The pattern.
-        constraint_set: The constraints that its traces keep.
-        is_ended: Whether the constraints terminate its partial matches early.
-    """
+    """Analyse one pattern; ``is_ended``: the constraints terminate its partial matches early."""
     check = check_query(query, constraint_set)
     if not is_ended or not check.is_satisfiable:
         return PatternInspection(check=check)

@@ -27,9 +27,6 @@ class Derived:
     """The results of compiling a version of a workflow, however they were obtained.
 
     Attributes:
-        workflow: Its name.
-        version: The version.
-        extraction: The constraints that hold in it.
         cover: A smallest subset from which the other constraints follow.
         automaton: Its language, if it is small enough.
         without_automaton: Why it has no automaton, in words.
@@ -81,11 +78,7 @@ class Derived:
         )
 
     def is_exact(self, mode: FollowMode) -> bool:
-        """Whether following in a mode uses the automaton.
-
-        Raises:
-            AutomatonTooLarge: The mode requires an automaton, and the workflow has none.
-        """
+        """Whether following in a mode uses the automaton; raises ``AutomatonTooLarge`` if it must and there is none."""
         if mode == "exact" and self.automaton is None:
             raise AutomatonTooLarge(
                 f"the workflow {self.workflow!r} cannot be followed exactly: {self.without_automaton}; "
@@ -99,11 +92,7 @@ class Derived:
         return Following(workflow=self.workflow, version=self.version, mode=mode)
 
     def joined_to(self, own: ConstraintSet, mode: FollowMode) -> ConstraintSet:
-        """A constraint set joined with the constraints of the workflow.
-
-        Raises:
-            AutomatonTooLarge: The mode requires an automaton, and the workflow has none.
-        """
+        """A constraint set joined with the constraints of the workflow."""
         settings = own.settings
         if settings.unknown_types == "deviate":
             own = replace(own, settings=replace(settings, types=settings.types | frozenset(self.extraction.events)))
@@ -120,23 +109,13 @@ class Derived:
 def effective_set(
     own: ConstraintSet, declaration: StreamDeclaration, derived: Derived | None, mode: FollowMode
 ) -> ConstraintSet:
-    """The constraints that the traces of a stream keep: the hand-written set, its end events, those of its workflow.
-
-    Raises:
-        AutomatonTooLarge: The mode requires an automaton, and the workflow has none.
-    """
+    """The constraints that the traces of a stream keep: the hand-written set, its end events, those of its workflow."""
     joined = joined_with(own, declaration)
     return joined if derived is None else derived.joined_to(joined, mode)
 
 
 def workflow_mismatches(derived: Derived, declaration: StreamDeclaration, settings: Settings) -> list[str]:
-    """Contradictions between a workflow and the declaration of a stream that follows it, in words.
-
-    Args:
-        derived: The workflow.
-        declaration: The stream.
-        settings: Those of the stream's constraint set.
-    """
+    """Contradictions between a workflow and the declaration of a stream that follows it, in words."""
     declared, said = set(declaration.end_events), derived.extraction
     ends = ConstraintSet(end_events=frozenset(said.end), settings=settings)
     name = f"the workflow {derived.workflow!r}"

@@ -25,12 +25,10 @@ from streams import Clock, Definition, format_time
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorExplanation:
-    """The explanation of how an operator runs.
+    """The explanation of how an operator runs: its algorithm, what it retains, and when it emits results.
 
-    Attributes:
-        sentences: Its algorithm, what it retains, and when it emits results.
-        statistics: Counts of all shards, as of their last micro-batches; None: no shard has reported the operator.
-        waiting: Events that wait for the time of other inputs.
+    ``statistics`` are counts of all shards as of their last micro-batches; None: no shard has reported the operator.
+    ``waiting`` events wait for the time of other inputs.
     """
 
     sentences: Sequence[str]
@@ -39,14 +37,7 @@ class OperatorExplanation:
 
 
 class OperatorLibrary:
-    """The use cases of operators.
-
-    Args:
-        stores: The stores of the service.
-        clock: Gives the times of registration.
-        kinds: The kinds that can be registered.
-        can_spill: Whether a folder for files of states is available, which all machines reach.
-    """
+    """The use cases of operators; ``can_spill``: all machines reach a folder for files of states."""
 
     def __init__(
         self,
@@ -81,19 +72,11 @@ class OperatorLibrary:
     ) -> tuple[RegisteredOperator, bool]:
         """Register an operator: a different one is the next version, the same again changes nothing.
 
-        Args:
-            kind: Name of its kind.
-            document: Its document, read by the kind.
-            severity: Of its alerts; None: as before, and ``medium`` at first.
-            is_draft: Whether it is only checked and stored.
-            condition: On the stored record.
-
-        Returns:
-            The operator after the call, and whether it changed.
+        Returns the operator after the call, and whether it changed. Without a severity it keeps its own, at first
+        ``medium``. A draft is only checked and stored.
 
         Raises:
             OperatorRefused: The document does not describe an operator that can run.
-            UnknownStream: A stream is not declared.
             StreamNotDerived: The operator makes events of a stream that takes posted events.
             DerivationRefused: Its streams would be derived from each other.
             OperatorOnOtherStream: The name is taken on another stream.
@@ -127,11 +110,7 @@ class OperatorLibrary:
         return wanted
 
     def get(self, kind: str, name: str) -> RegisteredOperator:
-        """An operator of a kind.
-
-        Raises:
-            UnknownOperator: No operator of the kind has this name.
-        """
+        """An operator of a kind."""
         return self._registry.operators(kind).get(name)
 
     def all(self, kind: str, stream: str | None = None) -> list[RegisteredOperator]:
@@ -139,11 +118,7 @@ class OperatorLibrary:
         return self._registry.operators(kind).all(stream)
 
     def versions(self, kind: str, name: str) -> list[RegisteredOperator]:
-        """Every version of an operator, the current one last.
-
-        Raises:
-            UnknownOperator: No operator of the kind has this name.
-        """
+        """Every version of an operator, the current one last."""
         return self._registry.operators(kind).versions(name)
 
     def move(
@@ -151,12 +126,7 @@ class OperatorLibrary:
     ) -> tuple[RegisteredOperator, bool]:
         """Move an operator to another state, from here in the log on; ``stops``: a pause before the backlog.
 
-        Returns:
-            The operator after the call, and whether it changed.
-
-        Raises:
-            UnknownOperator: No operator of the kind has this name.
-            WrongOperatorState: The action is not possible in its state.
+        Returns the operator after the call, and whether it changed.
         """
         operators = self._registry.operators(kind)
         if action == "activate":
@@ -164,11 +134,7 @@ class OperatorLibrary:
         return operators.move(name, action, condition, self._clock.now_us(), stops=stops)
 
     def explain(self, kind: str, name: str) -> OperatorExplanation:
-        """Explain how an operator runs, with its counts so far.
-
-        Raises:
-            UnknownOperator: No operator of the kind has this name.
-        """
+        """Explain how an operator runs, with its counts so far."""
         record, explaining = self.get(kind, name), self._kinds[kind]
         reports = [one.streams[record.stream] for one in self._status.shards() if record.stream in one.streams]
         counts: Counter[str] = Counter()
@@ -198,11 +164,7 @@ class OperatorLibrary:
         return bool(parse_constraints(document).constraint_set.parts)
 
     def remove(self, kind: str, name: str, condition: Condition = ANY) -> None:
-        """Delete an operator, with the streams between its parts; its results are kept.
-
-        Raises:
-            UnknownOperator: No operator of the kind has this name.
-        """
+        """Delete an operator, with the streams between its parts; its results are kept."""
         between = {one.into for one in self.get(kind, name).parts}
         self._registry.operators(kind).remove(name, condition)
         for stream in sorted(between):

@@ -38,16 +38,7 @@ _INSPECTIONS_KEPT = 16
 
 
 class Registration:
-    """The use cases of registration.
-
-    Args:
-        stores: The stores of the service.
-        settings: Limits.
-        clock: Gives the times of registration.
-
-    Attributes:
-        constraint_sets: The use cases of constraint sets.
-    """
+    """The use cases of registration."""
 
     def __init__(self, stores: Stores, settings: Settings, clock: Clock) -> None:
         self._stores = stores
@@ -63,49 +54,22 @@ class Registration:
         return self._settings.pattern_work.budget
 
     def declare_stream(self, declaration: StreamDeclaration, condition: Condition = ANY) -> bool:
-        """Declare a stream; returns whether it is new.
-
-        Raises:
-            StreamExists: It exists with another declaration.
-        """
+        """Declare a stream; returns whether it is new. A stream with another declaration raises ``StreamExists``."""
         return self._stores.registry.declare_stream(declaration, condition)
 
     def upload_constraints(self, stream: str | None, document: object, condition: Condition = ANY) -> ConstraintReport:
         """Set the hand-written constraints of a stream; patterns that become impossible stay, with a warning.
 
-        The stream continues to follow its workflow, if any.
-
-        Args:
-            stream: A declared stream; its end events are added to the document's, and its event types if unknown types
-                deviate under the document. None takes the stream that the document names.
-            document: JSON or YAML text, or the value that such a text decodes to.
-            condition: On the stream's present set.
-
-        Raises:
-            InvalidConstraints: The document cannot be read; every problem is listed, with its line in a text.
-            WorkflowInDocument: The document contains a workflow.
-            StreamMissing: No stream is named, or the document names another one.
-            UnknownStream: The stream is not declared.
-            ContradictoryConstraints: No trace at all keeps the set.
+        As ``ConstraintSets.upload``.
         """
         return self.constraint_sets.upload(stream, document, condition)
 
     def constraints(self, stream: str) -> ConstraintReport:
-        """The current constraint set of a stream.
-
-        Raises:
-            UnknownStream: The stream is not declared.
-            UnknownConstraints: The stream has no constraint set.
-        """
+        """The current constraint set of a stream."""
         return self.constraint_sets.current(stream)
 
     def constraint_versions(self, stream: str) -> list[RegisteredConstraints]:
-        """Every constraint set that a stream has had, the current one last.
-
-        Raises:
-            UnknownStream: The stream is not declared.
-            UnknownConstraints: The stream has no constraint set.
-        """
+        """Every constraint set that a stream has had, the current one last."""
         self._stores.registry.stream(stream)
         return self._stores.registry.constraint_versions(stream)
 
@@ -113,10 +77,6 @@ class Registration:
         """Analyse, without any event, a stream's constraint set and the patterns under it.
 
         Patterns with too many steps or alternatives are left out.
-
-        Raises:
-            UnknownStream: The stream is not declared.
-            UnknownConstraints: The stream has no constraint set.
         """
         declaration = self._stores.registry.stream(stream)
         record = self._stores.registry.constraints(stream)
@@ -134,18 +94,13 @@ class Registration:
     ) -> PatternReport:
         """Register a pattern on a stream; another text under the same name is its next version.
 
-        Args:
-            stream: A declared stream.
-            text: In the pattern language.
-            is_guarded: Whether the stream's constraints terminate its partial matches early; without, it may look for
-                traces that break them.
-            start: What to do with the partial matches of the version before: drop them (``fresh``), or let that version
-                complete what began before this position of the log (``migrate``).
-            severity: Of its alerts; None: as before, and ``medium`` at first.
+        A pattern that is not guarded may look for traces that break the stream's constraints, which then terminate none
+        of its partial matches early. ``start`` decides about the partial matches of the version before: drop them
+        (``fresh``), or let that version complete what began before this position of the log (``migrate``). Without a
+        severity the pattern keeps its own, at first ``medium``.
 
         Raises:
             PatternTooLong: The text is longer than the limit.
-            UnknownStream: The stream is not declared.
             PatternRefused: The text cannot be read, or waits for an end of trace that the stream does not have; the
                 message names line, column and what is expected.
             KeyMismatch: ``WHERE [..]`` contains no declared key of the stream.
@@ -163,12 +118,7 @@ class Registration:
         return self.register(stream, parse_pattern(text), wish)
 
     def read_pattern(self, text: str | None, definition: object) -> Pattern:
-        """Read a pattern from its text or, if that is None, from its JSON form; the pattern has a text in either case.
-
-        Raises:
-            PatternTooLong: The text is longer than the limit.
-            PatternRefused: The pattern cannot be read.
-        """
+        """Read a pattern from its text or, if that is None, from its JSON form; it has a text in either case."""
         if text is not None:
             self._check_length(text)
             return parse_pattern(text)
@@ -178,11 +128,7 @@ class Registration:
         return pattern
 
     def pattern(self, name: str) -> tuple[PatternReport, PatternInspection]:
-        """A registered pattern, and its analysis under the stream's constraints.
-
-        Raises:
-            UnknownPatternName: No pattern has this name.
-        """
+        """A registered pattern, and its analysis under the stream's constraints."""
         record = self._stores.registry.pattern(name)
         declaration = self._stores.registry.stream(record.stream)
         pattern = parse_pattern(record.text)
@@ -201,14 +147,9 @@ class Registration:
     def move_pattern(
         self, name: str, action: Action, condition: Condition = ANY, *, stops: bool = False
     ) -> PatternReport:
-        """Move a pattern to another state, from here in the log on.
+        """Move a pattern to another state, from here in the log on; ``stops``: a pause before the backlog.
 
-        A pause with ``stops`` takes effect before the backlog.
-
-        Raises:
-            UnknownPatternName: No pattern has this name.
-            WrongPatternState: The action is not possible in its state.
-            UnsatisfiablePattern: A draft is to be activated that the stream's constraints have made impossible.
+        A draft that the stream's constraints have made impossible cannot be activated: ``UnsatisfiablePattern``.
         """
         if action == "activate":
             record = self._stores.registry.pattern(name)
@@ -221,11 +162,7 @@ class Registration:
         )
 
     def delete_pattern(self, name: str, condition: Condition = ANY) -> None:
-        """Delete a pattern; its alerts are kept.
-
-        Raises:
-            UnknownPatternName: No pattern has this name.
-        """
+        """Delete a pattern; its alerts are kept."""
         self._stores.registry.pattern_operators.remove(name, condition)
 
     def _check_length(self, text: str) -> None:
@@ -234,10 +171,8 @@ class Registration:
             raise PatternTooLong(f"the pattern has {len(text)} characters; at most {limit} are read", limit=limit)
 
     def check_pattern(self, stream: str, pattern: Pattern, *, is_guarded: bool) -> tuple[str, ...]:
-        """Check that a pattern can be matched on a stream; returns warnings, in words.
-
-        Raises:
-            ForestallError: As ``register_pattern``.
+        """Check that a pattern can be matched on a stream; returns warnings, in words. Raises what ``register_pattern``
+        raises.
         """
         return self._checked(routed(pattern, self._stores.registry.stream(stream)), is_guarded=is_guarded)
 
@@ -262,14 +197,7 @@ class Registration:
     def register(self, stream: str, pattern: Pattern, wish: PatternDraft) -> PatternReport:
         """Register a pattern on a stream; another text under the same name is its next version.
 
-        Args:
-            stream: A declared stream.
-            pattern: The pattern.
-            wish: Its options; name and route are taken from the pattern.
-
-        Raises:
-            ForestallError: As ``register_pattern``.
-            PreconditionFailed: The condition of ``wish`` does not hold.
+        Name and route are taken from the pattern. Raises what ``register_pattern`` raises.
         """
         declaration = self._stores.registry.stream(stream)
         on_stream = routed(pattern, declaration)

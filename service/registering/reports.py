@@ -26,13 +26,9 @@ from streams import StreamDeclaration, key_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternReport:
-    """A registered pattern.
+    """A registered pattern, with warnings about parts that can never match and what is probably not meant.
 
-    Attributes:
-        pattern: The record.
-        is_new: Whether this call changed anything.
-        parsed: The parsed text.
-        warnings: Parts that can never match, and what is probably not meant, in words.
+    ``is_new``: this call changed it.
     """
 
     pattern: RegisteredPattern
@@ -43,13 +39,9 @@ class PatternReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstraintReport:
-    """A registered constraint set.
+    """A registered constraint set; ``is_new``: this call changed it.
 
-    Attributes:
-        record: The record.
-        is_new: Whether this call changed anything.
-        constraint_set: The parsed document.
-        warnings: What is legal and probably not meant, and the patterns that can no longer match, in words.
+    The warnings are about what is legal and probably not meant, and about the patterns that can no longer match.
     """
 
     record: RegisteredConstraints
@@ -78,10 +70,8 @@ def mismatches(constraint_set: ConstraintSet, declaration: StreamDeclaration) ->
 def undeclared_ends(source: str, constraint_set: ConstraintSet, declaration: StreamDeclaration) -> list[str]:
     """A notice about end events that the stream does not declare, if there are any.
 
-    Args:
-        source: The source of the end events, in words.
-        constraint_set: Has the end events; its settings decide whether they end traces.
-        declaration: The stream.
+    ``source`` names the source of the end events, in words. The settings of the constraint set decide whether its end
+    events end traces.
     """
     strangers = sorted((constraint_set.end_events - constraint_set.trace_ends).difference(declaration.end_events))
     if not strangers:
@@ -129,9 +119,7 @@ def _without_absences(query: Query) -> Query:
 def has_trace_end(declaration: StreamDeclaration, constraint_set: ConstraintSet | None = None) -> bool:
     """Whether traces of the stream end.
 
-    Args:
-        declaration: The stream.
-        constraint_set: The constraints of its traces. Their end events count only if they end traces by its settings.
+    The end events of its constraint set count only if they end traces by its settings.
     """
     is_reopening = constraint_set is not None and bool(constraint_set.trace_ends)
     return bool(declaration.end_events) or declaration.idle_timeout is not None or is_reopening
@@ -140,10 +128,7 @@ def has_trace_end(declaration: StreamDeclaration, constraint_set: ConstraintSet 
 def trace_ends_of(on_stream: RoutedPattern, constraint_set: ConstraintSet | None, *, is_guarded: bool) -> TraceEnds:
     """How the traces end in which a pattern is matched; those of a further key do not end.
 
-    Args:
-        on_stream: The pattern.
-        constraint_set: Of the stream; None where it has none.
-        is_guarded: Whether the constraints may decide anything about the pattern.
+    ``is_guarded``: the constraints may decide about the pattern.
     """
     if on_stream.route:
         return TraceEnds(has_trace_end=False)
@@ -165,14 +150,7 @@ _LAST_ITERATIONS = (
 
 
 def pattern_warnings(on_stream: RoutedPattern, query: Query, check: QueryCheck, ends: TraceEnds) -> tuple[str, ...]:
-    """Warnings about alternatives of a pattern that can never match, and about what is probably not meant, in words.
-
-    Args:
-        on_stream: The pattern.
-        query: What a match must contain.
-        check: The check of the query against the constraints.
-        ends: How the traces end in which it is matched.
-    """
+    """Warnings about alternatives of a pattern that can never match, and about what is probably not meant, in words."""
     pattern, declaration = on_stream.pattern, on_stream.declaration
     finer = ", ".join(on_stream.finer)
     return (

@@ -14,8 +14,6 @@ class RoutedPattern:
     """A pattern on a stream; ``routed`` makes it.
 
     Attributes:
-        pattern: The pattern.
-        declaration: The stream.
         route: The further key by whose traces it is matched; empty for those of the correlation key.
         finer: The keys of the pattern besides this one: its traces are finer by them.
     """
@@ -35,10 +33,8 @@ def route_of(pattern: Pattern, declaration: StreamDeclaration) -> str:
     """The further key by whose traces a pattern is matched; empty for those of the correlation key.
 
     Without ``WHERE [..]``, or if it contains the correlation key, the pattern is matched by the correlation key.
-    Otherwise the first further key in it decides.
-
-    Raises:
-        KeyMismatch: ``WHERE [..]`` contains no declared key; the message lists what may be named.
+    Otherwise the first further key in it decides. If it contains no declared key, ``KeyMismatch`` lists what may be
+    named.
     """
     if has_key(pattern, declaration.key_paths):
         return ""
@@ -50,11 +46,7 @@ def route_of(pattern: Pattern, declaration: StreamDeclaration) -> str:
 
 
 def routed(pattern: Pattern, declaration: StreamDeclaration) -> RoutedPattern:
-    """A pattern with the key by which it is matched on a stream.
-
-    Raises:
-        KeyMismatch: As ``route_of``.
-    """
+    """A pattern with the key by which it is matched on a stream. Raises ``KeyMismatch``."""
     route = route_of(pattern, declaration)
     own = declaration.route_paths(route) if route else (("key",), *declaration.key_paths)
     finer = tuple(".".join(path) for path in pattern.keys if path not in own)

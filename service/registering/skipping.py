@@ -10,12 +10,9 @@ from service.runtime import Stores
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippedBacklog:
-    """The backlog at the time when an operator was paused before it.
+    """The backlog at the time when an operator was paused before it, and by shard the last matched position.
 
-    Attributes:
-        events: Events of all streams that waited to be matched; the operator sees none of them, except those of
-            micro-batches that were in progress.
-        after: By shard the last position that was matched.
+    The operator sees none of the events that waited, of any stream, except those of micro-batches in progress.
     """
 
     events: int

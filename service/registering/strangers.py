@@ -52,8 +52,7 @@ def strangers(patterns: Sequence[Pattern], events: EventBatch) -> Iterator[tuple
 def require_declared(pattern: Pattern, declaration: StreamDeclaration) -> None:
     """Refuse a pattern that names types which its stream does not declare, if the stream declares all its types.
 
-    Raises:
-        PatternRefused: ``unknown-type``; a NOT or UNTIL of such a type is refused too, as it forbids nothing.
+    A NOT or UNTIL of such a type is refused too, as it forbids nothing.
     """
     if not declaration.event_types:
         return
@@ -64,10 +63,7 @@ def require_declared(pattern: Pattern, declaration: StreamDeclaration) -> None:
 def unfollowed_types(pattern: Pattern, constraint_set: ConstraintSet, others: Collection[str]) -> list[str]:
     """Types of a pattern that are probably typing errors, in words: not in the workflow, or similar to a known type.
 
-    Args:
-        pattern: The pattern.
-        constraint_set: The stream's constraints, with the workflow that it follows.
-        others: Types that are known beside those of the constraints, such as those with schemas.
+    ``others`` are known types beside those of the constraints, such as types with schemas.
     """
     process = constraint_set.process
     automaton = None if process is None else process.automaton

@@ -18,13 +18,7 @@ from streams import Clock, StreamDeclaration
 
 
 class StreamLibrary:
-    """The use cases of changing and removing streams.
-
-    Args:
-        stores: The stores of the service.
-        constraint_sets: Write the end events of a stream into its constraint set.
-        clock: Gives the times of changes.
-    """
+    """The use cases of changing and removing streams."""
 
     def __init__(self, stores: Stores, constraint_sets: ConstraintSets, clock: Clock) -> None:
         self._stores = stores
@@ -32,21 +26,14 @@ class StreamLibrary:
         self._clock = clock
 
     def change(self, name: str, members: Mapping[str, Any], condition: Condition = ANY) -> StreamDeclaration:
-        """Change members of a declaration, from here in the log on.
+        """Change members of a declaration (``streams.CHANGEABLE``), from here in the log on.
 
         If the end events change, the constraint set of the stream gets its next version in the same step.
 
-        Args:
-            name: Of the stream.
-            members: Members in ``streams.CHANGEABLE``, by name.
-            condition: On the declaration.
-
         Raises:
-            UnknownStream: The stream is not declared.
             DeclarationError: The members contradict each other.
             StreamInUse: A pattern waits for ends of traces that would not come any more.
-            ForestallError: The constraint set cannot be kept with the end events.
-            PreconditionFailed: The condition does not hold.
+            ContradictoryConstraints: The constraint set cannot be kept with the end events.
         """
 
         def changed(
@@ -63,32 +50,20 @@ class StreamLibrary:
         return self._stores.registry.change_stream(name, changed, self._clock.now_us(), condition)[0]
 
     def uses(self, name: str, condition: Condition = ANY) -> list[StreamUse]:
-        """The resources of a stream that would be removed with it.
-
-        Raises:
-            UnknownStream: The stream is not declared.
-            PreconditionFailed: The condition on the declaration does not hold.
-        """
+        """The resources of a stream that would be removed with it."""
         return self._stores.registry.removal.uses(name, condition)
 
     def remove(self, name: str, condition: Condition = ANY, *, is_cascading: bool = False) -> list[StreamUse]:
         """Remove a stream, from here in the log on; emitted results are kept. Returns the resources removed with it.
 
-        Raises:
-            UnknownStream: The stream is not declared.
-            PreconditionFailed: The condition on the declaration does not hold.
-            StreamInUse: Resources use it, and ``is_cascading`` is not set.
+        Raises ``StreamInUse`` if resources use it, unless ``is_cascading``.
         """
         found = self._stores.registry.removal.remove(name, condition, is_cascading=is_cascading)
         self._stores.derived.forget(name)
         return found
 
     def _check_ends(self, declaration: StreamDeclaration, document: object) -> None:
-        """Check that all patterns that wait for ends of traces can still see them.
-
-        Raises:
-            StreamInUse: A pattern cannot.
-        """
+        """Check that all patterns that wait for ends of traces can still see them; else raises ``StreamInUse``."""
         ends = frozenset(declaration.end_events)
         constraint_set = ConstraintSet(end_events=ends)
         if document is not None:

@@ -56,15 +56,12 @@ class ModelUpload:
     """An uploaded model.
 
     Attributes:
-        name: The workflow's name.
-        content: The bytes as uploaded.
         media_type: Of these bytes, for returning them.
         format: None: detected.
         process: The process to take, if the model has several.
         mapping: From tasks, by name or id, to event types; None makes a task silent.
         stream: A stream that is to follow the workflow.
         mode: How it is to follow.
-        condition: On the stored workflow.
     """
 
     name: str
@@ -83,11 +80,8 @@ class Follower:
     """A stream that follows a workflow.
 
     Attributes:
-        stream: Its name.
-        version: The version that it follows.
         mode: As requested.
         is_exact: Whether it follows the automaton, and not only the constraints.
-        constraints_version: The version of its constraint set.
         notices: Contradictions between stream and workflow, in words.
     """
 
@@ -101,13 +95,7 @@ class Follower:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowReport:
-    """A registered workflow.
-
-    Attributes:
-        record: The record.
-        is_new: Whether this call changed anything.
-        followers: The streams that follow it, by name.
-    """
+    """A registered workflow and the streams that follow it, by name; ``is_new``: this call changed it."""
 
     record: RegisteredWorkflow
     is_new: bool = False
@@ -116,14 +104,9 @@ class WorkflowReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowDifference:
-    """The difference between two versions of a workflow.
+    """The difference between two versions of a workflow: constraints that hold in one of them only.
 
-    Attributes:
-        first: The first version.
-        second: The second version.
-        added: Constraints that hold in the second only.
-        removed: Constraints that hold in the first only.
-        has_same_language: Whether both allow the same traces; None if unknown.
+    ``has_same_language``: both allow the same traces; None if unknown.
     """
 
     first: Derived
@@ -135,11 +118,9 @@ class WorkflowDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
-    """The highlights of a picture.
+    """The highlights of a picture: event types, with a number beside each if they are a mapping.
 
-    Attributes:
-        highlighted: Event types; a mapping shows its number beside each.
-        expected: Event types that may come next.
+    ``expected`` types may come next.
     """
 
     highlighted: Mapping[str, int] | Collection[str] = ()
@@ -147,14 +128,7 @@ class Marks:
 
 
 class WorkflowLibrary:
-    """The use cases of workflows.
-
-    Args:
-        stores: The stores of the service.
-        settings: Limits.
-        clock: Gives the times of registration.
-        constraint_sets: Those of the streams.
-    """
+    """The use cases of workflows."""
 
     def __init__(self, stores: Stores, settings: Settings, clock: Clock, constraint_sets: ConstraintSets) -> None:
         self._stores = stores
@@ -170,7 +144,6 @@ class WorkflowLibrary:
         Raises:
             InvalidWorkflowName: The name is not valid.
             ModelTooLarge: The model has too many bytes, event types or elements.
-            UnknownStream: The stream is not declared.
             ModelRefused: The model cannot be read; every problem is named with its element.
             UnsoundWorkflow: The model can be read, but no trace of it completes.
             AutomatonTooLarge: A stream is to follow it exactly, and it has no automaton within the limits.
@@ -190,11 +163,7 @@ class WorkflowLibrary:
         return WorkflowReport(record=record, is_new=is_new, followers=self._followers(record.name))
 
     def workflow(self, name: str, version: int | None = None) -> WorkflowReport:
-        """A version of a workflow, by default the current one, with the streams that follow any of its versions.
-
-        Raises:
-            UnknownWorkflow: There is no such workflow or version.
-        """
+        """A version of a workflow, by default the current one, with the streams that follow any of its versions."""
         return WorkflowReport(record=self._stores.workflows.get(name, version), followers=self._followers(name))
 
     def workflows(self) -> list[WorkflowReport]:
@@ -206,36 +175,20 @@ class WorkflowLibrary:
         ]
 
     def versions(self, name: str) -> list[RegisteredWorkflow]:
-        """Every version of a workflow, the current one last.
-
-        Raises:
-            UnknownWorkflow: There is none of this name.
-        """
+        """Every version of a workflow, the current one last."""
         return self._stores.workflows.versions(name)
 
     def source(self, name: str, version: int | None = None) -> tuple[RegisteredWorkflow, bytes]:
-        """The model as uploaded.
-
-        Raises:
-            UnknownWorkflow: There is no such workflow or version.
-        """
+        """The model as uploaded."""
         record = self._stores.workflows.get(name, version)
         return record, self._stores.workflows.model(record)
 
     def derived(self, name: str, version: int | None = None) -> Derived:
-        """The constraints and the automaton of a workflow.
-
-        Raises:
-            UnknownWorkflow: There is no such workflow or version.
-        """
+        """The constraints and the automaton of a workflow."""
         return self._derived(self._stores.workflows.get(name, version))
 
     def difference(self, name: str, first: int, second: int) -> WorkflowDifference:
-        """The difference between two versions of a workflow.
-
-        Raises:
-            UnknownWorkflow: There is no such workflow or version.
-        """
+        """The difference between two versions of a workflow."""
         one, other = self.derived(name, first), self.derived(name, second)
         before, after = frozenset(one.extraction.constraints), frozenset(other.extraction.constraints)
         is_known = one.automaton is not None and other.automaton is not None
@@ -250,38 +203,21 @@ class WorkflowLibrary:
     def conformance(
         self, name: str, traces: Sequence[Sequence[str]], version: int | None = None
     ) -> tuple[RegisteredWorkflow, list[Conformance]]:
-        """Check how far traces, each a sequence of event types, are traces of a workflow.
-
-        Raises:
-            UnknownWorkflow: There is no such workflow or version.
-        """
+        """Check how far traces, each a sequence of event types, are traces of a workflow."""
         record = self._stores.workflows.get(name, version)
         compiled = self._compiled(record)
         return record, [check_trace(compiled, trace) for trace in traces]
 
     def picture(self, name: str, version: int | None = None, marks: Marks | None = None) -> str:
-        """A drawing as SVG, with the elements of some event types highlighted.
-
-        Raises:
-            UnknownWorkflow: There is no such workflow or version.
-        """
+        """A drawing as SVG, with the elements of some event types highlighted."""
         marks = marks or Marks()
         return draw(self._model(self._stores.workflows.get(name, version)), marks.highlighted, marks.expected)
 
     def marks_of_trace(self, name: str, key: str, *, stream: str | None = None, version: int | None = None) -> Marks:
         """Mark a transaction's path through a workflow, as far as the log holds it, and the types that may come next.
 
-        Args:
-            name: Of the workflow.
-            key: The transaction.
-            stream: Its stream; None for the only stream that follows the workflow.
-            version: Of the workflow; None for the current one.
-
-        Raises:
-            UnknownWorkflow: There is no such workflow or version.
-            UnknownStream: The stream is not declared.
-            StreamMissing: Several streams, or none, follow the workflow.
-            UnknownTrace: The log has no event of the transaction.
+        Without a stream, the only stream that follows the workflow is taken, or ``StreamMissing`` is raised; without a
+        version, the current one. Raises ``UnknownTrace`` if the log has no event of the transaction.
         """
         types = [event_type for _, event_type in self._events(self._stream_of(name, stream), key)]
         if not types:
@@ -290,15 +226,7 @@ class WorkflowLibrary:
         return Marks(highlighted=Counter(types), expected=found.still_allowed or found.allowed)
 
     def follow(self, stream: str, name: str, mode: FollowMode = "auto", condition: Condition = ANY) -> ConstraintReport:
-        """Let a stream follow the current version of a workflow, and the later versions as they come.
-
-        Raises:
-            UnknownStream: The stream is not declared.
-            UnknownWorkflow: There is no such workflow.
-            AutomatonTooLarge: The mode is ``exact`` and the workflow has no automaton within the limits.
-            ContradictoryConstraints: The hand-written constraints of the stream cannot be kept in the workflow.
-            PreconditionFailed: The condition on the stream's constraint set does not hold.
-        """
+        """Let a stream follow the current version of a workflow, and the later versions as they come."""
         self._stores.registry.stream(stream)
         return self._constraint_sets.follow(stream, self.derived(name), mode, condition)
 
@@ -306,7 +234,6 @@ class WorkflowLibrary:
         """The constraint set of a stream that follows a workflow.
 
         Raises:
-            UnknownStream: The stream is not declared.
             NotFollowing: The stream follows no workflow.
         """
         self._stores.registry.stream(stream)
@@ -319,22 +246,11 @@ class WorkflowLibrary:
         return report
 
     def unfollow(self, stream: str, condition: Condition = ANY) -> ConstraintReport:
-        """Let a stream follow no workflow any more; its hand-written constraints stay.
-
-        Raises:
-            UnknownStream: The stream is not declared.
-            NotFollowing: The stream follows no workflow.
-            PreconditionFailed: The condition on the stream's constraint set does not hold.
-        """
+        """Let a stream follow no workflow any more; its hand-written constraints stay."""
         return self._constraint_sets.unfollow(stream, condition)
 
     def delete(self, name: str, condition: Condition = ANY) -> None:
-        """Delete a workflow that no stream follows.
-
-        Raises:
-            UnknownWorkflow: There is none of this name.
-            WorkflowFollowed: Streams follow it.
-        """
+        """Delete a workflow that no stream follows; raises ``WorkflowFollowed`` if one does."""
         self._stores.workflows.get(name)
         if streams := [follower.stream for follower in self._followers(name)]:
             raise WorkflowFollowed(
@@ -357,12 +273,7 @@ class WorkflowLibrary:
             self._stores.registry.stream(upload.stream)
 
     def _compile(self, model: WorkflowModel) -> CompiledWorkflow:
-        """Compile a model within the limits of the settings.
-
-        Raises:
-            ModelTooLarge: It has more event types or elements than the settings allow; the message names limit and
-                setting.
-        """
+        """Compile a model within the limits of the settings."""
         limits = CompileLimits(
             max_states=self._limits.max_automaton_states,
             max_markings=self._limits.max_markings,
