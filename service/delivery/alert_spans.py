@@ -19,23 +19,14 @@ _MOST_LINKS = 32
 
 
 class AlertSpans:
-    """Begins the spans of alerts.
-
-    Args:
-        spans: Makes spans.
-        contexts: Finds the requests that brought events.
-    """
+    """Begins the spans of alerts."""
 
     def __init__(self, spans: Spans, contexts: RequestContextStore) -> None:
         self._spans = spans
         self._contexts = contexts
 
     def begin(self, rows: Sequence[OutputRow]) -> Mapping[str, OpenSpan]:
-        """Begin a span for each alert whose last event a traced request brought; returned by the ids of the alerts.
-
-        Raises:
-            StoreUnavailable: Redis does not answer.
-        """
+        """Begin a span for each alert whose last event a traced request brought; returned by the ids of the alerts."""
         by_stream: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
         for row in rows:
             by_stream[row.stream].append(orjson.loads(row.body))

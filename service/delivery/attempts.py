@@ -37,7 +37,6 @@ class Message:
 
     Attributes:
         id: Of the alert, correction or deviation.
-        url: The receiver's address.
         secrets: It is signed with each: the current secret, and those that are being replaced.
         body: JSON.
         sent_us: When it is sent, microseconds UTC.
@@ -56,13 +55,9 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The result of one attempt.
+    """The result of one attempt: the HTTP status, if there was an answer, and the error unless the receiver took it.
 
-    Attributes:
-        status: HTTP status, if there was an answer.
-        error: Why the attempt failed; None if the receiver took the message.
-        duration_ms: How long it took.
-        retry_after_s: The pause that the receiver asked for, if it did not take the message; not bounded.
+    ``retry_after_s`` is the pause that the receiver asked for, if it did not take the message; not bounded.
     """
 
     status: int | None
@@ -107,16 +102,10 @@ def signed_headers(message: Message) -> dict[str, str]:
 
 
 def message_of(webhook: RegisteredWebhook, item: str, body: bytes, now_us: int) -> Message:
-    """The message to a webhook at the present time.
+    """The message to a webhook at the present time, in microseconds UTC.
 
-    Args:
-        webhook: The receiver, with its secrets and its template.
-        item: Id of the result.
-        body: Of the result; put into the webhook's template, if it has one.
-        now_us: Microseconds UTC.
-
-    Raises:
-        BodyTooLong: The filled template is too long.
+    The body of the result is put into the webhook's template, if it has one; raises ``BodyTooLong`` if that is too
+    long.
     """
     return Message(
         id=item,
@@ -129,11 +118,7 @@ def message_of(webhook: RegisteredWebhook, item: str, body: bytes, now_us: int) 
 
 
 def check_secret(secret: str) -> None:
-    """Refuse a signing secret that receivers could not use.
-
-    Raises:
-        WebhookRefused: Not ``whsec_`` and base64 of 24 to 64 bytes.
-    """
+    """Refuse a signing secret that receivers could not use: other than ``whsec_`` and base64 of 24 to 64 bytes."""
     try:
         size = len(base64.b64decode(secret.removeprefix(SECRET_PREFIX), validate=True))
     except (binascii.Error, ValueError):

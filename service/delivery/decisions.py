@@ -27,12 +27,8 @@ _Told: TypeAlias = Sequence[tuple[OutputRow, Mapping[str, Any]]]
 class Decisions:
     """Lets deciders observe the summaries of a micro-batch's shards, and appends their decisions to the log.
 
-    A micro-batch that is written again is skipped. If another driver writes at the same time, one of the two
-    decides. A missing observation changes no result, so only a Redis that does not answer stops the pipeline here.
-
-    Args:
-        store: Of the deciders.
-        clock: Gives the times of decisions.
+    A micro-batch that is written again is skipped. If another driver writes at the same time, one of the two decides. A
+    missing observation changes no result, so only a Redis that does not answer stops the pipeline here.
     """
 
     def __init__(self, store: DeciderStore, clock: Clock) -> None:
@@ -41,11 +37,7 @@ class Decisions:
         self._log = structlog.get_logger(__name__)
 
     def __call__(self, told: Sequence[OutputRow]) -> None:
-        """Observe the reports of shards, rows of the kind ``stats``.
-
-        Raises:
-            StoreUnavailable: Redis does not answer.
-        """
+        """Observe the reports of shards, rows of the kind ``stats``."""
         found: defaultdict[tuple[str, str], list[tuple[OutputRow, Mapping[str, Any]]]] = defaultdict(list)
         for row in told:
             for one in orjson.loads(row.body).get("observed", ()):

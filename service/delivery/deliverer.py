@@ -38,16 +38,7 @@ _SECOND_US = 1_000_000
 
 
 class Deliverer:
-    """Delivers alerts, corrections and deviations.
-
-    Args:
-        stores: The queue, the alerts and the webhooks.
-        settings: Attempts, pauses, timeouts.
-        clock: Decides which deliveries are due.
-        jitter: Chooses the pauses.
-        resolver: Finds the addresses of hosts.
-        spans: For attempts to deliver traced results; None: nothing is traced.
-    """
+    """Delivers alerts, corrections and deviations; ``spans``: for attempts to deliver traced results."""
 
     def __init__(
         self,
@@ -78,10 +69,8 @@ class Deliverer:
                 await asyncio.wait(on_way)
 
     async def deliver_due(self) -> int:
-        """Make one round: attempt due deliveries, at most ``concurrency``, and wait for the outcomes.
-
-        Returns:
-            The number of attempts.
+        """Make one round and return the number of attempts: at most ``concurrency`` due ones, until each has its
+        outcome.
         """
         async with self._outbound() as outbound:
             started = await self._start_due(outbound, self._settings.concurrency)

@@ -18,24 +18,16 @@ class DerivedEvents:
     """Appends the rekeyed derived events of a micro-batch, then the time that their streams have reached.
 
     It may fail or be killed anywhere and be called again with the same rows: each event is in the log once.
-
-    Args:
-        store: Takes the events.
     """
 
     def __init__(self, store: DerivedEventStore) -> None:
         self._store = store
 
     def __call__(self, rows: Sequence[OutputRow], reports: Sequence[OutputRow]) -> None:
-        """Write the derived events of a micro-batch.
+        """Write the derived events of a micro-batch, given the reports (rows of the kind ``stats``) of its shards.
 
-        Args:
-            rows: Its derived events; those that keep their key are in their shard already and are skipped.
-            reports: The reports of its shards, rows of the kind ``stats``.
-
-        Raises:
-            LogResharding: The log is being resharded, or was since this process read its layout.
-            StoreUnavailable: Redis does not answer.
+        Events that keep their key are in their shard already and are skipped. Raises ``LogResharding`` also if the log
+        was resharded since this process read its layout.
         """
         shards = {row.shard: orjson.loads(row.body) for row in reports}
         ends = {row.shard: row.position for row in reports}

@@ -35,8 +35,7 @@ _OUR_PREFIXES = ("webhook-", "proxy-", "sec-", "x-forwarded-")
 def check_headers(headers: Mapping[str, str]) -> None:
     """Check the headers that a webhook adds.
 
-    Raises:
-        WebhookRefused: Too many headers, an invalid name or value, a repeated name, or a header that the service sets.
+    Refused are too many headers, an invalid name or value, a repeated name, and a header that the service sets.
     """
     if len(headers) > _MOST:
         raise _refused(f"a webhook adds at most {_MOST} headers, not {len(headers)}")

@@ -40,19 +40,10 @@ _SECOND_US = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookDraft:
-    """A webhook to be registered.
+    """A webhook to be registered; a secret is ``whsec_`` and base64 of 24 to 64 bytes, generated if None.
 
-    Attributes:
-        url: ``http`` or ``https``.
-        secret: ``whsec_`` and base64 of 24 to 64 bytes; generated if None.
-        stream: Only results of this stream.
-        pattern: Only results of this pattern.
-        min_severity: Only results of patterns of at least this severity.
-        kinds: The kinds of results to send.
-        description: For people.
-        headers: Sent along.
-        template: The form of the bodies.
-        name: A unique name for people; empty: none.
+    It receives results of the given kinds only, and of the given stream, pattern and least severity; None: any. The
+    name is unique, or empty.
     """
 
     url: str
@@ -69,13 +60,9 @@ class WebhookDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookHealth:
-    """The state of a webhook.
+    """The state of a webhook: totals since it was registered, and its circuit since the last success.
 
-    Attributes:
-        stats: Since it was registered.
-        circuit: Since the last success.
-        waiting: Deliveries in its queue.
-        given_up: Abandoned deliveries that can be sent again.
+    ``waiting`` deliveries are in its queue; those given up can be sent again.
     """
 
     stats: DeliveryStats
@@ -86,26 +73,14 @@ class WebhookHealth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redelivery:
-    """The progress of resending abandoned deliveries.
-
-    Attributes:
-        queued: Deliveries that were queued by this call.
-        remaining: Deliveries left for further calls.
-    """
+    """The progress of resending abandoned deliveries: queued by this call, and remaining for further calls."""
 
     queued: int
     remaining: int
 
 
 class WebhookLibrary:
-    """The use cases of webhooks.
-
-    Args:
-        stores: The stores of the service.
-        settings: Permitted targets, and the timeout of a test.
-        clock: Gives the times of registration and of messages.
-        resolver: Finds the addresses of hosts.
-    """
+    """The use cases of webhooks."""
 
     def __init__(self, stores: Stores, settings: Settings, clock: Clock, resolver: Resolver = resolve) -> None:
         self._stores = stores
@@ -117,8 +92,6 @@ class WebhookLibrary:
         """Register a webhook: results are sent to its address from now on.
 
         Raises:
-            UnknownStream: The stream is not declared.
-            UnknownPatternName: There is no such pattern.
             WebhookNameTaken: Another webhook has the name.
             WebhookRefused: The address, the secret, the headers or the template cannot be used.
         """
@@ -146,17 +119,8 @@ class WebhookLibrary:
     def change(self, webhook_id: str, changes: Mapping[str, Any], condition: Condition = ANY) -> RegisteredWebhook:
         """Change a webhook; if it is enabled again, its waiting deliveries continue and its failures are reset.
 
-        Args:
-            webhook_id: The webhook's id.
-            changes: Values by attribute of ``RegisteredWebhook``.
-            condition: On the stored webhook.
-
-        Raises:
-            UnknownWebhook: No webhook has this id.
-            UnknownStream: The stream is not declared.
-            UnknownPatternName: There is no such pattern.
-            WebhookRefused: The address, the headers or the template cannot be used.
-            PreconditionFailed: The condition does not hold.
+        The changes are values by attribute of ``RegisteredWebhook``. Raises ``WebhookRefused`` if the address, the
+        headers or the template cannot be used.
         """
 
         def changed(found: RegisteredWebhook) -> RegisteredWebhook:
@@ -177,13 +141,7 @@ class WebhookLibrary:
     def rotate_secret(
         self, webhook_id: str, *, secret: str | None, grace_s: int, condition: Condition = ANY
     ) -> RegisteredWebhook:
-        """Replace a webhook's secret; for ``grace_s`` seconds, messages are also signed with the former one.
-
-        Raises:
-            UnknownWebhook: No webhook has this id.
-            WebhookRefused: The secret cannot be used.
-            PreconditionFailed: The condition does not hold.
-        """
+        """Replace a webhook's secret; for ``grace_s`` seconds, messages are also signed with the former one."""
         if secret is not None:
             check_secret(secret)
         fresh, now_us = secret or _fresh_secret(), self._clock.now_us()
@@ -226,23 +184,14 @@ class WebhookLibrary:
     def send_again(self, webhook_id: str, delivery_id: str) -> int:
         """Queue a delivery again, whatever its outcome was; it keeps its id.
 
-        Returns:
-            The number of queued deliveries: 0 if it is being sent at the moment, else 1.
-
-        Raises:
-            UnknownWebhook: No webhook has this id.
-            UnknownDelivery: The webhook's queue and log hold no delivery with this id.
+        Returns the number of queued deliveries: 0 if it is being sent at the moment, else 1.
         """
         self._stores.webhooks.get(webhook_id)
         delivery = self._stores.delivery_log.delivery(webhook_id, delivery_id)
         return self._stores.deliveries.send_again(webhook_id, [delivery], self._clock.now_us())
 
     def send_given_up_again(self, webhook_id: str, *, since_us: int, limit: int) -> Redelivery:
-        """Queue the deliveries abandoned since a time again, oldest first, at most ``limit``.
-
-        Raises:
-            UnknownWebhook: No webhook has this id.
-        """
+        """Queue the deliveries abandoned since a time again, oldest first, at most ``limit``."""
         self._stores.webhooks.get(webhook_id)
         found = self._stores.delivery_log.given_up(webhook_id, since_us, limit)
         queued = self._stores.deliveries.send_again(webhook_id, found, self._clock.now_us()) if found else 0

@@ -51,23 +51,15 @@ Pages: TypeAlias = Callable[[str, int], _Page]
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Events that a listener missed, as they were removed before it reached them.
-
-    Attributes:
-        trimmed_us: The time at which the oldest kept event came.
-    """
+    """Events that a listener missed; ``trimmed_us`` is the time at which the oldest kept event came."""
 
     trimmed_us: int
 
 
 class LiveAlerts:
-    """Lets listeners follow the alert log, and events of streams; belongs to one event loop.
+    """Lets at most ``most`` listeners follow the alert log, and events of streams; belongs to one event loop.
 
-    Args:
-        alerts: The alert log.
-        events: The events of streams.
-        most: Largest number of simultaneous listeners.
-        poll_s: Interval at which the stores are polled.
+    The stores are polled every ``poll_s`` seconds.
     """
 
     def __init__(self, alerts: AlertStore, events: EventPages, most: int, *, poll_s: float = _POLL_S) -> None:
@@ -84,11 +76,7 @@ class LiveAlerts:
 
     @contextmanager
     def seat(self) -> Iterator[None]:
-        """Count as a listener while the block runs.
-
-        Raises:
-            TooManyListeners: The maximum number of listeners is reached.
-        """
+        """Count as a listener while the block runs; raises ``TooManyListeners`` at the maximum."""
         if self._listeners >= self._most:
             raise TooManyListeners(
                 f"{self._most} clients already follow alerts or events, the maximum "
@@ -107,12 +95,8 @@ class LiveAlerts:
     ) -> AsyncIterator[tuple[str, dict[str, Any]]]:
         """Yield cursor and alert for all alerts after a cursor, and for each new one.
 
-        Ends when Redis does not answer; the listener then reconnects with its last cursor.
-
-        Args:
-            wanted: Selects alerts.
-            after: The cursor.
-            is_over: Called before each poll; True ends the iteration.
+        Ends when ``is_over``, called before each poll, returns True, and when Redis does not answer; the listener then
+        reconnects with its last cursor.
         """
         pages = self._pages(lambda cursor, limit: self._alerts.page(wanted, after=cursor, limit=limit), after, is_over)
         async for _, page in pages:

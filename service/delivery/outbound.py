@@ -24,10 +24,7 @@ _MOST_ADDRESSES_TRIED = 4
 class GuardedBackend(httpcore.AsyncNetworkBackend):
     """Connects to permitted addresses.
 
-    Args:
-        rules: Which addresses are permitted.
-        resolver: Finds the addresses of a host.
-        threads: Where hosts are resolved, apart from other work, as this may take long.
+    Hosts are resolved in ``threads``, apart from other work, as this may take long.
     """
 
     def __init__(self, rules: TargetRules, resolver: Resolver, threads: ThreadPoolExecutor) -> None:
@@ -44,11 +41,9 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """Connect to one of the host's addresses, all of which must be permitted.
+        """Connect to one of the host's addresses, all of which must be permitted: else raises ``WebhookRefused``.
 
-        Raises:
-            WebhookRefused: An address is not permitted.
-            httpcore.ConnectError: No address accepts the connection.
+        If no address accepts the connection, it raises ``httpcore.ConnectError``.
         """
         loop = asyncio.get_running_loop()
         addresses = await loop.run_in_executor(
@@ -79,13 +74,8 @@ class Outbound:
     """Connections to permitted addresses, a new one for each request, for as long as the block runs.
 
     No connection is reused: so each attempt is checked again, no request meets a connection that its receiver is about
-    to close, and requests to one host do not queue for the same idle connection, as they would in the pool.
-
-    Args:
-        rules: Which addresses are permitted.
-        connections: The largest number of connections.
-        resolver: Finds the addresses of a host.
-        tls: Requirements for certificates; by default those of public authorities.
+    to close, and requests to one host do not queue for the same idle connection, as they would in the pool. By default,
+    certificates must be those of public authorities.
     """
 
     def __init__(

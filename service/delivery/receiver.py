@@ -17,13 +17,10 @@ _MOST_BYTES = 1_000_000
 
 @dataclass(slots=True)
 class Received:
-    """The requests received so far.
+    """The requests received so far: by webhook id, so that an alert delivered twice is here once.
 
-    Attributes:
-        alerts: Alerts by webhook id; an alert that is delivered twice is here once.
-        deliveries: Requests with a valid signature.
-        refused: Requests without one.
-        secret: The service's signing secret; set once it is known.
+    ``deliveries`` have a valid signature, ``refused`` requests none. ``secret`` is the service's signing secret, once
+    it is known.
     """
 
     alerts: dict[str, dict[str, Any]] = field(default_factory=dict)

@@ -30,10 +30,7 @@ if TYPE_CHECKING:
 class AlertSink:
     """Writes the rows of a micro-batch; writing them again changes nothing.
 
-    Args:
-        stores: The stores of the service.
-        clock: Gives the time at which new deliveries are due: now.
-        spans: For alerts whose last event a traced request brought; None: nothing is traced.
+    New deliveries are due now. ``spans`` are for alerts whose last event a traced request brought.
     """
 
     def __init__(self, stores: Stores, clock: Clock, spans: Spans | None = None) -> None:
@@ -46,9 +43,8 @@ class AlertSink:
     def __call__(self, rows: Sequence[OutputRow], epoch_id: int) -> None:
         """Write the rows of micro-batch ``epoch_id``, or a part of them.
 
-        Raises:
-            LogResharding: The micro-batch has derived events, and the log is being resharded.
-            StoreUnavailable: Redis does not answer; the same call may be made again.
+        If Redis does not answer, the same call may be made again. Derived events raise ``LogResharding`` while the log
+        is being resharded.
         """
         told = [row for row in rows if row.kind == STATS.name]
         self._store([row for row in rows if row.kind != STATS.name and not _is_merged(row)], epoch_id)

@@ -28,14 +28,10 @@ class BodyTooLong(ValueError):
 
 
 def check_template(template: Mapping[str, Any], members: Collection[str]) -> None:
-    """Check that a template can be filled.
+    """Check that a template can be filled from bodies with some members at their top.
 
-    Args:
-        template: A JSON object.
-        members: Names that the bodies may have at their top.
-
-    Raises:
-        WebhookRefused: It is too large or too deep, or a place is malformed or names a member that no body has.
+    Refused is a template that is too large or too deep, and a place that is malformed or names a member that no body
+    has.
     """
     if not _depth_is_bounded(template, _MOST_DEPTH):
         raise _refused(f"the template is more than {_MOST_DEPTH} levels deep")
@@ -53,14 +49,11 @@ def check_template(template: Mapping[str, Any], members: Collection[str]) -> Non
 
 
 def fill(template: Mapping[str, Any], body: Mapping[str, Any]) -> bytes:
-    """The JSON text of a template with the members of a body in their places.
+    """The JSON text of a template with the members of a body in their places, at most ``MOST_BODY_BYTES``.
 
     A string that consists of one place becomes the member itself, of whatever type, or null if the body has no such
     member. Within longer strings, a text is inserted as it is, a missing member as nothing, and other values as JSON
-    text.
-
-    Raises:
-        BodyTooLong: The result has more than ``MOST_BODY_BYTES``.
+    text. A longer result raises ``BodyTooLong``.
     """
     room = [MOST_BODY_BYTES]
     text = orjson.dumps(_filled(template, body, room))
