@@ -13,12 +13,7 @@ from streams import Clock, Punctuation, StreamDeclaration, TraceEnd, format_time
 
 
 class Announcing:
-    """The use cases of announcements.
-
-    Args:
-        stores: The stores of the service.
-        clock: Bounds how far ahead a time may be.
-    """
+    """The use cases of announcements; the clock bounds how far ahead a time may be."""
 
     def __init__(self, stores: Stores, clock: Clock) -> None:
         self._stores = stores
@@ -28,14 +23,8 @@ class Announcing:
         """Append a punctuation, a promise about the events after it, to every shard of the log.
 
         A range without a time is finished at the time of the stream's newest event: at the same time in every shard.
-
-        Returns:
-            The parts of the punctuation that have no effect, in sentences.
-
-        Raises:
-            UnknownStream: The stream is not declared.
-            StreamDerived: Its time follows from that of the streams that feed it.
-            PunctuationAhead: It would move the time of the stream further ahead of the clock than an event may.
+        Returns the parts of the punctuation that have no effect, in sentences. A derived stream is refused, as its time
+        follows from that of the streams that feed it, and so is a time further ahead of the clock than an event may be.
         """
         declaration = self._stores.registry.stream(stream)
         require_posted(declaration)
@@ -63,11 +52,8 @@ class Announcing:
     def end_trace(self, stream: str, end: TraceEnd) -> None:
         """End the trace of a key at this position of the log; nothing happens if none is open.
 
-        The record is appended to the shard of the key only, as no other shard has its trace.
-
-        Raises:
-            UnknownStream: The stream is not declared.
-            PunctuationAhead: The end's time is further ahead of the clock than an event may be.
+        The record is appended to the shard of the key only, as no other shard has its trace. An end further ahead of
+        the clock than an event may be is refused.
         """
         self._require_near(self._stores.registry.stream(stream), "end of the trace", end.time_us)
         self._stores.announcements.append(stream, end, end.key)

@@ -10,11 +10,7 @@ _PER_US = 16
 
 
 class Arrivals:
-    """Numbers batches in the order in which a process takes them; the clock orders the batches of several processes.
-
-    Args:
-        clock: The wall clock.
-    """
+    """Numbers batches in the order in which a process takes them; the clock orders the batches of several processes."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -32,12 +32,7 @@ _COLLECTING = ("anyOf", "oneOf")  # a fault of these contains every fault of the
 
 @dataclass(slots=True)
 class StepBudget:
-    """The steps that all checks of one request may take together.
-
-    Attributes:
-        limit: The initial budget.
-        left: The steps left.
-    """
+    """The steps that all checks of one request may take together."""
 
     limit: int
     left: int
@@ -50,8 +45,7 @@ class StepBudget:
     def spend(self, steps: int, event: Event) -> None:
         """Spend steps before they are made.
 
-        Raises:
-            EventBreaksSchema: Fewer steps are left; these stay for other events.
+        If fewer are left, these stay for other events, and ``EventBreaksSchema`` is raised.
         """
         if steps > self.left:
             raise EventBreaksSchema(
@@ -63,14 +57,10 @@ class StepBudget:
 
 
 class EventSchema:
-    """A compiled schema for the attributes of one event type.
+    """A compiled schema (draft 2020-12) for the attributes of one event type.
 
-    Args:
-        schema: The schema, draft 2020-12: an object.
-        is_stored: It was registered before, perhaps by a release with other bounds.
-
-    Raises:
-        SchemaRefused: It is not a valid schema, or uses unsupported features; the message gives place and reason.
+    A stored schema was registered before, perhaps by a release with other bounds. ``SchemaRefused`` gives place and
+    reason where a schema is not valid or uses unsupported features.
     """
 
     def __init__(self, schema: object, *, is_stored: bool = False) -> None:
@@ -101,16 +91,9 @@ class EventSchema:
             ) from error
 
     def require(self, event: Event, version: int, budget: StepBudget) -> None:
-        """Check the attributes of an event.
+        """Check the attributes of an event against the schema, whose version is for the message.
 
-        Args:
-            event: The event.
-            version: Of the schema, for the message.
-            budget: Of the request.
-
-        Raises:
-            EventBreaksSchema: They break the schema, and the message names places and reasons; or the check could take
-                more than the budget has.
+        Raises ``EventBreaksSchema`` with places and reasons, or if the check could take more than the budget has.
         """
         extent = extent_of(event.data, self._plan)
         budget.spend(extent.steps, event)

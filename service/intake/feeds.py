@@ -39,9 +39,6 @@ class Feed:
     """A feed that this process may run.
 
     Attributes:
-        name: Of the feed, and of its folder.
-        stream: Takes its events.
-        folder: Its own folder.
         checkpoint: Id of its checkpoint, made with the folder.
     """
 
@@ -56,7 +53,6 @@ class FeedProgress:
     """The progress of a feed since its process began; read by the reporting thread.
 
     Attributes:
-        accepted: Events that the log has taken.
         rejected: Dead letters.
         repeated: Rows of a repeated micro-batch that had been taken before.
         waiting: Why it waits; empty if it does not.
@@ -72,15 +68,8 @@ class FeedProgress:
 def opened_feed(data_folder: Path, name: str, stream: str, source: str) -> Iterator[Feed]:
     """Open a feed for this process alone, as long as the block runs.
 
-    Args:
-        data_folder: Of the service.
-        name: Of the feed.
-        stream: Takes its events.
-        source: The input, in words; a name is for one source and one stream.
-
-    Raises:
-        FeedInUse: Another process runs it, or the name belongs to another source or stream.
-        DataFolderUnusable: The folder cannot be written.
+    ``source`` is the input, in words: a name is for one source and one stream. Raises ``FeedInUse`` if another process
+    runs the feed, or its name belongs to another source or stream.
     """
     folder = (data_folder / "feeds" / name).resolve()
     try:
@@ -125,15 +114,8 @@ class Taker(Protocol):
 class FeedSink:
     """Takes the rows of micro-batches; rows that the service refuses for the time being are sent again until taken.
 
-    Args:
-        intake: Appends to the log.
-        marks: The marks of feeds.
-        feed: The feed.
-        limits: Rows are appended in portions of at most a request's events and bytes.
-        stop: Set when the process is to end; ends waiting.
-
-    Attributes:
-        progress: Of the feed.
+    Rows are appended in portions of at most a request's events and bytes. ``stop`` is set when the process is to end,
+    and ends waiting.
     """
 
     def __init__(self, intake: Taker, marks: FeedStore, feed: Feed, limits: Limits, stop: Signal) -> None:
@@ -145,11 +127,7 @@ class FeedSink:
         self.progress = FeedProgress()
 
     def check(self) -> None:
-        """Compare the log's mark with the checkpoint.
-
-        Raises:
-            FeedMisplaced: The log knows the feed from another checkpoint.
-        """
+        """Compare the log's mark with the checkpoint; a mark of another checkpoint raises ``FeedMisplaced``."""
         mark = self._patiently(lambda: self._marks.mark(self._feed.name))
         if mark is not None and mark.checkpoint != self._feed.checkpoint:
             raise FeedMisplaced(
@@ -161,9 +139,8 @@ class FeedSink:
     def __call__(self, rows: Sequence[FeedRow], batch: int) -> None:
         """Take the rows of a micro-batch, except those that were taken before.
 
-        Raises:
-            FeedMisplaced: The log's mark is before this micro-batch, or moves while this process feeds.
-            ForestallError: The service cannot take them, and will not later either.
+        Raises ``FeedMisplaced`` if the log's mark is before this micro-batch, or moves while this process feeds; other
+        errors if the service cannot take the rows, and will not later either.
         """
         mark = self._where(batch)
         if mark.batch > batch:

@@ -20,17 +20,8 @@ def without_repetitions(
     """The events of a batch, each once, and the digests of their identities.
 
     The identity of a CloudEvent is its source and id, that of a plain object its id. An event whose id a feed has made
-    from its place in a file has none: the feed takes each place once.
-
-    Args:
-        batch: The events, in their order.
-        objects: The decoded object of each event.
-        declaration: Of their stream.
-        origins: The origin of each event in a feed.
-
-    Returns:
-        The batch without repetitions, and for each event its digest, or None where it has no identity; no
-        digests where the stream keeps repeated events.
+    from its place in a file (its origin) has none: the feed takes each place once. A digest is None where an event has
+    no identity; there are no digests where the stream keeps repeated events.
     """
     if declaration.duplicates == "keep":
         return batch, ()

@@ -47,8 +47,6 @@ class RejectedEvent:
 
     Attributes:
         index: Its place in the request, from 0.
-        code: Stable reason.
-        detail: The reason as a sentence.
     """
 
     index: int
@@ -58,12 +56,7 @@ class RejectedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unreadable:
-    """An event that a feed could not even read.
-
-    Attributes:
-        detail: The reason.
-        text: Its text, for the dead letter.
-    """
+    """An event that a feed could not even read: the reason, and its text for the dead letter."""
 
     detail: str
     text: str
@@ -71,12 +64,7 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedPart:
-    """A feed's step with the origins of its batch.
-
-    Attributes:
-        step: The marks before and after the batch; taken once.
-        origins: For each event its origin, as plain JSON for its dead letter.
-    """
+    """A feed's step, taken once, with the origin of each event of its batch, as plain JSON for its dead letter."""
 
     step: FeedStep
     origins: Sequence[Mapping[str, Any]]
@@ -87,8 +75,6 @@ class IntakeReport:
     """The result of a request.
 
     Attributes:
-        accepted: The number of events that the log has taken.
-        rejected: The others, by index.
         is_duplicate: Whether the batch had been taken before; the other fields are those of that time.
         duplicates: The number of events dropped because the stream had taken them before.
     """
@@ -114,7 +100,6 @@ class _Schemas:
 
     Attributes:
         version: Of the whole; the schemas may be newer, as they were read later.
-        types: By type.
         most_steps: The steps that the checks of a request may take.
     """
 
@@ -125,12 +110,8 @@ class _Schemas:
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """The rules for the events of a request, besides the declaration of their stream.
-
-    Attributes:
-        shape: Of the request.
-        schemas: Of the stream; None: they are not checked.
-        now_us: The clock.
+    """The rules for the events of a request, besides the declaration of their stream; ``schemas`` is None if none are
+    checked.
     """
 
     shape: EventShape
@@ -141,12 +122,7 @@ class _Rules:
 class Intake:
     """Takes events into the log.
 
-    Args:
-        log: The event log.
-        registry: Has the declarations of streams.
-        limits: Of a request.
-        clock: Gives arrival times.
-        context: Gives the ``traceparent`` of the current request; None: it is not traced.
+    ``context`` gives the ``traceparent`` of the current request, None if it is not traced.
     """
 
     def __init__(
@@ -176,15 +152,11 @@ class Intake:
     ) -> IntakeReport:
         """Take a batch of events; when it returns, the accepted events are safe in the log.
 
-        Args:
-            stream: A declared stream.
-            objects: Decoded JSON, one per event, in their order.
-            shape: ``cloudevents``, or ``any``: CloudEvents have ``specversion``, others use the stream's mapping.
-            idempotency_key: The client's name for this batch; the same batch is taken once.
-            part: The batch is the next part of a feed, whose objects may be ``Unreadable``.
+        The objects are decoded JSON, one per event, in their order; those of a feed's ``part`` may be ``Unreadable``.
+        With the shape ``any``, CloudEvents have ``specversion``, and others use the stream's mapping. A batch is taken
+        once per ``idempotency_key``, the client's name for it.
 
         Raises:
-            UnknownStream: The stream is not declared.
             StreamDerived: Patterns make its events.
             BatchTooLarge: More events than one request may hold.
             InvalidIdempotencyKey: The key is empty, too long or not printable ASCII.
@@ -217,12 +189,7 @@ class Intake:
         return _outcome(submission, self._log.append_events(submission), len(found), rejected)
 
     def judge(self, stream: str, objects: Sequence[object], shape: EventShape = "any") -> tuple[RejectedEvent, ...]:
-        """The events of a batch that would be rejected; takes nothing.
-
-        Raises:
-            UnknownStream: The stream is not declared.
-            StreamDerived: Patterns make its events.
-        """
+        """The events of a batch that would be rejected; takes nothing."""
         declaration, use = self._registry.stream_with_schemas(stream)
         require_posted(declaration)
         return _sorted_out(objects, declaration, _Rules(shape, self._checks(stream, use), self._clock.now_us()))[1]
@@ -418,8 +385,7 @@ def _report(answer: Mapping[str, Any], *, is_duplicate: bool) -> IntakeReport:
 def require_posted(declaration: StreamDeclaration) -> None:
     """Check that a stream takes the posts of senders.
 
-    Raises:
-        StreamDerived: Patterns make its events, and its time follows from theirs.
+    Patterns make the events of a derived stream, and its time follows from theirs.
     """
     if declaration.derived:
         raise StreamDerived(
@@ -430,10 +396,6 @@ def require_posted(declaration: StreamDeclaration) -> None:
 
 
 def check_idempotency_key(key: str | None) -> None:
-    """Check the form of an idempotency key.
-
-    Raises:
-        InvalidIdempotencyKey: It is empty, too long or not printable ASCII.
-    """
+    """Check the form of an idempotency key: not empty, not too long, and printable ASCII."""
     if key is not None and not (0 < len(key) <= _LONGEST_KEY and key.isascii() and key.isprintable()):
         raise InvalidIdempotencyKey(f"an idempotency key has 1 to {_LONGEST_KEY} printable ASCII characters")

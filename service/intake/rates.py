@@ -21,7 +21,6 @@ class Allowance:
     """The answer of a bucket.
 
     Attributes:
-        is_granted: Whether a token was available.
         limit: Tokens of a full bucket.
         remaining: Whole tokens that are left.
         window_s: Seconds in which an empty bucket fills up.
@@ -40,10 +39,7 @@ class Allowance:
 class TokenBuckets:
     """Buckets of one size, each full when its name is first used; beyond a limit, the least recently used are dropped.
 
-    Args:
-        per_s: Tokens that come back in a second; positive.
-        burst: Tokens of a full bucket.
-        now: Seconds on a monotonic clock.
+    A full bucket has ``burst`` tokens, and ``per_s`` come back in a second. ``now`` gives seconds on a monotonic clock.
     """
 
     def __init__(self, per_s: float, burst: int, *, now: Callable[[], float] = time.monotonic) -> None:

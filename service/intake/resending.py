@@ -17,11 +17,9 @@ from streams import Clock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """The results of resending some dead letters.
+    """The results of resending some dead letters, by id, in the order of resending.
 
-    Attributes:
-        outcomes: By id of the letter, in the order of resending.
-        left: The number of further letters that were not resent, or not taken yet.
+    ``left`` is the number of further letters that were not resent, or not taken yet.
     """
 
     outcomes: Mapping[str, ReplayOutcome]
@@ -29,13 +27,7 @@ class Replayed:
 
 
 class DeadLetters:
-    """The use cases of dead letters.
-
-    Args:
-        stores: The stores of the service.
-        intake: Takes their events.
-        clock: Gives the times of resending.
-    """
+    """The use cases of dead letters."""
 
     def __init__(self, stores: Stores, intake: Intake, clock: Clock) -> None:
         self._stores = stores
@@ -43,11 +35,7 @@ class DeadLetters:
         self._clock = clock
 
     def get(self, letter_id: str) -> tuple[dict[str, Any], ReplayOutcome | None]:
-        """A letter as stored, and the result of its last resending.
-
-        Raises:
-            UnknownDeadLetter: No letter with this id is kept.
-        """
+        """A letter as stored, and the result of its last resending."""
         letter = self._stores.dead_letters.get(letter_id)
         (outcome,) = self._stores.dead_letters.outcomes([letter_id])
         return letter, outcome
@@ -56,13 +44,7 @@ class DeadLetters:
         """Resend the event of a letter through the intake; an event that was taken is not taken again.
 
         An event that is refused again makes no further letter: the outcome is stored with this letter, and it may be
-        resent later.
-
-        Raises:
-            UnknownDeadLetter: No letter with this id is kept.
-            UnknownStream: Its stream is not declared.
-            NotReplayable: It holds no event of the intake, or not the whole event.
-            LogFull: The backlog would exceed a limit; nothing was taken.
+        resent later. A letter without the whole event of an intake raises ``NotReplayable``.
         """
         letter, outcome = self.get(letter_id)
         if outcome is not None and outcome.is_accepted:
@@ -72,13 +54,7 @@ class DeadLetters:
     def replay_all(self, *, stream: str | None, code: str | None, limit: int) -> Replayed:
         """Resend the oldest letters of a stream and code that were not taken yet.
 
-        Args:
-            stream: Only letters of this stream.
-            code: Only letters for this reason.
-            limit: The largest number of letters.
-
-        Raises:
-            LogFull: The backlog would exceed a limit; the outcomes of letters resent before are stored.
+        If ``LogFull`` is raised, the outcomes of letters resent before are stored.
         """
         store = self._stores.dead_letters
         chosen = {name: value for name, value in (("stream", stream), ("code", code)) if value is not None}

@@ -49,7 +49,6 @@ class Weight:
         parts: The number of its parts, with the targets of references.
         per_value: Steps for each value that it is applied to.
         per_character: Steps for each character of their texts and names.
-        height: Its depth.
     """
 
     parts: int = 1
@@ -68,12 +67,10 @@ class Weight:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How the cost of a schema falls on a value.
+    """How the cost of a schema falls on a value, in steps.
 
-    Attributes:
-        weight: The cost of what is applied to the value and to every value in it.
-        once: Steps for what is applied to the value alone.
-        properties: The costs of what is applied only to the value of a member, by its name.
+    ``weight`` is the cost of what is applied to the value and to every value in it, ``once`` of what is applied to the
+    value alone, ``properties`` of what is applied only to the value of a member, by its name.
     """
 
     weight: Weight
@@ -148,11 +145,7 @@ def _states_of(atom: str) -> int:
 
 
 class Weights:
-    """The costs of the parts of a schema when every reference is replaced by its target.
-
-    Args:
-        schema: The schema.
-    """
+    """The costs of the parts of a schema when every reference is replaced by its target."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._schema = schema
@@ -162,8 +155,7 @@ class Weights:
     def plan(self) -> Plan:
         """How the schema's cost falls on an event.
 
-        Raises:
-            SchemaRefused: It is too large or too deep, refers to other documents, or has a circular reference.
+        A schema that is too large or too deep, refers to other documents, or has a circular reference is refused.
         """
         return self._plan("#", self._schema, 0)
 
@@ -191,11 +183,7 @@ class Weights:
         return self.of(f"{place}/{_escaped(name)}", item, depth + 1, is_named=name in _BY_NAME)
 
     def of(self, place: str, part: object, depth: int, *, is_named: bool = False) -> Weight:
-        """The cost of a part; ``is_named``: its members are schemas under names that are no keywords.
-
-        Raises:
-            SchemaRefused: It is too large or too deep, refers to other documents, or has a circular reference.
-        """
+        """The cost of a part; ``is_named``: its members are schemas under names that are no keywords."""
         if depth > _DEEPEST:
             raise SchemaRefused(f"{place}: the schema, with its references, is deeper than {_DEEPEST}")
         if place in self._open:
