@@ -1,4 +1,4 @@
-"""``forestall alerts``: what the running service has found, and what it finds from now on."""
+"""``forestall alerts``: past alerts of the running service, and new ones as they come."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands of ``forestall``, and how an error leaves the process."""
+"""The commands of ``forestall``, and how errors end the process."""
 
 from __future__ import annotations
 
@@ -86,11 +86,9 @@ _TYPED = ("_TYPER_COMPLETE_ARGS", "COMP_WORDS")  # the one of bash, and that of 
 
 
 def build_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
-    """The command line application.
+    """The command line application with some commands, each a function or a group in the module of its name.
 
-    Args:
-        names: The commands that it knows, each a function or a group of commands in the module of its name. Only their
-            modules are imported: ``match`` must not wait for Spark.
+    Only their modules are imported: ``match`` must not wait for Spark.
     """
     app = _bare()
     for name in names:
@@ -105,17 +103,17 @@ def build_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
 
 
 def called_app() -> typer.Typer:
-    """The application, with the command that this process is called for."""
+    """The application with the command for which this process was called."""
     # house: allow environment: shells say there what is to be completed, which is no setting
     return _app_for(sys.argv[1:], os.environ)
 
 
 def run(app: typer.Typer) -> None:
-    """Run the command of this process: an error is said once, on standard error, and nothing of it on standard output.
+    """Run the command of this process: an error is reported once, on standard error, and not on standard output.
 
-    It is text for people; where the call asks for JSON, it is one line of JSON (``refusal_document``), wrong usage too.
-    The exit status is 3 where the service, or its Redis, does not answer or takes no more for now, so that the same
-    call may succeed later, and 2 else.
+    It is text for people; where the call asks for JSON, it is one line of JSON (``refusal_document``), also for wrong
+    usage. The exit status is 3 where the service or its Redis does not answer or is overloaded, so that the same call
+    may succeed later; otherwise 2.
     """
     is_json = wants_json(sys.argv[1:])
     try:
@@ -131,7 +129,7 @@ def run(app: typer.Typer) -> None:
 
 
 def _app_for(arguments: Sequence[str], environment: Mapping[str, str]) -> typer.Typer:
-    """An application that knows the command that is called or completed; the names of all, where none is."""
+    """An application with the command that is called or completed, else with the names of all commands."""
     if _COMPLETING in environment:
         typed = next((environment[name].split() for name in _TYPED if name in environment), [])[1:2]
         return build_app(typed) if typed and typed[0] in COMMANDS else listing()
@@ -141,7 +139,7 @@ def _app_for(arguments: Sequence[str], environment: Mapping[str, str]) -> typer.
 
 
 def listing() -> typer.Typer:
-    """Every command with what it does, none of which is imported."""
+    """Every command with its summary; none is imported."""
     app = _bare()
     for panel, names in _PANELS.items():
         for name in names:
@@ -160,7 +158,7 @@ def _bare() -> typer.Typer:
 
 
 def _named() -> None:
-    """Stands for a command of which no more is asked for than what it is."""
+    """A placeholder for commands that are only listed."""
 
 
 def _tell_version(is_asked: bool) -> None:

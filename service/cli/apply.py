@@ -77,7 +77,7 @@ def apply(
 
 
 def _notices(plan: Plan, documents: Sequence[Document], folder: Path) -> Mapping[str, Sequence[str]]:
-    """By new or changed operator the members of its document without effect."""
+    """Notices about members without effect, by new or changed operator."""
     changes = (change for change in plan.work if isinstance(change.kind, DocumentOperators))
     names = {change.name for change in changes if change.wanted is not None}
     if not names:
@@ -90,7 +90,7 @@ def _notices(plan: Plan, documents: Sequence[Document], folder: Path) -> Mapping
 
 
 def _show(plan: Plan, *, is_json: bool) -> None:
-    """The plan: each change with its difference."""
+    """Print the plan: each change with its difference."""
     for change in plan.work:
         _tell(change, is_json=is_json)
         if not is_json:
@@ -103,12 +103,7 @@ def _show(plan: Plan, *, is_json: bool) -> None:
 
 
 def _confirm(streams: Sequence[str]) -> None:
-    """Ask before streams are deleted with their events.
-
-    Raises:
-        typer.BadParameter: No terminal can answer.
-        typer.Abort: The answer is no.
-    """
+    """Ask before streams are deleted with their events; ends the command unless a terminal answers yes."""
     what = f"the stream{'s'[: len(streams) - 1]} {', '.join(map(printable, streams))}"
     if not sys.stdin.isatty():
         raise typer.BadParameter(f"deletes {what}; nothing was changed. Say --yes to delete", param_hint="--prune")
@@ -116,7 +111,7 @@ def _confirm(streams: Sequence[str]) -> None:
 
 
 def _compare(comparison: Comparison, against: list[str], *, is_json: bool) -> None:
-    """What the changes add and lose in event files."""
+    """Print the results that the changes add and lose in event files."""
     project = comparison.after
     files = files_of(against, project)
     with waiting_on() as waiting:
@@ -160,7 +155,7 @@ def _show_kept(plan: Plan) -> None:
 
 
 def _tell(change: Change, *, is_json: bool, is_made: bool = False) -> None:
-    """One line about a change."""
+    """Print one line about a change."""
     if is_json:
         document = {
             "action": change.action,

@@ -1,4 +1,4 @@
-"""``forestall backup``: everything of a stopped service in one file."""
+"""``forestall backup``: all data of a stopped service in one file."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What commands that call the running service share: their options, the client, and how an answer is shown.
+"""Common parts of commands that call the running service: their options, the client, and the output of answers.
 
-A list is one line per item, in columns; one thing is shown as YAML; with ``--json`` either is the JSON of the API, a
-list as one item per line. What comes from outside is shown without control characters.
+A list is one line per item, in columns; a single resource is shown as YAML; with ``--json`` either is the JSON of the
+API, a list as one item per line. Texts of others are shown without control characters.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _UNBROKEN = 100_000  # terminals break lines themselves
 
 @contextmanager
 def calling(url: str | None, api_key: str | None, patience_s: float = _PATIENCE_S) -> Iterator[ForestallClient]:
-    """A client of the running service, at the address and with the key of the settings where they are not given."""
+    """A client of the running service; without an address or key, those of the settings are used."""
     settings = load_settings()
     secret = settings.api_key.get_secret_value() if settings.api_key else None
     address = url or f"http://{settings.api_host}:{settings.api_port}"
@@ -58,7 +58,7 @@ def given(**options: Any) -> dict[str, Any]:
 
 
 def show(document: Mapping[str, Any], *, is_json: bool) -> None:
-    """One thing: as YAML for people, or as JSON."""
+    """Print a resource: as YAML for people, or as JSON."""
     if is_json:
         typer.echo(orjson.dumps(document).decode())
         return
@@ -67,7 +67,7 @@ def show(document: Mapping[str, Any], *, is_json: bool) -> None:
 
 
 def show_list(items: Iterable[Mapping[str, Any]], columns: Columns, *, is_json: bool) -> None:
-    """A list: in columns for people, or as JSON, one item per line."""
+    """Print a list: in columns for people, or as JSON, one item per line."""
     if is_json:
         for item in items:
             typer.echo(orjson.dumps(item).decode())
@@ -85,7 +85,7 @@ def printable(text: str) -> str:
 
 
 def _spoken(document: Mapping[str, Any], *, are_names: bool = False) -> dict[str, Any]:
-    """A document with members as people write them; what users have named, and what they have written, stays."""
+    """A document with the members as people write them; names and texts of users are unchanged."""
     return {
         name if are_names else name.replace("_", " "): _spoken(value, are_names=not are_names and name in _OF_NAMES)
         if isinstance(value, Mapping) and (are_names or name not in _WRITTEN)

@@ -175,7 +175,7 @@ def _pattern_document(pattern: Pattern, query: Query, found: PatternInspection) 
 
 
 def _warnings_of(pattern: Pattern, constraint_set: ConstraintSet) -> list[str]:
-    """What is probably a mistake, as if the transactions of its stream ended: no stream is known here."""
+    """Warnings about probable mistakes, as if the transactions of its stream ended: no stream is known here."""
     notices = TraceEnds(has_trace_end=True).warnings_of(pattern)
     return [*unfollowed_types(pattern, constraint_set, ()), *(notice.placed for notice in notices)]
 

@@ -1,4 +1,4 @@
-"""Options of commands that read third-party files: which columns are what, how they are written, repeated events."""
+"""Options of commands that read third-party files: the columns, their forms, and repeated events."""
 
 from __future__ import annotations
 
@@ -153,13 +153,7 @@ def with_options(options: Mapping[str, tuple[Any, Any]]) -> Callable[[Callable[.
 def as_asked(options: ReaderOptions, asked: Mapping[str, Any]) -> ReaderOptions:
     """Reader options with those of the command line, which take precedence.
 
-    Args:
-        options: How the file is read otherwise.
-        asked: The parameters of a command by their names; absent ones, and those that are as usual, change nothing.
-
-    Raises:
-        DeclarationError: There is no such zone, encoding or form of times.
-        typer.BadParameter: An option is not of its form.
+    ``asked`` has the parameters of a command by name; absent ones and defaults change nothing.
     """
     clock = options.clock
     named: dict[str, Any] = {"zone": asked.get("assume_zone"), "format": asked.get("time_format")}
@@ -183,11 +177,7 @@ def as_asked(options: ReaderOptions, asked: Mapping[str, Any]) -> ReaderOptions:
 
 
 def types_of(said: Sequence[str] | None) -> dict[str, ColumnType]:
-    """The types of columns: NAME=TYPE.
-
-    Raises:
-        typer.BadParameter: One is of another form, or a column is named twice.
-    """
+    """The types of columns, each option NAME=TYPE; a column may be named once."""
     found: dict[str, ColumnType] = {}
     for one in said or ():
         name, _, kind = one.rpartition("=")
@@ -199,11 +189,7 @@ def types_of(said: Sequence[str] | None) -> dict[str, ColumnType]:
 
 
 def delimiter_of(said: str | None) -> str | None:
-    """What separates columns.
-
-    Raises:
-        typer.BadParameter: It is not one character.
-    """
+    """The separator of columns: one character."""
     delimiter = "\t" if said in _TAB else said
     if delimiter is not None and len(delimiter) != 1:
         raise typer.BadParameter(f"{said!r} is not one character, such as ';', or tab", param_hint="--delimiter")
@@ -211,7 +197,7 @@ def delimiter_of(said: str | None) -> str | None:
 
 
 def _columns(usual: Columns, asked: Mapping[str, Any]) -> Columns:
-    """The columns that are named; empty names are refused by those who look for them."""
+    """The named columns; empty names are refused where the columns are read."""
     ids, listed = asked.get("id_column"), asked.get("attributes")
     named = {"type": asked.get("type_column"), "time": asked.get("time_column")}
     found: dict[str, Any] = {name: value for name, value in named.items() if value is not None}

@@ -20,7 +20,7 @@ from workflows import MinedConstraints, MiningSettings, kind_of, mine
 
 
 class DocumentForm(StrEnum):
-    """Form of what was found."""
+    """Form of the discovered constraints."""
 
     YAML = "yaml"
     JSON = "json"

@@ -1,4 +1,4 @@
-"""``forestall event-types``: the schemas of the types of a stream's events."""
+"""``forestall event-types``: the schemas of a stream's event types."""
 
 from __future__ import annotations
 

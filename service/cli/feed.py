@@ -73,14 +73,10 @@ class From(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
-    """The feed that a command describes.
+    """The feed that a command describes; ``source`` describes its input in words.
 
-    Attributes:
-        name: Name of the feed.
-        stream: The stream to append to.
-        source: Description of what it reads.
-        make_source: Makes the source from the stream's declaration, the settings and the feed's own folder.
-        is_once: Whether it ends once the present input is read.
+    ``make_source`` makes the source from the stream's declaration, the settings and the feed's own folder. ``is_once``:
+    it ends once the present input is read.
     """
 
     name: str
@@ -194,7 +190,7 @@ def kafka(
 
 
 def _mapping(asked: Mapping[str, Any]) -> ReaderOptions | None:
-    """How rows are mapped to events; None if no option says."""
+    """How rows are mapped to events; None without any such option."""
     mapping = as_asked(ReaderOptions(key=chosen_key(asked["key"])), asked)
     return None if mapping == ReaderOptions() else mapping
 

@@ -13,12 +13,7 @@ from streams import EventBatch, KeyForm, StreamDeclaration
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FurtherKeys:
-    """Patterns that are matched by further keys.
-
-    Attributes:
-        declaration: Declares the keys.
-        by_route: By the name of a further key, the patterns that are matched by it.
-    """
+    """Patterns that are matched by further keys, by name of the key; ``declaration`` declares the keys."""
 
     declaration: StreamDeclaration
     by_route: Mapping[str, Sequence[Pattern]]
@@ -41,17 +36,9 @@ class FurtherKeys:
 def by_key(
     patterns: Sequence[Pattern], key: KeyForm | None, further: Sequence[str]
 ) -> tuple[list[Pattern], FurtherKeys]:
-    """Patterns of the correlation key, and those of further keys.
+    """Patterns of the correlation key (None: ``key``), and those of further keys.
 
-    Args:
-        patterns: All of them.
-        key: The correlation key; None: ``key``.
-        further: The further keys, each NAME=PATH or NAME:TYPE=PATH.
-
-    Raises:
-        typer.BadParameter: A further key is not of that form, or is given twice.
-        DeclarationError: The keys contradict each other.
-        KeyMismatch: The ``WHERE [..]`` of a pattern contains no key.
+    The further keys are given as NAME=PATH or NAME:TYPE=PATH.
     """
     if not further:
         require_keys(patterns, key)

@@ -1,6 +1,6 @@
-"""What several commands read: pattern files, constraint files, event files, each with a bar on long work.
+"""Common inputs of commands: pattern files, constraint files, event files, each with a bar on long work.
 
-What reads patterns and event files brings numba, half of what a small command would import: it comes with the first
+Reading patterns and event files needs numba, half of the imports of a small command: it is imported with the first
 file.
 """
 
@@ -38,16 +38,16 @@ Key = Annotated[
 
 
 class _Told:
-    """Standard error. What lays out text there is imported with the first text, as most calls have none."""
+    """Standard error. Rich is imported with the first text, as most calls write none."""
 
     def print(self, text: str, *, markup: bool = True) -> None:
-        """Write a line, with the marks of rich if not said otherwise."""
+        """Write a line, by default with the marks of rich."""
         from rich.console import Console  # noqa: PLC0415
 
         Console(stderr=True, soft_wrap=True, highlight=False).print(text, markup=markup)
 
     def notice(self, text: str) -> None:
-        """Write what should be known of a call that succeeds; the text has no marks."""
+        """Write a notice about a call that succeeds; the text has no marks."""
         if not sys.stderr.isatty():
             typer.echo(f"notice: {text}", err=True)
             return
@@ -60,11 +60,7 @@ told = _Told()
 
 
 def tell_notices(notices: Mapping[str, Sequence[str]]) -> None:
-    """Write notices about operators.
-
-    Args:
-        notices: Sentences by the name of the operator.
-    """
+    """Write notices about operators: sentences by the operator's name."""
     for name, sentences in notices.items():
         for sentence in sentences:
             told.notice(f"{name}: {sentence}")
@@ -78,7 +74,7 @@ class _NoBar:
 
 
 class Times(StrEnum):
-    """Where the order of events comes from."""
+    """What orders the events of a file."""
 
     EVENT = "event"
     FILE = "file"
@@ -86,7 +82,7 @@ class Times(StrEnum):
 
     @property
     def order(self) -> Literal["event", "file", "line"]:
-        """The same as the readers name it."""
+        """The order, as the readers name it."""
         return self.value
 
 
@@ -126,11 +122,7 @@ def progress_bar(what: str) -> Iterator[tuple[Bar, Any]]:
 
 
 def read_text(path: Path) -> str:
-    """A text file.
-
-    Raises:
-        FileUnreadable: It cannot be read, or is not UTF-8 text.
-    """
+    """The content of a text file; raises ``FileUnreadable`` also if it is not UTF-8."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -138,11 +130,7 @@ def read_text(path: Path) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """The value of a JSON file.
-
-    Raises:
-        FileUnreadable: It cannot be read, or is not JSON.
-    """
+    """The value of a JSON file."""
     try:
         return orjson.loads(read_text(path))
     except orjson.JSONDecodeError as error:
@@ -157,13 +145,7 @@ def reason_of(error: OSError | UnicodeDecodeError) -> str:
 
 
 def read_pattern_files(paths: list[Path]) -> list[Pattern]:
-    """The patterns of some files; what ends in ``.json`` holds the JSON form of one pattern.
-
-    Raises:
-        PatternRefused: With file, line and column.
-        FileUnreadable: A file cannot be read, or is not JSON.
-        PatternNameTaken: Two patterns have the same name.
-    """
+    """The patterns of some files; a file ``.json`` holds the JSON form of one pattern. Their names must differ."""
     from nfa import PatternRefused  # noqa: PLC0415
 
     found: dict[str, Pattern] = {}
@@ -220,11 +202,7 @@ def _telling(path: Path, options: ReaderOptions) -> ReaderOptions:
 
 
 def chosen_key(options: Sequence[str] | None, option: str = "--key") -> KeyForm | None:
-    """The correlation key that options name: PATH once, or TYPE=PATH for each event type; None if none is given.
-
-    Raises:
-        typer.BadParameter: They are of another form, or name a type twice.
-    """
+    """The correlation key that options name: PATH once, or TYPE=PATH for each event type; None without options."""
     if not options:
         return None
     if len(options) == 1 and "=" not in options[0]:
@@ -234,11 +212,7 @@ def chosen_key(options: Sequence[str] | None, option: str = "--key") -> KeyForm 
 
 
 def require_keys(patterns: Sequence[Pattern], key: KeyForm | None) -> None:
-    """Check that each pattern's ``WHERE [..]`` has the key by which the events are grouped.
-
-    Raises:
-        KeyMismatch: A pattern has other keys; the message names the option to use.
-    """
+    """Check that each pattern's ``WHERE [..]`` has the key by which the events are grouped."""
     from nfa import require_key  # noqa: PLC0415
 
     for pattern in patterns:
@@ -247,11 +221,7 @@ def require_keys(patterns: Sequence[Pattern], key: KeyForm | None) -> None:
 
 
 def further_keys(options: Sequence[str] | None, option: str = "--further-key") -> dict[str, KeyForm]:
-    """Further keys by name: NAME=PATH, or NAME:TYPE=PATH for each event type.
-
-    Raises:
-        typer.BadParameter: One is of another form, or given twice.
-    """
+    """Further keys by name: NAME=PATH, or NAME:TYPE=PATH for each event type."""
     found: dict[str, KeyForm] = {}
     for said, path in _pairs(options or (), "is not NAME=PATH, such as customer=data.customer_id", "name", option):
         name, sign, event_type = said.partition(":")

@@ -19,7 +19,7 @@ _BY_TYPE = {bool: "", Path: "FILE", int: "N"}
 
 
 class PlainCommand(TyperCommand):
-    """A command whose options have such metavars; one that takes one value is given once."""
+    """A command whose options have such metavars; single-valued options may be given once."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
@@ -30,11 +30,7 @@ class PlainCommand(TyperCommand):
                 param.metavar = _metavar_of(param)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """The arguments that are left; an option that takes one value is refused if it is given twice.
-
-        Raises:
-            typer.BadParameter: It is.
-        """
+        """Parse the arguments and return the rest; raises ``BadParameter`` if a single-valued option is given twice."""
         _, _, order = self.make_parser(ctx).parse_args(list(args))
         for param, count in Counter(order).items():
             if count > 1 and isinstance(param, TyperOption) and _takes_one(param):
@@ -64,7 +60,7 @@ def _commands_of(app: typer.Typer) -> Iterator[typer.models.CommandInfo]:
 
 
 def _takes_one(option: TyperOption) -> bool:
-    """Whether the last of several values would silently win: of options, and of flags that can be switched off."""
+    """Whether the last of several values would silently win: for options, and for flags that can be switched off."""
     return not option.multiple and not option.count and (not option.is_flag or bool(option.secondary_opts))
 
 

@@ -20,14 +20,7 @@ Tables = Annotated[bool, typer.Option("--tables", help="Follow only the constrai
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelChoice:
-    """A model file, and how its process is followed.
-
-    Attributes:
-        path: The file.
-        map_file: The file that maps its tasks to event types.
-        process: Which process of several is meant.
-        mode: How it is followed.
-    """
+    """A model file, the file that maps its tasks to event types, and how its process (one of several) is followed."""
 
     path: Path
     map_file: Path | None = None
@@ -38,7 +31,7 @@ class ModelChoice:
 def model_choice(
     workflow: Path | None, map_file: Path | None, process: str | None, *, exact: bool, tables: bool
 ) -> ModelChoice | None:
-    """The model that is to be followed, if one is given."""
+    """The model to follow, if one is given."""
     if exact and tables:
         raise typer.BadParameter("give --exact or --tables, not both", param_hint="--exact")
     if workflow is None:

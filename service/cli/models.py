@@ -1,4 +1,4 @@
-"""What commands do with a model file: read it."""
+"""Model files, read for commands."""
 
 from __future__ import annotations
 
@@ -14,25 +14,14 @@ MAX_MODEL_BYTES = 64_000_000
 def read_model_file(path: Path, map_file: Path | None = None, process: str | None = None) -> WorkflowModel:
     """The model of a BPMN, PNML or YAML file.
 
-    Args:
-        path: The file.
-        map_file: The file that maps its tasks to event types, YAML or JSON.
-        process: Id of the process that is meant, where the file has several.
-
-    Raises:
-        FileUnreadable: A file cannot be read, or has more bytes than any model.
-        ModelRefused: The model or the mapping cannot be read; every problem is named with its element.
+    ``map_file`` maps its tasks to event types, as YAML or JSON; ``process`` is the id of one of several processes.
     """
     mapping = read_mapping(read_text(map_file)) if map_file is not None else {}
     return read_model(read_content(path), ReadOptions(process=process, mapping=mapping))
 
 
 def read_content(path: Path) -> bytes:
-    """The bytes of a model file.
-
-    Raises:
-        FileUnreadable: It cannot be read, or has more bytes than any model.
-    """
+    """The bytes of a model file; raises ``FileUnreadable`` if it has more than any model."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_MODEL_BYTES + 1)

@@ -1,6 +1,4 @@
-"""Commands for operators of every kind: what leads them from state to state, and the whole group for kinds that are
-registered as documents.
-"""
+"""Commands for operators of every kind: the changes of state, and the whole group for kinds registered as documents."""
 
 from __future__ import annotations
 
@@ -22,13 +20,7 @@ _COLUMNS = ("name", "stream", "state", "version", "severity", "body")
 
 
 def add_moves(app: typer.Typer, resource: Resource, **helps: str) -> None:
-    """Add a command for each action that leads from state to state.
-
-    Args:
-        app: The group.
-        resource: What it is about.
-        helps: By the name of the action, what it does.
-    """
+    """Add a command for each action that moves an operator to another state, with its help by the action's name."""
     for action, meaning in helps.items():
         _add_move(app, resource, action, meaning)
 
@@ -36,10 +28,7 @@ def add_moves(app: typer.Typer, resource: Resource, **helps: str) -> None:
 def operator_commands(one: str, plural: str, columns: tuple[str, ...] = _COLUMNS) -> typer.Typer:
     """The group of commands of a kind that is registered as documents.
 
-    Args:
-        one: What people call one of it.
-        plural: What they call several: the name of the group, and of its place in the API.
-        columns: Of its list.
+    ``one`` and ``plural`` are its names for people; the plural is also the name of the group and its place in the API.
     """
     app = typer.Typer(help=f"{plural.capitalize()} of the running service.", no_args_is_help=True)
     resource = Resource(path=f"/{plural}", one=one, listed=f"the {plural}, by name", table=Table(columns))
@@ -112,11 +101,7 @@ def _add_move(app: typer.Typer, resource: Resource, action: str, meaning: str) -
 
 
 def _document(path: Path) -> dict[str, Any]:
-    """The JSON object of a file.
-
-    Raises:
-        FileUnreadable: It is not there, or holds something else.
-    """
+    """The JSON object of a file."""
     try:
         found = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:

@@ -1,4 +1,4 @@
-"""How many past traces break each constraint of a document: counted over a log, or as the document itself says."""
+"""How many past traces break each constraint of a document: counted over a log, or as the document itself states."""
 
 from __future__ import annotations
 
@@ -13,13 +13,10 @@ from workflows import count_violations
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastViolations:
-    """What is known of the past.
+    """The number of past traces that break each part of a constraint set; None where it is unknown.
 
-    Attributes:
-        source: ``log`` where a log was read, ``mined`` where the document tells it.
-        log: Name of the log.
-        traces: Number of its traces; None if that is not known.
-        violations: For each part of the set, the traces that break it; None where that is not known.
+    The source is ``log`` where a log was read, ``mined`` where the document contains the numbers. ``traces`` is None if
+    unknown.
     """
 
     source: str
@@ -29,13 +26,13 @@ class PastViolations:
 
     @classmethod
     def counted(cls, parsed: ParsedConstraints, past: PastLog) -> PastViolations:
-        """Over the traces of a log."""
+        """Count over the traces of a log."""
         violations = count_violations(parsed.constraint_set, past.traces)
         return cls(source="log", log=past.summary.name, traces=past.summary.traces, violations=violations)
 
     @classmethod
     def told(cls, parsed: ParsedConstraints) -> PastViolations | None:
-        """As a mined document says; None if it is none. Numbers that make no sense are not known."""
+        """The numbers of a mined document; None for other documents. Invalid numbers count as unknown."""
         if parsed.mined is None:
             return None
         entries = parsed.mined.get("constraints")
@@ -52,7 +49,7 @@ class PastViolations:
         )
 
     def to_document(self) -> dict[str, Any]:
-        """As plain JSON."""
+        """The numbers as plain JSON."""
         return {
             "source": self.source,
             "log": self.log,
@@ -62,7 +59,7 @@ class PastViolations:
 
     @property
     def lines(self) -> list[str]:
-        """The same in words, those that are broken most first."""
+        """The numbers in words, the most broken constraints first."""
         name = f" of {self.log}" if self.log else ""
         traces = "an unknown number of" if self.traces is None else self.traces
         said = ", as the document says" if self.source == "mined" else ""

@@ -17,12 +17,9 @@ from workflows import LogSummary
 
 @dataclass(frozen=True, slots=True)
 class PastLog:
-    """A log by its traces.
+    """A log by its traces: the types of each trace's events in the order of time, and its correlation key.
 
-    Attributes:
-        traces: The types of the events of each trace, in the order of time.
-        keys: The correlation key of each; where end events end traces, one key may have several.
-        summary: Which log it is.
+    Where end events end traces, several traces may have one key.
     """
 
     traces: Sequence[Sequence[str]]
@@ -47,13 +44,8 @@ def read_log(
 ) -> PastLog:
     """The traces of an event file, each taken to be finished.
 
-    Args:
-        path: The file.
-        key: The correlation key; None: the file says it.
-        times: What orders the events.
-        lifecycle: Of an XES file, whether types are name+transition.
-        classifier: Of an XES file, the classifier of the log that makes event types.
-        end_events: Types that end a trace, as end events of a stream do: a later event of the key opens another one.
+    Without a key, the file names it. ``lifecycle`` and ``classifier`` are for XES files: types are name+transition, or
+    are made by a classifier of the log. After one of ``end_events``, a later event of the key begins another trace.
     """
     events = read_event_file(
         path, ReaderOptions(key=key, times=times.order, lifecycle=lifecycle, classifier=classifier)

@@ -38,7 +38,7 @@ Unguarded = Annotated[
 
 
 def _detail(found: Mapping[str, Any]) -> dict[str, Any]:
-    """The members that are shown of a pattern."""
+    """The members of a pattern that are shown."""
     plain = ("name", "stream", "version", "state", "severity", "constraints", "text", "registered_at", "warnings")
     return {
         **{member: found[member] for member in plain},
@@ -151,12 +151,7 @@ def is_pattern(argument: str) -> bool:
 
 
 def one_pattern(argument: str) -> Pattern:
-    """The pattern of a file, or of a text.
-
-    Raises:
-        FileUnreadable: The argument is neither, or has no pattern or several.
-        PatternRefused: With line and column.
-    """
+    """The pattern of a file, or of a text; raises ``FileUnreadable`` unless there is exactly one."""
     if not is_pattern(argument):
         raise FileUnreadable(
             f"{argument!r} is neither a file nor a pattern; the text of a pattern begins with PATTERN name EVENT",

@@ -1,4 +1,4 @@
-"""What ``forestall match --workflow`` makes of a model: a constraint set that follows it."""
+"""The constraint set of ``forestall match --workflow``, which follows a model."""
 
 from __future__ import annotations
 
@@ -15,14 +15,7 @@ from workflows import compile_workflow
 
 
 def follow_model(own: ConstraintSet | None, choice: ModelChoice) -> tuple[ConstraintSet, WorkflowUse]:
-    """A hand-written set, or none, joined with what a model says; what one should know of it goes to standard error.
-
-    Raises:
-        FileUnreadable: A file cannot be read.
-        ModelRefused: The model cannot be read; every problem is named with its element.
-        UnsoundWorkflow: No trace of it completes.
-        AutomatonTooLarge: It is to be followed exactly, and it has no automaton within the limits.
-    """
+    """A hand-written set, or none, joined with the constraints of a model; notices go to standard error."""
     model = read_model_file(choice.path, choice.map_file, choice.process)
     with progress_bar(f"compiling {choice.path.name}"):
         compiled = compile_workflow(model)
@@ -53,7 +46,7 @@ def _use(derived: Derived, *, is_exact: bool) -> WorkflowUse:
 
 
 def _told(use: WorkflowUse, derived: Derived, mode: FollowMode) -> str:
-    """Which way a process is followed, and why."""
+    """How a process is followed, and why."""
     if use.mode == "exact":
         return f"followed exactly, by its automaton of {use.states} states"
     why = "as asked" if mode == "tables" else derived.without_automaton

@@ -1,4 +1,4 @@
-"""How the command line says why a call cannot be carried out: text for people, one line of JSON for programs."""
+"""Errors on the command line: text for people, one line of JSON for programs."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ def wants_json(arguments: Sequence[str]) -> bool:
 def refusal_document(error: ForestallError) -> dict[str, Any]:
     """An error as plain JSON.
 
-    Returns:
-        ``error``: its code; ``message``: the whole in words; ``problems``: of a model, each with ``element`` and
-        ``message``; ``details``: what else is known of it, such as ``line`` and ``column``.
+    ``error`` is its code, ``message`` the whole text; ``problems``, for a model, each have ``element`` and ``message``;
+    ``details`` are further attributes, such as ``line`` and ``column``.
     """
     details = dict(error.details)
     problems = details.pop("problems", [])
@@ -30,7 +29,7 @@ def refusal_document(error: ForestallError) -> dict[str, Any]:
 
 
 def tell_refusal(error: ForestallError, *, is_json: bool) -> None:
-    """Say on standard error why a call cannot be carried out, each problem once."""
+    """Write to standard error why a call cannot be carried out, each problem once."""
     if is_json:
         typer.echo(orjson.dumps(refusal_document(error), default=str).decode(), err=True)
         return
@@ -41,7 +40,7 @@ def tell_refusal(error: ForestallError, *, is_json: bool) -> None:
 
 
 def tell_usage(error: Any) -> None:
-    """Say on standard error, as JSON, what is wrong with the options of a call."""
+    """Write to standard error, as JSON, the fault in the options of a call."""
     said = error.format_message() if hasattr(error, "format_message") else str(error)
     document: dict[str, Any] = {"error": "usage", "message": said, "problems": [], "details": {}}
     typer.echo(orjson.dumps(document).decode(), err=True)

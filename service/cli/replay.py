@@ -73,7 +73,7 @@ def replay(
 
 @dataclass(slots=True)
 class Sent:
-    """How many events of a file were accepted, and how many were not."""
+    """The numbers of accepted and of rejected events of a file."""
 
     accepted: int = 0
     rejected: int = 0
@@ -82,14 +82,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class EventFile:
-    """A file whose events are sent.
-
-    Attributes:
-        stream: Where they go.
-        path: The file.
-        events: In the order in which they are sent.
-        key: Where the stream has the correlation key.
-    """
+    """A file whose events are sent to a stream, in their order; ``key`` is where the stream has the correlation key."""
 
     stream: str
     path: Path
@@ -98,7 +91,7 @@ class EventFile:
 
 
 def declaration_in(client: ForestallClient, stream: str) -> StreamDeclaration:
-    """The declaration of a stream; a usual one where the service has none, or the API key may not read it."""
+    """The declaration of a stream; a default one if the service has none, or the API key may not read it."""
     try:
         found = client.read(f"/streams/{part(stream)}")
     except CallRefused as error:
@@ -111,7 +104,7 @@ def declaration_in(client: ForestallClient, stream: str) -> StreamDeclaration:
 def _file(
     client: ForestallClient | None, named: tuple[str, Path], base: ReaderOptions, asked: Mapping[str, Any]
 ) -> EventFile:
-    """A file, read as the mapping of its stream says, and as the options say instead; no client: of a new stream."""
+    """A file, read by the mapping of its stream and the options, which take precedence; no client: of a new stream."""
     name, path = named
     declared = StreamDeclaration(name=name) if client is None else declaration_in(client, name)
     usual = reading_of(declared)
@@ -129,16 +122,9 @@ def _file(
 def send_files(
     client: ForestallClient, files: Sequence[EventFile], batch_size: int, *, keeps: bool = False
 ) -> dict[str, Sent]:
-    """Send the events of files in requests, each once: those of several files side by side, as far as their times are.
+    """Send the events of files in requests, each once: those of several files merged by time. Returns counts by stream.
 
-    Args:
-        client: Of the service.
-        files: Of different streams.
-        batch_size: Events of a request.
-        keeps: Whether events that the stream has are sent as new ones.
-
-    Returns:
-        The counts of each stream.
+    ``batch_size`` is the number of events of a request; ``keeps``: known events are sent as new ones.
     """
     run = uuid4().hex
     sent = {one.stream: Sent() for one in files}
@@ -165,7 +151,7 @@ def send_files(
 
 
 def _requests(files: Sequence[EventFile], batch_size: int) -> Iterator[tuple[EventFile, slice]]:
-    """The parts of files, each in the order of its file; next is always that of the file with the oldest next event."""
+    """The parts of files, each in the order of its file; the next is always that of the file with the oldest event."""
     nexts = dict.fromkeys(range(len(files)), 0)
     while open_files := [number for number, start in nexts.items() if start < len(files[number].events)]:
         number = min(open_files, key=lambda one: files[one].events[nexts[one]].time_us)
@@ -192,7 +178,7 @@ def _paths(file: Path | None, stream: str | None, events: Sequence[str] | None) 
 
 
 def _tell_late(client: ForestallClient, files: Sequence[EventFile]) -> None:
-    """Say which files have events that their streams do not expect any more, where the caller may know."""
+    """Name the files with events that are too late for their streams, where the caller may know."""
     with suppress(CallRefused):
         known = {one["name"]: one["watermark"] for one in client.get("/pipeline")["streams"]}
         for one in files:
@@ -207,7 +193,7 @@ def _tell_late(client: ForestallClient, files: Sequence[EventFile]) -> None:
 
 
 def _sources(file: Path, events: Sequence[Event], *, keeps: bool) -> list[str]:
-    """The source of each event: one for all files; where its id is made up from its place there, that of its file."""
+    """The source of each event: the same for all files; for ids made from the place in the file, that of the file."""
     if keeps:
         run = uuid4().hex
         return [f"{REPLAY_SOURCE}/{run}/{number}" for number in range(len(events))]

@@ -1,7 +1,7 @@
 """Commands that all resources of the running service share: ``list``, ``show``, ``delete``.
 
-What a resource is called, where the API has it and how its list is shown is data. A group of commands
-adds those of its resource beside the ones that only it has.
+The name of a resource, its path in the API and the form of its list are data. A group of commands adds these commands
+to its own ones.
 """
 
 from __future__ import annotations
@@ -30,11 +30,9 @@ def _as_it_is(document: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """How a list is shown.
+    """How a list is shown: members of an item as columns, each under its name or the heading after a colon.
 
-    Attributes:
-        columns: Members of an item shown as columns, each under its name or the heading after a colon.
-        shaped: Turns an item into the members that are shown.
+    ``shaped`` turns an item into the members that are shown.
     """
 
     columns: tuple[str, ...]
@@ -43,20 +41,12 @@ class Table:
     def show_pages(
         self, client: ForestallClient, path: str, limit: int, *, is_json: bool, **chosen: str | None
     ) -> None:
-        """Show the first of a list that comes in pages.
-
-        Args:
-            client: Asked for them.
-            path: Of the list.
-            limit: At most this number is shown.
-            is_json: As JSON.
-            chosen: What the list is narrowed by, where it is said.
-        """
+        """Print the first ``limit`` items of a paged list; ``chosen`` are the filters that are given."""
         pages = client.pages(path, **given(limit=min(limit, _LARGEST_PAGE), **chosen))
         self.show(list(islice(pages, limit)), is_json=is_json)
 
     def show(self, items: list[dict[str, Any]], *, is_json: bool) -> None:
-        """Show some items."""
+        """Print some items."""
         pairs = [column.partition(":") for column in self.columns]
         columns = [(heading or member.replace("_", " "), member) for member, _, heading in pairs]
         show_list(items if is_json else map(self.shaped, items), columns, is_json=is_json)
@@ -64,13 +54,12 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """What the running service holds of one kind.
+    """A kind of resources of the running service.
 
     Attributes:
         path: Of its list in the API.
         one: What people call one of it.
         listed: What its list is, with its order, in words.
-        table: How its list is shown.
         detailed: What people are shown of one.
         identified: The id, by which the API knows one, of what a user has named.
     """
@@ -83,12 +72,12 @@ class Resource:
     identified: Callable[[ForestallClient, str], str] = lambda _, name: name
 
     def path_of(self, client: ForestallClient, name: str) -> str:
-        """The path of one, by its id or name."""
+        """The path of a resource in the API, by its id or name."""
         return f"{self.path}/{part(self.identified(client, name))}"
 
 
 def add_list(app: typer.Typer, resource: Resource) -> None:
-    """Add ``list`` for a resource that is of no stream."""
+    """Add ``list`` for resources that belong to no stream."""
 
     @app.command("list", help=f"List {resource.listed}.")
     def list_all(url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False) -> None:
@@ -97,7 +86,7 @@ def add_list(app: typer.Typer, resource: Resource) -> None:
 
 
 def add_list_of_stream(app: typer.Typer, resource: Resource) -> None:
-    """Add ``list`` for a resource that is of a stream, and has no pages."""
+    """Add ``list`` for resources of a stream, without pages."""
 
     @app.command("list", help=f"List {resource.listed}.")
     def list_all(
@@ -108,7 +97,7 @@ def add_list_of_stream(app: typer.Typer, resource: Resource) -> None:
 
 
 def add_list_of_latest(app: typer.Typer, resource: Resource) -> None:
-    """Add ``list`` for a resource of which the latest are kept, in pages."""
+    """Add ``list`` for resources whose latest are kept, in pages."""
 
     @app.command("list", help=f"List {resource.listed}.")
     def list_latest(
@@ -123,13 +112,7 @@ def add_list_of_latest(app: typer.Typer, resource: Resource) -> None:
 
 
 def add_show(app: typer.Typer, resource: Resource, what: str) -> None:
-    """Add ``show``, by name or id.
-
-    Args:
-        app: The group.
-        resource: What it is about.
-        what: It shows, in words.
-    """
+    """Add ``show``, by name or id; ``what`` describes its output."""
     named = argument_of(resource)
 
     @app.command("show", help=f"Show {what}.")
@@ -140,14 +123,7 @@ def add_show(app: typer.Typer, resource: Resource, what: str) -> None:
 
 
 def add_delete(app: typer.Typer, resource: Resource, what: str, verb: str = "delete") -> None:
-    """Add ``delete``, by name or id.
-
-    Args:
-        app: The group.
-        resource: What it is about.
-        what: It does, in words.
-        verb: Its name, and what is said to be done.
-    """
+    """Add ``delete`` or another verb, by name or id; ``what`` describes its effect."""
     named = argument_of(resource)
 
     @app.command(verb, help=what)
@@ -158,7 +134,7 @@ def add_delete(app: typer.Typer, resource: Resource, what: str, verb: str = "del
 
 
 def argument_of(resource: Resource) -> Any:
-    """The argument that names one of a resource."""
+    """The argument that names a resource."""
     metavar = resource.one.rpartition(" ")[2].upper()
     return typer.Argument(
         metavar=metavar, help=f"Id or name of the {resource.one}, as the list shows it.", show_default=False

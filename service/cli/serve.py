@@ -47,7 +47,7 @@ class _Announcer:
         self._looks_at = 0.0
 
     def look(self) -> None:
-        """Look once; called in every round of the supervisor."""
+        """Check readiness once; called in every round of the supervisor."""
         if self._is_ready or time.monotonic() < self._looks_at:
             return
         self._looks_at = time.monotonic() + _LOOKED_EVERY_S
@@ -100,7 +100,7 @@ def serve(
 
 
 def _waiting(tell: Tell, *, is_json: bool) -> AbstractContextManager[Waiting]:
-    """Shows what the command waits for: for people, or as events for a program."""
+    """Shows progress while the command waits: for people, or as events for a program."""
     if is_json:
         return nullcontext(Waiting(lambda text: tell("waiting", text, reason=text), LINES_REST_S))
     return waiting_on()
@@ -121,7 +121,7 @@ def tell_risks(redis_url: str) -> None:
 def tell_first_key(settings: Settings, redis_url: str, out: Console) -> None:
     """Create a key with all rights if keys are required and none exists, and show its token once.
 
-    It goes to the terminal; where there is none, as what is printed may be kept as a log, to a file of this user's.
+    It is written to the terminal; without one, to a file of this user, as standard error may be kept as a log.
     """
     with connect(redis_url) as client:
         store = KeyStore(client)
@@ -160,11 +160,7 @@ def _tell_death(tell: Tell, clear: Callable[[], None], death: Death) -> None:
 
 
 def _require_free(host: str, port: int) -> None:
-    """Check that the port is free.
-
-    Raises:
-        PortInUse: Another program listens, and clients would reach that program.
-    """
+    """Check that the port is free: clients would reach the other program."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -11,13 +11,13 @@ from importlib import import_module
 def main() -> None:
     """Entry point.
 
-    The collector of cyclic garbage rests while modules are imported: they make some hundred thousand objects, all of
-    which stay, and looking through them again and again took a fifth of the start. What is there when the command
-    begins is never examined again; what the command makes is collected as usual, but not at the end of the process,
-    which gives its memory back at once.
+    The garbage collector is off while modules are imported: they make some hundred thousand objects, all of which stay,
+    and scanning them repeatedly took a fifth of the start. Objects that exist when the command begins are never scanned
+    again; those of the command are collected as usual, but not at the end of the process, which returns its memory at
+    once.
 
-    With numpy come threads for products of matrices, and making them takes half of its import. ``match`` does without:
-    it multiplies none but those of a model's tasks.
+    Numpy starts threads for products of matrices, which takes half of its import. ``match`` does without: it only
+    multiplies the matrices of a model's tasks.
     """
     if sys.argv[1:2] == ["match"]:
         # house: allow environment: numpy's own variable, which is read while it is imported

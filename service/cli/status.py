@@ -50,11 +50,7 @@ def status(
 
 
 def _missing(client: ForestallClient) -> str | None:
-    """What the service lacks to be ready; None: nothing.
-
-    Raises:
-        ServiceUnreachable: Nobody answers.
-    """
+    """The parts that the service lacks to be ready; None: nothing."""
     client.get("/health")
     try:
         client.get("/ready")
@@ -79,7 +75,7 @@ def _own_streams(client: ForestallClient) -> list[dict[str, Any]]:
 
 
 def _found_in(client: ForestallClient, stream: str) -> dict[str, Any]:
-    """What was found in a stream, counted."""
+    """The counted results of a stream."""
     patterns = client.get("/patterns", stream=stream)["items"]
     statistics = [client.get(f"/patterns/{part(pattern['name'])}/statistics") for pattern in patterns]
     counted = {
@@ -128,7 +124,7 @@ def _read(client: ForestallClient, over_s: float) -> dict[str, Any]:
 def _disorder(client: ForestallClient, stream: Mapping[str, Any]) -> dict[str, Any]:
     """The events of a stream in its reorder buffer, and its late ones.
 
-    Of a derived stream also what it waits for, of the inputs of a join the events without a usable key.
+    For a derived stream also what its events wait for, for the inputs of a join the events without a usable key.
     """
     found: dict[str, Any] = {"derived": True} if stream["derived"] else {}
     found["waiting_events"] = stream["waiting_events"]

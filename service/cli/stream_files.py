@@ -1,4 +1,4 @@
-"""Options that say how the files of several streams are read: ``[STREAM=]VALUE``, for one stream or for all."""
+"""Options for reading the files of several streams: ``[STREAM=]VALUE``, for one stream or for all."""
 
 from __future__ import annotations
 
@@ -51,16 +51,9 @@ _SEVERAL = {"key": "--key", "column_types": "--columns"}
 def readings(
     declared: Mapping[str, StreamDeclaration], names: Collection[str], asked: Mapping[str, Any]
 ) -> dict[str, ReaderOptions]:
-    """How the file of each stream is read: as the stream's mapping says, and as the options say instead.
+    """How the file of each stream is read: by the stream's mapping and the options, which take precedence.
 
-    Args:
-        declared: Every stream of the project.
-        names: The streams that have a file.
-        asked: The parameters of the command by their names.
-
-    Raises:
-        typer.BadParameter: An option is given twice for a stream, or for a stream without a file.
-        DeclarationError: A value is not of its form.
+    ``declared`` has every stream of the project, ``names`` those with a file, ``asked`` the parameters of the command.
     """
     own: dict[str, dict[str, Any]] = {name: {} for name in names}
     for parameter, option in {**_SINGLE, **_SEVERAL}.items():

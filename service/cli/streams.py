@@ -46,14 +46,14 @@ _AUTO = "auto[:MEMBER=NUMBER,...]"
 
 
 def _shaped(document: dict[str, Any]) -> dict[str, Any]:
-    """Keys in words, and of a measured lateness that it is."""
+    """A stream with its keys in words, and a mark where the lateness is measured."""
     further = {name: key_text(key) for name, key in document["keys"].items()}
     lateness = AUTO if isinstance(document["lateness"], dict) else document["lateness"]
     return {**document, "key": key_text(document["key"]), "keys": further, "lateness": lateness}
 
 
 def _detailed(document: dict[str, Any]) -> dict[str, Any]:
-    """Keys in words, and what is known besides where it is known."""
+    """A stream with its keys in words, and the optional members that are known."""
     measured = document["measured_lateness"]
     shown = {**_shaped(document), "lateness": document["lateness"]}
     return shown if measured else {name: value for name, value in shown.items() if name != "measured_lateness"}

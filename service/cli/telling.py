@@ -1,4 +1,4 @@
-"""What long-running commands print meanwhile: sentences, or JSON lines for a program."""
+"""Progress of long-running commands: sentences, or JSON lines for a program."""
 
 from __future__ import annotations
 
@@ -17,22 +17,18 @@ EventsAsJson: TypeAlias = Annotated[
 
 
 class Tell(Protocol):
-    """Prints what happens."""
+    """Prints an event of a command."""
 
     def __call__(self, event: str, sentence: str, **fields: Any) -> None:
-        """Print it.
-
-        Args:
-            event: What it is, for a program.
-            sentence: The same for people, with markup.
-            fields: Further members for programs.
+        """Print an event by its name for programs, with further members, or by the same sentence for people, with
+        markup.
         """
 
 
 def telling(*, is_json: bool) -> Tell:
     """A function that prints a sentence on standard error, or one JSON object a line on standard output, unbuffered.
 
-    What cannot be written, as the disk is full, is lost.
+    Output that cannot be written, because the disk is full, is lost.
     """
     clock = SystemClock()
 

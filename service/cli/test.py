@@ -111,5 +111,5 @@ def _write_junit(path: Path, outcomes: list[Outcome]) -> None:
 
 
 def printable_lines(outcome: Outcome) -> str:
-    """What differs, without characters that XML does not allow."""
+    """The differences of an outcome, without characters that XML does not allow."""
     return "\n".join(printable(line) for line in outcome.side_by_side())

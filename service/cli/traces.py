@@ -119,7 +119,7 @@ def show_trace(
 
 
 def _told(found: Mapping[str, Any]) -> dict[str, Any]:
-    """A transaction, as people read it."""
+    """A transaction, in the form for people."""
     told: dict[str, Any] = {
         "transaction": f"{_named(found)} of {found['stream']}, {'open' if found['open'] else 'over'}",
         "events": [f"{event['time']}  {event['type']}  {event['id']}" for event in found["events"]],
@@ -136,7 +136,7 @@ def _told(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _named(found: Mapping[str, Any]) -> str:
-    """The key of a transaction; of a further key with its name."""
+    """The key of a transaction; a further key with its name."""
     return f"{found['by']} {found['key']}" if found.get("by") else str(found["key"])
 
 

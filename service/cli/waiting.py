@@ -19,7 +19,7 @@ _NEW_LINE = "\r\x1b[2K"  # to the line's beginning, and clear it
 
 
 class Bar(Protocol):
-    """Shows how far something is; a bar of rich is one."""
+    """Shows the progress of some work, such as a bar of rich."""
 
     def update(self, task: Any, /, *, description: str | None = None, completed: float | None = None) -> None:
         """Show a title, or a share, from 0 to 1; None: as before."""
@@ -27,12 +27,9 @@ class Bar(Protocol):
 
 
 class Waiting:
-    """Says what is waited for, and for how long: on a terminal one line that is rewritten, else a line now and then.
+    """Shows what the command waits for, and for how long: on a terminal one rewritten line, else a line now and then.
 
-    Args:
-        show: Shows a text in place of the one before.
-        rest_s: Seconds between two texts.
-        clear: Takes the last text away; something else is written next.
+    ``show`` replaces the text before, at most every ``rest_s`` seconds; ``clear`` removes the last text.
     """
 
     def __init__(self, show: Callable[[str], None], rest_s: float, clear: Callable[[], None] = lambda: None) -> None:
@@ -43,14 +40,14 @@ class Waiting:
         self.clear = clear
 
     def __call__(self, text: str) -> None:
-        """Say it, unless something was said just now."""
+        """Show a text, unless one was shown just now."""
         now = time.monotonic()
         if self._shown_at is None or now >= self._shown_at + self._rest_s:
             self._shown_at = now
             self._show(f"{text} ({now - self._begun:.0f} s)")
 
     def compiling(self, progress: CompileProgress) -> None:
-        """Say how far compiling is."""
+        """Show the progress of compiling."""
         self(f"{progress.text}; once per machine")
 
 
@@ -78,12 +75,7 @@ def waiting_on(stream: IO[str] | None = None) -> Iterator[Waiting]:
 
 @contextmanager
 def working(what: str, stream: IO[str] | None = None) -> Iterator[None]:
-    """Name the work of a block now and then, from its third second on.
-
-    Args:
-        what: In words, such as "matching 1,000 events".
-        stream: Where to; standard error unless given.
-    """
+    """Name the work of a block (``what``, such as "matching 1,000 events") now and then, from its third second on."""
     over = Event()
     with waiting_on(stream) as waiting:
 
@@ -101,7 +93,7 @@ def working(what: str, stream: IO[str] | None = None) -> Iterator[None]:
 
 
 def _print_line(text: str, out: IO[str]) -> None:
-    """Print a line; lost where it cannot be written, as the disk is full."""
+    """Print a line; lost if it cannot be written, because the disk is full."""
     with suppress(OSError):
         print(text, file=out, flush=True)
 

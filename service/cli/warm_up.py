@@ -1,4 +1,4 @@
-"""``forestall warm-up``: compile all kernels now, so that nothing has to later."""
+"""``forestall warm-up``: compile all kernels in advance."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ add_delete(workflows, _WORKFLOWS, "Delete a workflow that no stream follows.")
 
 
 def _tell(found: Mapping[str, Any], client: ForestallClient, *, is_json: bool) -> None:
-    """What is printed after a workflow was uploaded."""
+    """Print the result of an uploaded workflow."""
     if is_json:
         typer.echo(orjson.dumps(found).decode())
         return
