@@ -13,19 +13,11 @@ from service.projects.planning import Change, Plan, difference
 
 
 def apply_plan(client: ForestallClient, plan: Plan, tell: Callable[[Change], None]) -> None:
-    """Make the changes of a plan, one after the other.
+    """Make the changes of a plan, one after the other; ``tell`` is called with each.
 
     A change is made only if the resource is still as the plan found it: a concurrent change by another client is not
-    overwritten.
-
-    Args:
-        client: Of the service.
-        plan: The changes.
-        tell: Called with each change that is made.
-
-    Raises:
-        ApplyStopped: Another client changed a resource, or the service refuses a change; the changes before it are
-            made, and the message names those that are not.
+    overwritten. If that happens, or the service refuses a change, ``ApplyStopped`` names the changes that are not made;
+    those before it are.
     """
     work, owner = plan.work, plan.ownership
     left = {change.identity for change in plan.changes if change.wanted is None} & owner.own

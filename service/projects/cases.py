@@ -33,8 +33,6 @@ class Case:
     """A test of a project.
 
     Attributes:
-        name: Of its document.
-        document: Its document.
         events: By stream, in the order in which they come.
         promises: Ranges of keys that are finished, each with its stream.
         patterns: Patterns and joins whose results are compared; empty: all.
@@ -56,10 +54,7 @@ class Outcome:
     """The result of a test.
 
     Attributes:
-        case: The test.
         found: Lines by the name of the list of results, for the lists that the test names.
-        is_right: Whether they are as expected.
-        seconds: How long it took.
     """
 
     case: Case
@@ -84,12 +79,10 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRun:
-    """What the events of a test lead to.
+    """The results of the events of a test, as lines by the name of their list.
 
-    Attributes:
-        lines: By the name of the list of results.
-        losses: A sentence per stream about late events and dead letters.
-        unkeyed: By join a sentence for each input that had events without a usable key.
+    ``losses`` has a sentence per stream about late events and dead letters, ``unkeyed`` by join a sentence for each
+    input that had events without a usable key.
     """
 
     lines: dict[str, list[str]]
@@ -98,11 +91,7 @@ class CaseRun:
 
 
 def cases_of(documents: Sequence[Document], project: LocalProject) -> list[Case]:
-    """The tests among some documents, in their order.
-
-    Raises:
-        ProjectRefused: A test is not valid.
-    """
+    """The tests among some documents, in their order; raises ``ProjectRefused`` if one is not valid."""
     return [_case(document, project) for document in documents if document.kind == "test"]
 
 
@@ -159,13 +148,9 @@ def expectation(found: Mapping[str, Sequence[str]], case: Case) -> dict[str, lis
 
 
 def line_of(name: str, one: Mapping[str, Any], short: Mapping[str, str], *, has_keys: bool) -> str:
-    """A result as a line: pattern, key, and bound events or reason.
+    """A result as a line: pattern, key (if ``has_keys``), and bound events or reason.
 
-    Args:
-        name: Of its list.
-        one: The result.
-        short: Short forms of event ids, where they differ from the id.
-        has_keys: Whether the key is shown.
+    ``short`` has short forms of event ids, where they differ from the id.
     """
     words = [str(one["pattern"])] if "pattern" in one else []
     words += [f"[{one['key']}]"] if has_keys else []
@@ -181,9 +166,7 @@ def line_of(name: str, one: Mapping[str, Any], short: Mapping[str, str], *, has_
 def with_expectation(document: Document, expected: Mapping[str, Sequence[str]]) -> str:
     """The text of a document's file with other expectations in it.
 
-    Raises:
-        ProjectRefused: Not every member of the document has lines of its own, so it is not clear what would be
-            replaced.
+    Refused if not every member of the document has lines of its own, as it is not clear what would be replaced.
     """
     lines = document.file.read_text(encoding="utf-8").splitlines(keepends=True)
     starts = sorted(line for line in document.lines.values() if line >= document.line)

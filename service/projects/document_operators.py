@@ -17,11 +17,7 @@ _USUAL = {"severity": "medium", "state": "active"}
 
 
 class DocumentOperators(Operators):
-    """Operators of a document kind that are not retired.
-
-    Args:
-        kind: The kind of operator.
-    """
+    """Operators of a document kind that are not retired."""
 
     def __init__(self, kind: DocumentKind) -> None:
         self.kind = kind

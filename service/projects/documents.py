@@ -41,10 +41,7 @@ class Document:
     """A resource as written in a file.
 
     Attributes:
-        kind: Of the resource.
-        name: Of the resource.
         body: The other members.
-        file: The file.
         line: The line at which it begins.
         lines: The line at which each member begins.
     """
@@ -65,11 +62,7 @@ class Document:
         return ProjectRefused.of([f"{self.place(member)}: {message}"])
 
     def beside(self, member: str, folder: Path) -> bytes:
-        """The content of the file that a member names.
-
-        Raises:
-            ProjectRefused: The file cannot be read, or is outside the project.
-        """
+        """The content of the file that a member names; refused if it cannot be read, or is outside the project."""
         path = (self.file.parent / str(self.body[member])).resolve()
         if not path.is_relative_to(folder.resolve()):
             raise self.refuse(f"{member}: {self.body[member]} is outside the project", member)
@@ -95,8 +88,7 @@ def document_schema() -> dict[str, Any]:
 def read_project(folder: Path) -> list[Document]:
     """All documents below a folder, by file and place; files that documents name as parts do not count.
 
-    Raises:
-        ProjectRefused: Some of them are wrong; each problem is named with its place and advice.
+    ``ProjectRefused`` names each problem with its place and advice.
     """
     if not folder.is_dir():
         raise ProjectRefused.of([f"{folder} is not a folder; a project is a folder of documents"])

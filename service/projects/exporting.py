@@ -15,17 +15,9 @@ _BESIDE = (Following, SchemaChecks)  # members of the documents of their streams
 
 
 def export_project(client: ForestallClient, folder: Path) -> list[Path]:
-    """Write a folder of documents; applying it to the same service changes nothing.
+    """Write a folder of documents, new or empty; applying it to the same service changes nothing.
 
-    Args:
-        client: Of the service.
-        folder: New, or empty.
-
-    Returns:
-        The files, in the order in which they were written.
-
-    Raises:
-        FileUnreadable: The folder is not empty, or cannot be written.
+    Returns the files, in the order in which they were written. A folder that is not empty raises ``FileUnreadable``.
     """
     try:
         if folder.exists() and any(folder.iterdir()):

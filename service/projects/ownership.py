@@ -16,12 +16,10 @@ Identity: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ownership:
-    """The resources of a project and those of the other projects.
+    """The resources of a project and those of the other projects, each with the names of these.
 
     Attributes:
-        project: Name of the project.
         own: Resources that the project had made or named when it was last applied.
-        others: Resources of other projects, each with the names of those projects.
     """
 
     project: str

@@ -52,8 +52,6 @@ class Change:
     Attributes:
         action: ``new``: the service has none; ``changed``: it has another; ``gone``: the project has none, and it is
             deleted; ``kept``: the project has none, and it stays.
-        kind: Of the resource.
-        name: Of the resource.
         wanted: The project's resource; None if it has none.
         found: The service's resource; None if it has none.
         why: Why it stays, in words.
@@ -92,13 +90,9 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """All differences between service and project.
+    """All differences between service and project, in the order in which they are made.
 
-    Attributes:
-        changes: In the order in which they are made.
-        same: The number of documents that the service equals already.
-        named: The resources that the project names.
-        ownership: The resources that belong to the project, and those of others.
+    ``same`` is the number of documents that the service equals already.
     """
 
     changes: Sequence[Change]
@@ -120,15 +114,8 @@ class Plan:
 def plan_project(client: ForestallClient, documents: Sequence[Document], folder: Path, *, is_pruned: bool) -> Plan:
     """Compare a project with a service; changes nothing.
 
-    Args:
-        client: Of the service.
-        documents: Of the project.
-        folder: Of the project.
-        is_pruned: Whether resources of the project that its documents no longer name are deleted.
-
-    Raises:
-        ProjectRefused: A document is not valid, or requires a change that is not possible.
-        CallRefused: The service refuses to be read.
+    ``is_pruned``: resources of the project that its documents no longer name are deleted. ``ProjectRefused`` if a
+    document is not valid, or requires a change that is not possible.
     """
     wanted = wanted_of(documents, folder)
     changes: list[Change] = []
@@ -161,8 +148,7 @@ def plan_project(client: ForestallClient, documents: Sequence[Document], folder:
 def wanted_of(documents: Sequence[Document], folder: Path) -> list[Wanted]:
     """The resources of some documents, in the order in which they can be made.
 
-    Raises:
-        ProjectRefused: Some documents are not valid; each problem is named with its place.
+    ``ProjectRefused`` names each problem with its place.
     """
     problems: list[str] = []
     found: list[Wanted] = []

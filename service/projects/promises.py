@@ -19,11 +19,7 @@ class PromiseRefused(ForestallError, code="promise-refused", fault="caller"):
 
 
 def read_promises(lines: bytes) -> Iterator[Punctuation]:
-    """The promises of a file of JSON lines.
-
-    Raises:
-        PromiseRefused: A line is not valid; the message gives its number and the reason.
-    """
+    """The promises of a file of JSON lines; ``PromiseRefused`` gives the number of an invalid line and the reason."""
     for number, line in enumerate(lines.splitlines(), start=1):
         if line.strip():
             try:
@@ -35,11 +31,7 @@ def read_promises(lines: bytes) -> Iterator[Punctuation]:
 def read_promise(said: Any) -> Punctuation:
     """A promise about a range, in the form of the API; it needs a time, since a run has events of all times at once.
 
-    Args:
-        said: JSON. The time may also be a number of seconds, as in the short form of events.
-
-    Raises:
-        PromiseRefused: It is not valid.
+    The time may also be a number of seconds, as in the short form of events.
     """
     if not isinstance(said, Mapping) or not {"range", "time"} <= said.keys() <= {*_MEMBERS}:
         raise PromiseRefused(f"a promise in a run is {_FORM}; others end transactions, which a run does at its end")

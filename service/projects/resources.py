@@ -23,10 +23,8 @@ class Wanted:
     """A resource as a project wants it.
 
     Attributes:
-        kind: Its kind.
         name: Unique within its kind.
         form: Compared with the service's.
-        document: Its document.
         extra: Further values for a change.
         feeds: The derived stream that it feeds; empty: none.
         is_implied: Whether it has no document, but another resource needs it.
@@ -43,14 +41,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A resource as a service has it.
-
-    Attributes:
-        form: Compared with the project's.
-        tag: Its ``ETag``.
-        at: Its path in the API.
-        answer: The service's whole answer.
-    """
+    """A resource as a service has it: its form, ``ETag`` and path in the API, and the service's whole answer."""
 
     form: Form
     tag: str
@@ -73,11 +64,7 @@ class ResourceKind(ABC):
 
     @abstractmethod
     def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
-        """The resources of this kind that a document describes.
-
-        Raises:
-            ForestallError: The document is not valid.
-        """
+        """The resources of this kind that a document describes; raises if the document is not valid."""
 
     def implied(self, wanted: Sequence[Wanted]) -> Iterator[Wanted]:
         """The resources of this kind that other resources of a project need and no document describes."""
