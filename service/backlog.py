@@ -21,12 +21,9 @@ _WANTED_SHARE = 0.95  # of the limit: a little below it, most repeated requests 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Volume:
-    """An amount of the log.
+    """An amount of the log: entries that hold events, their events, and the bytes of their bodies.
 
-    Attributes:
-        entries: Log entries that hold events.
-        events: Events; an event that is routed by several keys counts once for each.
-        bytes: Bytes of their entries' bodies.
+    An event that is routed by several keys counts once for each.
     """
 
     entries: int = 0
@@ -36,12 +33,7 @@ class Volume:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """The volumes appended and matched.
-
-    Attributes:
-        appended: What the log has taken since it began.
-        matched: The part of it that is matched.
-    """
+    """The volumes that the log has taken since it began, and the part of it that is matched."""
 
     appended: Volume
     matched: Volume
@@ -58,12 +50,7 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainMark:
-    """The volume matched by one micro-batch.
-
-    Attributes:
-        time_us: When it was done, microseconds UTC.
-        matched: The volume.
-    """
+    """The volume matched by one micro-batch, which ended at ``time_us``, microseconds UTC."""
 
     time_us: int
     matched: Volume
@@ -72,9 +59,7 @@ class DrainMark:
 def drain_rate(marks: Sequence[DrainMark], now_us: int) -> Volume | None:
     """The volume matched per second over the micro-batches of the last minute; None if there are fewer than two.
 
-    Args:
-        marks: The newest first.
-        now_us: Microseconds UTC.
+    The marks come newest first.
     """
     fresh = [mark for mark in marks if now_us - mark.time_us <= _FRESH_US]
     if len(fresh) < 2 or fresh[0].time_us <= fresh[-1].time_us:
@@ -91,10 +76,7 @@ def drain_rate(marks: Sequence[DrainMark], now_us: int) -> Volume | None:
 def retry_after_s(wanted: int, limit: int, rate: int | None) -> int:
     """Seconds, 1 to 60, until a backlog is likely to have room; 10 if the rate is unknown.
 
-    Args:
-        wanted: Backlog and request together.
-        limit: Of the backlog.
-        rate: Matched per second; None if unknown.
+    ``wanted`` is backlog and request together, ``rate`` what is matched per second.
     """
     if rate is None:
         return _UNKNOWN_RETRY_S

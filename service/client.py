@@ -31,12 +31,8 @@ _BATCH_FORM = "application/cloudevents-batch+json"
 class ForestallClient:
     """Calls a running service; retries transport errors, 503 and 507 for a while, and 429 after its ``Retry-After``.
 
-    Args:
-        url: Of the API, without ``/v1``.
-        api_key: Sent with every call, if given.
-        patience_s: How long an unanswered call is retried.
-        overload_patience_s: How long a call is retried while the service is overloaded; the service accepts it as soon
-            as it has caught up a little.
+    An unanswered call is retried for ``patience_s``; while the service is overloaded, for ``overload_patience_s``, as
+    it accepts the call as soon as it has caught up a little. ``url`` is without ``/v1``.
     """
 
     def __init__(
@@ -95,14 +91,8 @@ class ForestallClient:
     def change(self, method: str, path: str, tag: str | None, **options: Any) -> Any:
         """The JSON answer to a change of a resource that must still be as it was read.
 
-        Args:
-            method: Of HTTP.
-            path: Of the resource.
-            tag: The ``ETag`` that was read; None: the resource did not exist.
-            options: Parameters and body, in the form of httpx.
-
-        Raises:
-            CallRefused: With the status 412, the resource has changed.
+        ``tag`` is the ``ETag`` that was read; None: the resource did not exist. If the resource has changed,
+        ``CallRefused`` has the status 412. The options are parameters and body, in the form of httpx.
         """
         condition = {"If-None-Match": "*"} if tag is None else {"If-Match": tag} if tag else {}
         headers = {**condition, **_once(), **options.pop("headers", {})}
@@ -149,12 +139,8 @@ class ForestallClient:
     ) -> dict[str, Any]:
         """Append events to a stream, once, however often the call is repeated; the answer lists the rejected ones.
 
-        Args:
-            stream: A declared stream.
-            events: The events to send.
-            idempotency_key: The name of these events.
-            sources: The source of each event, which identifies it together with its id; a common source if empty.
-            key: Where the stream has the correlation key of its events.
+        ``idempotency_key`` names these events. The source of an event identifies it together with its id; without
+        sources, all have a common one. ``key`` is where the stream has the correlation key.
         """
         places = sources or [REPLAY_SOURCE] * len(events)
         try:
@@ -177,10 +163,7 @@ class ForestallClient:
     ) -> Iterator[dict[str, Any]]:
         """All items of a paged list; from a cursor on if ``after`` is given.
 
-        Args:
-            path: Of the list.
-            on_gap: Called if items before a page are no longer kept, with the time from which on they are.
-            parameters: Of the query.
+        If items before a page are no longer kept, ``on_gap`` is called with the time from which on they are.
         """
         cursor: dict[str, str | int] = {}
         while True:
@@ -201,16 +184,9 @@ class ForestallClient:
     ) -> Iterator[dict[str, Any]]:
         """Yield the JSON of each server-sent event; endless.
 
-        When the connection ends, a new connection continues after the last event.
-
-        Args:
-            path: Of the stream of events.
-            after: Id of the event after which to begin; None: new events only.
-            on_gap: Called if some events are no longer kept, with the time from which on they are.
-            parameters: Of the query.
-
-        Raises:
-            ServiceUnreachable: The service does not come back within the patience.
+        It begins after the event with the id ``after``; None: new events only. When the connection ends, a new
+        connection continues after the last event; ``ServiceUnreachable`` if the service does not come back within the
+        patience. If some events are no longer kept, ``on_gap`` is called with the time from which on they are.
         """
         while True:
             headers = {"Accept": "text/event-stream", **({} if after is None else {"Last-Event-ID": after})}
@@ -280,15 +256,9 @@ class Startable(Protocol):
 
 
 def await_ready(client: Startable, say: Callable[[str], None], patience_s: float) -> str | None:
-    """Wait until the service is ready.
+    """Wait until the service is ready; returns what is still missing, None if nothing.
 
-    Args:
-        client: Of the service.
-        say: Called a few times a second with what is missing.
-        patience_s: How long to wait without progress: each compiled kernel restarts the wait.
-
-    Returns:
-        What is still missing; None: nothing.
+    ``say`` is called a few times a second with what is missing. Each compiled kernel restarts the patience.
     """
     before, deadline = "", time.monotonic() + patience_s
     while (reason := client.missing()) is not None and time.monotonic() < deadline:

@@ -53,10 +53,7 @@ class DemoResult:
     """The result of the demo.
 
     Attributes:
-        events: Events sent.
-        alerts: Alerts in the alert log, by pattern.
         expected: Matches of the reference.
-        webhooks: Alerts that arrived by webhook.
         endings: (trace, pattern) pairs that were terminated early, by the constraints that imply it.
         examples: A few of them in words, for different reasons.
         peak_held: Largest number of bound events with constraints; measured by the library engine.
@@ -79,12 +76,9 @@ class DemoResult:
 class Demo:
     """A run of the demo.
 
-    Attributes:
-        orders: Number of orders.
-        on_alert: Called with each alert that arrives by webhook.
-        on_progress: Called with the number of events sent so far, and their total.
-        say: Called with each line of messages.
-        on_wait: Called a few times a second with what the demo waits for.
+    ``on_alert`` is called with each alert that arrives by webhook, ``on_progress`` with the number of events sent so
+    far and their total, ``say`` with each line of messages, ``on_wait`` a few times a second with what the demo waits
+    for.
     """
 
     orders: int
@@ -95,11 +89,7 @@ class Demo:
     constraint_set: ConstraintSet = field(default_factory=lambda: derive_constraints(order_fulfilment()))
 
     def run(self) -> DemoResult:
-        """Start everything, play the orders, wait for the last alert, compare, stop everything.
-
-        Raises:
-            ServiceNotReady: The service does not get ready.
-        """
+        """Start everything, play the orders, wait for the last alert, compare, stop everything."""
         events = self._events()
         with (
             TemporaryDirectory(prefix="forestall-demo-") as folder,

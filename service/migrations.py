@@ -21,11 +21,9 @@ _PAUSE_S, _PATIENCE_S = 0.1, 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Migration:
-    """One step from a format to the next.
+    """One step from a format to the next, named in a few words.
 
-    Attributes:
-        name: What it does, in a few words.
-        apply: Makes the step; takes the store, and a function to call at least once in half a minute.
+    It takes the store, and a function to call at least once in half a minute.
     """
 
     name: str
@@ -38,10 +36,7 @@ MIGRATIONS: tuple[Migration, ...] = ()
 def pending(client: Client, migrations: Sequence[Migration] = MIGRATIONS) -> Sequence[Migration]:
     """The steps that the store still needs; changes nothing.
 
-    Raises:
-        StoreNewer: A newer release has written it.
-        BackupRefused: A backup was being restored and is not complete.
-        StoreUnavailable: Redis does not answer.
+    Refused if a newer release has written it, or if a restoration of a backup is not complete.
     """
     if Keyspace(client).is_restoring():
         raise BackupRefused(
@@ -69,16 +64,9 @@ def bring_up_to_date(
 ) -> None:
     """Make the steps that the store still needs, or wait until another process has made them.
 
-    Args:
-        client: The store.
-        migrations: All steps from the first format on.
-        now: Seconds on a monotonic clock.
-        patience_s: How long to wait for another process.
-
-    Raises:
-        StoreNewer: A newer release has written it; nothing is changed.
-        BackupRefused: A backup was being restored and is not complete.
-        StoreUnavailable: Redis does not answer, or another process takes too long.
+    ``migrations`` are all steps from the first format on; ``now`` gives seconds on a monotonic clock. Nothing is
+    changed in a store that a newer release has written (``StoreNewer``). ``StoreUnavailable`` also if another process
+    takes longer than ``patience_s``.
     """
     deadline = now() + patience_s
     while pending(client, migrations) or StoreFormat(client).read() is None:

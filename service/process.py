@@ -30,16 +30,10 @@ class Stopped(KeyboardInterrupt):
 
 
 def run_process(name: str, work: Callable[[Settings], None]) -> int:
-    """Do the work of a process with the settings of the environment.
+    """Do the work of a process, until it is stopped, with the settings of the environment.
 
-    SIGTERM and SIGINT raise ``Stopped`` until the work handles them itself.
-
-    Args:
-        name: The process's name in its log.
-        work: Returns when it is stopped.
-
-    Returns:
-        The exit status: 0 when it was stopped, 1 when it failed, 2 for settings that cannot be used.
+    SIGTERM and SIGINT raise ``Stopped`` until the work handles them itself. The exit status is 0 when it was stopped, 1
+    when it failed, 2 for settings that cannot be used.
     """
     try:
         settings = load_settings()

@@ -53,12 +53,9 @@ from shards import ALERT, DEAD_LETTER, RESULT_KINDS, ResultKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stores:
-    """All that the service keeps, on one client.
+    """All stores of the service, on one client; the URL may hold a password.
 
-    Attributes:
-        url: The Redis server behind them; may hold a password.
-        result_kinds: What the pipeline may report, by name.
-        results: The lists of results by the names of their kinds; alerts have a log of their own.
+    ``results`` has the lists of results by the names of their kinds; alerts have a log of their own.
     """
 
     url: str
@@ -92,7 +89,9 @@ class Stores:
     audit: AuditLog
 
     def counts_of(self, kind: ResultKind) -> list[dict[str, Any]]:
-        """The counters of a kind of result that is listed: what it counts by, and ``count`` since the store began."""
+        """The counters of a kind of result that is listed: the fields that it counts by, and ``count`` since the store
+        began.
+        """
         if kind is not ALERT:
             return self.results[kind.name].counts()
         counts = self.alerts.counts().items()
@@ -167,21 +166,10 @@ def _queue_rules(settings: Settings) -> QueueRules:
 def open_stores(
     settings: Settings, *, as_it_is: bool = False, result_kinds: Mapping[str, ResultKind] = RESULT_KINDS
 ) -> Iterator[Stores]:
-    """The stores that the settings name, for as long as the block runs; what is stored is brought up to date first.
+    """The stores that the settings name, while the block runs; stored data is migrated first, unless ``as_it_is``.
 
     Without a Redis URL the private server of the data folder is used, and started (and at the end stopped) if it does
-    not run. A server of one's own that does not answer is no error here.
-
-    Args:
-        settings: Name the server.
-        as_it_is: Change nothing that is stored.
-        result_kinds: What operators report, by name.
-
-    Raises:
-        StoreNewer: A newer release has written what is stored.
-        BackupRefused: A backup was being restored and is not complete.
-        NoServerBinary: There is neither a URL nor a server to start.
-        EmbeddedServerFailed: The private server does not come up.
+    not run. An external server that does not answer is no error here.
     """
     if settings.redis_url is not None:
         url = settings.redis_url.get_secret_value()

@@ -54,11 +54,8 @@ class SettingRow:
     """A setting of the service.
 
     Attributes:
-        variable: Its environment variable.
         group: The attribute of ``Settings`` that it is a part of; empty for none.
         kind: What may be written, in words.
-        default: In words.
-        meaning: From its class's docstring.
         value: The value in force, without secrets; None if no settings were given.
         is_set: Whether the value comes from the environment.
     """

@@ -40,9 +40,7 @@ class TargetRules:
     """The permitted targets beside public ones.
 
     Attributes:
-        allow_private: All private targets.
         hosts: These host names, whatever addresses they have; ``*.name`` means all below a name.
-        networks: Addresses in these networks.
     """
 
     allow_private: bool = False
@@ -51,11 +49,7 @@ class TargetRules:
 
     @classmethod
     def of(cls, listed: str, *, allow_private: bool) -> Self:
-        """Read a list of hosts and networks, separated by commas.
-
-        Raises:
-            ValueError: An item is neither; the message names it.
-        """
+        """Read a list of hosts and networks, separated by commas; a ``ValueError`` names an item that is neither."""
         hosts: list[str] = []
         networks: list[Network] = []
         for item in filter(None, (part.strip() for part in listed.split(","))):
@@ -95,8 +89,7 @@ def resolve(host: str, port: int) -> Sequence[str]:
 def check_target(url: str, rules: TargetRules, resolver: Resolver = resolve) -> None:
     """Check that webhooks may be sent to a URL; resolves its host unless the host is trusted.
 
-    Raises:
-        WebhookRefused: It is no http or https URL, contains credentials, or its host is unknown, private or loopback.
+    Refused: not http or https, credentials in it, or a host that is unknown, private or loopback.
     """
     target = parse_target(url)
     permitted_addresses(target.raw_host.decode(), target.port or _PORTS[target.scheme], rules, resolver)
@@ -105,8 +98,7 @@ def check_target(url: str, rules: TargetRules, resolver: Resolver = resolve) -> 
 def parse_target(url: str) -> httpx.URL:
     """The parts of a webhook's address, parsed like the client that connects to it does.
 
-    Raises:
-        WebhookRefused: It is no http or https URL, contains credentials, or its host is a number in an unusual form.
+    Refused: not http or https, credentials in it, or a number in an unusual form as the host.
     """
     target = _split(url)
     if target is None or target.scheme not in _PORTS or not target.host or len(url) > _LONGEST_URL:
@@ -126,8 +118,7 @@ def parse_target(url: str) -> httpx.URL:
 def permitted_addresses(host: str, port: int, rules: TargetRules, resolver: Resolver = resolve) -> Sequence[str]:
     """The addresses of a host, all of them permitted; the host itself if it is trusted.
 
-    Raises:
-        WebhookRefused: It has no address, or one that is not permitted.
+    Refused: no address, or one that is not permitted.
     """
     name = host.lower().rstrip(".")
     if rules.trusts_host(name):

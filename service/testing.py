@@ -83,11 +83,9 @@ def empty_client(url: str) -> Iterator[Client]:
 
 @contextmanager
 def answering(handler: type[BaseHTTPRequestHandler], port: int = 0) -> Iterator[str]:
-    """Serve HTTP on loopback while the block runs; yields the URL, without a path.
+    """Serve HTTP on loopback while the block runs; yields the URL, without a path. Port 0 takes a free one.
 
-    Args:
-        handler: Handles requests; its logging is switched off.
-        port: The port; 0 takes a free one.
+    The handler's logging is switched off.
     """
 
     class Silent(handler):  # type: ignore[valid-type,misc]
@@ -109,12 +107,9 @@ class HandReceiver:
     """The requests posted to a server, and its answers.
 
     Attributes:
-        url: The address for webhooks.
-        usual_status: The status of its answers.
         statuses: The statuses of its first answers, in turn; redirects lead to itself.
         retry_after: Header ``Retry-After`` of answers that are no success; empty: none.
         received: Header fields, their names in small letters, and body of each request.
-        paths: The path of each request.
         arrived: Held while a request is stored, and notified of it.
     """
 

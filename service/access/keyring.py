@@ -41,8 +41,6 @@ class Caller:
 
     Attributes:
         id: Of the key; ``environment`` for the key of the environment, None where no key is required.
-        name: Of the key.
-        scopes: As of a key.
         streams: The only streams that it may touch; None means all.
     """
 
@@ -66,11 +64,9 @@ _OPERATOR = Caller(id=ENVIRONMENT, name="FORESTALL_API_KEY", scopes=("admin",))
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The result of checking a token.
+    """The result of checking a token; ``caller`` is None if it is refused.
 
-    Attributes:
-        caller: None if the token is refused.
-        reason: The reason of a refusal; detailed only for callers that have the secret.
+    The reason of a refusal is detailed only for callers that have the secret.
     """
 
     caller: Caller | None
@@ -81,12 +77,7 @@ class KeyRing:
     """Checks tokens. Records of keys are remembered for a second, so that not every request reads Redis.
 
     So a key that another process revokes is accepted for up to a second more; changes by this process apply at once.
-
-    Args:
-        keys: Stores the keys.
-        settings: Whether keys are required, and the key of the environment.
-        clock: Decides whether a key has expired.
-        now: Seconds on a monotonic clock.
+    ``now`` gives seconds on a monotonic clock.
     """
 
     def __init__(
@@ -106,11 +97,7 @@ class KeyRing:
         self._nobodys = digest_of(secrets.token_hex(32))
 
     def is_demanded(self) -> bool:
-        """Whether a caller needs a key.
-
-        Raises:
-            StoreUnavailable: Redis does not answer, if it has to be read.
-        """
+        """Whether a caller needs a key."""
         settings = self._settings
         if settings.auth != "auto":
             return settings.auth == "keys"
@@ -122,11 +109,7 @@ class KeyRing:
         return self._was_any_created
 
     def verdict(self, token: str) -> Verdict:
-        """Check a token; takes the same time whatever is wrong with it.
-
-        Raises:
-            StoreUnavailable: Redis does not answer, if it has to be read.
-        """
+        """Check a token; takes the same time whatever is wrong with it."""
         form = _TOKEN.fullmatch(token)
         key = self._record(form[1]) if form else None
         given = digest_of(form[2] if form else token)

@@ -25,8 +25,6 @@ class KeyDraft:
     """A key to be created.
 
     Attributes:
-        name: For people.
-        scopes: What it may do.
         streams: The only streams that it may touch; None means all.
         expires_us: From then on it is refused, microseconds UTC; None means never.
     """
@@ -39,25 +37,14 @@ class KeyDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyReport:
-    """A key with its last use.
-
-    Attributes:
-        last_used_us: When it was last used, to the minute; None if no use was noted.
-    """
+    """A key with its last use, to the minute; None if no use was noted."""
 
     key: ApiKey
     last_used_us: int | None = None
 
 
 class KeyLibrary:
-    """The use cases of API keys.
-
-    Args:
-        keys: Stores the keys.
-        ring: Notified of changes.
-        settings: Whether the environment has a key.
-        clock: Gives times of creation and revocation.
-    """
+    """The use cases of API keys; ``ring`` is notified of changes."""
 
     def __init__(self, keys: KeyStore, ring: KeyRing, settings: Settings, clock: Clock) -> None:
         self._keys = keys
@@ -71,7 +58,6 @@ class KeyLibrary:
         Raises:
             KeyRefused: It has no name or scope, has expired already, has ``admin`` and is restricted to streams, or
                 is the first key and could create no others.
-            DeclarationError: A stream cannot have that name.
             TooManyKeys: The maximum number of keys is stored, and all of them are usable.
         """
         now_us = self._clock.now_us()
@@ -96,25 +82,14 @@ class KeyLibrary:
         return [KeyReport(key=key, last_used_us=used_us.get(key.id)) for key in self._keys.all()]
 
     def get(self, key_id: str) -> KeyReport:
-        """The key with an id.
-
-        Raises:
-            UnknownKey: No key has this id.
-        """
+        """The key with an id."""
         return KeyReport(key=self._keys.get(key_id), last_used_us=self._keys.last_used_us().get(key_id))
 
     def rotate(self, key_id: str, grace_s: int = 0, condition: Condition = ANY) -> tuple[ApiKey, str]:
         """Replace the secret of a key; returns the key and its new token. Its rights are unchanged.
 
-        Args:
-            key_id: Of the key.
-            grace_s: For this number of seconds the former secret is accepted as well, at most ``MOST_GRACE_S``.
-            condition: On the stored key.
-
-        Raises:
-            UnknownKey: No key has this id.
-            KeyUnusable: It is revoked or has expired.
-            PreconditionFailed: The condition does not hold.
+        For ``grace_s`` seconds, at most ``MOST_GRACE_S``, the former secret is accepted as well. A key that is revoked
+        or has expired raises ``KeyUnusable``.
         """
         assert 0 <= grace_s <= MOST_GRACE_S
         now_us = self._clock.now_us()
@@ -134,12 +109,7 @@ class KeyLibrary:
         return key, token_of(key_id, secret)
 
     def revoke(self, key_id: str, condition: Condition = ANY) -> None:
-        """Revoke a key; it stays in the list. A key that is revoked already is unchanged.
-
-        Raises:
-            UnknownKey: No key has this id.
-            PreconditionFailed: The condition does not hold.
-        """
+        """Revoke a key; it stays in the list. A key that is revoked already is unchanged."""
         now_us = self._clock.now_us()
 
         def revoked(key: ApiKey) -> ApiKey:

@@ -31,12 +31,7 @@ from streams import Clock, ForestallError
 
 
 def examine(clock: Clock, *, deep: bool = False) -> Iterator[Finding]:
-    """Check everything that can be checked without changing anything.
-
-    Args:
-        clock: Of this machine.
-        deep: Also start Spark and one of its Python processes.
-    """
+    """Check everything that can be checked without changing anything; ``deep``: also start Spark."""
     java = look_at_java()
     yield java
     yield look_at_python()

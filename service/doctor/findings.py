@@ -13,13 +13,9 @@ _ORDER: tuple[Verdict, ...] = ("ok", "warning", "problem")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A result of a check.
+    """The result of a check, with advice; empty if all is well.
 
-    Attributes:
-        subject: What was checked.
-        verdict: ``problem``: the service does not work, or loses something; ``warning``: it may under some conditions.
-        found: A sentence.
-        advice: What to do; empty if all is well.
+    A ``problem``: the service does not work, or loses data; a ``warning``: it may under some conditions.
     """
 
     subject: str

@@ -11,12 +11,7 @@ from structlog.types import Processor
 
 
 def configure_logs(level: str = "INFO", out: TextIO | None = None) -> None:
-    """Set up the logs of this process; called once, in ``main``.
-
-    Args:
-        level: Lowest level that is written.
-        out: The output; standard error unless given.
-    """
+    """Set up the logs of this process, by default on standard error; called once, in ``main``."""
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,

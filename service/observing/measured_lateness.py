@@ -14,13 +14,10 @@ _SECOND_US = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatenessDecision:
-    """A decision on a bound.
+    """A decision on a bound, at a time in microseconds UTC.
 
-    Attributes:
-        at_us: Its time, microseconds UTC.
-        bound_us: The bound.
-        seen: The observations that led to it: the number of ``events``, the ``largest_us`` of their lags, and the
-            number of those ``beyond`` the largest bound.
+    ``seen`` are the observations that led to it: the number of ``events``, the ``largest_us`` of their lags, and the
+    number of those ``beyond`` the largest bound.
     """
 
     at_us: int
@@ -46,12 +43,7 @@ class MeasuredLateness:
 
 
 def measured_lateness(stores: Stores, declaration: StreamDeclaration) -> MeasuredLateness | None:
-    """The measured bound of a stream; None if the stream declares a fixed bound, or none.
-
-    Raises:
-        RecordFormatError: The decider's record was written by a newer release.
-        StoreUnavailable: Redis does not answer.
-    """
+    """The measured bound of a stream; None if the stream declares a fixed bound, or none."""
     if not isinstance(declaration.lateness, AutoLateness):
         return None
     known = stores.deciders.get(declaration.name, LATENESS)
@@ -69,11 +61,6 @@ def measured_lateness(stores: Stores, declaration: StreamDeclaration) -> Measure
 
 
 def as_in_force(stores: Stores, declaration: StreamDeclaration) -> StreamDeclaration:
-    """A declaration with the bound in force in place of ``auto``: for matching again.
-
-    Raises:
-        RecordFormatError: The decider's record was written by a newer release.
-        StoreUnavailable: Redis does not answer.
-    """
+    """A declaration with the bound in force in place of ``auto``: for matching again."""
     measured = measured_lateness(stores, declaration)
     return declaration if measured is None else replace(declaration, lateness=measured.bound_us / _SECOND_US)

@@ -27,11 +27,7 @@ Samples = Iterable[tuple[tuple[str, ...], float]]
 
 
 def render_metrics(stores: Stores, limits: Limits, clock: Clock) -> bytes:
-    """All metrics in the text form of Prometheus.
-
-    Raises:
-        StoreUnavailable: Redis does not answer.
-    """
+    """All metrics in the text form of Prometheus."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Found([*_of_pipeline(pipeline_overview(stores, clock), limits, clock), *_of_stores(stores)]))
     return generate_latest(registry)

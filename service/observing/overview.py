@@ -22,12 +22,10 @@ class StreamOverview:
     Attributes:
         watermark_us: How far event time has come in the slowest shard.
         lag_s: How far this is behind the wall clock.
-        open_traces: Traces that have not ended.
         held: Bound events retained in partial matches.
         waiting: Events that wait to be put in order.
         late: Late events, by what was done with them.
         lateness_us: The bound of out-of-orderness, where it is measured; the smallest of all shards.
-        is_derived: Whether its events are derived.
         without_key: The number of merged events of a join without a usable key; None if there are none.
     """
 
@@ -50,14 +48,11 @@ class PipelineOverview:
     Attributes:
         running_since_us: When its process was last started; None if it never was.
         alive_us: Its last heartbeat; None before the first since that start.
-        backlog: The volumes appended and matched.
         rate: Matched per second recently; None if unknown.
         last_batch: The latest micro-batch, in the JSON form of ``pipeline.BatchProgress``; None before the first.
-        batches: Micro-batches so far.
         seconds: The time that they took, by part.
         shards: Number of shards that have reported.
         state_bytes: Bytes of their saved states; None if none reported it.
-        streams: By name.
         executors: Of a cluster; None where Spark is local, or the pipeline does not run.
     """
 
@@ -75,11 +70,7 @@ class PipelineOverview:
 
 
 def pipeline_overview(stores: Stores, clock: Clock) -> PipelineOverview:
-    """The present state of the pipeline.
-
-    Raises:
-        StoreUnavailable: Redis does not answer.
-    """
+    """The present state of the pipeline."""
     status = stores.pipeline_status
     totals = status.totals()
     reports = status.shards()
@@ -135,11 +126,8 @@ class PatternCounts:
     """The results of all versions of a pattern, including those that are no longer kept.
 
     Attributes:
-        pattern: The current version.
-        alerts: Their number.
         would_be_lost: The number of alerts that pruning would have lost, where it only watches.
         last_alert: The newest that is kept, as plain JSON.
-        corrections: Their number.
         timeouts: Counters as plain JSON, by what was missing.
         endings: Counters as plain JSON, by reason.
     """
@@ -154,11 +142,7 @@ class PatternCounts:
 
 
 def pattern_counts(stores: Stores, name: str) -> PatternCounts:
-    """The results of a pattern.
-
-    Raises:
-        UnknownPatternName: It is not registered.
-    """
+    """The results of a pattern."""
     pattern = stores.registry.pattern(name)
     chosen = {"stream": pattern.stream, "pattern": name}
     place = pattern.stream, name

@@ -34,8 +34,7 @@ _CLOSE_S = 5.0
 class OpenSpan:
     """A begun span; it is sent once it has ended, and never if it does not end.
 
-    Attributes:
-        traceparent: The parent of its children in any process (W3C Trace Context).
+    ``traceparent`` is the parent of its children in any process (W3C Trace Context).
     """
 
     def __init__(self, span: trace.Span) -> None:
@@ -56,15 +55,10 @@ class OpenSpan:
 
 
 class Spans:
-    """The spans of a process.
+    """The spans of a process, sent to ``endpoint`` by OTLP over HTTP.
 
-    Args:
-        endpoint: Receives spans, by OTLP over HTTP.
-        sample_ratio: Share of new traces that are sampled. A trace continued from a caller keeps the caller's decision.
-        process: The process's name.
-
-    Attributes:
-        provider: For libraries that make spans of their own.
+    ``sample_ratio`` is the share of new traces that are sampled. A trace continued from a caller keeps the caller's
+    decision. ``provider`` is for libraries that make spans of their own.
     """
 
     def __init__(self, endpoint: str, sample_ratio: float, process: str) -> None:
@@ -92,15 +86,10 @@ class Spans:
         start_us: int | None = None,
         links: Sequence[str] = (),
     ) -> OpenSpan:
-        """Begin a span.
+        """Begin a span under a parent's ``traceparent``, linked with those in ``links``.
 
-        Args:
-            name: Short, and one of few.
-            parent: A ``traceparent``.
-            attributes: Those known already.
-            kind: ``client`` for calls to another service.
-            start_us: When it began, microseconds UTC; now unless given.
-            links: The ``traceparent`` of each related span.
+        The name is short, and one of few. The kind is ``client`` for calls to another service. The span begins now, or
+        at ``start_us`` (microseconds UTC).
         """
         start_ns = None if start_us is None else min(start_us * 1_000, time.time_ns())  # clocks may differ
         span = self._tracer.start_span(

@@ -14,12 +14,9 @@ from streams import StreamDeclaration, format_time
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamUsage:
-    """The use of a stream.
+    """The operators that feed a stream and listen to it, and its measured lateness; None if that is declared.
 
-    Attributes:
-        uses: The operators that feed it, and those that listen to it.
-        waits_for: Why events of a derived stream are held back, in words; None if none are.
-        lateness: The measured bound of out-of-orderness; None if it is declared.
+    ``waits_for`` says why events of a derived stream are held back; None if none are.
     """
 
     uses: Sequence[StreamUse]
@@ -28,11 +25,7 @@ class StreamUsage:
 
 
 def stream_usage(stores: Stores, declaration: StreamDeclaration) -> StreamUsage:
-    """The present use of a stream.
-
-    Raises:
-        StoreUnavailable: Redis does not answer.
-    """
+    """The present use of a stream."""
     uses = uses_of(stores.registry, declaration.name)
     if not declaration.derived:
         return StreamUsage(uses=uses, lateness=measured_lateness(stores, declaration))
@@ -43,13 +36,7 @@ def stream_usage(stores: Stores, declaration: StreamDeclaration) -> StreamUsage:
 
 
 def waiting_reason(stream: str, producers: Sequence[Feeder], reports: Sequence[ShardReport]) -> str | None:
-    """Why events of a derived stream are held back, in words; None if none wait.
-
-    Args:
-        stream: The derived stream.
-        producers: The operators that feed it.
-        reports: The latest report of each shard.
-    """
+    """Why events of a derived stream are held back, in words; None if none wait."""
     waiting = sum(report.streams[stream].waiting or 0 for report in reports if stream in report.streams)
     if not waiting:
         return None

@@ -16,12 +16,7 @@ if TYPE_CHECKING:
 def open_spans(settings: TracingSettings, process: str) -> Spans | None:
     """The spans of a process, to be closed by the caller; None if no endpoint is set.
 
-    Args:
-        settings: Endpoint and sampling.
-        process: The process's name: a part of the service name in spans.
-
-    Raises:
-        TracerMissing: An endpoint is set, and OpenTelemetry is not installed.
+    The process's name becomes a part of the service name in spans. Raises ``TracerMissing`` without OpenTelemetry.
     """
     if settings.endpoint is None:
         return None
@@ -30,11 +25,7 @@ def open_spans(settings: TracingSettings, process: str) -> Spans | None:
 
 @contextmanager
 def spans_of(settings: TracingSettings, process: str) -> Iterator[Spans | None]:
-    """As ``open_spans``, while the block runs; at its end the waiting spans are sent, for some seconds at most.
-
-    Raises:
-        TracerMissing: An endpoint is set, and OpenTelemetry is not installed.
-    """
+    """As ``open_spans``, while the block runs; at its end the waiting spans are sent, for some seconds at most."""
     spans = open_spans(settings, process)
     try:
         yield spans
@@ -44,11 +35,7 @@ def spans_of(settings: TracingSettings, process: str) -> Iterator[Spans | None]:
 
 
 def require_tracer(settings: TracingSettings) -> None:
-    """Check that spans can be made, if an endpoint is set.
-
-    Raises:
-        TracerMissing: OpenTelemetry is not installed.
-    """
+    """Check that spans can be made, if an endpoint is set; raises ``TracerMissing`` without OpenTelemetry."""
     if settings.endpoint is not None:
         _tracer()
 

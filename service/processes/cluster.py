@@ -18,11 +18,7 @@ _TASK_ATTEMPTS = 4  # the number that Spark makes on a cluster
 
 
 def session_options(settings: Settings) -> SessionOptions:
-    """The options for starting Spark.
-
-    Raises:
-        SettingsInvalid: The machines of a cluster would not reach what they need.
-    """
+    """The options for starting Spark; refused if the machines of a cluster would not reach what they need."""
     master, spark = settings.spark_master, settings.spark
     if not is_local(master):
         _check_cluster(settings)
@@ -42,14 +38,7 @@ def session_options(settings: Settings) -> SessionOptions:
 
 
 def job_options(settings: Settings, layout: Layout, url: str, tasks: int) -> JobOptions:
-    """The pipeline's inputs and folders under a layout of the log.
-
-    Args:
-        settings: Of the service.
-        layout: Of the log.
-        url: The Redis server of the log.
-        tasks: The number of tasks that read at the same time.
-    """
+    """The pipeline's inputs and folders under a layout of the log; ``tasks`` read at the same time."""
     return JobOptions(
         log=EventLogOptions(
             redis_url=url,

@@ -14,10 +14,7 @@ def rotate(log_file: Path, most_bytes: int) -> bool:
     """Rotate a log file that is too large; the two before are kept beside it as ``NAME.log.1``, ``NAME.log.2``.
 
     The process that writes the file keeps it open for appending, so it is copied and then cut; lines written in between
-    are lost. If the copy fails for lack of space, the file is cut all the same.
-
-    Returns:
-        Whether it was rotated.
+    are lost. If the copy fails for lack of space, the file is cut all the same. Returns whether it was rotated.
     """
     with suppress(OSError):
         if log_file.stat().st_size <= most_bytes:

@@ -18,11 +18,7 @@ _LONG_S = 3.0  # without a heartbeat
 
 @dataclass(slots=True)
 class StartReport:
-    """Reports what a pipeline is busy with while it starts, and while a micro-batch takes long.
-
-    Attributes:
-        heartbeat: Stores the reports.
-    """
+    """Reports what a pipeline is busy with while it starts, and while a micro-batch takes long."""
 
     heartbeat: Heartbeat
     _phase: str = "starting"
@@ -31,11 +27,7 @@ class StartReport:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def begin(self, phase: str) -> None:
-        """Report that a phase begins.
-
-        Args:
-            phase: In words, such as "starting Spark".
-        """
+        """Report that a phase begins, in words, such as "starting Spark"."""
         with self._lock:
             self._phase = phase
             self._say()

@@ -48,12 +48,9 @@ _FULL_BYTES = 1_000_000  # less free space counts as a full disk
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Death:
-    """A process that ended, or could not be started.
+    """A process that ended, or could not be started, and the pause before its next start.
 
     Attributes:
-        name: Of the process.
-        pause_s: The pause before it is started again.
-        log_file: Its log.
         status: Its exit status; None: unknown, or it could not be started.
         reason: Why it could not be started; empty: it ended.
     """
@@ -121,14 +118,10 @@ class _Child:
 
 @dataclass(slots=True)
 class Supervisor:
-    """Starts, watches and stops the processes.
+    """Starts, watches and stops the processes: the modules of ``children``, by name.
 
-    Attributes:
-        settings: Of the service; the processes read the same environment.
-        overrides: Further environment variables of the processes, such as ``FORESTALL_API_PORT``.
-        children: Modules to run, by name.
-        now: Seconds on a monotonic clock.
-        on_death: Called for each process that ended or could not be started.
+    They read the same environment, with ``overrides`` such as ``FORESTALL_API_PORT``. ``now`` gives seconds on a
+    monotonic clock.
     """
 
     settings: Settings
@@ -165,9 +158,7 @@ class Supervisor:
     def start(self) -> None:
         """Start everything; returns at once.
 
-        Raises:
-            DataFolderUnusable: It cannot be written, or another supervisor uses it.
-            NoServerBinary, EmbeddedServerFailed: No Redis server can be started.
+        ``DataFolderUnusable`` if another supervisor uses the folder; other errors if no Redis server can be started.
         """
         self._lock = take_folder(self.settings.data_dir)
         try:

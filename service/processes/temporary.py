@@ -20,14 +20,7 @@ _READY_S = 300.0  # without progress
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemporaryService:
-    """A service that runs until the block ends.
-
-    Attributes:
-        url: Of the API.
-        api_key: The API key that it requires.
-        client: Has the key, and retries over restarts.
-        supervisor: Tends the processes.
-    """
+    """A service that runs until the block ends; its client has the API key, and retries over restarts."""
 
     url: str
     api_key: str
@@ -45,16 +38,9 @@ def running(
 ) -> Iterator[TemporaryService]:
     """Run the whole service in ``folder`` on a free port; ready when the block begins, stopped at its end.
 
-    Webhooks may be sent to loopback, and pauses are as short as possible.
-
-    Args:
-        folder: For all its files.
-        say: Called with each message about the start.
-        wait: Called a few times a second with what is missing until everything is ready.
-        more: Further settings, as environment variables without their prefix.
-
-    Raises:
-        ServiceNotReady: It is not ready in time; the message shows the last lines of the logs.
+    Webhooks may be sent to loopback, and pauses are as short as possible. ``say`` is called with each message about the
+    start, ``wait`` a few times a second with what is missing. ``more`` has further settings, as environment variables
+    without their prefix. ``ServiceNotReady`` shows the last lines of the logs.
     """
     port, key = free_port(), token_urlsafe(24)
     variables = {
@@ -105,11 +91,7 @@ def free_port() -> int:
 def require_ready(
     client: ForestallClient, supervisor: Supervisor, wait: Callable[[str], None] = lambda _: None
 ) -> None:
-    """Wait until every part is ready.
-
-    Raises:
-        ServiceNotReady: It takes too long.
-    """
+    """Wait until every part is ready; raises ``ServiceNotReady`` if it takes too long."""
     if await_ready(client, wait, _READY_S) is not None:
         raise ServiceNotReady(f"not ready after {_READY_S:.0f} s; the logs end with:\n{_tails(supervisor)}")
 

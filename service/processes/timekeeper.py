@@ -103,10 +103,8 @@ class Timekeeper:
 def needs_ticks(stream: StreamDeclaration, *, is_shared: bool = False) -> bool:
     """Whether all shards need the time of a stream.
 
-    Args:
-        stream: Its declaration.
-        is_shared: Whether derived events are made of its events, or operators take them by a further key: events
-            without that key are not seen there.
+    ``is_shared``: derived events are made of its events, or operators take them by a further key; events without that
+    key are not seen there.
     """
     if stream.derived:
         return False
@@ -119,13 +117,8 @@ def due_tick(
     """The tick that is due for a stream now, if any.
 
     Without any event, time follows the clock at a distance of ``quiet_after``: how late the first event will be is not
-    known.
-
-    Args:
-        stream: Its declaration.
-        times: Its times; of a stream without events ``appended_us`` is when that was seen first.
-        now_us: The clock by which ``times.appended_us`` was taken.
-        made: Times of the streams that are derived from it through the log; None: its events feed nothing.
+    known. Then ``times.appended_us`` is when that was seen first. ``now_us`` is of the same clock. ``made`` has the
+    times of the streams that are derived from it through the log; None: its events feed nothing.
     """
     newest_us, ticked_us = times.newest_us, times.ticked_us
     if newest_us is not None and (ticked_us is None or newest_us > ticked_us):

@@ -25,10 +25,7 @@ _FIRST_S, _LONGEST_S = 0.02, 0.25  # between two polls
 class Questions:
     """Asks the shards; belongs to one event loop.
 
-    Args:
-        stores: The log, and the answers.
-        settings: The number of simultaneous questions, and how long they wait.
-        clock: Gives the age of the pipeline's last heartbeat.
+    The settings bound the number of simultaneous questions, and how long they wait.
     """
 
     def __init__(self, stores: Stores, settings: Settings, clock: Clock) -> None:
@@ -40,23 +37,11 @@ class Questions:
     async def ask(
         self, stream: str, operator: str, question: Mapping[str, Any], *, key: str | None = None
     ) -> Sequence[Mapping[str, Any]]:
-        """Ask the operators of a kind at the correlation key of a stream; returns the answers by shard.
+        """Ask the operators of a kind at the correlation key of a stream, or only in the shard of the key ``key``.
 
-        Args:
-            stream: The stream.
-            operator: The kind of operators.
-            question: Read by the kind.
-            key: Ask only the shard of this correlation key.
-
-        Returns:
-            ``shard``, ``position`` and ``answer`` of each shard.
-
-        Raises:
-            TooManyQuestions: This process already asks the maximum number of questions.
-            PipelineAway: The pipeline does not run.
-            AnswersLate: Not all shards have answered in time.
-            QuestionRefused: A shard cannot answer.
-            LogResharding: The log is being resharded.
+        The kind reads the question. Returns ``shard``, ``position`` and ``answer`` of each shard. Refused if this
+        process already asks the maximum number of questions, the pipeline does not run, or a shard cannot answer;
+        ``AnswersLate`` if not all shards have answered in time.
         """
         with self._seat():
             asked = Ask(id=uuid.uuid4().hex, operator=operator, question=question)

@@ -19,14 +19,10 @@ class CaseFilter:
     """Selects open transactions.
 
     Attributes:
-        stream: Of this stream.
         pattern: Only those in which this pattern has a partial match.
         state: ``open``: all; ``matching``: some pattern has a partial match; ``deviating``: it broke a constraint.
         older_than: Only those that have been open for longer: seconds, or a duration such as ``2d``.
-        key: Only that of this correlation key.
-        last_type: Only those whose newest event has this type.
         waits_for: Only those in which the furthest partial match of a pattern waits for this type.
-        limit: At most this number.
     """
 
     stream: str
@@ -44,7 +40,6 @@ class OpenCaseReport:
     """Open transactions of a stream.
 
     Attributes:
-        stream: The stream.
         positions: By shard, the position of the log to which the report belongs.
         time_us: How far event time has come; None before the first event.
         total: The number of all open transactions.
@@ -63,12 +58,7 @@ class OpenCaseReport:
 
 
 class OpenCaseLibrary:
-    """Lists open transactions.
-
-    Args:
-        stores: The stores of the service.
-        questions: Asks the shards.
-    """
+    """Lists open transactions."""
 
     def __init__(self, stores: Stores, questions: Questions) -> None:
         self._stores = stores
@@ -77,11 +67,8 @@ class OpenCaseLibrary:
     def checked(self, wanted: CaseFilter) -> Mapping[str, Any]:
         """Check a filter; returns it as the question to the shards.
 
-        Raises:
-            UnknownStream: The stream is not declared.
-            UnknownPatternName: The pattern is not registered.
-            CaseFilterRefused: The pattern belongs to another stream, or is matched by a further key; or ``older_than``
-                is no duration.
+        Refused if the pattern belongs to another stream, or is matched by a further key, or ``older_than`` is no
+        duration.
         """
         declaration = self._stores.registry.stream(wanted.stream)
         if wanted.pattern is not None:
@@ -105,15 +92,7 @@ class OpenCaseLibrary:
         }
 
     async def list(self, wanted: CaseFilter, question: Mapping[str, Any]) -> OpenCaseReport:
-        """The transactions that a filter selects.
-
-        Args:
-            wanted: The filter.
-            question: Made from the filter by ``checked``.
-
-        Raises:
-            ServiceError: As ``Questions.ask``.
-        """
+        """The transactions that a filter selects; ``checked`` makes the question from the filter."""
         found = await self._questions.ask(wanted.stream, "pattern", question, key=wanted.key)
         answers = [one["answer"] for one in found]
         traces = sorted(
@@ -131,11 +110,7 @@ class OpenCaseLibrary:
 
 
 def older_than_us(text: str) -> int:
-    """Microseconds of a number of seconds, or of a duration such as ``2d``, ``90 min``.
-
-    Raises:
-        CaseFilterRefused: It is neither.
-    """
+    """Microseconds of a number of seconds, or of a duration such as ``2d``, ``90 min``."""
     try:
         return parse_duration_us(f"{text} s" if text.replace(".", "", 1).isdecimal() else text)
     except InvalidWorkflow as error:

@@ -33,13 +33,9 @@ _COUNTS_KEY = b"forestall:log:counts"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupContent:
-    """The contents of a backup.
+    """The contents of a backup, made at a time in microseconds UTC: keys of Redis, and files of the pipeline.
 
-    Attributes:
-        made_us: When it was made, in microseconds UTC.
-        keys: Number of keys of Redis.
-        files: Number of files of the pipeline.
-        states: The place of the saved states: among the keys (``redis``) or the files (``folder``).
+    ``states`` is the place of the saved states: among the keys (``redis``) or the files (``folder``).
     """
 
     made_us: int
@@ -49,19 +45,11 @@ class BackupContent:
 
 
 def back_up(settings: Settings, stores: Stores, path: Path, clock: Clock, tell: Telling) -> BackupContent:
-    """Write everything to a file, which exists under its name only when it is complete.
+    """Write everything to a file, which exists under its name only when it is complete; replaces an existing one.
 
-    Args:
-        settings: Of the service; they give the places of checkpoint and states.
-        stores: Of the service.
-        path: The file; an existing one is replaced.
-        clock: Of this machine.
-        tell: Called with the share that is done, up to 1.
-
-    Raises:
-        BackupRefused: The service runs, events were appended meanwhile, or an interrupted restoration must be repeated.
-        FileUnreadable: The file cannot be written.
-        StoreUnavailable: Redis does not answer.
+    The settings give the places of checkpoint and states; ``tell`` is called with the share that is done, up to 1.
+    ``BackupRefused`` if the service runs, events were appended meanwhile, or an interrupted restoration must be
+    repeated.
     """
     require_stopped(settings, stores, clock, BackupRefused)
     keyspace = Keyspace(stores.client)
@@ -90,21 +78,9 @@ def restore(
 ) -> BackupContent:
     """Restore the contents of a file; the service does not start until they are complete.
 
-    The file is read to its end before anything is changed.
-
-    Args:
-        settings: Of the service that is to continue.
-        stores: Of that service.
-        path: The file.
-        tell: Called with the share that is done, up to 1.
-        clock: Of this machine.
-        replace: Delete existing data, if any.
-
-    Raises:
-        BackupRefused: The service runs, data exists already, or the settings keep states elsewhere than the backup.
-        BackupDamaged: It is no backup, or not as it was written.
-        FileUnreadable: The file cannot be read, or a file in it cannot be written.
-        StoreUnavailable: Redis does not answer.
+    The file is read to its end before anything is changed. ``tell`` is called with the share that is done, up to 1;
+    ``replace``: delete existing data, if any. ``BackupRefused`` if the service runs, data exists already, or the
+    settings keep states elsewhere than the backup.
     """
     content = look_into(path)
     require_stopped(settings, stores, clock, BackupRefused)
@@ -130,12 +106,7 @@ def restore(
 
 
 def look_into(path: Path) -> BackupContent:
-    """The contents of a backup; reads the file to its end.
-
-    Raises:
-        BackupDamaged: It is no backup, or not as it was written.
-        FileUnreadable: It cannot be read.
-    """
+    """The contents of a backup; reads the file to its end. ``BackupDamaged`` if it is not as it was written."""
     head: bytes | None = None
     for kind, values in frames(path):
         if kind == b"H":
@@ -199,11 +170,7 @@ def _restore_block(settings: Settings, name: bytes, block: bytes) -> None:
 
 
 def _place_of(settings: Settings, name: PurePosixPath) -> Path:
-    """The place of a file in a backup.
-
-    Raises:
-        BackupDamaged: It would be outside of the folders that a backup fills.
-    """
+    """The place of a file in a backup; ``BackupDamaged`` if it is outside of the folders that a backup fills."""
     top, *rest = name.parts
     if not rest or ".." in rest or name.is_absolute() or not (top == "snapshots" or top.startswith("checkpoint")):
         raise BackupDamaged(f"the backup names a file {name}, which none has")

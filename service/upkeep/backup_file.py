@@ -50,11 +50,7 @@ class BackupWriter:
 
 @contextmanager
 def writing(path: Path) -> Iterator[BackupWriter]:
-    """Write a new backup file; it exists under its name once the block has ended without an error, and not before.
-
-    Raises:
-        FileUnreadable: It cannot be written.
-    """
+    """Write a new backup file; it exists under its name once the block has ended without an error, and not before."""
     draft = path.with_name(path.name + ".part")
     try:
         draft.unlink(missing_ok=True)
@@ -75,9 +71,7 @@ def writing(path: Path) -> Iterator[BackupWriter]:
 def frames(path: Path) -> Iterator[tuple[bytes, list[bytes]]]:
     """All frames but the end, with their values; frames read before an error may be damaged.
 
-    Raises:
-        FileUnreadable: It cannot be read.
-        BackupDamaged: It is no backup, one of another version, or not as it was written.
+    ``BackupDamaged`` if it is no backup, one of another version, or not as it was written.
     """
     try:
         with path.open("rb") as file:

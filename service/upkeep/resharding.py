@@ -39,19 +39,8 @@ _SECOND_US = 1_000_000
 def reshard(settings: Settings, stores: Stores, shards: int, tell: Telling) -> Layout:
     """Divide the log into a number of shards; nothing is divided if its last division was into this number.
 
-    Args:
-        settings: Of the pipeline: its data folder holds the checkpoint.
-        stores: Of the service.
-        shards: A multiple of the present number.
-        tell: Called with each step, in words.
-
-    Returns:
-        The layout from now on.
-
-    Raises:
-        ReshardRefused: The number is not possible, or the pipeline runs.
-        LogResharding: Another process has begun to divide the log.
-        ForestallError: The log cannot be matched to its end, or a state cannot be read.
+    The number is a multiple of the present one; ``tell`` is called with each step, in words. Returns the layout from
+    now on. ``ReshardRefused`` if the number is not possible, or the pipeline runs.
     """
     layout = stores.log.layout.read()
     if shards != layout.generation:
@@ -91,9 +80,7 @@ def match_all(settings: Settings, stores: Stores, layout: Layout) -> None:
 def match_to_end(log: EventLogOptions, match: Callable[[], None]) -> None:
     """Match until the log no longer grows: matched events may derive others.
 
-    Args:
-        log: The log whose ends are compared.
-        match: Matches the present contents of the log.
+    ``match`` matches the present contents of the log.
     """
     matched: Mapping[str, str] = {}
     while (ends := log_ends(log)) != matched:
