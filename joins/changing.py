@@ -15,13 +15,6 @@ def keeps_rows(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     the derived events. With other inputs, keys or event types, another ``emit``, ``outer`` or ``wait``, or with
     ``where`` added or removed in a join with ``outer``, the state might contain events that the new version would never
     have held, or lack events that it needs.
-
-    Args:
-        before: The members of the current document.
-        after: The members of the new document.
-
-    Raises:
-        JoinRefused: One of them is not the document of a join.
     """
     return _fixed(read_join(before)) == _fixed(read_join(after))
 

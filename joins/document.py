@@ -46,12 +46,8 @@ class JoinInput:
     """One input of a join.
 
     Attributes:
-        alias: Its name in ``return``.
-        stream: Name of its stream.
         key: Path of the join key, as a stream declares keys; None: the stream's correlation key.
         types: Event types that take part; empty: all.
-        window: Which of its events may still join.
-        closings: How its keys are finished.
         closing_types: Types whose events finish their key; events of a type that does not take part do nothing else.
         retractions: Whether retractions of a derived stream take events out, or are ordinary events.
         retractions_us: How long events can be retracted, where its window is not longer.
@@ -95,16 +91,11 @@ class JoinBody:
     """A join, as its document describes it.
 
     Attributes:
-        inputs: Two or more.
         emit: ``each``: an event for each combination. ``on_close``: one for each key, once it is finished.
         outer: Aliases of inputs whose absence is reported.
-        columns: The members of the derived events.
         event_type: Type of the derived events; None: the name of the join.
-        late: What to do with an event of a key that its input has finished.
         memory_rows: The most events per shard in memory, where the others are spilled to disk; None: all in memory.
         most_rows: Where nothing is spilled: the most events per shard that the join may hold; None: any number.
-        where: A condition between the inputs, as text: a combination exists only where it holds.
-        results: Limits of the number of results.
     """
 
     inputs: tuple[JoinInput, ...]
@@ -151,11 +142,7 @@ class JoinBody:
 def read_join(document: Mapping[str, Any]) -> JoinBody:
     """Read the document of a join.
 
-    Args:
-        document: The members of the join.
-
-    Raises:
-        JoinRefused: A member is unknown, missing or wrong, or nothing bounds the memory of an input.
+    ``JoinRefused`` if a member is unknown, missing or wrong, or nothing bounds the memory of an input.
     """
     _require_known(document, _MEMBERS, "a join")
     found = document.get("inputs")

@@ -42,12 +42,7 @@ _TAKEN_BACK, _NO_KEY = "retracted", "no_key"  # further reasons
 
 
 class MemberEvents:
-    """The events of one input in some combinations or totals.
-
-    Args:
-        held: Holds the events.
-        rows: The row of each event in ``held``; an event may occur several times.
-    """
+    """The events of one input in some combinations or totals, by their rows in ``held``; rows may repeat."""
 
     def __init__(self, held: HeldEvents, rows: NDArray[np.intp]) -> None:
         self._held = held
@@ -79,7 +74,7 @@ class MemberEvents:
         return [found[place] for place in self._places.tolist()]
 
     def placed(self, column: Column) -> tuple[list[Any], NDArray[np.intp]]:
-        """What a column says of the distinct ones, times in microseconds, and of each its place among these."""
+        """The values of a column for the distinct events, times in us, and the place of each event among these."""
         if column.function == "id":
             return original_ids(self._held.ids(self._distinct)).to_pylist(), self._places
         if column.function == "time":
@@ -117,16 +112,7 @@ class MemberEvents:
 
 
 class DerivedEvents:
-    """Makes the derived events of one join.
-
-    Args:
-        body: The join.
-        name: Its name.
-        version: Its version.
-
-    Attributes:
-        event_type: Type of the derived events.
-    """
+    """Makes the derived events of one join."""
 
     def __init__(self, body: JoinBody, name: str, version: int) -> None:
         self._aliases = [one.alias for one in body.inputs]
@@ -165,24 +151,17 @@ class DerivedEvents:
     ) -> EventBatch:
         """An event for each of some keys that are over.
 
-        Args:
-            keys: Strings, and their hashes.
-            times_us: Times of the events.
-            values: The values of each column for all keys, as plain JSON.
-            behind: Id of the event that this single event replaces; empty: none.
+        Keys are strings, with their hashes; ``values`` has those of each column for all keys, as plain JSON. ``behind``
+        is the id of the event that a single event replaces; empty: none.
         """
         contents = json_contents(keys[0])
         end = f'",{json_text(behind)}]' if behind else '"]'
         return self._made(keys, times_us, ['["', contents, end], [json_texts(some) for some in values])
 
     def of_retractions(self, said: Sequence[tuple[str, str]], behind: str, key: str, time_us: int) -> EventBatch:
-        """Retractions of derived events.
+        """Retractions of derived events, given by id and type.
 
-        Args:
-            said: Ids and types of the events that are retracted.
-            behind: Id of the retraction of an input's event that causes them.
-            key: Key of all these events.
-            time_us: Time of the retractions.
+        ``behind`` is the id of the retraction of an input's event that causes them. All have the same key and time.
         """
         return EventBatch.from_events(
             [
@@ -232,11 +211,8 @@ class DerivedEvents:
     ) -> EventBatch:
         """Derived events; each id depends only on the join's name and version, the content of ``what`` and the time.
 
-        Args:
-            keys: Strings, and their hashes.
-            times_us: Times of the events.
-            what: What identifies each event (its members or its key), as parts of a JSON text.
-            texts: The values of each column, as JSON.
+        Keys are strings, with their hashes; ``what`` identifies each event (its members or its key), as parts of a JSON
+        text; ``texts`` are the values of each column, as JSON.
         """
         said: list[Texts] = [f'{self._head},"', json_contents(keys[0]), '",', *what, ","]
         ids = text_digests(joined_texts([*said, column_of(times_us).cast(pa.string()), "]"]), _ID_LENGTH)

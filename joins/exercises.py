@@ -10,11 +10,7 @@ JOIN_EXERCISE = "joins.exercises:joined"
 
 
 def joined() -> int:
-    """Join events, let time pass, and grow, drop, take out, put back, save and load the state.
-
-    Returns:
-        The number of results.
-    """
+    """Join events, let time pass, and grow, drop, take out, put back, save and load the state; returns a count."""
     windows = (Window("time", 10), Window())
     join, again = WindowJoin(windows, outer=[0]), WindowJoin(windows, outer=[0])
     rows = [(Item.EVENT, number % 2, number // 2 + 1, number) for number in range(200)]

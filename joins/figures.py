@@ -1,4 +1,4 @@
-"""The expected state of a join, and the figures that it follows from: rates, lives of keys, and stays of events.
+"""The expected state of a join, and the figures that determine it: rates, lives of keys, and stays of events.
 
 Source: Little's law over Eq. 6.1 (sections 4 and 7.2 of the specification of punctuation-aware joins). Each shard
 reports whole numbers, which can be added up; the sentences are made from the sums.
@@ -21,13 +21,7 @@ _Sums: TypeAlias = Mapping[str, int]
 
 
 def numbers_of(body: JoinBody, observer: StateObserver, stored: list[int]) -> dict[str, int]:
-    """The figures of one shard.
-
-    Args:
-        body: The join.
-        observer: Its observations.
-        stored: The number of events that it holds, by input.
-    """
+    """The figures of one shard; ``stored`` is the number of events that it holds, by input."""
     found: dict[str, int] = {}
     for number, one in enumerate(body.inputs):
         rate, stay_us = observer.rate(number), observer.stay_us(number)

@@ -21,11 +21,7 @@ Pairs = Sequence[Sequence[Sequence[int]]]
 
 
 class FinishedRanges:
-    """The finished ranges of all inputs of a join, and the whole numbers of the keys that it knows by their hashes.
-
-    Args:
-        inputs: Number of inputs.
-    """
+    """The finished ranges of all inputs of a join, and the whole numbers of the keys that it knows by their hashes."""
 
     def __init__(self, inputs: int) -> None:
         self._closed = [Intervals() for _ in range(inputs)]
@@ -47,26 +43,14 @@ class FinishedRanges:
         return sum(array.nbytes for array in (self._hashes.values, self._numbers.values, *bounds))
 
     def note(self, keys: pa.Array, hashes: NDArray[np.uint64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-        """Remember the numbers of some keys that a join takes in.
-
-        Args:
-            keys: Strings.
-            hashes: The hashes of these keys.
-
-        Returns:
-            Which keys are whole numbers, and the number of each.
-        """
+        """Remember the numbers of keys (strings) that a join takes in; returns which are whole numbers, and these."""
         is_whole, numbers = whole_numbers(keys)
         self._hashes.add(hashes[is_whole])
         self._numbers.add(numbers[is_whole])
         return is_whole, numbers
 
     def prune(self, known: NDArray[np.uint64]) -> None:
-        """Forget the numbers of keys that the join no longer knows.
-
-        Args:
-            known: The hashed keys that the join knows.
-        """
+        """Forget the numbers of keys that are not among the known ones, given by hash."""
         hashes, first = np.unique(self._hashes.values, return_index=True)
         is_known = np.isin(hashes, known)
         self._set_numbers(hashes[is_known], self._numbers.values[first[is_known]])
@@ -77,24 +61,13 @@ class FinishedRanges:
         return len(self._hashes) > self._most
 
     def covers(self, number: int, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which keys an input has finished by a range.
-
-        Args:
-            number: Number of the input.
-            keys: Whole numbers.
-        """
+        """Which keys, given as whole numbers, an input has finished by a range."""
         return self._closed[number].covers(keys)
 
     def finish(self, number: int, finished: KeyRange, known: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """Add a range that an input finishes.
 
-        Args:
-            number: Number of the input.
-            finished: The range.
-            known: The hashed keys that the join knows.
-
-        Returns:
-            The known keys in the range, hashed, in the order of their numbers.
+        Returns the known keys in the range, hashed, in the order of their numbers.
         """
         self.prune(known)
         self._closed[number].add(finished)
@@ -106,9 +79,8 @@ class FinishedRanges:
     def implied(self, keys: NDArray[np.uint64], closed: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """The keys that only ranges have closed, so that their state follows from the ranges.
 
-        Args:
-            keys: Hashed keys that are over; the numbers must have been pruned (``prune``).
-            closed: The inputs that closed each key, as bits.
+        Takes hashed keys that are over, and the inputs that closed each, as bits; the numbers must have been pruned
+        (``prune``).
         """
         hashes = self._hashes.values
         places = np.searchsorted(hashes, keys)

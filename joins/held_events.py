@@ -18,12 +18,9 @@ _SPARSE = 2  # remove rows once there are this many times more than are needed
 
 
 class HeldEvents:
-    """Merged events by their sequence numbers.
+    """Merged events by their sequence numbers, which ascend (int64).
 
-    Args:
-        sequences: int64, ascending.
-        batch: The events.
-        is_counted: Which events were already part of a result or total.
+    ``is_counted``: the event was already part of a result or total.
     """
 
     def __init__(self, sequences: NDArray[np.int64], batch: EventBatch, is_counted: NDArray[np.bool_]) -> None:
@@ -57,13 +54,7 @@ class HeldEvents:
         self._append(batch, np.zeros(len(sequences), np.bool_))
 
     def restore(self, sequences: NDArray[np.int64], batch: EventBatch, is_counted: NDArray[np.bool_]) -> None:
-        """Add events again that were held before; events that are still held are left unchanged.
-
-        Args:
-            sequences: Ascending.
-            batch: The events.
-            is_counted: Which events were already part of a result or total.
-        """
+        """Add events again that were held before, by ascending sequence numbers; those still held are unchanged."""
         known = self._sequences.values
         places = np.searchsorted(known, sequences)
         is_new = np.ones(len(sequences), np.bool_)
@@ -125,20 +116,11 @@ class HeldEvents:
         return cast("NDArray[np.bool_]", is_new)
 
     def is_sparse(self, needed: int, least: int) -> bool:
-        """Whether most events are not needed, so that ``only`` is worth its cost.
-
-        Args:
-            needed: Number of needed events.
-            least: Up to this number of events are kept in any case.
-        """
+        """Whether most events are not needed, so that ``only`` is worth its cost; ``least`` events are always kept."""
         return len(self) > max(_SPARSE * needed, least)
 
     def only(self, needed: NDArray[np.int64]) -> HeldEvents:
-        """The needed events.
-
-        Args:
-            needed: Sequence numbers, ascending.
-        """
+        """The needed events, by ascending sequence numbers."""
         rows = self.rows_of(needed)
         return HeldEvents(needed, self.batch(rows), self._is_counted.values[rows])
 
@@ -153,11 +135,7 @@ class HeldEvents:
 
     @classmethod
     def load(cls, sections: dict[str, bytes]) -> HeldEvents:
-        """The events that ``dump`` saved.
-
-        Raises:
-            BatchFormatError: The events cannot be read.
-        """
+        """The events that ``dump`` saved; raises ``BatchFormatError`` if they cannot be read."""
         return cls(
             np.frombuffer(sections["sequences"], np.int64),
             EventBatch.from_bytes(sections["events"]),

@@ -14,14 +14,9 @@ from streams import GREATEST_NUMBER, LEAST_NUMBER, KeyRange
 
 
 class Intervals:
-    """A set of 64-bit integers.
+    """A set of 64-bit integers, as intervals with the bounds ``least`` and ``greatest``, ascending.
 
-    Args:
-        ranges: The first ranges to add.
-
-    Attributes:
-        least: Lower bounds, ascending; both bounds belong to the set, and no two intervals touch.
-        greatest: Upper bounds.
+    Both bounds of an interval belong to the set, and no two intervals touch.
     """
 
     def __init__(self, ranges: Iterable[KeyRange] = ()) -> None:

@@ -87,9 +87,7 @@ class ItemColumns:
     def in_order(cls, parts: Sequence[Part], times_us: NDArray[np.int64]) -> tuple[ItemColumns, NDArray[np.intp]]:
         """Items in the order of their rows, and the row of each; items of one row come in the order of the parts.
 
-        Args:
-            parts: The items.
-            times_us: The time of each row.
+        ``times_us`` has the time of each row.
         """
         places = np.concatenate([part[0] for part in parts])
         order = np.argsort(places, kind="stable")
@@ -196,8 +194,7 @@ class JoinedColumns:
     def only(self, is_kept: NDArray[np.bool_]) -> JoinedColumns:
         """The same without some results; results after which others were cut must be kept.
 
-        Args:
-            is_kept: For each result, whether it is kept; further values after them are ignored.
+        ``is_kept`` has a value for each result; further values after them are ignored.
         """
         is_kept = is_kept[: len(self.members)]
         if is_kept.all():
@@ -245,9 +242,7 @@ def are_unkeyed(items: ItemColumns) -> NDArray[np.bool_]:
 def reminders(is_said: NDArray[np.bool_], hashes: NDArray[np.uint64]) -> list[Part]:
     """Closings of keys that lie in ranges that inputs have finished.
 
-    Args:
-        is_said: By input and row, whether the input has finished the row's key by a range.
-        hashes: The hashed key of each row.
+    ``is_said`` says by input and row whether the input has finished the row's key by a range.
     """
     rows = [np.flatnonzero(some) for some in is_said]
     return [
@@ -264,12 +259,8 @@ def keys_before(
 ) -> NDArray[np.uint64]:
     """The key that each row finishes because its event has another key; 0: none.
 
-    Args:
-        clustered: Numbers of inputs whose events of a key come together.
-        newest_keys: The newest key of each such input, by number; updated.
-        inputs: The number of each row's input.
-        keys: The hashed key of each row.
-        is_event: Which rows are events.
+    ``clustered`` are the numbers of inputs whose events of a key come together; ``newest_keys`` has the newest key of
+    each such input and is updated. Keys are hashed.
     """
     before = np.zeros(len(keys), np.uint64)
     for number in clustered:

@@ -61,12 +61,9 @@ def finishes_key(mark: str, *, is_unique: bool) -> bool:
 
 
 def merged_id(number: int, place: int, identity: str) -> str:
-    """The id of a merged event; it orders events of one time by input, then by their place in the input.
+    """The id of a merged event; it orders events of one time by input, then by ``place``, a counter per input.
 
-    Args:
-        number: Number of the input.
-        place: A counter of the input's events.
-        identity: Id of the event in its stream.
+    ``identity`` is the id of the event in its stream.
     """
     return f"{number:02x}{place:016x}{identity}"
 
@@ -74,11 +71,7 @@ def merged_id(number: int, place: int, identity: str) -> str:
 def finished_range(number: int, alias: str, keys: KeyRange | None, time_us: int) -> EventBatch:
     """The row by which an input finishes a range of keys, in order after all events of its time and input.
 
-    Args:
-        number: Number of the input.
-        alias: Alias of the input.
-        keys: The range; None: the keys of the input begin again, so finished keys may come again.
-        time_us: When the range is finished.
+    Without a range, the keys of the input begin again, so finished keys may come again.
     """
     return EventBatch.of_hashed(
         texts_of([merged_id(number, _LAST_PLACE, "")]),
@@ -97,10 +90,7 @@ def merged_ids(number: int, places: NDArray[np.uint64], identities: pa.Array) ->
 def merged_data(types: Sequence[str], codes: NDArray[np.int32], data: pa.Array) -> pa.Array:
     """The data of merged events: the type and the data of each.
 
-    Args:
-        types: The types of the events.
-        codes: The place of each event's type in ``types``.
-        data: The JSON object of each event, as bytes.
+    ``codes`` has the place of each event's type in ``types``; ``data`` is the JSON object of each, as bytes.
     """
     heads = [f'{{"type":{json_text(one)},"data":' for one in types]
     return joined_texts([chosen_texts(heads, codes), data.view(pa.string()), "}"]).view(pa.binary())
@@ -136,10 +126,5 @@ def originals_of(data: Sequence[bytes]) -> list[dict[str, Any]]:
 
 
 def merged_types(alias: str, marks: NDArray[np.int8]) -> pa.DictionaryArray:
-    """The types of merged events of one input.
-
-    Args:
-        alias: Alias of the input.
-        marks: The place of each event's mark in ``MARKS``.
-    """
+    """The types of merged events of one input; ``marks`` has the place of each event's mark in ``MARKS``."""
     return texts_of([alias + mark for mark in MARKS]).take(column_of(marks)).dictionary_encode()

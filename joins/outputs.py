@@ -17,11 +17,9 @@ from streams import Event, EventBatch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
-    """An event that an output refers to, mostly an event of a key that its input had finished; it joined nothing.
+    """An event that an output refers to, mostly of a key that its input had finished; it joined nothing.
 
-    Attributes:
-        event: The event.
-        alias: Alias of its input.
+    ``alias`` is that of its input.
     """
 
     event: Event
@@ -58,11 +56,7 @@ class JoinOutput:
 def with_ends(events: EventBatch, places: NDArray[np.int64], found: JoinedColumns, *, is_each: bool) -> EventBatch:
     """Derived events, with a row that ends the trace of each finished key after the events of the key.
 
-    Args:
-        events: In their order.
-        places: The number of each event's combination, or of the closing at which it was made.
-        found: The results of the join.
-        is_each: Whether the events are of combinations.
+    ``places`` has the number of each event's combination (``is_each``), or of the closing at which it was made.
     """
     closings = len(found.closing_keys)
     if not closings:
@@ -91,15 +85,7 @@ def joined_outputs(outputs: Sequence[JoinOutput]) -> JoinOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """The results of a join up to the place where it stops, if it does.
-
-    Attributes:
-        found: The results that are reported.
-        is_there: Whether it stops.
-        broken: As in ``JoinOutput``.
-        cut: As in ``JoinOutput``.
-        excess: As in ``JoinOutput``.
-    """
+    """The results of a join up to where it stops (``is_there``: it does), and the reports of ``JoinOutput``."""
 
     found: JoinedColumns
     is_there: bool
@@ -128,12 +114,8 @@ def stopped(
 ) -> Stop:
     """Cut the results of a join at the event or result at which it stops.
 
-    Args:
-        found: The results of the items.
-        items: In their order.
-        first: Sequence number of the first event among the items.
-        of: The join, and the events that it holds.
-        over: The place of the result that exceeds the limits; None: none does.
+    ``first`` is the sequence number of the first event among the items; ``over`` is the place of the result that
+    exceeds the limits, None if none does.
     """
     body, held = of
     late = int(found.violations[0]) if body.late == "fail" and len(found.violations) else None

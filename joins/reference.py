@@ -29,14 +29,10 @@ class ReferenceJoin:
     """The reference for ``WindowJoin``, which must give the same results.
 
     Attributes:
-        windows: The window of each input.
         outer: Inputs whose events are reported when they joined nothing and no longer can.
         holds: Whether the condition holds in a combination, by the sequence numbers of its events.
         results: Results reported so far, as (time, sequence numbers).
-        whys: The reason of each result.
         retracted: Places of results that were retracted.
-        closed: Keys reported as over, in the order of the report.
-        violations: Sequence numbers of events of keys that their input had closed.
     """
 
     windows: Sequence[Window]
@@ -186,11 +182,9 @@ class ReferenceJoin:
         return all(self._has_closed(number, event.key) for number in others)
 
     def _settle(self, why: Why, *, came: bool = False) -> None:
-        """Report events that can no longer join, and keys that are over.
+        """Report events that can no longer join, and keys that are over; ``why`` is the reason to report.
 
-        Args:
-            why: The reason to report.
-            came: Whether the newest event has just come; if it cannot join, the key was closed before.
+        ``came``: the newest event has just come; if it cannot join, the key was closed before.
         """
         for event in self._taken:
             if event.number in self.outer and event.sequence not in self._reported and not self._may_join(event):

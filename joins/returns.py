@@ -29,8 +29,6 @@ class Column:
     """One member of a derived event.
 
     Attributes:
-        name: Name of the member.
-        alias: Alias of the input that it reads.
         function: A property of one event, or a total over many.
         path: Path of the attribute; empty where the function needs none.
     """
@@ -49,8 +47,7 @@ class Column:
 def read_columns(value: object, aliases: Sequence[str], *, is_on_close: bool) -> tuple[Column, ...]:
     """The columns of ``return``, in their order.
 
-    Raises:
-        JoinRefused: A column cannot be read, names no input, or is a total in a join that emits each combination.
+    ``JoinRefused`` if a column cannot be read, names no input, or is a total in a join that emits each combination.
     """
     if not isinstance(value, Mapping) or not value:
         raise JoinRefused(
@@ -98,12 +95,8 @@ def value_at(data: object, path: Sequence[str]) -> Any:
 class Totals:
     """Totals of a key, in which each event counts once. A total is a list with the state of each column.
 
-    Args:
-        columns: The columns.
-
-    Attributes:
-        adding: By alias, for each column of the input: its place, and a function of the column's state, the sequence
-            number of an event and its value that returns the new state.
+    ``adding`` has by alias, for each column of the input, its place, and a function of the column's state, the sequence
+    number of an event and its value that returns the new state.
     """
 
     def __init__(self, columns: Sequence[Column]) -> None:

@@ -42,12 +42,8 @@ _KEPT = 8  # events are kept until they exceed 1 / _KEPT of the most that were e
 class JoinRun:
     """One join at one place.
 
-    Args:
-        body: The join.
-        name: Its name.
-        version: Its version.
-        files: The store of rows that do not fit into its memory; None: a scratch folder.
-        conditions: Reads the condition between its inputs from its text.
+    Rows that do not fit into its memory are in ``files``; None: a scratch folder. ``conditions`` reads the condition
+    between its inputs from its text.
     """
 
     def __init__(
@@ -100,11 +96,7 @@ class JoinRun:
         return [] if self._pager is None else self._pager.disk.names
 
     def verify(self) -> None:
-        """Compare the checksums of the files of its rows.
-
-        Raises:
-            StateLost: A file is missing or damaged; the message names it.
-        """
+        """Compare the checksums of the files of its rows; ``StateLost`` names a file that is missing or damaged."""
         if self._pager is not None:
             self._pager.disk.verify()
 
@@ -116,8 +108,7 @@ class JoinRun:
     def lose(self, reason: str) -> None:
         """Stop for good because rows on disk are missing: a join without them would miss results.
 
-        Args:
-            reason: A sentence that the next output reports.
+        The next output reports the reason, a sentence.
         """
         self._lost = reason
 
@@ -149,8 +140,7 @@ class JoinRun:
     def process(self, batch: EventBatch) -> JoinOutput:
         """Take merged events in; of events from an input of another version only the time counts.
 
-        Raises:
-            StateLost: A file of rows on disk is missing or damaged.
+        ``StateLost`` if a file of rows on disk is missing or damaged.
         """
         if self._retractions is None and any(REVOCABLE in name for name in batch.type_names) and not self.has_stopped:
             self._retractions = Retractions(self.body, self._join, self._derived, self._totals)
@@ -185,11 +175,7 @@ class JoinRun:
         return joined_outputs(parts)
 
     def _finish_range(self, batch: EventBatch) -> JoinOutput:
-        """Close the known keys of a range that an input finishes, in the order of their numbers.
-
-        Args:
-            batch: One row.
-        """
+        """Close the known keys of a range that an input finishes (one row), in the order of their numbers."""
         (kind,), (said,) = (batch.columns.column(name).to_pylist() for name in ("type", "data"))
         time_us = int(batch.time_us[0])
         parts = [self.advance_time(time_us)]
@@ -206,11 +192,7 @@ class JoinRun:
         return joined_outputs(parts)
 
     def _take_back(self, batch: EventBatch) -> JoinOutput:
-        """Retract an event.
-
-        Args:
-            batch: One row.
-        """
+        """Retract an event, given as one row."""
         (kind,) = batch.columns.column("type").to_pylist()
         passed = self.advance_time(int(batch.time_us[0]))
         if kind not in self._numbers or self.has_stopped:  # of an input of another version
@@ -306,9 +288,9 @@ class JoinRun:
                 return joined_outputs(outputs)
 
     def _limit(self) -> None:
-        """Let the join report what is needed: of totals no more combinations than each event needs to be in one.
+        """Limit the reported combinations: for totals to no more than each event needs to be in one.
 
-        Where events may be retracted, all combinations of a key are known; a condition is asked about all of them.
+        Where events may be retracted, all combinations of a key are known; a condition is checked in all of them.
         """
         is_total = self.body.emit == "on_close" and self._retractions is None
         most, covers = self._account.limited(self.body.results, asks=self._where is not None, is_total=is_total)
@@ -450,11 +432,9 @@ class JoinRun:
         }
 
     def load(self, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> None:
-        """Restore what ``dump`` saved of the same join.
+        """Restore the state that ``dump`` saved of the same join.
 
-        Raises:
-            JoinStateError: The state is damaged, or has another format.
-            StateLost: A file of rows on disk is missing, or of another length.
+        ``JoinStateError`` if it is damaged, or has another format; ``StateLost`` if a file of rows on disk is missing.
         """
         if head.get("format") != _FORMAT:
             raise JoinStateError(f"the saved join {self.name!r} has the format {head.get('format')}, not {_FORMAT}")

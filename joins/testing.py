@@ -23,7 +23,6 @@ class GeneratedStream:
     """Parameters of one generated stream.
 
     Attributes:
-        gap_us: Mean time between events.
         active: Number of keys that are active at a time.
         spacing: Events from punctuation to punctuation; 0: no punctuations.
         shift: Number of keys by which the stream leads the others; negative: it lags.

@@ -21,34 +21,19 @@ _ARRIVED, _LATE, _HELD = "arrived", "late", "held"
 
 
 class Arrivals:
-    """Counts of each input's events, and of those for keys that the input had finished.
-
-    Args:
-        inputs: Number of inputs.
-        saved: The result of ``to_json``; None: no events yet.
-    """
+    """Counts of each input's events, and of those for keys that the input had finished; ``saved`` by ``to_json``."""
 
     def __init__(self, inputs: int, saved: Sequence[Sequence[int]] | None = None) -> None:
         self._counts = np.zeros((2, inputs), np.int64) if saved is None else np.array(saved, np.int64)
 
     def note(self, items: ItemColumns, late: NDArray[np.int32]) -> None:
-        """Count events.
-
-        Args:
-            items: The items.
-            late: The places of late events among the items.
-        """
+        """Count events; ``late`` has the places of late events among the items."""
         inputs = self._counts.shape[1]
         self._counts[0] += np.bincount(items.inputs[are_events(items)], minlength=inputs)
         self._counts[1] += np.bincount(items.inputs[late], minlength=inputs)
 
     def measures(self, body: JoinBody, held: Sequence[int]) -> dict[str, int]:
-        """The counts by input.
-
-        Args:
-            body: The join.
-            held: The number of each input's events in memory.
-        """
+        """The counts by input; ``held`` is the number of each input's events in memory."""
         found = {}
         for number, one in enumerate(body.inputs):
             arrived, late = self._counts[:, number].tolist()
@@ -71,10 +56,8 @@ class WaitingInput:
         of_events: The number of these events.
         lag: Distance of its highest key below that of the input that is farthest ahead, at one time.
         closing_key: The keys up to this one are finished.
-        arrived: Number of events so far.
         late: Number of these events whose keys were finished.
         accuracy: Share of events that were not late: an estimate of the share of results that are found.
-        held: Number of events in memory.
         predicted: Number of events expected in memory, from the measurements.
     """
 
@@ -94,10 +77,7 @@ def waiting_inputs(
 ) -> dict[str, WaitingInput]:
     """Measurements of the inputs of a join, by alias.
 
-    Args:
-        body: The join.
-        counts: Sums of the counts of all shards.
-        state: The saved state of the decider; None: there is none yet.
+    ``counts`` are sums over all shards; ``state`` is the saved state of the decider, None if there is none yet.
     """
     decider = WaitDecider() if state is None else WaitDecider.from_json(state)
     aliases = {one.alias for one in body.inputs}
@@ -125,9 +105,7 @@ def waiting_inputs(
 def waiting_sentences(inputs: Mapping[str, WaitingInput], decided_us: Mapping[str, int]) -> list[str]:
     """A sentence for each input with measurements.
 
-    Args:
-        inputs: The measurements, by alias.
-        decided_us: When each input's closing key was decided last, microseconds UTC.
+    ``decided_us``: when each input's closing key was decided last, microseconds UTC.
     """
     return [_sentence(name, one, decided_us.get(name)) for name, one in inputs.items() if one.disorder is not None]
 

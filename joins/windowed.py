@@ -40,18 +40,14 @@ class JoinStats:
     Attributes:
         events: Events taken in, including events without a key.
         stored: Events that may still join.
-        keys: Keys in the state.
         remembered: Keys that are over, while some input may still bring events of them.
         results: Results reported: combinations and absences.
         absent: Events reported because they can no longer join, and combinations that lack inputs.
-        closings: Keys reported as over.
         dropped: Events of keys that were over.
         on_the_fly: Events that did not have to be stored.
         purged: Stored events that a closed key made useless.
-        expired: Events that left their window.
         duplicates: Closings of keys that the input had already closed.
         violations: Events of keys that their input had closed.
-        lookups: Look-ups of keys: one for each event and closing.
         forgotten: Keys that are over and no longer remembered, because there were too many.
     """
 
@@ -100,15 +96,13 @@ class _Closings(TypedDict):
 
 
 class WindowJoin:
-    """A join of events by hashed keys.
+    """A join of events by hashed keys, with a window for each of 2 to ``MOST_INPUTS`` inputs.
 
-    Args:
-        windows: The window of each input, 2 to ``MOST_INPUTS``.
-        outer: Inputs whose events are reported when they joined nothing and no longer can.
-        optional: Inputs that combinations may lack: a combination that is part of no larger one is reported when no
-            event can extend it any more (``joins.outer``). Not together with ``outer``.
-        most_remembered: The most keys that are over and remembered, so that their late events are dropped, not stored.
-        reports_all: Report events of ``outer`` inputs whether or not they have joined something; the caller selects.
+    Events of ``outer`` inputs are reported when they joined nothing and no longer can; with ``reports_all`` whether or
+    not they have joined something, so that the caller selects. Combinations may lack ``optional`` inputs: a combination
+    that is part of no larger one is reported when no event can extend it any more (``joins.outer``). Not together with
+    ``outer``. At most ``most_remembered`` keys that are over are remembered, so that their late events are dropped, not
+    stored.
     """
 
     def __init__(
@@ -183,20 +177,17 @@ class WindowJoin:
     def push_part(self, items: ItemColumns) -> tuple[JoinedColumns, int]:
         """Take in the first of some items, up to an item with more results than fit into a part.
 
-        Returns:
-            The results, and the number of items taken in. Time has already advanced to the next item, and the results
-            include those of this advance.
+        Returns the results, and the number of items taken in. Time has already advanced to the next item, and the
+        results include those of this advance.
         """
         return self._take(items, _PART)
 
     def limit(self, most_results: int, *, covers: bool) -> None:
-        """Limit the reported results.
+        """Limit the reported results of one event at once; if there are more, ``JoinedColumns.cuts`` notes this.
 
-        Args:
-            most_results: The most results of one event at once; if there are more, ``JoinedColumns.cuts`` notes this.
-            covers: Report only enough combinations for each event to be in one: of all combinations, in their order,
-                those in which an event occurs for the first time (with ``optional`` inputs, others with the same
-                events). There are as many as events. Has to be set before the first event.
+        ``covers``: report only enough combinations for each event to be in one: of all combinations, in their order,
+        those in which an event occurs for the first time (with ``optional`` inputs, others with the same events). There
+        are as many as events. Has to be set before the first event.
         """
         self._rules = self._rules._replace(most=np.array([most_results], np.int64), covers=np.array([covers]))
 
@@ -221,14 +212,8 @@ class WindowJoin:
     def change(self, windows: Sequence[Window]) -> JoinedColumns:
         """Change the windows: events outside the new windows leave now, and events that have left do not come back.
 
-        Args:
-            windows: The window of each input. A window of a number of events of an input cannot change.
-
-        Returns:
-            The results of this, at the current time of the join; their item places have no meaning.
-
-        Raises:
-            ValueError: The number of windows differs, or a window of a number of events of an input changes.
+        A window of a number of events of an input cannot change. Returns the results of this, at the current time of
+        the join; their item places have no meaning.
         """
         if len(windows) != self.inputs:
             raise ValueError(f"the join has {self.inputs} inputs; their number cannot change")
@@ -252,9 +237,7 @@ class WindowJoin:
         """Remove an event of a hashed key from an input, as if it had never come, if it is stored.
 
         A key that it has closed stays closed, and an event that it has pushed out of a window does not come back.
-
-        Returns:
-            The results of this, at the current time of the join; their item places have no meaning.
+        Returns the results of this, at the current time of the join; their item places have no meaning.
         """
         self._found.filled[:] = 0
         while retract_event(self._rules, self._state, self._found, np.uint64(key), number, sequence) != kernel.DONE:
@@ -343,10 +326,8 @@ class WindowJoin:
     def take(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.void], NDArray[np.void]]:
         """Remove known keys that may still join, with their rows, until they are put back (``put``).
 
-        The caller puts them back before an item of them comes, and before the times that ``leaving`` returns.
-
-        Returns:
-            ``KEY`` and ``ROW`` of ``joins.kernels.paging``: the rows of the first key, then those of the next.
+        The caller puts them back before an item of them comes, and before the times that ``leaving`` returns. Returns
+        ``KEY`` and ``ROW`` of ``joins.kernels.paging``: the rows of the first key, then those of the next.
         """
         taken = np.zeros(len(keys), KEY)
         taken["key"] = keys
@@ -354,11 +335,9 @@ class WindowJoin:
         return taken, rows[: take_keys(self._state, taken, rows)]
 
     def put(self, keys: NDArray[np.void], rows: NDArray[np.void]) -> None:
-        """Put keys back.
+        """Put keys back, of which no item has come since they were taken.
 
-        Args:
-            keys: ``KEY``, of which no item has come since they were taken.
-            rows: ``ROW``, by sequence; the owner of each is the place of its key.
+        ``keys`` are ``KEY``; ``rows`` are ``ROW``, by sequence; the owner of each is the place of its key.
         """
         while len(self._state.keyed) <= int(self._state.counters[kernel.CLUSTERS]) + len(keys):
             self._state = _grown(self._state, is_of_clusters=True)
@@ -367,11 +346,9 @@ class WindowJoin:
         put_keys(self._state, self._rules, keys, rows, np.zeros(self.inputs, np.int64))
 
     def leaving(self, keys: NDArray[np.void], rows: NDArray[np.void]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The effects of time on keys that were taken out.
+        """When time leads to a result or the end of each key, and when all of its rows have left their windows.
 
-        Returns:
-            When time leads to a result or the end of each key, and when all of its rows have left their windows, in
-            microseconds; the largest number: never.
+        For keys that were taken out; in microseconds, the largest number: never.
         """
         spans = self._rules.spans_us[rows["input"]]
         out_us = np.where(spans > 0, rows["time"] + spans, _FOREVER)
@@ -408,11 +385,7 @@ class WindowJoin:
         return head, {name: np.ascontiguousarray(array).tobytes() for name, array in arrays.items()}
 
     def load(self, head: Mapping[str, int], arrays: Mapping[str, bytes]) -> None:
-        """Restore what ``dump`` saved of a join with the same windows.
-
-        Raises:
-            JoinStateError: The state is damaged, or has another format.
-        """
+        """Restore the state that ``dump`` saved of an equal join; ``JoinStateError`` if it is damaged."""
         if head.get("format") != _FORMAT or head.get("inputs") != self.inputs:
             raise JoinStateError(
                 f"the saved join has the format {head.get('format')} and {head.get('inputs')} inputs; this one reads "

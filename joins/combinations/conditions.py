@@ -1,8 +1,8 @@
 """A condition between the inputs of a join: a combination exists only where it holds.
 
-The join combines events by key, and what contradicts the condition is left out here. Of an input whose events are
-reported where they joined nothing, the join reports each event that can join nothing any more (``reports_all``), as it
-does not know whether the event has joined something under the condition.
+The join combines events by key; combinations that contradict the condition are dropped here. Where unjoined events of
+an input are reported, the join reports each event that can join nothing any more (``reports_all``), as it does not know
+whether the event has joined something under the condition.
 """
 
 from __future__ import annotations
@@ -33,21 +33,20 @@ class Condition(Protocol):
 
     @property
     def reads(self) -> Sequence[Column]:
-        """What it reads of events; ``time`` is in microseconds."""
+        """The columns that the condition reads of events; ``time`` is in microseconds."""
         ...
 
     def holds(self, values: Sequence[Placed], size: int) -> NDArray[np.bool_]:
-        """Of some combinations those in which it holds.
+        """Whether the condition holds, for each of ``size`` combinations.
 
-        Args:
-            values: Of each column what it reads, as plain JSON, and of each combination its place among these.
-            size: The number of combinations.
+        ``values`` has for each column its distinct values, as plain JSON, and the place of each combination's value
+        among them.
         """
         ...
 
 
 class Conditions(Protocol):
-    """What makes the condition of a join of its text."""
+    """Makes the condition of a join from its text."""
 
     def __call__(self, body: JoinBody) -> Condition | None:
         """The condition; None: the join has none."""
@@ -55,24 +54,17 @@ class Conditions(Protocol):
 
 
 def unconditional(body: JoinBody) -> None:
-    """No condition.
-
-    Raises:
-        ValueError: The join has one.
-    """
+    """The condition of a join that has none; a ``ValueError`` if it has one."""
     if body.where is not None:
         raise ValueError(f"nothing reads the condition {body.where!r} of a join")
 
 
 @dataclass(slots=True)
 class Conditional:
-    """What a join finds, under its condition.
+    """The results of a join under its condition.
 
-    Attributes:
-        body: Of the join.
-        condition: Over each combination.
-        left_out: The numbers of combinations that contradict it, of events that had joined something, and of
-            combinations that are cut.
+    ``left_out`` counts the combinations that contradict it, the events that had joined something, and the combinations
+    that are cut.
     """
 
     body: JoinBody
@@ -81,7 +73,7 @@ class Conditional:
 
     @classmethod
     def of(cls, body: JoinBody, conditions: Conditions, before: Conditional | None = None) -> Conditional | None:
-        """That of a join, which may go on as that of its version before; None: the join has no condition."""
+        """The condition of a join, continued from its version before; None: the join has no condition."""
         condition = conditions(body)
         if condition is None:
             return None
@@ -90,13 +82,10 @@ class Conditional:
     def judged(
         self, found: JoinedColumns, held: HeldEvents, retractions: Retractions | None, most: int
     ) -> tuple[JoinedColumns, NDArray[np.bool_]]:
-        """What was found, and which of it is kept: combinations in which the condition holds, and events in none.
+        """Some results, and which of them are kept: combinations in which the condition holds, and events in none.
 
-        Args:
-            found: What the join found by key.
-            held: Holds the events; those that have joined something for good are marked there.
-            retractions: Know the others.
-            most: One event completes at most this many combinations that are kept; the others are cut.
+        Events that have joined something for good are marked in ``held``; ``retractions`` know the others. One event
+        completes at most ``most`` kept combinations; the others are cut.
         """
         is_whole = np.all(found.members >= 0, axis=1)
         whole, alone = np.flatnonzero(is_whole), np.flatnonzero(~is_whole)
@@ -124,7 +113,7 @@ class Conditional:
         return replace(found, cuts=held_in[np.flatnonzero(ranks == most) - 1]), is_kept
 
     def counted(self, counts: dict[str, int]) -> dict[str, int]:
-        """Counts of a join, without what is left out."""
+        """Counts of a join, without the results that are left out."""
         contradicting, joined, cut = self.left_out
         return {
             **counts,

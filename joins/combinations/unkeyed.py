@@ -28,12 +28,7 @@ def lone_inputs(body: JoinBody) -> NDArray[np.bool_]:
 
 
 class UnkeyedEvents:
-    """Counts of a join's events without a usable key.
-
-    Args:
-        body: The join.
-        counts: The number of these events so far, by input; None: there were none.
-    """
+    """Counts of a join's events without a usable key; ``counts`` has the numbers so far, by input (None: none)."""
 
     def __init__(self, body: JoinBody, counts: Sequence[int] | None = None) -> None:
         self._aliases = [one.alias for one in body.inputs]
@@ -64,12 +59,8 @@ def with_lone(
 ) -> JoinedColumns:
     """Add to the results of some items their events without a usable key that are reported alone, and their keys.
 
-    Args:
-        found: The results of the other items.
-        items: The items.
-        is_lone: By input, whether its events may be reported alone.
-        first: The sequence number of the first event among the items.
-        now_us: The time of the join before these items.
+    ``found`` are the results of the other items, ``is_lone`` says by input whether its events may be reported alone,
+    ``first`` is the sequence number of the first event, ``now_us`` the time of the join before the items.
     """
     chosen = np.flatnonzero(are_unkeyed(items) & is_lone[items.inputs])
     if not len(chosen):

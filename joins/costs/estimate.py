@@ -27,7 +27,6 @@ class KeyRecord:
     """A closed key, as seen by one input.
 
     Attributes:
-        events: Number of the input's events of the key.
         life_us: From its first event to the input's own punctuation, or to its last event if there is none.
         lag: Time from its first event until events of it became useless, in lives.
         stay_us: Mean stay of its events, by Eq. 6.1.
@@ -41,12 +40,9 @@ class KeyRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateEstimate:
-    """The expected number of an input's events in the state.
+    """The expected number of an input's events in the state, at the current rates (``mean``).
 
-    Attributes:
-        mean: At the current rates.
-        median: The median of the means of the last intervals.
-        high: The 95 % quantile of these means.
+    ``median`` and ``high`` (95 % quantile) are of the means of the last intervals.
     """
 
     mean: float
@@ -56,13 +52,10 @@ class StateEstimate:
 
 @dataclass(slots=True)
 class SeenKey:
-    """An open key; each list has one value per input.
+    """An open key; each list has one value per input: times in microseconds, and the number of events.
 
-    Attributes:
-        first: Time of its first event, us; infinite: it has none.
-        last: Time of its last event, us; minus infinite: it has none.
-        closed: When the input closed it, us; infinite: it has not.
-        events: Number of its events.
+    ``first`` is infinite and ``last`` minus infinite without events; ``closed`` is infinite until the input closes the
+    key.
     """
 
     first: list[float]
@@ -76,7 +69,7 @@ class SeenKey:
         return cls([math.inf] * inputs, [-math.inf] * inputs, [math.inf] * inputs, [0] * inputs)
 
     def see(self, kind: int, number: int, time_us: int) -> None:
-        """Take note of an event or a closing."""
+        """Note an event or a closing."""
         if kind == Item.EVENT:
             self.first[number] = min(self.first[number], time_us)
             self.last[number] = time_us
@@ -85,12 +78,9 @@ class SeenKey:
             self.closed[number] = min(self.closed[number], time_us)
 
     def records(self, windows: Sequence[float], optional: Collection[int] = ()) -> Iterator[tuple[int, KeyRecord]]:
-        """A record of the key for each input that has events of it.
+        """A record of the key for each input that has events of it; ``windows`` in microseconds, infinite: none.
 
-        Args:
-            windows: The window of each input, us; infinite: none.
-            optional: Inputs that combinations may lack: an event does not become useless because they have no event in
-                their window.
+        ``optional`` inputs may be absent: an event does not become useless because they have no event in its window.
         """
         inputs = range(len(windows))
         for number in inputs:
@@ -129,12 +119,8 @@ class _Rate:
 class StateEstimator:
     """Estimates the state of a join from its items.
 
-    Args:
-        windows: The window of each input, of time or none.
-        closes: By input, whether it closes keys.
-        interval_us: Event time after which rates and estimates are updated.
-        horizon: Number of intervals over which rates are smoothed.
-        sample: Number of the most recently closed keys that are considered.
+    Windows are of time or none. Rates and estimates are updated after ``interval_us`` of event time; rates are smoothed
+    over ``horizon`` intervals; the ``sample`` most recently closed keys are considered.
     """
 
     def __init__(
@@ -157,7 +143,7 @@ class StateEstimator:
         self._records: list[deque[KeyRecord]] = [deque(maxlen=sample) for _ in windows]
 
     def observe(self, items: ItemColumns) -> None:
-        """Take note of items, in their order."""
+        """Note items, in their order."""
         rows = zip(
             items.kinds.tolist(), items.inputs.tolist(), items.keys.tolist(), items.times_us.tolist(), strict=True
         )

@@ -16,12 +16,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputRates:
-    """Rates and times of an input; times in any one unit.
+    """Rates per unit of time and times of an input, in any one unit; an infinite window: none.
 
     Attributes:
-        events: Per unit of time.
-        punctuations: Per unit of time.
-        window: Length of its window; infinite: none.
         life: Mean life of its keys.
         lag: Time from a key's first event until the other input closes the key, in lives; infinite: never.
         scheduled: Share of its punctuations that have to wait for the window (beta), 0 to 1.
@@ -37,14 +34,9 @@ class InputRates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitCosts:
-    """Costs of single steps, in any one unit.
+    """Costs of single steps, in any one unit: comparing two keys, changing a list of events by one, and so on.
 
-    Attributes:
-        comparison: Compare two keys.
-        insert: Insert an event into a list.
-        delete: Delete an event from a list.
-        schedule: Put a punctuation into the schedule and take it out.
-        results: Form the results of an event.
+    ``schedule`` puts a punctuation into the schedule and takes it out; ``results`` forms the results of an event.
     """
 
     comparison: float = 1.0
@@ -68,8 +60,7 @@ def stay_case(life: float, lag: float, window: float) -> int:
 def mean_stay_us(life: float, lag: float, window: float) -> float:
     """Eq. 6.1: mean stay of an event, in the unit of the arguments; events that are never stored count as 0.
 
-    Raises:
-        ValueError: A life or window is negative, or both lag and window are infinite, so that events stay for ever.
+    If both lag and window are infinite, events stay for ever, which is refused, like negative values.
     """
     if life < 0 or window < 0:
         raise ValueError(f"a life and a window are not negative, got {life} and {window}")
@@ -103,12 +94,8 @@ def punctuated_cost(
 ) -> float:
     """The cost of an input of a PWJoin or MPWJoin per unit of time.
 
-    Args:
-        inputs: All inputs.
-        number: Number of the input.
-        costs: Costs of single steps.
-        buckets: Number of buckets of the key index.
-        sharing: Mean number of stored events, of all inputs, that share a key.
+    ``buckets`` are those of the key index; ``sharing`` is the mean number of stored events, of all inputs, that share a
+    key.
     """
     mine = inputs[number]
     chain = sum(map(state_size, inputs)) / (2 * buckets * sharing) * costs.comparison
@@ -127,23 +114,18 @@ def hash_window_cost(mine: InputRates, other: InputRates, costs: UnitCosts, *, b
 def purge_time_us(closings: Sequence[float], expiries: Sequence[float]) -> float:
     """The time T_p at which the other inputs make an event useless, for any number of inputs.
 
-    Args:
-        closings: When each other input closes the key; infinite: never.
-        expiries: When the last event of the key leaves the window of each other input; minus infinite: it has none.
+    ``closings``: when each other input closes the key; infinite: never. ``expiries``: when the last event of the key
+    leaves the window of each other input; minus infinite: it has none.
     """
     assisted = min(max(closing, expiry) for closing, expiry in zip(closings, expiries, strict=True))
     return min(max(closings), assisted)
 
 
 def purge_cost(threshold: float, state: float, garbage: float, spacing: float, buckets: int) -> float:
-    """The cost of an event, in comparisons, if the state is scanned every ``threshold`` punctuations.
+    """The cost of an event, in comparisons, if the state is scanned every ``threshold`` punctuations of both inputs.
 
-    Args:
-        threshold: Punctuations of both inputs from purge to purge.
-        state: Number of useful events.
-        garbage: Number of events that each punctuation makes useless.
-        spacing: Events from punctuation to punctuation, of both inputs.
-        buckets: Number of buckets of each input.
+    ``state`` is the number of useful events, ``garbage`` the number of events that each punctuation makes useless,
+    ``spacing`` the events of both inputs from punctuation to punctuation, ``buckets`` the buckets of each input.
     """
     probing = (state + garbage * threshold / 2) / (2 * buckets)
     scanning = (state + garbage * threshold) / (threshold * spacing)

@@ -31,10 +31,7 @@ _S = 1_000_000
 class StateObserver:
     """Observes the items of a join.
 
-    Args:
-        windows: The window of each input.
-        closes: By input, whether it closes keys.
-        optional: Inputs that combinations may lack; events that leave their windows make no other event useless.
+    ``optional`` inputs may be absent: events that leave their windows make no other event useless.
     """
 
     def __init__(self, windows: Sequence[Window], closes: Sequence[bool], optional: Sequence[int] = ()) -> None:
@@ -55,7 +52,7 @@ class StateObserver:
         return cls([one.window for one in body.inputs], [one.closes for one in body.inputs], body.optional)
 
     def observe(self, items: ItemColumns) -> None:
-        """Take note of items, in their order."""
+        """Note items, in their order."""
         if not len(items):
             return
         if self._begin_us is None:

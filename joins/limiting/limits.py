@@ -40,7 +40,6 @@ class ResultAccount:
     """The account of a join's results in a shard, beyond those that are free.
 
     Attributes:
-        limits: The limits of the join.
         owed: Tenths of results on the account; each event takes off ``average`` results, after its own are added.
         cut: Number of events that led to more than ``per_event`` results.
         has_asked: Whether its totals were ever over combinations in which a condition holds. From then on all
@@ -51,17 +50,11 @@ class ResultAccount:
         self.limits, self.owed, self.cut, self.has_asked = limits, owed, cut, has_asked
 
     def limited(self, limits: ResultLimits, *, asks: bool, is_total: bool) -> tuple[int, bool]:
-        """Set the limits.
+        """Set the limits of a join; ``asks``: it has a condition, ``is_total``: it makes totals of combinations only.
 
-        Args:
-            limits: The limits of the join.
-            asks: Whether it has a condition.
-            is_total: Whether it only makes totals of its combinations.
-
-        Returns:
-            How many combinations one event may lead to at once, and whether it suffices that each event is in one of
-            the reported combinations. Where combinations are only candidates for results, the number is so high that
-            exceeding it suspends the join anyway.
+        Returns how many combinations one event may lead to at once, and whether it suffices that each event is in one
+        of the reported combinations. Where combinations are only candidates for results, the number is so high that
+        exceeding it suspends the join anyway.
         """
         self.limits, self.has_asked = limits, self.has_asked or (is_total and asks)
         are_candidates = asks or (is_total and self.has_asked)
@@ -90,17 +83,11 @@ class ResultAccount:
         sizes: NDArray[np.int64],
         is_result: NDArray[np.bool_] | None = None,
     ) -> list[int]:
-        """Add results to the account.
+        """Add results to the account; returns the place of the first one beyond the limit ``ahead``, or an empty list.
 
-        Args:
-            found: The results of the items; a result of an item after the last one was decided before that item.
-            items: In their order.
-            sizes: Bytes of the values of each result.
-            is_result: Which combinations are results, and neither dropped by a condition nor events that have joined
-                something; None: all.
-
-        Returns:
-            The place of the first result that exceeds the limit ``ahead``; empty if none does.
+        A result of an item after the last one was decided before that item. ``sizes`` are the bytes of each result's
+        values. ``is_result``: the combination is a result, neither dropped by a condition nor an event that has joined
+        something; None: all are.
         """
         results, inputs = found.members.shape
         costs = _DROPPED * np.maximum(max(1, inputs // 2), sizes // _SMALL_BYTES)

@@ -19,9 +19,8 @@ _WORDS = {NIL: '"window"', FINISHED: '"finished"', ENDED: '"end_of_input"', UNKE
 def decided_by_the_end(found: JoinedColumns, closed: NDArray[np.uint64]) -> JoinedColumns:
     """Combinations decided at the end of the input, with ``ENDED`` for inputs that had not closed the key before.
 
-    Args:
-        found: The results of the closings of all keys by all inputs.
-        closed: For the key of each item, the inputs that had closed it before, as bits.
+    ``found`` are the results of the closings of all keys by all inputs; ``closed`` has, for the key of each item, the
+    inputs that had closed it before, as bits.
     """
     inputs = np.arange(found.members.shape[1], dtype=np.uint64)
     had_closed = (closed[found.result_items][:, None] >> inputs) & np.uint64(1) != 0
@@ -31,7 +30,6 @@ def decided_by_the_end(found: JoinedColumns, closed: NDArray[np.uint64]) -> Join
 def words_of(members: NDArray[np.int64]) -> tuple[list[str], NDArray[np.int64]]:
     """The reasons why an input is absent, as JSON strings, and the place of each combination's reason among them.
 
-    Args:
-        members: The members of one input, all absent.
+    ``members`` are those of one input, all absent.
     """
     return list(_WORDS.values()), NIL - members

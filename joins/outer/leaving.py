@@ -25,12 +25,9 @@ def due_times(
     key is on disk. A key that some inputs have closed is over when the last event of a required one of these inputs
     leaves; once it has no events, it is remembered in memory.
 
-    Args:
-        keys: ``KEY`` of ``joins.kernels.paging``.
-        rows: ``ROW``; the owner of each is the place of its key.
-        times_us: When each row leaves its window, and when the last row of each key does.
-        required: Inputs that no combination may lack, as bits.
-        inputs: Number of inputs.
+    ``keys`` (``KEY`` of ``joins.kernels.paging``) own ``rows`` (``ROW``) by their places. ``times_us``: when each row
+    leaves its window, and when the last row of each key does. ``required``: inputs that no combination may lack, as
+    bits.
     """
     owners, one, (out_us, gone_us) = rows["owner"], np.uint64(1), times_us
     bits = one << rows["input"].astype(np.uint64)

@@ -19,9 +19,7 @@ class _Combination:
     """A combination of one event each of some inputs, all in their windows when the last event came.
 
     Attributes:
-        members: The events by input.
         is_extended: Whether it is part of a larger combination.
-        is_reported: Whether it was reported.
     """
 
     members: dict[int, ReferenceEvent]

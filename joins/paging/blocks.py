@@ -22,7 +22,6 @@ class BlockRows:
 
     Attributes:
         rows: ``ROW``; the owners have no meaning here.
-        events: The events.
         is_counted: Which events were already part of a result or total.
         totals: For the first event of a key, the key's totals so far, as JSON (``Beside.pack``); else null.
     """
@@ -45,11 +44,7 @@ class BlockRows:
         )
 
     def to_bytes(self, label: str) -> bytes:
-        """The content of a file.
-
-        Args:
-            label: Distinguishes the rows of this join from equal rows of another join.
-        """
+        """The content of a file; the label distinguishes the rows of this join from equal rows of another join."""
         rows = self.rows
         own = [
             column_of(np.ascontiguousarray(rows["sequence"])),

@@ -33,9 +33,6 @@ class _Block:
     """A file of rows that is still needed.
 
     Attributes:
-        name: Name of the file.
-        size_bytes: Size of the file.
-        rows: Number of rows in the file.
         live: Number of these rows whose keys are still on disk.
         due_us: The first time at which one of the keys leads to a result.
         gone_us: When the last of the rows leaves its window.
@@ -50,12 +47,7 @@ class _Block:
 
 
 class KeysOnDisk:
-    """Keys whose rows are on disk.
-
-    Args:
-        files: The store of the files.
-        label: Distinguishes the files of this join from those of another.
-    """
+    """Keys whose rows are on disk; the label distinguishes the files of this join from those of another."""
 
     def __init__(self, files: SpilledFiles, label: str) -> None:
         self._files, self._label = files, label
@@ -97,13 +89,9 @@ class KeysOnDisk:
         return found
 
     def wanted(self, keys: NDArray[np.uint64], until_us: int) -> NDArray[np.intp]:
-        """The places of keys that have to come back: given keys, and keys that lead to a result by a time.
+        """The places of keys that have to come back: given keys (distinct), and keys that lead to a result by a time.
 
         All keys of a block come back if one of them is due, or if the block has to be read and few would be left.
-
-        Args:
-            keys: Distinct.
-            until_us: The time.
         """
         places, is_there = self._places(keys)
         if self._next_due_us > until_us and not is_there.any():
@@ -124,11 +112,8 @@ class KeysOnDisk:
     def take(self, places: NDArray[np.intp]) -> tuple[NDArray[np.void], BlockRows]:
         """Read the rows of some keys and remove the keys from the index.
 
-        Returns:
-            The keys (``AWAY``), and their rows; each row's owner is the place of its key among the keys.
-
-        Raises:
-            StateLost: A file is missing or damaged; nothing has changed.
+        Returns the keys (``AWAY``), and their rows; each row's owner is the place of its key among the keys. If a file
+        is missing or damaged, ``StateLost`` is raised and nothing has changed.
         """
         taken = self._away[places]
         taken = taken[np.lexsort((taken["first"], taken["block"]))]
@@ -148,9 +133,7 @@ class KeysOnDisk:
     def add(self, keys: NDArray[np.void], block_rows: BlockRows) -> None:
         """Write the rows of keys that are not on disk as one block.
 
-        Args:
-            keys: ``AWAY`` without the block, in the order of their rows.
-            block_rows: The rows.
+        ``keys`` are ``AWAY`` without the block, in the order of their rows.
         """
         content = block_rows.to_bytes(self._label)
         name, number = self._files.write(content), self._next_block
@@ -168,11 +151,8 @@ class KeysOnDisk:
     def expire(self, now_us: int, *, every: bool = False) -> int:
         """Forget keys all of whose rows are out of their windows, without reading them; returns the number of rows.
 
-        They lead to no result: else they would have come back before.
-
-        Args:
-            now_us: The time of the join.
-            every: Forget all such keys; else only those of files that are no longer needed afterwards.
+        They lead to no result: else they would have come back before. Without ``every``, only keys of files that are no
+        longer needed afterwards are forgotten.
         """
         if not every and self._next_gone_us > now_us:
             return 0
@@ -190,22 +170,14 @@ class KeysOnDisk:
         self._leave(places[is_there])
 
     def read_all(self) -> Iterator[BlockRows]:
-        """The rows that are on disk, block by block.
-
-        Raises:
-            StateLost: A file is missing or damaged.
-        """
+        """The rows that are on disk, block by block."""
         for number, block in self._blocks.items():
             some = np.sort(self._away[self._away["block"] == number], order="first")
             content = self._files.read(block.name, block.size_bytes)
             yield rows_in(content, _ranges(some["first"], some["rows"]))
 
     def verify(self) -> None:
-        """Compare the checksums of all files.
-
-        Raises:
-            StateLost: A file is missing or damaged; the message names it.
-        """
+        """Compare the checksums of all files; ``StateLost`` names a file that is missing or damaged."""
         for block in self._blocks.values():
             self._files.read(block.name, block.size_bytes)
 
@@ -220,12 +192,7 @@ class KeysOnDisk:
         return {"blocks": blocks, **counts}, self._away.tobytes()
 
     def load(self, head: Mapping[str, Any], index: bytes) -> None:
-        """Take what ``dump`` gave.
-
-        Raises:
-            StateLost: A file is missing, or of another length.
-            KeyError, ValueError: It is damaged.
-        """
+        """Take the state that ``dump`` returned; raises ``StateLost`` if a file is missing, or of another length."""
         self._away = np.frombuffer(index, AWAY).copy()
         self._blocks = {number: _Block(*parts) for number, *parts in head["blocks"]}
         self._next_block, self.rows_written, self.rows_read = head["next"], head["written"], head["read"]

@@ -29,10 +29,7 @@ class Beside(Protocol):
     def pack(self, keys: Sequence[int], rows: NDArray[np.void], held: HeldEvents) -> list[bytes | None]:
         """Remove and return the state of some hashed keys, as bytes; None: no state.
 
-        Args:
-            keys: In the order of their rows.
-            rows: ``ROW``, the rows that are written with the state.
-            held: The events.
+        ``keys`` are in the order of ``rows`` (``ROW``), which are written with the state.
         """
 
     def unpack(
@@ -55,10 +52,8 @@ _LEAST_PART = 8_192  # rows that may come back for items that are joined at once
 class Pager:
     """The part of a join's state that is on disk.
 
-    Args:
-        rows: The most rows in memory, besides those of the keys whose items are being joined.
-        files: The store of the other rows.
-        label: Distinguishes this join from others that use the same store.
+    ``rows`` is the largest number in memory, besides those of the keys whose items are being joined. ``label``
+    distinguishes this join from others that use the same store.
     """
 
     def __init__(self, rows: int, files: SpilledFiles, label: str) -> None:
@@ -69,11 +64,7 @@ class Pager:
         self.expired = 0
 
     def cuts(self, keys: NDArray[np.uint64]) -> list[int]:
-        """Where to cut items into parts, so that the rows that come back for each part roughly fit into memory.
-
-        Args:
-            keys: The hashed keys of the items.
-        """
+        """Where to cut items, given their hashed keys, so that the rows that return for each part fit into memory."""
         if not len(self.disk):
             return []
         distinct, firsts = np.unique(keys, return_index=True)
@@ -86,10 +77,8 @@ class Pager:
     def bring_back(
         self, join: WindowJoin, held: HeldEvents, beside: Beside, keys: NDArray[np.uint64], until_us: int
     ) -> None:
-        """Bring back the rows of some keys, and of keys that lead to a result by a time.
-
-        Raises:
-            StateLost: A file is missing or damaged; nothing has changed.
+        """Bring back the rows of some keys, and of keys that lead to a result by a time. If a file is missing or
+        damaged, ``StateLost`` is raised and nothing has changed.
         """
         now_us = join.now_us
         self.expired += self.disk.expire(NEVER if now_us is None else now_us)
@@ -150,12 +139,7 @@ class Pager:
         return {**head, "expired": self.expired}, index
 
     def load(self, head: Mapping[str, Any], index: bytes) -> None:
-        """Take what ``dump`` gave.
-
-        Raises:
-            StateLost: A file is missing, or of another length.
-            KeyError, ValueError: It is damaged.
-        """
+        """Take the state that ``dump`` returned; raises ``StateLost`` if a file is missing, or of another length."""
         self.disk.load(head, index)
         self.expired = head["expired"]
 

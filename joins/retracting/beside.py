@@ -22,17 +22,14 @@ from streams import EventBatch, pieces_of, texts_of
 class KnownBeside:
     """The state that one join has of keys besides their rows (``paging.Beside``).
 
-    Args:
-        join: Stores the events.
-        totals: The totals of the join.
-        retractions: Its results of events that may be retracted; None: there are no such events.
+    Without ``retractions``, no event may be retracted.
     """
 
     def __init__(self, join: WindowJoin, totals: KeyTotals, retractions: Retractions | None) -> None:
         self._join, self._totals, self._retractions = join, totals, retractions
 
     def pack(self, keys: Sequence[int], rows: NDArray[np.void], held: HeldEvents) -> list[bytes | None]:
-        """See ``Beside``."""
+        """As ``Beside.pack``."""
         texts = [[*self._totals.open.pop(key)] if key in self._totals.open else None for key in keys]
         if self._retractions is None:
             return [None if known is None else packed_totals(known) for known in texts]
@@ -53,7 +50,7 @@ class KnownBeside:
     def unpack(
         self, keys: Sequence[int], packed: Sequence[bytes | None], rows: NDArray[np.void], held: HeldEvents
     ) -> None:
-        """See ``Beside``."""
+        """As ``Beside.unpack``."""
         retractions, plain = self._retractions, np.ones(len(keys), np.bool_)
         for place, (key, content) in enumerate(zip(keys, packed, strict=True)):
             if content is None:
@@ -69,7 +66,7 @@ class KnownBeside:
             retractions.settle_joined(held, np.sort(rows["sequence"][is_joined]))
 
     def until_us(self, keys: Sequence[int]) -> NDArray[np.int64]:
-        """See ``Beside``."""
+        """As ``Beside.until_us``."""
         ledger = None if self._retractions is None else self._retractions.ledger
         return np.array(
             [FOREVER_US if key in self._totals.open else 0 if ledger is None else ledger.until_us(key) for key in keys],
@@ -77,7 +74,7 @@ class KnownBeside:
         )
 
     def needed(self) -> NDArray[np.int64]:
-        """See ``Beside``."""
+        """As ``Beside.needed``."""
         return self._join.held_sequences() if self._retractions is None else self._retractions.needed()
 
     @staticmethod

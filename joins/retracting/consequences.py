@@ -24,18 +24,10 @@ def left_alone(
 ) -> list[tuple[Life, int, int]]:
     """Events without a combination after a retraction that can no longer join and so are reported as unjoined.
 
-    Events that are still stored are marked as unjoined in ``join`` instead.
-
-    Args:
-        ledger: The ledger, without the removed combinations.
-        join: Stores the events.
-        held: Knows which events were part of a result that can no longer be retracted.
-        reporting: Inputs whose events are reported where they joined nothing.
-        of: The hashed key and the sequence number of the event that is retracted.
-        removed: The combinations that it was in.
-
-    Returns:
-        The life of each event's key, its input and its sequence number, in the order of the sequence numbers.
+    Events that are still stored are marked as unjoined in ``join`` instead. ``held`` knows which events were part of a
+    result that can no longer be retracted. ``of``: hashed key and sequence number of the retracted event; ``removed``:
+    the combinations that it was in, which the ledger no longer has. Returns the life of each event's key, its input and
+    its sequence number, in the order of the sequence numbers.
     """
     key, sequence = of
     others, found = ledger.others(key), dict[int, tuple[Life, int, int]]()
@@ -77,12 +69,8 @@ def total_of(
 ) -> list[Any]:
     """The totals of a key over the events of its combinations, each once, in the order in which they came.
 
-    Args:
-        life: The combinations of the key.
-        base: The total of events counted before combinations were noted; None: there were none.
-        held: Holds the events; events that are marked there are part of ``base``.
-        totals: How events are counted.
-        body: The join.
+    ``base`` is the total of events counted before combinations were noted, None without such events; they are marked in
+    ``held``.
     """
     total = totals.columns.empty() if base is None else base
     said = () if life is None else life.said.values()

@@ -23,7 +23,6 @@ class Said:
     Attributes:
         members: The sequence number of each input's event; -1: none.
         event_id: Id of its derived event; empty where only totals are emitted.
-        event_type: Type of its derived event.
     """
 
     members: tuple[int, ...]
@@ -36,9 +35,6 @@ class Life:
     """A key from its first event until it is finished.
 
     Attributes:
-        key: The key as text.
-        said: Its combinations by number.
-        is_over: Whether it is finished.
         total: Id and type of the derived event with its totals; None: there is none.
     """
 
@@ -50,14 +46,9 @@ class Life:
 
 @dataclass(slots=True)
 class Revocable:
-    """An event that may be retracted.
+    """An event that may be retracted: the number of its input, its hashed key, and its id in its stream.
 
-    Attributes:
-        number: Number of its input.
-        key: Its hashed key.
-        identity: Its id in its stream.
-        came_us: The time of the join when it came.
-        said: Numbers of the combinations that contain it.
+    ``came_us`` is the time of the join when it came; ``said`` has the numbers of the combinations that contain it.
     """
 
     number: int
@@ -70,9 +61,8 @@ class Revocable:
 class Ledger:
     """Events of a join that may be retracted, and the reported combinations that contain them.
 
-    Args:
-        spans_us: How long the events of each input may be retracted; None: until their key is finished.
-        keeps_all: Whether all combinations of a key are needed until it is finished, for its totals.
+    ``spans_us``: how long the events of each input may be retracted; None: until their key is finished. ``keeps_all``:
+    all combinations of a key are needed until it is finished, for its totals.
     """
 
     def __init__(self, spans_us: Sequence[int | None], *, keeps_all: bool) -> None:
@@ -156,8 +146,7 @@ class Ledger:
     def finish(self, key: int) -> list[Said]:
         """Finish a hashed key: events that may be retracted until their key is finished no longer can.
 
-        Returns:
-            Removed combinations, which can no longer be retracted.
+        Returns the removed combinations, which can no longer be retracted.
         """
         life = self.current(key)
         if life is not None:
@@ -171,8 +160,7 @@ class Ledger:
     def forget_over(self, sequence: int) -> list[Said]:
         """Forget an event of a finished key, unless its input declares a time for retractions.
 
-        Returns:
-            Removed combinations, which can no longer be retracted.
+        Returns the removed combinations, which can no longer be retracted.
         """
         event = self._events.get(sequence)
         return [] if event is None or self._spans_us[event.number] is not None else self._forget(sequence)
@@ -242,10 +230,8 @@ class Ledger:
         }
 
     def add_part(self, key: int, saved: Mapping[str, Any]) -> None:
-        """Restore the part of a hashed key (``part_of``) that is not in the ledger.
-
-        Raises:
-            JoinStateError: The part is damaged.
+        """Restore the part of a hashed key (``part_of``) that is not in the ledger; ``JoinStateError`` if it is
+        damaged.
         """
         try:
             for sequence, number, identity, came_us, said in saved["events"]:
@@ -264,11 +250,7 @@ class Ledger:
         return {"next": self._next, "keys": [[key, self.part_of(key)] for key in self.keys]}
 
     def load(self, saved: Mapping[str, Any]) -> None:
-        """Restore what ``dump`` saved.
-
-        Raises:
-            JoinStateError: The saved ledger is damaged.
-        """
+        """Restore the ledger that ``dump`` saved; ``JoinStateError`` if it is damaged."""
         self._next = saved["next"]
         for key, part in saved["keys"]:
             self.add_part(key, part)

@@ -28,17 +28,7 @@ _NO_EVENTS = EventBatch.from_events([])
 
 
 class Retractions:
-    """Retractions of one join.
-
-    Args:
-        body: The join.
-        join: Stores the events.
-        derived: Makes the derived events.
-        totals: The totals of the join.
-
-    Attributes:
-        ledger: Events that may be retracted, and the results that contain them.
-    """
+    """Retractions of one join."""
 
     def __init__(self, body: JoinBody, join: WindowJoin, derived: DerivedEvents, totals: KeyTotals) -> None:
         self._body, self._join, self._derived, self._totals = body, join, derived, totals
@@ -69,12 +59,8 @@ class Retractions:
     ) -> None:
         """Add to the ledger the events of some items that may be retracted and contradict no finished key.
 
-        Args:
-            source: A batch with the events, and the rows of the events among the items, perhaps followed by more rows.
-            items: The items.
-            first: Sequence number of the first event.
-            violations: The items that contradict a finished key.
-            came_us: The time of the join before these items.
+        ``source`` is a batch with the events, and the rows of the events among the items, perhaps followed by more
+        rows. ``first`` is the sequence number of the first event, ``came_us`` the time of the join before these items.
         """
         batch, is_event = source[0], are_events(items)
         rows, broken = source[1][: np.count_nonzero(is_event)], set((np.cumsum(is_event) - 1)[violations].tolist())
@@ -157,13 +143,8 @@ class Retractions:
     def take_back(self, row: EventBatch, held: HeldEvents) -> tuple[JoinOutput, JoinedColumns] | None:
         """Retract an event; time has been advanced to the retraction.
 
-        Args:
-            row: The retraction.
-            held: Holds the events.
-
-        Returns:
-            The derived events, and the results of removing the event from the stored events; None: the event is not
-            known, or no longer known.
+        Returns the derived events, and the results of removing the event from the stored events; None: the event is not
+        known, or no longer known.
         """
         (event,) = row.to_events()
         number = next(n for n, one in enumerate(self._body.inputs) if event.type.startswith(f"{one.alias}."))
@@ -191,11 +172,7 @@ class Retractions:
         return orjson.dumps(self.ledger.dump())
 
     def load(self, saved: bytes) -> None:
-        """Restore what ``dump`` saved.
-
-        Raises:
-            JoinStateError: The saved ledger is damaged.
-        """
+        """Restore the ledger that ``dump`` saved; ``JoinStateError`` if it is damaged."""
         self.ledger.load(orjson.loads(saved))
 
     @property

@@ -22,11 +22,9 @@ _CountedEvent: TypeAlias = tuple[int, str, int, int, Sequence[Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Counted:
-    """Events that are part of a combination for the first time.
+    """Events that are part of a combination for the first time, with the number of each one's combination, ascending.
 
-    Attributes:
-        results: The number of each event's combination, ascending.
-        events: Hashed key, key, number of the input, sequence number and values of each event.
+    An event has its hashed key, key, number of the input, sequence number and values.
     """
 
     results: NDArray[np.int64]
@@ -34,15 +32,7 @@ class _Counted:
 
 
 class KeyTotals:
-    """Totals of keys that are not over.
-
-    Args:
-        body: The join.
-
-    Attributes:
-        columns: How events are counted.
-        open: The text and the totals of each key, by hashed key.
-    """
+    """Totals of keys that are not over: ``open`` has the text and the totals of each key, by hashed key."""
 
     def __init__(self, body: JoinBody) -> None:
         self._body = body
@@ -78,13 +68,7 @@ class KeyTotals:
     def made(
         self, over: Sequence[tuple[int, str, list[Any]]], found: JoinedColumns, derived: DerivedEvents
     ) -> tuple[EventBatch, NDArray[np.int64]]:
-        """An event for each of some keys that are over, and the numbers of the closings.
-
-        Args:
-            over: The number of each key's closing, its text, and its totals.
-            found: The closings.
-            derived: Makes the events.
-        """
+        """An event for each of some keys that are over (closing, text, totals), and the numbers of the closings."""
         if not over:
             return EventBatch.from_events([]), np.zeros(0, np.int64)
         places, texts, totals = zip(*over, strict=True)
@@ -126,13 +110,7 @@ class KeyTotals:
         )
 
     def values(self, held: HeldEvents, rows: NDArray[np.intp], numbers: NDArray[np.int64]) -> list[Sequence[Any]]:
-        """The values of some events that enter their totals.
-
-        Args:
-            held: Holds the events.
-            rows: Their rows in ``held``.
-            numbers: The number of each event's input.
-        """
+        """The values of some events, given by their rows in ``held`` and their inputs, that enter their totals."""
         values: list[Sequence[Any]] = [()] * len(rows)
         for number, one in enumerate(self._body.inputs):
             columns = [column for column in self._body.columns if column.alias == one.alias]
