@@ -33,7 +33,7 @@ class Volume:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """The volumes that the log has taken since it began, and the part of it that is matched."""
+    """The volumes appended to the log since it began, and matched."""
 
     appended: Volume
     matched: Volume
