@@ -123,13 +123,7 @@ class EventBatch:
 
     @classmethod
     def of_ended(cls, key_hashes: NDArray[np.uint64], times_us: NDArray[np.int64], *, kind: str = ENDED) -> EventBatch:
-        """Rows that end traces, in the given order.
-
-        Args:
-            key_hashes: Of the traces.
-            times_us: When they end.
-            kind: The type of the rows.
-        """
+        """Rows of a type that end traces, in the given order."""
         size = len(key_hashes)
         empty = pa.array([""] * size, pa.string())
         types = pa.DictionaryArray.from_arrays(column_of(np.zeros(size, np.int32)), pa.array([kind]))
@@ -191,10 +185,9 @@ class EventBatch:
         return EventBatch(self.columns.take(places), attributes, self._arrivals_at(rows))
 
     def numbered(self, first: int) -> EventBatch:
-        """The same events with arrival numbers; they arrived in the order of the rows.
+        """The same events with arrival numbers from ``first`` on; they arrived in the order of the rows.
 
-        Args:
-            first: Number of the first event; those of later batches of the stream are larger.
+        Later batches of the stream have larger numbers.
         """
         return replace(self, arrivals=np.arange(first, first + len(self), dtype=np.int64))
 
@@ -284,8 +277,7 @@ class EventBatch:
     def from_bytes(cls, body: bytes) -> EventBatch:
         """Read the wire form.
 
-        Raises:
-            BatchFormatError: The bytes are damaged, have other columns, or have a version unknown to this release.
+        ``BatchFormatError`` if the bytes are damaged, have other columns, or have a version unknown to this release.
         """
         try:
             with pa.ipc.open_stream(body) as reader:

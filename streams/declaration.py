@@ -54,11 +54,9 @@ CHANGEABLE = ("lateness", "late", "idle_timeout", "quiet_after", "max_ahead", "e
 
 
 def name_fault(what: str, name: str) -> str | None:
-    """Why a name is invalid, in words; None if it is valid.
+    """Why a name is invalid, in words; None if it is valid: letters, digits, ``.``, ``_``, ``-``; at most 100.
 
-    Args:
-        what: The kind of thing that is named, such as a stream.
-        name: Letters, digits, ``.``, ``_``, ``-``; at most 100.
+    ``what`` is the kind of the named object, such as a stream.
     """
     return None if _NAME.fullmatch(name) else f"{what} name {name!r}: {_NAME_RULE}"
 
@@ -115,8 +113,7 @@ class FieldMapping:
     def from_json(cls, value: object) -> FieldMapping:
         """Read a mapping as ``to_json`` or a person wrote it; absent members take their defaults.
 
-        Raises:
-            DeclarationError: A member is unknown or of the wrong type.
+        ``DeclarationError`` if a member is unknown or of the wrong type.
         """
         return _mapping(value)
 
@@ -230,8 +227,7 @@ class StreamDeclaration:
     def route_paths(self, route: str) -> tuple[Path, ...]:
         """Names of a further key in ``WHERE [..]``: its name, and its paths as for ``key_paths``.
 
-        Raises:
-            DeclarationError: No further key has the name.
+        ``DeclarationError`` if no further key has the name.
         """
         if route not in self.keys:
             known = ", ".join(self.keys) or "none"
@@ -242,11 +238,7 @@ class StreamDeclaration:
         return tuple(dict.fromkeys(((route,), *_names_among(self.keys[route], others))))
 
     def attribute_of(self, route: str) -> AttributePath:
-        """Attribute path of a further key, or its paths by event type.
-
-        Raises:
-            DeclarationError: No further key has the name.
-        """
+        """Attribute path of a further key, or its paths by event type; ``DeclarationError`` for an unknown key."""
         self.route_paths(route)
         return attribute_path(self.keys[route])
 
@@ -392,11 +384,7 @@ def _mapping(value: object) -> FieldMapping:
 
 
 def _column_types(value: object) -> dict[str, ColumnType]:
-    """The types of columns by column name.
-
-    Raises:
-        DeclarationError: A type is unknown.
-    """
+    """The types of columns by column name."""
     known = get_args(ColumnType)
     if isinstance(value, Mapping) and all(isinstance(name, str) and one in known for name, one in value.items()):
         return dict(value)

@@ -37,7 +37,6 @@ class Lags:
     """Lags of some events: a small histogram; histograms can be merged in any order.
 
     Attributes:
-        events: Number of events.
         beyond: Number of events whose lag is beyond the limit; they are in no bin.
         largest_us: The largest lag within the limit.
         bins: Number of events by bin, without the events that are in order; at most 512 bins.
@@ -49,12 +48,7 @@ class Lags:
     bins: Counter[int] = field(default_factory=Counter)
 
     def add(self, lags_us: NDArray[np.int64], limit_us: int) -> None:
-        """Count events.
-
-        Args:
-            lags_us: One per event, at least 0.
-            limit_us: Events with larger lags are counted in ``beyond`` only.
-        """
+        """Count events by their lags, each at least 0; lags above the limit are counted in ``beyond`` only."""
         self.events += len(lags_us)
         behind = lags_us[lags_us > 0]
         within = behind[behind <= limit_us]
@@ -205,12 +199,9 @@ def _members(rules: AutoLateness) -> tuple[float, ...]:
 
 
 def lateness_summary(rules: AutoLateness, bound_us: int, number: int, lags: Lags) -> dict[str, Any]:
-    """A shard's report to the decider.
+    """A shard's report to the decider about the events since its last report.
 
-    Args:
-        rules: As declared at this place of the log.
-        bound_us: In force at this place.
-        number: Of the last change that the shard knows; 0 before the first.
-        lags: Of the events since its last report.
+    Rules and bound are those at this place of the log; ``number`` is that of the last change that the shard knows, 0
+    before the first.
     """
     return {"rules": rules.to_json(), "bound_us": bound_us, "number": number, "lags": lags.to_json()}

@@ -26,9 +26,8 @@ Fault = Literal["caller", "external", "internal"]
 class ForestallError(Exception):
     """Base of all errors that this project raises on purpose.
 
-    Args:
-        message: One sentence for a person: what, where, what would be right.
-        details: Plain JSON values for a program.
+    The message is one sentence for a person: what, where, what would be right. Details are plain JSON values for
+    programs.
     """
 
     code: ClassVar[str] = "error"

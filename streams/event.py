@@ -17,10 +17,8 @@ class Event:
 
     Attributes:
         id: Unique within its stream.
-        type: Event type; any non-empty text.
         time_us: Occurrence time, microseconds since 1970-01-01 UTC.
         key: Correlation key: the transaction that the event belongs to.
-        data: Attributes as plain JSON values; patterns read them by path.
     """
 
     id: str
@@ -49,11 +47,7 @@ class Event:
 
 
 def check_text(value: str, name: str) -> str:
-    """Check that a text can be written in UTF-8, and return it.
-
-    Raises:
-        EventRejected: It cannot.
-    """
+    """Check that a text can be written in UTF-8, and return it; else raises ``EventRejected``."""
     try:
         value.encode()
     except UnicodeEncodeError as error:

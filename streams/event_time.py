@@ -34,7 +34,6 @@ class AutoLateness:
     """A bound of out-of-orderness that follows measured lags; durations in seconds.
 
     Attributes:
-        at_least: The smallest bound.
         at_most: The largest bound. Events with a larger lag are late in any case and do not influence the bound.
         start: The bound before the first measurement.
         late_share: The share of events that may be late; 0: the bound follows the largest lag.
@@ -78,8 +77,7 @@ class AutoLateness:
     def from_json(cls, value: Mapping[str, Any] | str) -> AutoLateness:
         """Read the form that ``to_json`` or a person wrote.
 
-        Raises:
-            DeclarationError: A member is unknown, of the wrong type or out of range.
+        ``DeclarationError`` if a member is unknown, of the wrong type or out of range.
         """
         members = {} if value == AUTO else value.get(AUTO) if isinstance(value, Mapping) and len(value) == 1 else None
         if not isinstance(members, Mapping):
@@ -157,11 +155,7 @@ class TimedStream(Protocol):
 
 
 def check_event_time(stream: TimedStream) -> None:
-    """Reject invalid durations, and a policy for late events on a stream where no event is ever late.
-
-    Raises:
-        DeclarationError: Names the member.
-    """
+    """Reject invalid durations, and a policy for late events on a stream where no event is ever late."""
     for name, meaning in _DURATIONS.items():
         value: Lateness | MaxAhead | None = getattr(stream, name)
         if value is None or value == UNLIMITED:
@@ -209,11 +203,7 @@ def event_time_json(stream: TimedStream) -> dict[str, Any]:
 
 
 def event_time_members(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Read the event-time members of a stream declaration from plain JSON.
-
-    Raises:
-        DeclarationError: A member is of the wrong type.
-    """
+    """Read the event-time members of a stream declaration from plain JSON."""
     late = value.get("late", "dead_letter")
     if late not in get_args(Late):
         raise DeclarationError(
@@ -228,11 +218,7 @@ def event_time_members(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def lateness_of(value: object) -> Lateness | None:
-    """Read a lateness from plain JSON.
-
-    Raises:
-        DeclarationError: The value is neither a number of seconds nor ``auto``, with or without members.
-    """
+    """Read a lateness from plain JSON: a number of seconds, or ``auto``, with or without members."""
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
         return value
     if isinstance(value, Mapping | str):

@@ -28,12 +28,7 @@ _SHORT, _LONG = r"^(0|-?[1-9][0-9]{0,17})$", r"^-?[1-9][0-9]{18}$"  # numbers th
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRange:
-    """The keys that are whole numbers between two bounds, inclusive; at least one bound is set.
-
-    Attributes:
-        low: The lower bound; None: unbounded.
-        high: The upper bound; None: unbounded.
-    """
+    """The keys that are whole numbers between two bounds, inclusive; one bound at most is None: unbounded."""
 
     low: int | None = None
     high: int | None = None
@@ -84,13 +79,9 @@ def whole_number(key: str) -> int | None:
 
 
 def whole_numbers(keys: pa.Array) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """``whole_number`` of many keys.
+    """``whole_number`` of many keys, strings without nulls.
 
-    Args:
-        keys: Strings without nulls.
-
-    Returns:
-        A mask of the keys that are whole numbers, and the number of each; 0 for the others.
+    Returns a mask of the keys that are whole numbers, and the number of each; 0 for the others.
     """
     is_short = pc.match_substring_regex(keys, _SHORT)
     numbers = (keys if pc.all(is_short).as_py() else pc.if_else(is_short, keys, "0")).cast(pa.int64())

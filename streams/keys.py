@@ -32,11 +32,7 @@ def place_for(key: _Place | Mapping[str, _Place], event_type: str) -> _Place | N
 
 
 def require_place(key: _Place | Mapping[str, _Place], event_type: str) -> _Place:
-    """The place of the correlation key in events of a type.
-
-    Raises:
-        EventRejected: No place is declared for the type.
-    """
+    """The place of the correlation key in events of a type; ``EventRejected`` if none is declared."""
     found = place_for(key, event_type)
     if found is None:
         known = listed(list(key)) if isinstance(key, Mapping) else ""
@@ -66,11 +62,7 @@ def key_json(key: KeyForm) -> str | dict[str, str]:
 
 
 def key_form(value: object, what: str, field: str) -> KeyForm:
-    """Read a key from a JSON value; ``what`` is its name in the message.
-
-    Raises:
-        DeclarationError: The value is neither a path nor an object of paths.
-    """
+    """Read a key, a path or an object of paths, from a JSON value; ``what`` is its name in the message."""
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping) and all(isinstance(part, str) for pair in value.items() for part in pair):
@@ -94,9 +86,7 @@ def attribute_path(key: KeyForm) -> AttributePath:
 def key_fault(key: KeyForm, event_types: tuple[str, ...]) -> str | None:
     """The fault of a key by event type, in words; None if it has none, or is a single path.
 
-    Args:
-        key: The key.
-        event_types: The allowed types; empty: any.
+    Without ``event_types``, any are allowed.
     """
     if not isinstance(key, Mapping):
         return None

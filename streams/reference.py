@@ -14,10 +14,7 @@ class Told(NamedTuple):
     """The report of one shard about a step.
 
     Attributes:
-        rules: As declared there.
-        bound_us: In force there.
         number: Of the last change that it knows.
-        lags_us: Of all its events.
     """
 
     rules: AutoLateness

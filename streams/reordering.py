@@ -13,13 +13,10 @@ NEVER_US = -(2**62)  # no event yet: before every time, with room below it
 class ReorderBuffer:
     """A buffer of events that wait for older ones.
 
-    The *newest* time is that of the newest event so far; the *watermark* is the newest time less the lateness. An event
-    is late if it is older than the watermark was just before it arrived. An event leaves when the watermark has reached
-    its time; events of equal time leave in order of arrival. All of this is decided event by event, so batch boundaries
-    do not matter.
-
-    Args:
-        lateness_us: The bound of out-of-orderness, in microseconds.
+    The *newest* time is that of the newest event so far; the *watermark* is the newest time less the lateness (the
+    bound of out-of-orderness). An event is late if it is older than the watermark was just before it arrived. An event
+    leaves when the watermark has reached its time; events of equal time leave in order of arrival. All of this is
+    decided event by event, so batch boundaries do not matter.
     """
 
     def __init__(self, lateness_us: int) -> None:
@@ -68,7 +65,7 @@ class ReorderBuffer:
         return self.advance(self._newest_us - lateness_us)
 
     def see(self, time_us: int) -> EventBatch:
-        """Take note of an event's time from elsewhere; returns the events that leave."""
+        """Note an event's time from elsewhere; returns the events that leave."""
         self._newest_us = max(self._newest_us, time_us)
         return self.advance(self._newest_us - self._lateness_us)
 
@@ -105,10 +102,6 @@ class ReorderBuffer:
         return {"newest_us": self._newest_us, "watermark_us": self._watermark_us}, self._waiting.to_bytes()
 
     def load(self, head: dict[str, int], waiting: bytes) -> None:
-        """Load the result of ``dump``.
-
-        Raises:
-            BatchFormatError: The bytes are not a batch.
-        """
+        """Load the result of ``dump``; raises ``BatchFormatError`` if the bytes are not a batch."""
         self._newest_us, self._watermark_us = head["newest_us"], head["watermark_us"]
         self._waiting = EventBatch.from_bytes(waiting)

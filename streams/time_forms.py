@@ -93,15 +93,10 @@ class TimeForm:
         return self.zone is None and self.format is None
 
     def read(self, value: object, notes: Counter[str] | None = None) -> int:
-        """Microseconds since 1970-01-01 UTC.
+        """Microseconds since 1970-01-01 UTC of ISO 8601 text, RFC 3339 included, another usual date, or a number.
 
-        Args:
-            value: ISO 8601 text, RFC 3339 included, another usual date, or a number, also as text.
-            notes: Counts local times that exist ``twice`` or are ``skipped``.
-
-        Raises:
-            EventRejected: The value is not a time, has no zone and none is assumed, or is ambiguous.
-            DeclarationError: The zone is unknown.
+        A number may also be a text. ``notes`` counts local times that exist ``twice`` or are ``skipped``.
+        ``EventRejected`` if the value is not a time, has no zone and none is assumed, or is ambiguous.
         """
         if isinstance(value, str):
             text = value.strip()
@@ -190,11 +185,7 @@ def microseconds_of(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @lru_cache(maxsize=16)
 def zone_of(name: str) -> tzinfo:
-    """The time zone with a name or an offset.
-
-    Raises:
-        DeclarationError: The zone is unknown.
-    """
+    """The time zone with a name or an offset; ``DeclarationError`` if it is unknown."""
     if name.upper() in ("UTC", "Z"):
         return UTC
     if offset := _OFFSET.fullmatch(name):

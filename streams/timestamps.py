@@ -42,11 +42,7 @@ def parse_time(value: object) -> int:
 
 
 def parse_rfc3339(text: str) -> int:
-    """Microseconds since 1970-01-01 UTC of an RFC 3339 text; see ``parse_time``.
-
-    Raises:
-        EventRejected: As ``parse_time``.
-    """
+    """Microseconds since 1970-01-01 UTC of an RFC 3339 text; see ``parse_time``."""
     parts = _RFC_3339.fullmatch(text)
     if parts is None:
         raise EventRejected(f"time {shown(text)} is not RFC 3339; write it {_EXAMPLE}", field="time")
@@ -71,8 +67,7 @@ def parse_rfc3339(text: str) -> int:
 def format_time(time_us: int) -> str:
     """A time as RFC 3339 in UTC with ``Z``; six digits of fraction, or none if they would all be zero.
 
-    Raises:
-        EventRejected: Outside the years 1 to 9999.
+    Outside the years 1 to 9999 it raises ``EventRejected``.
     """
     moment = _BARE_EPOCH + timedelta(microseconds=_within_years(time_us, time_us))
     return moment.isoformat() + "Z"

@@ -30,9 +30,6 @@ class WorkBudget:
             longer counts, at least 1.
         in_all: Work that the pattern may cost in all traces of a shard, beyond ``per_event`` for each event of its
             stream, at least 1; with more it is suspended. Older records do not have it, and mean the default.
-
-    Raises:
-        ValueError: A number is out of its range.
     """
 
     per_event: int = 1_000
@@ -59,11 +56,7 @@ class WorkBudget:
 
     @classmethod
     def from_json(cls, found: Any) -> WorkBudget:
-        """Read the result of ``to_json``; a missing member has its default.
-
-        Raises:
-            ValueError: The value has another form, or a number is out of its range.
-        """
+        """Read the result of ``to_json``; a missing member has its default. ``ValueError`` for any other form."""
         names = {one.name for one in fields(cls)}
         if not isinstance(found, Mapping) or not found.keys() <= names:
             raise ValueError(f"a budget is {found!r}; it must be an object with {', '.join(sorted(names))}")

@@ -15,11 +15,9 @@ from numpy.typing import NDArray
 
 
 def column_of(values: NDArray[Any], kind: pa.DataType | None = None) -> pa.Array:
-    """An Arrow column of numbers, whose memory it shares, or of booleans.
+    """An Arrow column of numbers (one-dimensional), whose memory it shares, or of booleans.
 
-    Args:
-        values: One-dimensional; NaN is a value, not a null.
-        kind: Type of the column, as wide as the numbers (default: the type of the numbers).
+    NaN is a value, not a null. The type of the column is as wide as the numbers; by default it is theirs.
     """
     is_flag = values.dtype == np.bool_
     room = np.packbits(values, bitorder="little") if is_flag else np.ascontiguousarray(values)

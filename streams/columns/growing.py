@@ -13,11 +13,7 @@ from streams.columns.texts import borders_of, bytes_of
 
 
 class GrowingNumbers:
-    """A growing column of numbers of one type.
-
-    Args:
-        values: The first numbers; they are copied.
-    """
+    """A growing column of numbers of one type; the first numbers are copied."""
 
     def __init__(self, values: NDArray[Any]) -> None:
         self._room = values.copy()
@@ -41,11 +37,7 @@ class GrowingNumbers:
 
 
 class GrowingTexts:
-    """A growing column of texts or bytes.
-
-    Args:
-        texts: The first texts, as an Arrow column of strings or of bytes with 32-bit offsets; they are copied.
-    """
+    """A growing column of texts or bytes with 32-bit offsets; the first texts, an Arrow column, are copied."""
 
     def __init__(self, texts: pa.Array) -> None:
         self._kind = texts.type

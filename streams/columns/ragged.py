@@ -17,11 +17,9 @@ _ENDED = 0
 
 @dataclass(frozen=True, slots=True)
 class RaggedOrder:
-    """The order of ragged rows.
+    """The order of ragged rows (intp, ascending; equal rows in their original order).
 
-    Attributes:
-        rows: intp, the rows in ascending order; equal rows in their original order.
-        repeats: For each row in that order, whether it equals the row before it.
+    ``repeats``: for each row in that order, whether it equals the row before it.
     """
 
     rows: NDArray[np.intp]
@@ -31,12 +29,8 @@ class RaggedOrder:
 def ragged_order(keys: Sequence[NDArray[np.integer]], words: NDArray[np.int64], ends: NDArray[np.int64]) -> RaggedOrder:
     """Sort rows by some keys, then by their words; a row that is a prefix of another one comes first.
 
-    Words are read only for rows that are still tied, the n-th word of all such rows at once.
-
-    Args:
-        keys: Sort keys, the most significant first; one number per row.
-        words: At least 0.
-        ends: Index after the last word of each row.
+    ``keys`` have one number per row, the most significant first; words are at least 0; ``ends`` is the index after the
+    last word of each row. Words are read only for rows that are still tied, the n-th word of all such rows at once.
     """
     starts = np.concatenate([np.zeros(1, np.int64), ends])[:-1]
     sizes = ends - starts
@@ -64,12 +58,7 @@ def ragged_order(keys: Sequence[NDArray[np.integer]], words: NDArray[np.int64], 
 
 
 def ragged_places(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Indices of the words of the given rows, one row after the other.
-
-    Args:
-        starts: Index of the first word of each row.
-        sizes: Number of words of each row.
-    """
+    """Indices of the words of the given rows, one row after the other, from their first words and their sizes."""
     ends = np.cumsum(sizes)
     places = np.arange(int(ends[-1]) if len(ends) else 0)
     places += np.repeat(starts - ends + sizes, sizes)
@@ -77,12 +66,7 @@ def ragged_places(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArra
 
 
 def ascending_words(words: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The words of each row in ascending order.
-
-    Args:
-        words: At least 0.
-        ends: Index after the last word of each row.
-    """
+    """The words of each row in ascending order; ``ends`` is the index after the last word of each row."""
     if not len(words):
         return words
     return words[_stable_order(np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0)) + 1, words)]

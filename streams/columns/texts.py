@@ -48,11 +48,7 @@ def json_contents(texts: pa.Array) -> pa.Array:
 
 
 def time_texts(times_us: NDArray[np.int64]) -> pa.Array:
-    """Times as texts, in the form of ``format_time``.
-
-    Raises:
-        EventRejected: A time is outside the years 1 to 9999.
-    """
+    """Times as texts, in the form of ``format_time``; raises ``EventRejected`` outside the years 1 to 9999."""
     outside = np.flatnonzero((times_us < EARLIEST_US) | (times_us > LATEST_US))
     if len(outside):
         format_time(int(times_us[outside[0]]))
@@ -77,11 +73,7 @@ def texts_of(texts: Sequence[str]) -> pa.Array:
 
 
 def pieces_of(pieces: Sequence[bytes], kind: pa.DataType) -> pa.Array:
-    """An Arrow column of byte strings, of a type with 32-bit offsets.
-
-    Raises:
-        ArrowCapacityError: Together they have 2 GiB or more.
-    """
+    """An Arrow column of byte strings, of a type with 32-bit offsets; at 2 GiB ``ArrowCapacityError`` is raised."""
     offsets = np.cumsum([0, *map(len, pieces)], dtype=np.int64)
     if offsets[-1] > _MOST_BYTES:
         raise pa.ArrowCapacityError(f"a column of {offsets[-1]} bytes")
@@ -103,12 +95,7 @@ def hex_texts(numbers: NDArray[np.uint64]) -> pa.Array:
 
 
 def text_digests(texts: pa.Array, length: int) -> pa.Array:
-    """The first hexadecimal digits of the SHA-256 of each text.
-
-    Args:
-        texts: Strings.
-        length: Number of digits; even.
-    """
+    """The first hexadecimal digits of the SHA-256 of each text; their number (``length``) is even."""
     data, borders = bytes_of(texts), (borders_of(texts) - borders_of(texts)[0]).tolist()
     digests = b"".join([sha256(data[first:end]).digest() for first, end in pairwise(borders)])
     halves = np.frombuffer(digests, np.uint8).reshape(-1, sha256().digest_size)[:, : length // 2]
@@ -116,11 +103,7 @@ def text_digests(texts: pa.Array, length: int) -> pa.Array:
 
 
 def joined_texts(parts: Sequence[Texts]) -> pa.Array:
-    """The concatenated texts of each row.
-
-    Args:
-        parts: Columns, at least one of them an Arrow array.
-    """
+    """The concatenated texts of each row; at least one of the columns is an Arrow array."""
     return pc.binary_join_element_wise(*(_text(one) if isinstance(one, str) else one for one in parts), _text(""))
 
 

@@ -44,22 +44,14 @@ def compile_kernels(
     processes: int | None = None,
     stop: Event | None = None,
 ) -> bool:
-    """Compile the kernels that exercises need, unless they are cached.
+    """Compile the kernels that exercises (``module:function``) need, unless they are cached.
 
-    A kernel that could not be compiled here is compiled by the process that calls it, so this fails only where compiled
-    code would be refused.
+    ``report`` is called about once a second while kernels are compiled, and at the end; never if all are cached. By
+    default there is one process per core, at most four. ``stop`` terminates the compilation early once it is set.
 
-    Args:
-        exercises: As ``module:function``.
-        report: Called about once a second while kernels are compiled, and at the end; never if all are cached.
-        processes: Number of compiling processes (default: one per core, at most four).
-        stop: Terminates the compilation early once it is set.
-
-    Returns:
-        Whether all kernels are cached now; True where ``NUMBA_DISABLE_JIT`` leaves nothing to compile.
-
-    Raises:
-        KeptFolderRefused: Other users may have written to the folder of kernels.
+    Returns whether all kernels are cached now; True where ``NUMBA_DISABLE_JIT`` leaves nothing to compile. A kernel
+    that could not be compiled here is compiled by the process that calls it, so this fails only where compiled code
+    would be refused: ``KeptFolderRefused`` if other users may have written to the folder of kernels.
     """
     if _is_done(exercises):
         return True
@@ -79,10 +71,7 @@ def compile_kernels(
 def compile_missing(exercises: Sequence[str]) -> None:
     """Compile the kernels that exercises need, if they are not cached, in this process.
 
-    Other processes may do the same at the same time.
-
-    Raises:
-        KeptFolderRefused: Other users may have written to the folder of kernels.
+    Other processes may do the same at the same time. Refuses the folder of kernels as ``compile_kernels`` does.
     """
     if not _is_done(exercises):
         from streams.compiling.work import compile_here  # noqa: PLC0415 - cached kernels are found without it
@@ -91,11 +80,7 @@ def compile_missing(exercises: Sequence[str]) -> None:
 
 
 def kernels_folder() -> Path:
-    """The folder of compiled kernels of this release for this machine, whether it exists or not.
-
-    Raises:
-        OSError: This user's home directory is not known.
-    """
+    """The folder of compiled kernels of this release for this machine, whether it exists or not."""
     return Path(_keeping().kernels_folder())
 
 
@@ -109,11 +94,7 @@ def _keeping() -> ModuleType:
 
 
 def progress_of(exercises: Sequence[str]) -> CompileProgress:
-    """The number of needed kernels, and of those that are cached.
-
-    Raises:
-        KeptFolderRefused: Other users may have written to the folder of kernels.
-    """
+    """The number of needed kernels, and of those that are cached."""
     keeping = _keeping()
     needs = [keeping.kept_needs(exercise) for exercise in exercises]
     names = frozenset[str]().union(*(need for need in needs if need is not None))

@@ -10,12 +10,7 @@ COMPILING = "compiling kernels"
 
 @dataclass(frozen=True, slots=True)
 class CompileProgress:
-    """The progress of compiling kernels.
-
-    Attributes:
-        kept: Number of kernels that are compiled and cached.
-        needed: Number of kernels that are needed; None: not known yet.
-    """
+    """The progress of compiling kernels: the number of cached ones, and of needed ones (None: not known yet)."""
 
     kept: int
     needed: int | None

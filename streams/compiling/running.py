@@ -8,11 +8,7 @@ from importlib import import_module
 
 
 def exercise_of(name: str) -> Callable[[], object]:
-    """The function of an exercise; its module is imported.
-
-    Args:
-        name: ``module:function`` or ``module:function:argument``.
-    """
+    """The function of an exercise ``module:function`` or ``module:function:argument``; its module is imported."""
     module, function, *arguments = name.split(":", 2)
     return partial(getattr(import_module(module), function), *arguments)
 

@@ -14,11 +14,8 @@ def compile_here(exercises: Sequence[str], is_wanted: Callable[[], bool] = lambd
     """Record which kernels exercises need, and compile those that are not cached.
 
     Each process takes the largest kernel that is neither cached nor being compiled. When none is left, it waits for
-    those that other processes are compiling, and compiles what such a process has left undone.
-
-    Args:
-        exercises: As ``module:function`` or ``module:function:argument``.
-        is_wanted: Called before each kernel; False stops.
+    those that other processes are compiling, and compiles what such a process has left undone. ``is_wanted`` is called
+    before each kernel; False stops.
     """
     needed: dict[str, list[NeededKernel]] = {name: recorded(exercise_of(name)) for name in exercises}
     for name, kernels in needed.items():

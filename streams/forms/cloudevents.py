@@ -34,8 +34,7 @@ SPEC_VERSION = "1.0"
 def parse_cloudevent(value: object, declaration: StreamDeclaration) -> Event:
     """Read an event from a CloudEvent in JSON form.
 
-    Raises:
-        EventRejected: The value is not a CloudEvent 1.0, or lacks a member that the stream needs.
+    ``EventRejected`` if the value is not a CloudEvent 1.0, or lacks a member that the stream needs.
     """
     envelope = require_object(value)
     _check_envelope(envelope)

@@ -19,8 +19,7 @@ _MOST_CHARACTERS = 20  # of an integer of 64 bits
 def decode_json(text: bytes) -> object:
     """The value of a JSON text; integers beyond 64 bits stay integers, so that ``check_extent`` can reject them.
 
-    Raises:
-        orjson.JSONDecodeError: The text is not JSON.
+    A text that is not JSON raises ``orjson.JSONDecodeError``.
     """
     value: object = orjson.loads(text)  # turns integers beyond 64 bits into floats
     if not has_long_integer(text):
@@ -39,8 +38,7 @@ def has_long_integer(text: bytes) -> bool:
 def check_extent(value: object) -> None:
     """Reject a value that is nested too deeply or contains an integer beyond int64, before anything recurses into it.
 
-    Raises:
-        EventRejected: The message names the member.
+    The message of ``EventRejected`` names the member.
     """
     level, depth = [value], 1
     while level:

@@ -22,12 +22,7 @@ MISSING: Final = object()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedEvents:
-    """Outcome of a batch; both parts name the index in the batch and are ordered by it.
-
-    Attributes:
-        events: The accepted events.
-        rejections: The reasons of the rejected ones.
-    """
+    """Accepted events and the reasons of rejected ones, each with its index in the batch, and ordered by it."""
 
     events: tuple[tuple[int, Event], ...]
     rejections: tuple[tuple[int, EventRejected], ...]

@@ -32,8 +32,7 @@ from streams.timestamps import format_time, parse_rfc3339
 def parse_plain(value: object, declaration: StreamDeclaration) -> Event:
     """Read an event from a plain JSON object.
 
-    Raises:
-        EventRejected: A part that the mapping names is missing or of the wrong form.
+    ``EventRejected`` if a part that the mapping names is missing or of the wrong form.
     """
     source = require_object(value)
     mapping = declaration.mapping

@@ -14,8 +14,7 @@ _POLL_S = 0.02
 class FileLock:
     """A lock on a file, which is created if missing and never removed.
 
-    Args:
-        path: The file. On a file system without locks, taking the lock has no effect.
+    On a file system without locks, taking the lock has no effect.
     """
 
     def __init__(self, path: Path) -> None:
@@ -23,13 +22,9 @@ class FileLock:
         self._file: IO[bytes] | None = None
 
     def take(self, patience_s: float) -> bool:
-        """Wait for the lock and take it.
+        """Wait for the lock and take it; returns whether this process holds it now.
 
-        Args:
-            patience_s: How long to wait for a process that holds it.
-
-        Returns:
-            Whether this process holds the lock now.
+        ``patience_s``: how long to wait for a process that holds it.
         """
         if self._file is not None:
             return True

@@ -27,8 +27,7 @@ _GONE = ".gone-"
 def kept_top() -> Path:
     """The top folder of everything that is kept, whether it exists or not.
 
-    Raises:
-        OSError: This user's home directory is not known.
+    ``OSError`` if this user's home directory is not known.
     """
     # house: allow environment: numba's own variable, which says where compiled things are
     named = os.environ.get("NUMBA_CACHE_DIR", "")
@@ -36,20 +35,14 @@ def kept_top() -> Path:
 
 
 def kept_folder(kind: str) -> Path:
-    """The folder of one kind of files, whether it exists or not.
-
-    Raises:
-        OSError: As ``kept_top``.
-    """
+    """The folder of one kind of files, whether it exists or not."""
     return kept_top() / kind
 
 
 def make_kept_folder(folder: Path) -> None:
     """Create a folder for this user alone, unless it exists.
 
-    Raises:
-        OSError: It cannot be created.
-        KeptFolderRefused: It belongs to another user, or others may write to it.
+    ``KeptFolderRefused`` if it belongs to another user, or others may write to it.
     """
     missing = [folder, *(parent for parent in folder.parents if not parent.exists())]
     for place in reversed(dict.fromkeys(missing)):
@@ -60,9 +53,7 @@ def make_kept_folder(folder: Path) -> None:
 def require_trusted(folder: Path) -> None:
     """Check that no other user can have written to a folder, or put another folder in its place.
 
-    Raises:
-        OSError: It cannot be examined.
-        KeptFolderRefused: Another user can.
+    ``KeptFolderRefused`` if another user can.
     """
     top = kept_top()
     _require_own(folder, _OTHERS_WRITE)

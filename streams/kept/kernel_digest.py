@@ -22,9 +22,7 @@ def kernel_digest() -> str:
 def digest_for(module: str, file: str) -> str:
     """The digest under which kernels of a module are kept: ``kernel_digest``, for those that are shipped.
 
-    Args:
-        module: Its name. ``PACKAGE.kernels.TOPIC`` of another package has the kernels of its own package besides.
-        file: Its source.
+    ``PACKAGE.kernels.TOPIC`` of another package also has the kernels of its own package.
     """
     package, *inner = module.split(".")
     is_other = package not in PACKAGES_WITH_KERNELS and len(inner) > 1 and inner[0] == "kernels"
@@ -47,11 +45,7 @@ def digest_of(folders: Iterable[Path]) -> str:
 
 
 def folder_of_package(package: str) -> Path:
-    """The folder of a package of this program, which need not be imported.
-
-    Raises:
-        RuntimeError: The package is not installed as a folder.
-    """
+    """The folder of a package of this program, which need not be imported."""
     spec = find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         raise RuntimeError(f"the package {package} of this program is not installed as a folder")

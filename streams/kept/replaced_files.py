@@ -11,14 +11,9 @@ from typing import BinaryIO
 
 @contextmanager
 def replacing(path: Path, *, is_durable: bool = True) -> Iterator[BinaryIO]:
-    """Write a file beside ``path`` and rename it once the block has ended without an error.
+    """Write a file beside ``path`` and rename it once the block has ended without an error; the folder exists.
 
-    Args:
-        path: The final name; the folder exists.
-        is_durable: Wait until the file and its name are on disk, so that they survive a crash of the machine.
-
-    Raises:
-        OSError: The file cannot be written.
+    ``is_durable``: wait until the file and its name are on disk, so that they survive a crash of the machine.
     """
     draft = path.with_name(f"{path.stem}.{os.getpid()}.tmp")
     with draft.open("wb") as file:

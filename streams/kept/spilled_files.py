@@ -27,11 +27,9 @@ _DIGEST_BYTES = 20
 
 
 class SpilledFiles:
-    """A folder of spilled files.
+    """A folder of spilled files, created with the first file; None: a scratch folder of this process.
 
-    Args:
-        folder: Its place; created with the first file. None: a scratch folder of this process.
-        may_be_lost: Whether users of a missing file have to do without it.
+    ``may_be_lost``: users of a missing file have to do without it.
     """
 
     def __init__(self, folder: Path | None = None, *, may_be_lost: bool = False) -> None:
@@ -70,8 +68,7 @@ class SpilledFiles:
     def sync(self, names: Iterable[str]) -> None:
         """Wait until files are on disk, so that a state that names them survives a crash of the machine.
 
-        Raises:
-            StateLost: A file is missing.
+        ``StateLost`` if a file is missing.
         """
         unsynced = sorted(set(names) - self._synced)
         paths = [self.folder / name for name in unsynced]
@@ -87,11 +84,7 @@ class SpilledFiles:
         self._synced.update(unsynced)
 
     def use(self, name: str, size_bytes: int) -> None:
-        """Register that a loaded state names a file.
-
-        Raises:
-            StateLost: The file is missing, or has another length.
-        """
+        """Register that a loaded state names a file; ``StateLost`` if it is missing, or has another length."""
         path = self.folder / name
         found = path.stat().st_size if path.is_file() else None
         if found != size_bytes:
@@ -100,10 +93,9 @@ class SpilledFiles:
         self._users[name] += 1
 
     def read(self, name: str, size_bytes: int) -> pa.Buffer:
-        """The content of a file, mapped into memory; at the first read its checksum is verified.
+        """The content of a file, mapped into memory; ``StateLost`` if it is missing or damaged.
 
-        Raises:
-            StateLost: The file is missing or damaged.
+        At the first read its checksum is verified.
         """
         path = self.folder / name
         try:

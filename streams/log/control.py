@@ -40,11 +40,7 @@ class ControlRecord(Protocol):
 
     @classmethod
     def from_json(cls, members: Members) -> Self:
-        """Read the members that ``to_json`` has written.
-
-        Raises:
-            ControlRecordError: A member is missing or malformed.
-        """
+        """Read the members that ``to_json`` has written; ``ControlRecordError`` if one is missing or malformed."""
         ...
 
 
@@ -57,12 +53,10 @@ class StreamOn:
     declaration: StreamDeclaration
 
     def to_json(self) -> dict[str, Any]:
-        """The members of the record's body."""
         return {"declaration": self.declaration.to_json()}
 
     @classmethod
     def from_json(cls, members: Members) -> Self:
-        """Read the members that ``to_json`` has written."""
         return cls(StreamDeclaration.from_json(members.get("declaration")))
 
 
@@ -75,12 +69,10 @@ class StreamOff:
     name: str
 
     def to_json(self) -> dict[str, Any]:
-        """The members of the record's body."""
         return {"name": self.name}
 
     @classmethod
     def from_json(cls, members: Members) -> Self:
-        """Read the members that ``to_json`` has written."""
         return cls(members.text("name"))
 
 
@@ -91,13 +83,9 @@ class PatternOn:
     With ``start`` ``migrate``, the other version continues for its present partial matches.
 
     Attributes:
-        name: As in the text.
         version: Counts from 1 for each name and never repeats.
-        text: As posted.
         is_guarded: Whether the stream's constraints terminate its partial matches early.
-        start: What to do with the partial matches of another version: drop or keep them.
         route: Name of the further key whose traces it sees; empty for those of the correlation key.
-        budget: How much work it may cost.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.PATTERN_ON
@@ -124,7 +112,6 @@ class PatternOn:
 
     @classmethod
     def from_json(cls, members: Members) -> Self:
-        """Read the members that ``to_json`` has written."""
         return cls(
             name=members.text("name"),
             version=members.version(),
@@ -155,12 +142,10 @@ class PatternOff:
     name: str
 
     def to_json(self) -> dict[str, Any]:
-        """The members of the record's body."""
         return {"name": self.name}
 
     @classmethod
     def from_json(cls, members: Members) -> Self:
-        """Read the members that ``to_json`` has written."""
         return cls(members.text("name"))
 
 
@@ -173,12 +158,10 @@ class PatternPause:
     name: str
 
     def to_json(self) -> dict[str, Any]:
-        """The members of the record's body."""
         return {"name": self.name}
 
     @classmethod
     def from_json(cls, members: Members) -> Self:
-        """Read the members that ``to_json`` has written."""
         return cls(members.text("name"))
 
 
@@ -189,7 +172,6 @@ class OperatorOn:
     ``PatternOn`` does the same for patterns, in the form that the log has always had for them.
 
     Attributes:
-        operator: The operator's definition.
         start: What happens to the state of another version: it is dropped, finished by that version, or (``keep``)
             continued in this one.
     """
@@ -200,7 +182,6 @@ class OperatorOn:
     start: Start = "fresh"
 
     def to_json(self) -> dict[str, Any]:
-        """The members of the record's body."""
         operator = self.operator
         return {
             "kind": operator.kind,
@@ -213,7 +194,6 @@ class OperatorOn:
 
     @classmethod
     def from_json(cls, members: Members) -> Self:
-        """Read the members that ``to_json`` has written."""
         inputs = members.get("inputs")
         if not isinstance(inputs, list) or not inputs or not all(isinstance(source, dict) for source in inputs):
             raise members.error("inputs", f"inputs are {inputs!r}; they must be a list of objects")
@@ -237,12 +217,10 @@ class OperatorOff:
     name: str
 
     def to_json(self) -> dict[str, Any]:
-        """The members of the record's body."""
         return {"kind": self.operator, "name": self.name}
 
     @classmethod
     def from_json(cls, members: Members) -> Self:
-        """Read the members that ``to_json`` has written."""
         return cls(members.text("kind"), members.text("name"))
 
 
@@ -258,7 +236,6 @@ class ConstraintsOn:
     """Traces that begin after this place follow this version of the stream's constraints; open traces keep theirs.
 
     Attributes:
-        name: The stream's name.
         version: Counts from 1 within the stream and never repeats.
         document: In the canonical form of ``constraints.to_document``, the stream's end events included.
     """
@@ -270,12 +247,10 @@ class ConstraintsOn:
     document: Mapping[str, Any]
 
     def to_json(self) -> dict[str, Any]:
-        """The members of the record's body."""
         return {"name": self.name, "version": self.version, "document": self.document}
 
     @classmethod
     def from_json(cls, members: Members) -> Self:
-        """Read the members that ``to_json`` has written."""
         return cls(name=members.text("name"), version=members.version(), document=members.json_object("document"))
 
 
@@ -294,12 +269,10 @@ class Tick:
     cause: TickCause
 
     def to_json(self) -> dict[str, Any]:
-        """The members of the record's body."""
         return {"time": self.time_us, "cause": self.cause}
 
     @classmethod
     def from_json(cls, members: Members) -> Self:
-        """Read the members that ``to_json`` has written."""
         time_us = members.time_us("time")
         if time_us is None:
             raise members.error("time", "time is None; it must be microseconds UTC")
@@ -311,7 +284,6 @@ class TraceEnd:
     """The trace of a key ends here.
 
     Attributes:
-        key: Its correlation key.
         time_us: When it ended, in event time. If None or later than the newest time that the shard knows, that time.
     """
 
@@ -321,12 +293,10 @@ class TraceEnd:
     time_us: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The members of the record's body."""
         return {"key": self.key, "time": self.time_us}
 
     @classmethod
     def from_json(cls, members: Members) -> Self:
-        """Read the members that ``to_json`` has written."""
         return cls(key=members.text("key"), time_us=members.time_us("time"))
 
 
@@ -360,7 +330,6 @@ class Punctuation:
         return self.keys if self.key is None else (self.key, *self.keys)
 
     def to_json(self) -> dict[str, Any]:
-        """The members of the record's body."""
         return {
             "before": self.before_us,
             "key": self.key,
@@ -372,7 +341,6 @@ class Punctuation:
 
     @classmethod
     def from_json(cls, members: Members) -> Self:
-        """Read the members that ``to_json`` has written."""
         key = None if members.get("key") is None else members.text("key")
         before_us, keys = members.time_us("before"), members.get("keys") if "keys" in members else []
         if not isinstance(keys, list) or not all(isinstance(one, str) and one for one in keys):
@@ -394,10 +362,8 @@ class Ask:
     """A question about the state at this place of each shard; it changes nothing.
 
     Attributes:
-        id: Of the question.
         operator: The kind of operators that answers.
         route: Name of the further key where they run; empty for the correlation key.
-        question: In the form that the kind reads.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.ASK
@@ -408,12 +374,10 @@ class Ask:
     question: Mapping[str, Any]
 
     def to_json(self) -> dict[str, Any]:
-        """The members of the record's body."""
         return {"id": self.id, "kind": self.operator, "route": self.route, "question": self.question}
 
     @classmethod
     def from_json(cls, members: Members) -> Self:
-        """Read the members that ``to_json`` has written."""
         return cls(
             id=members.text("id"),
             operator=members.text("kind"),
@@ -430,7 +394,6 @@ class LatenessChange:
 
     Attributes:
         number: Counts the changes of the stream from 1.
-        bound_us: The bound in microseconds.
         seen: The basis of the decision, for people.
     """
 
@@ -441,12 +404,10 @@ class LatenessChange:
     seen: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """The members of the record's body."""
         return {"number": self.number, "bound": self.bound_us, "seen": self.seen}
 
     @classmethod
     def from_json(cls, members: Members) -> Self:
-        """Read the members that ``to_json`` has written."""
         seen = members.json_object("seen") if "seen" in members else {}
         return cls(number=members.count("number"), bound_us=members.count("bound"), seen=seen)
 
@@ -498,7 +459,6 @@ def decode_control(kind: RecordKind, body: bytes) -> ControlRecord:
 
     Raises:
         ControlRecordError: The body is not JSON, has an unknown format, or lacks a part.
-        DeclarationError: A stream declaration lacks a part or contradicts itself.
     """
     if kind not in _BY_KIND:
         raise ControlRecordError("events are not a control record")

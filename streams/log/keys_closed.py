@@ -16,7 +16,6 @@ class ClosedKeys:
     """The keys that an input finishes.
 
     Attributes:
-        input: Its alias.
         to: Its closing key: no event with a key up to this one and a time after ``time_us`` is expected. None: its keys
             have begun again, so all keys finished before may come again.
         time_us: When, in event time.
@@ -37,11 +36,8 @@ class ClosedKeys:
 class KeysClosed:
     """Inputs of a join finish keys; decided from the observations of all shards.
 
-    The record belongs to the stream that has the join's merged events.
-
-    Attributes:
-        closed: One for each input that finishes some.
-        refused: Why the join cannot continue, because it would hold more than it may; None: it can.
+    The record belongs to the stream that has the join's merged events. ``refused`` says why the join cannot continue,
+    because it would hold more than it may; None: it can.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.KEYS_CLOSED
@@ -50,13 +46,11 @@ class KeysClosed:
     refused: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The members of the record's body."""
         refused = {} if self.refused is None else {"refused": self.refused}
         return {"closed": [one.to_json() for one in self.closed], **refused}
 
     @classmethod
     def from_json(cls, members: Members) -> Self:
-        """Read the members that ``to_json`` has written."""
         found = members.get("closed")
         if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
             raise members.error("closed", f"closed is {found!r}; it must be a list of objects")

@@ -11,12 +11,7 @@ from streams.timestamps import EARLIEST_US, LATEST_US
 
 
 class Members:
-    """The members of a body, read one by one; errors name the record and the member.
-
-    Args:
-        kind: Of the record.
-        found: The members.
-    """
+    """The members of a record's body, read one by one; errors name the record and the member."""
 
     def __init__(self, kind: RecordKind, found: Mapping[str, Any]) -> None:
         self._kind = kind

@@ -12,12 +12,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A stream as input of an operator.
-
-    Attributes:
-        stream: Its name.
-        key: Name of the further key by which its events come; empty for the correlation key.
-    """
+    """A stream as input of an operator, by a further key; empty: by the correlation key."""
 
     stream: str
     key: str = ""
@@ -28,10 +23,7 @@ class Definition:
     """One version of an operator.
 
     Attributes:
-        kind: The kind of operator: ``pattern``, ``join``, ….
-        name: Distinct among the operators of a kind.
         version: Counts from 1 for each name and never repeats.
-        inputs: The inputs that it listens to, at least one.
         body: Plain JSON in the form that the kind reads.
     """
 

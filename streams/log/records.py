@@ -36,8 +36,6 @@ class LogEntry:
 
     Attributes:
         position: Place in the shard, ``<ms>-<n>``; compare with ``position_order``.
-        kind: Kind of the body.
-        stream: Name of the stream that the entry belongs to.
         body: ``EVENTS``: an ``EventBatch`` in wire form. Otherwise a control record, see ``streams.log.control``.
         route: Of ``EVENTS``: name of the further key whose traces they are for; empty for the correlation key.
     """

@@ -30,15 +30,7 @@ _ONE = (str, bytes, int)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """A Lua script with named parameters.
-
-    Attributes:
-        name: For messages.
-        text: The code that the server runs.
-        keys: Names of its keys, in order, as in the header.
-        args: Names of its arguments likewise.
-        names: Of both, without ``*``.
-    """
+    """A Lua script with named parameters; ``names`` are those of keys and arguments, without ``*``."""
 
     name: str
     text: str
@@ -49,8 +41,8 @@ class Script:
     def bind(self, given: Mapping[str, ScriptInput]) -> tuple[list[str], list[ScriptValue]]:
         """KEYS and ARGV from the values by name.
 
-        Raises:
-            TypeError: A value is missing or unknown, or is a list where the header has a single value, or the reverse.
+        ``TypeError`` if a value is missing or unknown, or is a list where the header has a single value, or the
+        reverse.
         """
         if self.names != given.keys():
             missing, unknown = sorted(self.names - given.keys()), sorted(given.keys() - self.names)
@@ -71,14 +63,9 @@ class Script:
 
 @cache
 def read_script(package: str, name: str) -> Script:
-    """The script in the file ``<name>.lua`` of a package; the parts that it uses are beside its folder.
+    """The script in the file ``<name>.lua`` of a package (dotted); the parts that it uses are beside its folder.
 
-    Args:
-        package: The package that contains the file, dotted.
-        name: With its folders, separated by slashes.
-
-    Raises:
-        ValueError: The header cannot be read.
+    The name has its folders, separated by slashes.
     """
     source = _source(package, name)
     header: dict[str, tuple[str, ...]] = {"uses": (), "keys": (), "args": ()}

@@ -23,13 +23,9 @@ _KEPT_PROBLEMS = 100
 
 
 class Assembly:
-    """Collects the events of one file.
+    """Collects the events of one file; ``has_numbered``: an event had no id.
 
     Problems do not stop the reading: ``finish`` reports their number and the first of them.
-
-    Attributes:
-        options: How the file is read.
-        has_numbered: Whether an event had no id.
     """
 
     def __init__(self, path: Path, options: ReaderOptions) -> None:
@@ -56,8 +52,7 @@ class Assembly:
     def next_time_us(self, value: object, advice: str) -> int:
         """The time of the next event: from the file, or its position where lines are numbered.
 
-        Raises:
-            EventRejected: No usable time; ``advice`` names the place for one.
+        ``EventRejected`` without a usable time; ``advice`` names the place for one.
         """
         self._position += 1
         if self.options.times == "line":
@@ -88,8 +83,7 @@ class Assembly:
     def finish(self) -> list[Event]:
         """The events by time, ties in file order; or all of them in file order, if the options require it.
 
-        Raises:
-            EventFileError: Something was refused.
+        ``EventFileError`` if something was refused.
         """
         if self._problem_count == 0:
             if self._dropped and self.options.on_dropped is not None:

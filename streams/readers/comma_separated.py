@@ -25,8 +25,7 @@ from streams.readers.options import ReaderOptions
 def read_comma_separated(stream: io.BufferedReader, path: Path, options: ReaderOptions) -> list[Event]:
     """The events of a CSV file by time, ties in file order.
 
-    Raises:
-        EventFileError: The header lacks required columns, or rows are not valid events.
+    ``EventFileError`` if the header lacks required columns, or rows are not valid events.
     """
     form = form_of(path, options)
     assembly = Assembly(path, form.options)
@@ -64,22 +63,14 @@ class CellPlaces:
 
 
 def form_of(path: Path, options: ReaderOptions) -> CsvForm:
-    """The CSV form of a file of events.
-
-    Raises:
-        EventFileError: The file cannot be opened, or several delimiters are possible.
-    """
+    """The CSV form of a file of events."""
     at = _places(options, {})
     wanted = {at.type, at.time, *at.ids, *places_of(at.key)}
     return examine(path, options, {*wanted, *(name.removeprefix("data.") for name in wanted)}, at.time)
 
 
 def refuse_repeated(names: Sequence[str], path: Path) -> None:
-    """Reject a header that names a column twice.
-
-    Raises:
-        EventFileError: It does.
-    """
+    """Reject a header that names a column twice."""
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise EventFileError(f"{path}: header: column {', '.join(twice)} comes twice", file=str(path))
 
@@ -90,11 +81,7 @@ def width_fault(row: Sequence[str], width: int) -> str | None:
 
 
 def read_header(names: list[str], path: Path, options: ReaderOptions, form: CsvForm) -> CellPlaces:
-    """The column indices of the members of an event, from the header.
-
-    Raises:
-        EventFileError: A column is missing or repeated.
-    """
+    """The column indices of the members of an event, from the header; rejects a missing or repeated column."""
     refuse_repeated(names, path)
     index = {name: place for place, name in enumerate(names)}
     at = _places(options, index)
@@ -168,11 +155,7 @@ def _id(row: list[str], places: tuple[int, ...]) -> str:
 
 
 def read_row(row: list[str], columns: CellPlaces, assembly: Assembly) -> Event:
-    """The event of a row; ``assembly`` gives the time where file order counts, and an id where the file has none.
-
-    Raises:
-        EventRejected: The row is not a valid event.
-    """
+    """The event of a row; ``assembly`` gives the time where file order counts, and an id where the file has none."""
     if fault := width_fault(row, columns.width):
         raise EventRejected(fault)
     written = "" if columns.time is None else row[columns.time]

@@ -37,10 +37,8 @@ class CsvForm:
     """The form of a CSV file.
 
     Attributes:
-        delimiter: The separator of columns.
         has_mark: Whether the first line is ``sep=...``, which spreadsheets write.
         types: Types of columns by name; other columns are texts.
-        options: How the file is read, with the order of dates if it was detected.
     """
 
     delimiter: str
@@ -49,11 +47,7 @@ class CsvForm:
     options: ReaderOptions
 
     def value(self, name: str, text: str) -> Scalar:
-        """The value of a cell.
-
-        Raises:
-            EventRejected: It does not have the type of its column.
-        """
+        """The value of a cell; ``EventRejected`` if it does not have the type of its column."""
         if not text:
             return None
         kind = self.types.get(name, "text")
@@ -69,11 +63,7 @@ class CsvForm:
         return found
 
     def rows(self, stream: io.BufferedReader, path: Path) -> Iterator[tuple[int, list[str]]]:
-        """Rows with the number of the line that each ends on; empty lines are skipped.
-
-        Raises:
-            EventFileError: The text is not CSV, or not UTF-8.
-        """
+        """Rows with the number of the line that each ends on; empty lines are skipped."""
         lines = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
         skipped = 0
         if self.has_mark:
@@ -97,14 +87,8 @@ class CsvForm:
 def examine(path: Path, options: ReaderOptions, wanted: Collection[str], time: str | None) -> CsvForm:
     """Detect the form of a CSV file; notices report whatever was detected and is not the default.
 
-    Args:
-        path: The file.
-        options: How it is read.
-        wanted: Columns that an event needs; they decide between delimiters.
-        time: Column of the time.
-
-    Raises:
-        EventFileError: The file cannot be opened, or several delimiters are possible.
+    ``wanted``: columns that an event needs; they decide between delimiters. ``time``: the column of the time.
+    ``EventFileError`` if several delimiters are possible.
     """
     with open_events(path, options) as stream:
         header = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="").readline()
@@ -135,13 +119,10 @@ class _Column:
     """Statistics of the cells of a column.
 
     Attributes:
-        name: The column.
-        filled: Number of cells that are not empty.
         numeric: Number of cells that could be numbers or booleans.
         forms: The forms that all cells so far have.
         digits: Number of digits after the point in the first cell with a point; None before it.
         odd: The first cell after which no form remains.
-        odd_line: Its line.
     """
 
     name: str

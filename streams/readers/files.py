@@ -31,10 +31,8 @@ def read_events(
 ) -> list[Event]:
     """The events of a file by time; events of equal time keep the order of the file.
 
-    Args:
-        path: Ends in ``.jsonl``, ``.ndjson``, ``.csv`` or ``.xes``, or one of these and ``.gz``.
-        options: How to read it (default: ``ReaderOptions()``).
-        progress: Called with the share of the file that has been read.
+    The name ends in ``.jsonl``, ``.ndjson``, ``.csv`` or ``.xes``, or one of these and ``.gz``. ``progress`` is called
+    with the share of the file that has been read.
 
     Raises:
         EventFileError: The file cannot be opened or read, is too large, or contains anything but acceptable events; the
@@ -47,11 +45,7 @@ def read_events(
 
 
 def read_batch(path: str | Path, options: ReaderOptions | None = None, progress: Progress | None = None) -> EventBatch:
-    """The events of ``read_events`` as one batch; many JSON lines are read by columns, some thirteen times as fast.
-
-    Raises:
-        EventFileError: As ``read_events``.
-    """
+    """The events of ``read_events`` as one batch; many JSON lines are read by columns, some thirteen times as fast."""
     path, chosen = Path(path), options or ReaderOptions()
     if reads_by_columns(path):
         with open_events(path, chosen, progress) as stream:
@@ -62,11 +56,7 @@ def read_batch(path: str | Path, options: ReaderOptions | None = None, progress:
 
 
 def reads_by_columns(path: str | Path) -> bool:
-    """Whether ``read_batch`` reads a file by columns: JSON lines, and enough of them to pay for loading the kernel.
-
-    Raises:
-        EventFileError: The file is not of a known kind.
-    """
+    """Whether ``read_batch`` reads a file by columns: JSON lines, and enough of them to pay for loading the kernel."""
     path = Path(path)
     if _READERS[_kind(path)] is not read_jsonl:
         return False

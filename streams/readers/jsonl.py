@@ -33,11 +33,7 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def read_jsonl(stream: io.BufferedReader, path: Path, options: ReaderOptions) -> list[Event]:
-    """The events of a JSON lines file by time, ties in file order.
-
-    Raises:
-        EventFileError: Lines are not valid events.
-    """
+    """The events of a JSON lines file by time, ties in file order."""
     declaration = declaration_of(options)
     assembly = Assembly(path, options)
     for number, line in enumerate(stream, start=1):
@@ -52,11 +48,7 @@ def read_jsonl(stream: io.BufferedReader, path: Path, options: ReaderOptions) ->
 
 
 def read_line(text: bytes, declaration: StreamDeclaration, assembly: Assembly) -> Event:
-    """The event of a line; ``assembly`` gives the time where lines are numbered, and an id where the line has none.
-
-    Raises:
-        EventRejected: The line is not a valid event.
-    """
+    """The event of a line; ``assembly`` gives the time where lines are numbered, and an id where the line has none."""
     try:
         value = decode_json(text)
     except orjson.JSONDecodeError as error:
@@ -76,11 +68,7 @@ def is_utf8(text: bytes) -> bool:
 
 
 def read_object(value: object, declaration: StreamDeclaration, assembly: Assembly) -> Event:
-    """The event of a decoded line; see ``read_line``.
-
-    Raises:
-        EventRejected: The object is not a valid event.
-    """
+    """The event of a decoded line; see ``read_line``."""
     line = require_object(value)
     check_extent(line)
     path = declaration.mapping.time
@@ -107,11 +95,7 @@ def identified(line: Mapping[str, Any], time_us: int, declaration: StreamDeclara
 
 
 def declaration_of(options: ReaderOptions) -> StreamDeclaration:
-    """A stream declaration for reading with these options. If they map anything, unmapped members are attributes.
-
-    Raises:
-        DeclarationError: A path has an empty part.
-    """
+    """A stream declaration for reading with these options. If they map anything, unmapped members are attributes."""
     columns, usual = options.columns, FieldMapping()
     if columns == Columns():
         return StreamDeclaration(name="file", key=options.key or "key", mapping=FieldMapping(clock=IN_MICROSECONDS))

@@ -38,11 +38,7 @@ _MEMBERS = {kernel.ID: b"id", kernel.TYPE: b"type", kernel.DATA: b"data", kernel
 def read_line_columns(stream: io.BufferedReader, path: Path, options: ReaderOptions) -> EventBatch | None:
     """The events of a JSON lines file by time, ties in file order.
 
-    Returns:
-        None if the file should be read line by line: something in it is invalid, or too much of it is unusual.
-
-    Raises:
-        EventFileError: The bytes cannot be read.
+    None if the file should be read line by line: something in it is invalid, or too much of it is unusual.
     """
     parts = list(chunks_by_columns(stream, path, options, _CHUNK_BYTES))
     found = [part for part in parts if part is not None]
@@ -62,18 +58,8 @@ def chunks_by_columns(
 ) -> Iterator[EventBatch | None]:
     """The events of a JSON lines file in its order, of about ``size`` bytes at a time; ids may repeat.
 
-    Args:
-        stream: Its bytes.
-        path: Its name.
-        options: How it is read.
-        size: Bytes to read at a time; a longer line is read as a whole.
-        without: A chunk that contains these bytes is not read by columns.
-
-    Yields:
-        Events; None, and nothing after it, if lines should be read one by one.
-
-    Raises:
-        EventFileError: The bytes cannot be read.
+    A longer line is read as a whole. A chunk that contains the bytes ``without`` is not read by columns. Yields None,
+    and nothing after it, if lines should be read one by one.
     """
     wanted = {path: _wanted(path, options) for path in places_of(options.key or "key")}
     known = {path: one for path, one in wanted.items() if one is not None}

@@ -40,11 +40,9 @@ def iterate_events(
 ) -> Iterator[Event]:
     """The events of a file; those of equal time are in the order of the file.
 
-    Args:
-        path: Ends in ``.jsonl``, ``.ndjson``, ``.csv`` or ``.xes``, or one of these and ``.gz``, or in ``.parquet``.
-        options: How to read it (default: ``ReaderOptions()``).
-        declaration: The stream that rows of JSON lines and Parquet belong to: CloudEvents, or plain objects under its
-            mapping. None: plain objects as ``read_events`` takes them, with the key that the options name.
+    The name is as for ``read_events``, or ends in ``.parquet``. ``declaration`` is the stream that rows of JSON lines
+    and Parquet belong to: CloudEvents, or plain objects under its mapping. None: plain objects as ``read_events`` takes
+    them, with the key that the options name.
 
     Raises:
         EventFileError: As ``read_events``; earlier events may have been yielded.
@@ -76,11 +74,7 @@ def iterate_events(
 def iterate_batches(
     path: Path, options: ReaderOptions | None = None, declaration: StreamDeclaration | None = None, *, rows: int
 ) -> Iterator[EventBatch]:
-    """The events of ``iterate_events``, at most ``rows`` at a time; JSON lines are read by columns.
-
-    Raises:
-        EventFileError: As ``iterate_events``.
-    """
+    """The events of ``iterate_events``, at most ``rows`` at a time; JSON lines are read by columns."""
     chosen, done = options or ReaderOptions(), 0
     if declaration is None and kind_of(path) == "jsonl":
         with open_events(path, chosen) as stream:

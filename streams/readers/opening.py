@@ -31,10 +31,8 @@ _CHUNK_BYTES = 256 * 1024
 def open_events(path: Path, options: ReaderOptions, progress: Progress | None = None) -> Iterator[io.BufferedReader]:
     """The decompressed bytes of a file, at most ``max_bytes``; only those of the span, if the options have one.
 
-    Text in another encoding, named or marked, is converted to UTF-8.
-
-    Raises:
-        EventFileError: The file cannot be opened; reading raises it for damage and excess.
+    Text in another encoding, named or marked, is converted to UTF-8. ``EventFileError`` if the file cannot be opened;
+    reading raises it for damage and excess.
     """
     try:
         raw = path.open("rb", buffering=0)
@@ -52,11 +50,7 @@ def open_events(path: Path, options: ReaderOptions, progress: Progress | None = 
 
 
 def encoding_of(name: str) -> str:
-    """Python's name of an encoding.
-
-    Raises:
-        DeclarationError: The encoding is unknown.
-    """
+    """Python's name of an encoding; ``DeclarationError`` if it is unknown."""
     try:
         return codecs.lookup(name).name
     except LookupError as error:

@@ -23,8 +23,6 @@ class Columns:
     Attributes:
         id: Of the event, or several that make one id, joined by colons; None: ``id``, and events without it are
             numbered.
-        type: Of the event type; None: ``type``.
-        time: Of the time; None: ``time``.
         attributes: The columns that are attributes; None: all that are not used for id, type, time or as ``key``.
         data: JSON lines: the path of the object of attributes; None: the members of the line that ``attributes`` names.
     """
@@ -49,20 +47,17 @@ class ReaderOptions:
         key: Place of the correlation key, if not the usual one. JSONL: a path of the line, such as ``data.customer``.
             CSV: a column; XES: an event attribute; both also with a leading ``data.``. Or one of these by event type.
         times: ``event``: every event has its time, and events are sorted by time. ``file``: the same, but events stay
-            in
-            the order of the file. ``line``: times are ignored, and the n-th event gets time n - 1 microseconds
+            in the order of the file. ``line``: times are ignored, and the n-th event gets time n - 1 microseconds
             (1970-01-01T00:00:00Z, then .000001, ...).
-        columns: Where id, type, time and attributes are.
-        clock: How times are written.
         delimiter: CSV: the separator of columns; None: detected from the header.
         encoding: Of the file; None: UTF-8, or UTF-16 with a byte order mark.
         types: CSV: types of the columns named here; those of others follow from their values.
-        on_notice: Called with notices about the file, in words.
         duplicates: What to do with an event whose id came before in the file: drop it, or read it like any other.
         on_dropped: Called with the number of dropped events, if any.
+        on_notice: Called with notices about the file, in words.
         keeps_order: Events stay in the order of the file instead of being sorted by time.
-        classifier: XES: the name of the log's classifier that makes event types; None: ``concept:name``.
         lifecycle: XES: the event type is ``name+transition`` if the event has a ``lifecycle:transition``.
+        classifier: XES: the name of the log's classifier that makes event types; None: ``concept:name``.
         max_bytes: Largest size of the file, after decompression.
         span: JSON lines: only the lines between two places of the file, as ``line_spans`` gives them.
     """

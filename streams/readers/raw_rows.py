@@ -81,16 +81,10 @@ def kind_of(path: Path) -> str | None:
 
 
 def raw_rows(path: Path, kind: str, layout: RowLayout, options: ReaderOptions | None = None) -> Iterator[RawRow]:
-    """The rows of a file in their order.
+    """The rows of a file in their order; a name that ends in ``.gz`` means that it is compressed.
 
-    Args:
-        path: The file; a name that ends in ``.gz`` means that it is compressed.
-        kind: One of ``FILE_KINDS``.
-        layout: Of CSV and Parquet.
-        options: Bound of the file's size, and how it is written (default: from the layout).
-
-    Raises:
-        EventFileError: The file cannot be opened, or not be read further; earlier rows have been yielded.
+    ``layout`` is for CSV and Parquet; ``options`` bound the file's size and say how it is written (default: from the
+    layout). ``EventFileError`` if the file cannot be read further; earlier rows have been yielded.
     """
     chosen = options or layout.mapping or layout.written
     if kind == "parquet":

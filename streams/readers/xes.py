@@ -58,8 +58,7 @@ class Trace:
 def read_xes(stream: io.BufferedReader, path: Path, options: ReaderOptions) -> list[Event]:
     """The events of an XES log by time, ties in file order.
 
-    Raises:
-        EventFileError: The file is not XES, or traces or events lack required attributes.
+    ``EventFileError`` if the file is not XES, or traces or events lack required attributes.
     """
     refuse_columns(path, options)
     assembly = Assembly(path, options)
@@ -78,11 +77,7 @@ def read_xes(stream: io.BufferedReader, path: Path, options: ReaderOptions) -> l
 
 
 def refuse_columns(path: Path, options: ReaderOptions) -> None:
-    """Reject options that name columns, which an XES file does not have.
-
-    Raises:
-        EventFileError: Some are named.
-    """
+    """Reject options that name columns, which an XES file does not have."""
     columns = options.columns
     named = {"--id": columns.id, "--type": columns.type, "--time": columns.time, "--attributes": columns.attributes}
     if given := [option for option, value in named.items() if value is not None]:
@@ -93,11 +88,7 @@ def refuse_columns(path: Path, options: ReaderOptions) -> None:
 
 
 def type_keys(trace: Trace, options: ReaderOptions) -> tuple[str, ...]:
-    """The attributes that make up the types of a trace's events.
-
-    Raises:
-        EventFileError: The log has no classifier with the name in the options.
-    """
+    """The attributes that make up the types of a trace's events; rejects a classifier that the log does not have."""
     if options.classifier is None:
         return (CASE_NAME,)
     if options.classifier not in trace.classifiers:
@@ -109,11 +100,7 @@ def type_keys(trace: Trace, options: ReaderOptions) -> tuple[str, ...]:
 def read_event(
     case: str, attributes: Attributes, assembly: Assembly, options: ReaderOptions, keys: Sequence[str]
 ) -> Event:
-    """The event of an XES element; its type is made of the attributes ``keys``.
-
-    Raises:
-        EventRejected: The element lacks a required attribute.
-    """
+    """The event of an XES element; its type is made of the attributes ``keys``."""
     event_id = assembly.next_id(case)
     time_us = assembly.next_time_us(
         attributes[_TIME][1] if _TIME in attributes else None, f"give the event a date {_TIME}"
@@ -139,11 +126,7 @@ def read_event(
 
 
 def iterate_traces(stream: io.BufferedReader, path: Path) -> Iterator[Trace]:
-    """The traces of a log as written.
-
-    Raises:
-        EventFileError: The file is not XES, possibly only from some place on.
-    """
+    """The traces of a log as written; ``EventFileError`` if the file is not XES, possibly only from some place on."""
     try:
         yield from _parse_traces(stream, path)
     except ParseError as error:

@@ -28,15 +28,9 @@ _MOST_WAITING = 8_192  # events that are not in chunks yet, at most
 
 @dataclass(frozen=True, slots=True)
 class KeyChunk:
-    """Summary of consecutive events of one input in the order of their time.
+    """Summary of consecutive events of one input in the order of their time, with the lowest and highest key.
 
-    Attributes:
-        first_us: Time of the first event.
-        last_us: Time of the last event.
-        events: Number of events.
-        least: The lowest key.
-        greatest: The highest key.
-        distance: The largest distance within the chunk.
+    ``distance`` is the largest within the chunk.
     """
 
     first_us: int
@@ -52,12 +46,9 @@ class KeyChunk:
 
 
 def chunks_of(times_us: NDArray[np.int64], keys: NDArray[np.int64], most: int = MOST_CHUNKS) -> list[KeyChunk]:
-    """Chunks of events in their order: of 16 events, or more if there would be too many chunks.
+    """Chunks of events in their order: of 16 events, or more if there would be more than ``most`` chunks.
 
-    Args:
-        times_us: Ascending.
-        keys: Of the same events.
-        most: Largest number of chunks.
+    Times are ascending.
     """
     size = _CHUNK_EVENTS
     while len(keys) > size * most:
@@ -98,11 +89,7 @@ def farthest(before: Iterable[KeyChunk], after: Iterable[KeyChunk]) -> int:
     """An upper bound of the distance of events of some chunks from earlier events of other chunks.
 
     An event may precede another if its chunk begins before the other's chunk ends. So the result is at least the true
-    distance, and equal to it if the chunks do not overlap.
-
-    Args:
-        before: Chunks with the earlier events.
-        after: Chunks with the later events; a chunk in both is not compared with itself.
+    distance, and equal to it if the chunks do not overlap. A chunk in both is not compared with itself.
     """
     ordered = sorted(before, key=attrgetter("first_us"))
     firsts = [one.first_us for one in ordered]
@@ -137,12 +124,7 @@ class KeyMonitor:
         self._chunks: list[KeyChunk] = []
 
     def add(self, times_us: NDArray[np.int64], keys: NDArray[np.int64]) -> None:
-        """Add events in their order.
-
-        Args:
-            times_us: Their times.
-            keys: Their keys.
-        """
+        """Add events in their order."""
         if not len(keys):
             return
         if self._newest_us is not None:

@@ -32,9 +32,7 @@ class KeyBlock:
     """A block of events of an input, over all shards.
 
     Attributes:
-        events: Number of events.
         distance: The largest distance that was found while it was the newest block.
-        chunks: Summaries of its events.
     """
 
     events: int = 0
@@ -69,11 +67,9 @@ class InputKeys:
         return found
 
     def observe(self, chunks: Sequence[KeyChunk], reached_us: int | None) -> None:
-        """Add the events of one step.
+        """Add the events of one step, as chunks of all shards in any order.
 
-        Args:
-            chunks: Of all shards, in any order.
-            reached_us: The highest event time that a shard has reached.
+        ``reached_us`` is the highest event time that a shard has reached.
         """
         if reached_us is not None:
             self._reached_us = reached_us if self._reached_us is None else max(self._reached_us, reached_us)
@@ -93,13 +89,10 @@ class InputKeys:
             self._open = KeyBlock()
 
     def decide(self, name: str) -> ClosedKeys | None:
-        """The newly finished keys, if any.
+        """The newly finished keys of the input with a name, if any.
 
         The highest key considered is that of events which a whole block of other events has followed. So a single odd
         key closes nothing: it makes the distance large before it could.
-
-        Args:
-            name: Of the input.
         """
         if self._reached_us is None:
             return None
@@ -278,25 +271,14 @@ def _measured(inputs: Mapping[str, KeyFigures], predicted: Mapping[str, int] | N
 
 
 def held_summary(version: int, held: int, allowed: int, inputs: Sequence[str]) -> dict[str, Any]:
-    """A shard's report about a join with a limit of held events; the number of the shard is added to it.
-
-    Args:
-        version: Of the join.
-        held: Number of events that it holds.
-        allowed: Number of events that it may hold.
-        inputs: The aliases of its inputs.
-    """
+    """A shard's report about a join with a limit of held events; the number of the shard is added to it."""
     return {"version": version, "held": held, "allowed": allowed, "inputs": list(inputs)}
 
 
 def keys_summary(version: int, name: str, chunks: Iterable[KeyChunk], reached_us: int | None) -> dict[str, Any]:
-    """A shard's report to the decider.
+    """A shard's report to the decider about an input's events since the last report.
 
-    Args:
-        version: Of the join.
-        name: Of the input.
-        chunks: Of the events since the last report.
-        reached_us: The event time that the shard has reached.
+    ``reached_us`` is the event time that the shard has reached.
     """
     return {
         "version": version,

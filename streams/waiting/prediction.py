@@ -16,13 +16,11 @@ class KeyFigures:
     """The measurements of an input.
 
     Attributes:
-        events: Number of events in the newest blocks.
         distance: The largest distance among them.
         room: How far the closing key is below the highest key: the distance with headroom.
         highest: The highest key among them; None: there were none.
         rise: How much the highest key rose in them.
         span_us: The time between the first and the last of them.
-        reached_us: The event time that has been reached.
         closing: The closing key; None: nothing is finished.
     """
 
@@ -37,11 +35,7 @@ class KeyFigures:
 
 
 def heads(inputs: Mapping[str, KeyFigures]) -> dict[str, int] | None:
-    """The highest key of each input at a common time: the latest that all of them have reached.
-
-    Returns:
-        None if too little is known.
-    """
+    """The highest key of each input at a common time, the latest that all have reached; None if too little is known."""
     reached = [one.reached_us for one in inputs.values() if one.reached_us is not None]
     found = {}
     for name, one in inputs.items():
@@ -53,10 +47,9 @@ def heads(inputs: Mapping[str, KeyFigures]) -> dict[str, int] | None:
 
 
 def predicted_rows(inputs: Mapping[str, KeyFigures]) -> dict[str, int] | None:
-    """The number of held events of each input in all shards: those above the lowest closing key of the other inputs.
+    """The number of held events of each input in all shards; None if too little is known.
 
-    Returns:
-        None if too little is known.
+    An input holds the events above the lowest closing key of the other inputs.
     """
     highest = heads(inputs)
     closings = {name: one.closing for name, one in inputs.items() if one.closing is not None}
