@@ -63,7 +63,6 @@ class HeldOptions:
     """Where states are found and stored.
 
     Attributes:
-        log: The log, with the place of its snapshots.
         handover: Folder on each machine for states on their way from one process to the next; None: no handover.
         kinds: The kinds of operators that shards run; equal in every process.
     """
@@ -75,12 +74,9 @@ class HeldOptions:
 
 @dataclass(slots=True)
 class _Held:
-    """A state in this process, and the growth of the log since the state was last stored.
+    """A state in this process, and the cost of matching the log's entries since the last snapshot and handover.
 
-    Attributes:
-        unsaved_bytes: Cost of matching the entries since the last snapshot.
-        unshared_bytes: Cost of matching the entries since the last handover.
-        size_bytes: Size of the state when it was last written or read; 0: unknown.
+    ``size_bytes`` is that of the state when it was last written or read; 0: unknown.
     """
 
     state: ShardState
@@ -108,13 +104,8 @@ class HeldShards:
     def advance(self, shard: int, after: str, entries: Sequence[StoredEntry]) -> list[RowBlock]:
         """Rows of a micro-batch's part of one shard, with one of the kind ``stats``; the state at its end is retained.
 
-        Args:
-            shard: Number of the shard.
-            after: Position after which the part begins.
-            entries: In the order of the log; not empty.
-
-        Raises:
-            LogDamaged: Entries since the newest snapshot are gone.
+        The part begins after the position ``after``; its entries are in the order of the log, and not empty.
+        ``LogDamaged`` if entries since the newest snapshot are gone.
         """
         begun = time.perf_counter()
         if shard in self._begun:  # an attempt failed: the state may be half changed
@@ -146,8 +137,7 @@ class HeldShards:
     def load(self, shard: int) -> None:
         """Find the state of a shard at the end of its results, as its next micro-batch will.
 
-        Raises:
-            LogDamaged: Snapshots or entries that the state needs are gone.
+        ``LogDamaged`` if snapshots or entries that the state needs are gone.
         """
         written = written_up_to(self._server, self._options, shard)
         position = max(written, beginnings(self._server, self._options)[shard], key=position_order)
@@ -163,11 +153,7 @@ class HeldShards:
             self._incomplete.discard(shard)
 
     def state_at(self, shard: int, position: str) -> ShardState:
-        """The state of a shard at a position; this object does not retain it.
-
-        Raises:
-            LogDamaged: Entries since the newest snapshot are gone.
-        """
+        """The state of a shard at a position; this object does not retain it."""
         state = self._held_at(shard, position).state
         del self._held[shard]
         return state
@@ -225,11 +211,7 @@ class HeldShards:
         return self._stops.noted(shard, self._quarantine.screened(shard, entries))
 
     def _held_at(self, shard: int, after: str) -> _Held:
-        """The state of the shard at a position, from its cheapest source.
-
-        Raises:
-            StateLost: A file was found missing while the state was rebuilt.
-        """
+        """The state of the shard at a position, from its cheapest source."""
         held = self._held.get(shard)
         if held is None or held.state.position != after:
             held = self._held[shard] = self._rebuilt(shard, after)
@@ -313,16 +295,9 @@ class HeldShards:
         return _Held(ShardState.load(body, self._spilled.kinds(shard, may_be_lost=True)), size_bytes=len(body))
 
     def _loaded(self, shard: int, body: bytes, *, is_verified: bool = False) -> ShardState:
-        """Load a saved state; the files that it names must exist.
+        """Load a saved state; a missing or damaged file that it names raises ``StateLost``.
 
-        Args:
-            shard: Number of the shard.
-            body: The saved bytes.
-            is_verified: Whether to compare the files' checksums as well; always done for a shard that has lost a file.
-
-        Raises:
-            SavedStateError: The bytes cannot be read.
-            StateLost: A file is missing or damaged.
+        ``is_verified``: compare the files' checksums as well; always done for a shard that has lost a file.
         """
         state = ShardState.load(body, self._spilled.kinds(shard))
         self._stops.check(shard, state)

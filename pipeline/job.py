@@ -31,7 +31,6 @@ class JobOptions:
     """Options of a streaming query.
 
     Attributes:
-        log: Options of the input.
         checkpoint: Folder of offsets and commits, on the driver; belongs to one log with one number of shards.
         handover: Folder on each machine for states on their way between Spark's Python processes; None: the processes
             rebuild states from snapshots and the log.
@@ -76,26 +75,20 @@ def start_query(
 ) -> LogQuery:
     """Start matching; returns at once.
 
-    Args:
-        session: From ``build_session``.
-        options: Input, checkpoint and pace.
-        sink: Called on the driver with the rows and the number of each micro-batch, and again with the same rows after
-            a crash; must store rows by id, and have stored all of them when it returns.
-        heartbeat: Called after each micro-batch, and about once a second while no entries arrive; not called while the
-            log does not answer or a micro-batch is running.
-        report: Receives the progress of each micro-batch after its commit.
+    The sink is called on the driver with the rows and the number of each micro-batch, and again with the same rows
+    after a crash; it must store rows by id, and have stored all of them when it returns. The heartbeat is called after
+    each micro-batch, and about once a second while no entries arrive; not while the log does not answer or a
+    micro-batch is running. ``report`` receives the progress of each micro-batch after its commit.
 
-    Raises:
-        QueryFailed: The query cannot start, for example because the checkpoint belongs to another log.
+    ``QueryFailed`` if the query cannot start, for example because the checkpoint belongs to another log.
     """
     return _start(session, options, match_shards, BatchMeter(sink, report), heartbeat)
 
 
 def run_pipeline(session: SparkSession, options: JobOptions, sink: Sink, heartbeat: Heartbeat = lambda: None) -> None:
-    """Match until the query is stopped or fails; see ``start_query``.
+    """Match until the query is stopped or fails (``QueryFailed``); see ``start_query``.
 
-    Raises:
-        QueryFailed: The query failed. The caller's process should exit with an error and be restarted.
+    The caller's process should exit with an error and be restarted.
     """
     start_query(session, options, sink, heartbeat).wait()
 

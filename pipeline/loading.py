@@ -16,14 +16,9 @@ from pipeline.spark.workers import matcher_workers
 
 
 def load_states(session: SparkSession, options: HeldOptions) -> None:
-    """Let the processes that will match find the state of each shard.
+    """Let the processes that will match find the state of each shard; the options are those of the following query.
 
-    Args:
-        session: From ``build_session``.
-        options: The same as for the following query.
-
-    Raises:
-        QueryFailed: A state cannot be loaded; the message has the reason.
+    ``QueryFailed`` has the reason if a state cannot be loaded.
     """
     tasks = max(1, min(options.log.tasks, options.log.shards))
     shards = session.range(0, options.log.shards, numPartitions=tasks)

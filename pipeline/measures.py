@@ -24,13 +24,7 @@ _OF_AUTO = ("lateness_us",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """Time spent on a shard, in seconds.
-
-    Attributes:
-        load_s: Getting the state.
-        match_s: Matching the entries.
-        keep_s: Saving the state.
-    """
+    """Time spent on a shard, in seconds: getting the state, matching the entries, saving the state."""
 
     load_s: float
     match_s: float
@@ -42,12 +36,7 @@ def stats_row(
 ) -> RowBlock:
     """The row of the kind ``stats``; it describes one run of the micro-batch and is never stored.
 
-    Args:
-        state: State after the entries.
-        after: Position after which the range began.
-        entries: The matched entries.
-        spent: Time spent.
-        state_bytes: Size of the saved state.
+    ``state`` is the one after the entries, ``after`` the position after which their range began.
     """
     body = {
         "shard": state.shard,

@@ -19,7 +19,6 @@ class Portion:
     Attributes:
         first_us: Time of the earliest event; if portions are ordered by it, no later portion has an earlier event.
         place: Number of the file, offset of the part in the file, and row of the first event in the part.
-        events: The events.
     """
 
     first_us: int
@@ -30,11 +29,8 @@ class Portion:
 def in_order(portions: Iterable[Portion], *, is_ordered: bool) -> Iterator[EventBatch]:
     """The events by time, ties by their places; about ``BATCH_ROWS`` at a time.
 
-    Portions that overlap in time, as those of an unordered file do, are held as far as they overlap.
-
-    Args:
-        portions: Sorted by ``first_us``; if ``is_ordered``, by place.
-        is_ordered: Whether the order of places counts, whatever the times.
+    Portions that overlap in time, as those of an unordered file do, are held as far as they overlap. They are sorted by
+    ``first_us``; if ``is_ordered``, by place, and only the order of places counts.
     """
     waiting: list[Portion] = []
     for portion in portions:

@@ -30,7 +30,6 @@ class BatchProgress:
     """Progress of one micro-batch.
 
     Attributes:
-        batch: Its number; increases by one within a checkpoint.
         started_us: Start time, microseconds UTC.
         duration_ms: From its planning to its commit.
         parts_ms: Parts of ``duration_ms`` by name, which add up to it. ``plan``: waiting for entries (up to the
@@ -40,8 +39,6 @@ class BatchProgress:
             to it.
         entries: Matched log entries, control records included.
         events: Matched events; None in the first micro-batch of a shard in a process.
-        bytes: Bytes of the entries.
-        rows: Result rows by kind.
         shards: Shards with new entries.
         state_bytes: Bytes that these shards have written of their states; None if not reported.
         open_traces: Open traces in these shards; None if not reported.
@@ -75,8 +72,6 @@ class SinkTime:
 
     Attributes:
         reports: Bodies of the shards' rows of the kind ``stats``.
-        rows: Result rows by kind.
-        sink_ms: Time that the sink took.
         events: Matched events; None if unknown.
     """
 
@@ -89,9 +84,7 @@ class SinkTime:
 class BatchMeter:
     """A sink around another sink that reports the progress of each micro-batch.
 
-    Args:
-        sink: Takes the rows.
-        report: Receives each micro-batch's progress after its commit, in the thread that runs the query.
+    ``report`` receives it after the commit, in the thread that runs the query.
     """
 
     def __init__(self, sink: _Sink, report: BatchReport) -> None:
@@ -121,11 +114,7 @@ class BatchMeter:
         return new
 
     def committed(self, spark_progress: str) -> None:
-        """Note that a micro-batch is committed, and report it.
-
-        Args:
-            spark_progress: The JSON of Spark's ``StreamingQueryProgress``.
-        """
+        """Note that a micro-batch is committed, and report it; takes the JSON of Spark's ``StreamingQueryProgress``."""
         progress = orjson.loads(spark_progress)
         seen = self._seen.pop(progress["batchId"], None)
         if seen is not None:
@@ -146,12 +135,7 @@ def seen_by_driver(rows: Sequence[OutputRow], sink_ms: float) -> SinkTime:
 
 
 def fold(spark: Mapping[str, Any], seen: SinkTime) -> BatchProgress:
-    """Merge the reports of Spark and of the shards on one micro-batch.
-
-    Args:
-        spark: Spark's ``StreamingQueryProgress``, as decoded JSON.
-        seen: Statistics from its rows.
-    """
+    """Merge the reports of Spark (``StreamingQueryProgress``, decoded) and of the shards on one micro-batch."""
     durations = spark["durationMs"]
     duration_ms = float(durations.get("triggerExecution", sum(durations.values())))
     started_us = round(datetime.fromisoformat(spark["timestamp"]).timestamp() * 1_000_000)

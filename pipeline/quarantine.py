@@ -22,11 +22,7 @@ _TRIES = 3
 
 
 class Quarantine:
-    """The record of one log's quarantined entries.
-
-    Args:
-        server: The Redis server of the log.
-    """
+    """The record of one log's quarantined entries."""
 
     def __init__(self, server: redis.Redis) -> None:
         self._server = server
@@ -34,8 +30,7 @@ class Quarantine:
     def begin(self, shard: int, after: str) -> bool:
         """Count an attempt at the micro-batch of a shard that begins after ``after``.
 
-        Returns:
-            Whether its entries should be watched one by one, after too many attempts.
+        Returns whether its entries should be watched one by one, after too many attempts.
         """
         return self._count(_field(shard, after)) > _TRIES
 

@@ -20,18 +20,11 @@ from shards import OutputRow
 
 
 def divide_states(options: HeldOptions, shards: int) -> Iterator[OutputRow]:
-    """Write the states of the new shards at the end of the log.
+    """Write the states of the new shards at the end of the log; their number is a multiple of the current one.
 
-    Args:
-        options: The log before the change; all of it is matched.
-        shards: The new number of shards, a multiple of the current one.
-
-    Yields:
-        For each new shard a row of the kind ``stats``: its number, the position after which its log begins, and its
-            measures. In no order.
-
-    Raises:
-        LogDamaged: Snapshots or entries that a state needs are gone.
+    The options are those of the log before the change; all of it is matched. Yields for each new shard, in no order, a
+    row of the kind ``stats``: its number, the position after which its log begins, and its measures. ``LogDamaged`` if
+    snapshots or entries that a state needs are gone.
     """
     new = replace(options.log, shards=shards, generation=shards)
     forget_states(new)

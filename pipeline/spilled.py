@@ -24,12 +24,7 @@ _LIST = ".list"
 
 
 class SpilledStates:
-    """The files of the shards of one layout of a log.
-
-    Args:
-        options: The log, with the place of its snapshots.
-        kinds: The kinds of operators that shards run.
-    """
+    """The files of the shards of one layout of a log."""
 
     def __init__(self, options: EventLogOptions, kinds: Iterable[Kind]) -> None:
         self._folder = spill_folder(options)
@@ -39,19 +34,16 @@ class SpilledStates:
     def kinds(self, shard: int, *, may_be_lost: bool = False) -> Mapping[str, Kind]:
         """The kinds by name, with the files of a shard.
 
-        Args:
-            shard: Number of the shard.
-            may_be_lost: Whether a missing file stops only the operators that need it, instead of the shard.
+        ``may_be_lost``: a missing file stops only the operators that need it, instead of the shard.
         """
         folder = None if self._folder is None else self._folder / str(shard)
         files = self._files[shard] = SpilledFiles(folder, may_be_lost=may_be_lost)
         return {kind.name: kind.spilling_to(files) for kind in self._kinds}
 
     def keep(self, shard: int, position: str, names: Collection[str], *, is_durable: bool) -> None:
-        """List the files of a state before it is stored at a position; ``is_durable``: it is stored as a snapshot.
+        """List the files of a state before it is stored at a position; ``StateLost`` if one is gone.
 
-        Raises:
-            StateLost: A file is gone.
+        ``is_durable``: the state is stored as a snapshot.
         """
         if self._folder is None or not names:
             return
@@ -69,13 +61,7 @@ class SpilledStates:
         return self._folder is not None and self._lists(shard).is_dir()
 
     def sweep(self, shard: int, positions: Collection[str], current: Collection[str]) -> None:
-        """Remove the files that no state names.
-
-        Args:
-            shard: Number of the shard.
-            positions: Positions of the stored states.
-            current: Files that the state in memory names.
-        """
+        """Remove the files that no state names: neither one stored at the positions nor the current one in memory."""
         if self._folder is None:
             return
         needed = set(current)
@@ -93,12 +79,7 @@ class SpilledStates:
     ) -> None:
         """Take over the files of a state that was a part of another shard's, in another layout of the log.
 
-        Args:
-            shard: Number of the shard.
-            before: The files of the other layout.
-            from_shard: The other shard.
-            position: Position at which the state is about to be stored.
-            names: Files that the state names.
+        The state, which names the files, is about to be stored at the position.
         """
         if self._folder is None or before._folder is None:
             return

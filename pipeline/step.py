@@ -45,12 +45,7 @@ Step = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def match_shards(entries: DataFrame, options: HeldOptions) -> DataFrame:
-    """Rows of ``OUTPUT_DDL`` that the entries of the log cause, in no order.
-
-    Args:
-        entries: Streaming frame in the columns of the event-log source.
-        options: Where states are found and stored.
-    """
+    """Rows of ``OUTPUT_DDL`` that the entries of the log, in the source's columns, cause; in no order."""
     return _mapped(entries, partial(advance, options=options))
 
 

@@ -23,11 +23,7 @@ _MATCHED_KEY = "forestall:log:matched"
 
 
 class PlacedStops:
-    """The stops of one log.
-
-    Args:
-        server: The Redis server of the log.
-    """
+    """The stops of one log."""
 
     def __init__(self, server: redis.Redis) -> None:
         self._server = server
@@ -60,8 +56,7 @@ class PlacedStops:
     def check(self, shard: int, state: ShardState) -> None:
         """Check that a state has all stops that apply at its position.
 
-        Raises:
-            StateLost: The state comes from an attempt without a stop.
+        ``StateLost`` if the state comes from an attempt without a stop.
         """
         _, placed = self._read(shard)
         for until, after in placed.items():

@@ -19,12 +19,7 @@ from streams.compiling import CompileProgress, compile_kernels, compile_missing,
 def compiling_beside(exercises: Sequence[str], report: Callable[[CompileProgress], None]) -> Iterator[None]:
     """Compile what exercises need while the block runs, which usually starts Spark, and wait for the end of both.
 
-    Args:
-        exercises: See ``streams.compiling``.
-        report: Called from another thread about once a second while kernels are compiled.
-
-    Raises:
-        KeptFolderRefused: Other users may have written to the folder of kernels.
+    ``report`` is called from another thread about once a second while kernels are compiled.
     """
     stop = Event()
     with ThreadPoolExecutor(1, "compiling") as thread:

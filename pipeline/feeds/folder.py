@@ -38,10 +38,8 @@ class FolderOptions:
     """Options of a folder feed.
 
     Attributes:
-        folder: The folder of event files.
         state: The feed's own folder, for journal and spool; on a cluster, shared by all machines.
         kind: File format, one of ``FILE_KINDS``, whatever the names; None: by the ending of each name.
-        layout: How columns become events.
         max_rows: The most rows of a micro-batch, which has at least one block, however large.
         max_bytes: The most bytes of a micro-batch, which has at least one block, however large.
     """
@@ -152,9 +150,7 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         """The end of the next micro-batch; takes new files until it is full.
 
-        Raises:
-            FeedFolderMissing: The folder cannot be listed.
-            FeedDamaged: The journal cannot be read, or ends before ``start``.
+        ``FeedFolderMissing`` if the folder cannot be listed, ``FeedDamaged`` if the journal ends before ``start``.
         """
         journal = self._opened()
         is_bounded = isinstance(limit, ReadMaxRows)
@@ -177,11 +173,7 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [FolderPart(part) for part in self._opened().parts(start[_BLOCK], end[_BLOCK])]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a partition, in columns of ``FEED_DDL``.
-
-        Raises:
-            FeedDamaged: The spool file is gone or damaged.
-        """
+        """The rows of a partition, in columns of ``FEED_DDL``; ``FeedDamaged`` if the spool file is gone or damaged."""
         return read_part(cast(FolderPart, partition).part)
 
     def commit(self, end: dict[str, int]) -> None:

@@ -30,13 +30,7 @@ _FORMAT = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileVersion:
-    """A file as found by a scan of the folder.
-
-    Attributes:
-        name: Name in the folder.
-        mtime_ns: Modification time, from the file system.
-        size_bytes: Size of the file.
-    """
+    """A file as found by a scan of the folder."""
 
     name: str
     mtime_ns: int
@@ -62,13 +56,9 @@ class BlockPart:
 
 
 class Journal:
-    """The record of taken files.
+    """The record of taken files, in the feed's own folder; created if missing.
 
-    Args:
-        folder: The feed's own folder; created if missing.
-
-    Raises:
-        FeedDamaged: The journal cannot be read.
+    ``FeedDamaged`` if it cannot be read.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -117,11 +107,7 @@ class Journal:
         return sum(block.rows for block in self._blocks[start:])
 
     def parts(self, start: int, end: int) -> list[BlockPart]:
-        """The parts of spool files that hold a range of blocks, in order.
-
-        Raises:
-            FeedDamaged: The range is not within the journal.
-        """
+        """The parts of spool files that hold a range of blocks, in order; ``FeedDamaged`` if the journal lacks some."""
         if end > len(self._blocks):
             raise FeedDamaged(
                 f"the checkpoint is at block {end} and {self._path} knows of {len(self._blocks)}: they do not belong "
@@ -187,11 +173,7 @@ class Journal:
 
 
 def read_part(part: BlockPart) -> Iterator[pa.RecordBatch]:
-    """The blocks of a part, in columns of ``FEED_DDL``.
-
-    Raises:
-        FeedDamaged: The spool file is gone or damaged.
-    """
+    """The blocks of a part, in columns of ``FEED_DDL``; ``FeedDamaged`` if the spool file is gone or damaged."""
     try:
         with pa.memory_map(part.spool) as file, pa.ipc.open_file(file) as reader:
             place = part.place

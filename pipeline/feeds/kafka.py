@@ -53,12 +53,10 @@ class KafkaOptions:
 
     Attributes:
         servers: Bootstrap brokers, ``host:port``, joined by commas.
-        topics: Names of the topics.
         begin: Where a new feed begins: at the first available record, or after the last.
         settings: Further settings of librdkafka, such as ``security.protocol``; may hold passwords, never logged.
         max_rows: The most records in one micro-batch, shared among the partitions.
         max_row_bytes: Larger records have a fault.
-        timeout_s: How long brokers may stay silent.
         mapping: How plain JSON is read; CloudEvents are not affected. None: by the stream's mapping.
         key: With a mapping: where the stream has its correlation key, optionally by event type.
     """
@@ -162,9 +160,7 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         """The end of the next micro-batch; new partitions begin at their first record.
 
-        Raises:
-            KafkaUnreachable: The brokers do not answer, or a topic does not exist.
-            KafkaGap: Records that must be read are gone.
+        ``KafkaUnreachable`` if the brokers do not answer, ``KafkaGap`` if records that must be read are gone.
         """
         ends = self._ends()
         start = {**dict.fromkeys(ends, 0), **start}
@@ -196,9 +192,7 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of a partition's range by offset, in columns of ``FEED_DDL``.
 
-        Raises:
-            KafkaUnreachable: The brokers stay silent.
-            KafkaGap: The range begins before the first remaining record.
+        ``KafkaGap`` if the range begins before the first remaining record.
         """
         return _read_part(cast(KafkaPart, partition), self._options)
 
@@ -217,9 +211,7 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 def connect(options: KafkaOptions) -> Consumer:
     """A consumer without assigned partitions.
 
-    Raises:
-        KafkaClientMissing: confluent-kafka is not installed.
-        SourceOptionError: librdkafka refuses a setting.
+    ``KafkaClientMissing`` without confluent-kafka, ``SourceOptionError`` if librdkafka refuses a setting.
     """
     try:
         import confluent_kafka  # noqa: PLC0415 - an optional extra
@@ -243,13 +235,7 @@ def connect(options: KafkaOptions) -> Consumer:
 
 
 def cluster_of(options: KafkaOptions) -> str:
-    """The id of the brokers' cluster; their addresses if the brokers name no cluster.
-
-    Raises:
-        KafkaClientMissing: confluent-kafka is not installed.
-        KafkaUnreachable: The brokers do not answer, or a topic does not exist.
-        SourceOptionError: librdkafka refuses a setting.
-    """
+    """The id of the brokers' cluster; their addresses if the brokers name no cluster. Raises as ``connect``."""
     consumer = connect(options)
     try:
         offsets_of(consumer, options)
@@ -261,8 +247,7 @@ def cluster_of(options: KafkaOptions) -> str:
 def offsets_of(consumer: Consumer, options: KafkaOptions) -> dict[str, tuple[int, int]]:
     """First and end offset of every partition by ``topic:partition``; the end offset follows the last record.
 
-    Raises:
-        KafkaUnreachable: The brokers do not answer, or a topic does not exist.
+    ``KafkaUnreachable`` if the brokers do not answer, or a topic does not exist.
     """
     from confluent_kafka import KafkaException, TopicPartition  # noqa: PLC0415 - an optional extra
 
@@ -336,9 +321,7 @@ def _records(part: KafkaPart, options: KafkaOptions) -> Iterator[Message]:
 def _is_end(error: KafkaError, part: KafkaPart, options: KafkaOptions) -> bool:
     """Whether an error marks the end of the partition; transient errors do not.
 
-    Raises:
-        KafkaGap: The range begins before the first remaining record.
-        KafkaUnreachable: The brokers refuse the request.
+    ``KafkaGap`` if the range begins before the first remaining record.
     """
     from confluent_kafka import KafkaError as Codes  # noqa: PLC0415 - an optional extra
 

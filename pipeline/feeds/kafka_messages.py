@@ -23,15 +23,9 @@ _SHOWN_BYTES = 4_000
 
 
 def read_message(value: bytes | None, headers: Headers, max_bytes: int) -> tuple[bytes, str | None]:
-    """The event of a record.
+    """The event of a record: an unchecked JSON object and None; or the beginning of a value and why it is no event.
 
-    Args:
-        value: Value of the record.
-        headers: Headers of the record in order; the last one of a name counts.
-        max_bytes: Larger values have a fault.
-
-    Returns:
-        An unchecked JSON object and None; or the first bytes of the value, and why it is not an event.
+    Of the headers, which are in order, the last one of a name counts. Values above ``max_bytes`` have a fault.
     """
     if value is not None and len(value) > max_bytes:
         return value[:_SHOWN_BYTES], f"the value has more than {max_bytes} bytes; send smaller events"
@@ -63,15 +57,10 @@ class StrangeOptions(Protocol):
 
 
 def read_strange(body: bytes, place: str, options: StrangeOptions) -> tuple[bytes, str | None]:
-    """The event of a plain JSON record, read by a mapping.
+    """The event of a plain JSON record, read by a mapping; the result is that of ``read_message``.
 
-    Args:
-        body: An unchecked JSON object; a CloudEvent is returned unchanged.
-        place: Topic, partition and offset, joined by colons; used as the id of an event without one.
-        options: The mapping, and the form of the event.
-
-    Returns:
-        As ``read_message``.
+    A CloudEvent is returned unchanged. ``place`` is topic, partition and offset, joined by colons; it is the id of an
+    event without one.
     """
     try:
         value = orjson.loads(body)

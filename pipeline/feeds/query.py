@@ -33,7 +33,6 @@ class FeedOptions:
     """Options of a feed's query.
 
     Attributes:
-        source: Options of the source.
         state: The feed's own folder, which contains Spark's checkpoint.
         interval_s: Least time between the starts of two micro-batches.
         is_bounded: Stop after the input that is available at the start.
@@ -71,16 +70,7 @@ class FeedQuery(RunningQuery[FeedRow]):
 
 
 def start_feed(session: SparkSession, options: FeedOptions, sink: FeedSink) -> FeedQuery:
-    """Start feeding; returns at once.
-
-    Args:
-        session: From ``build_session``.
-        options: Source, checkpoint and pace.
-        sink: Called on the driver, see the module.
-
-    Raises:
-        QueryFailed: The query cannot start.
-    """
+    """Start feeding; returns at once. The sink is called on the driver, see the module."""
     kind = FolderSource if isinstance(options.source, FolderOptions) else KafkaSource
     session.dataSource.register(kind)
     frame = session.readStream.format(kind.name()).options(**options.source.to_mapping()).load()

@@ -13,8 +13,7 @@ from confluent_kafka import Producer
 class MockBrokers:
     """Mock brokers within a client of this process; other processes can connect, too.
 
-    Attributes:
-        address: ``host:port`` of one broker; a topic is created on its first record, with four partitions.
+    ``address`` is ``host:port`` of one broker; a topic is created on its first record, with four partitions.
     """
 
     address: str

@@ -11,9 +11,8 @@ from streams import replacing
 class FolderSnapshots:
     """Snapshots as files ``<shard>/<position>.state``; a file appears whole or not at all.
 
-    Args:
-        folder: Created on the first write.
-        is_durable: Whether to sync files to disk; without, a crash of the machine may lose or damage them.
+    The folder is created on the first write. ``is_durable``: sync files to disk; without, a crash of the machine may
+    lose or damage them.
     """
 
     def __init__(self, folder: Path, *, is_durable: bool) -> None:
@@ -21,25 +20,21 @@ class FolderSnapshots:
         self._is_durable = is_durable
 
     def write(self, shard: int, position: str, body: bytes) -> None:
-        """Store the bytes; writing the same again changes nothing."""
         path = self._path(shard, position)
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path, is_durable=self._is_durable) as file:
             file.write(body)
 
     def read(self, shard: int, position: str) -> bytes | None:
-        """The bytes, if they exist."""
         try:
             return self._path(shard, position).read_bytes()
         except FileNotFoundError:
             return None
 
     def has(self, shard: int, position: str) -> bool:
-        """Whether the bytes exist."""
         return self._path(shard, position).is_file()
 
     def remove(self, shard: int, position: str) -> None:
-        """Remove the bytes, if they exist."""
         self._path(shard, position).unlink(missing_ok=True)
 
     def positions(self, shard: int) -> list[str]:

@@ -19,19 +19,15 @@ class RedisSnapshots:
         self._generation = generation
 
     def write(self, shard: int, position: str, body: bytes) -> None:
-        """Store the bytes; writing the same again changes nothing."""
         self._server.set(self._key(shard, position), body)
 
     def read(self, shard: int, position: str) -> bytes | None:
-        """The bytes, if they exist."""
         return cast("bytes | None", self._server.get(self._key(shard, position)))
 
     def has(self, shard: int, position: str) -> bool:
-        """Whether the bytes exist."""
         return bool(self._server.exists(self._key(shard, position)))
 
     def remove(self, shard: int, position: str) -> None:
-        """Remove the bytes, if they exist."""
         self._server.delete(self._key(shard, position))
 
     def _key(self, shard: int, position: str) -> str:

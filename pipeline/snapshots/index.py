@@ -12,13 +12,9 @@ _KEY = "forestall:snapshots:{shard}"
 
 
 class SnapshotIndex:
-    """Positions of the snapshots of every shard.
+    """Positions of the snapshots of every shard; each generation of the log's layout has its own.
 
     A snapshot is entered after it is written, and removed from the index before it is deleted.
-
-    Args:
-        server: The Redis server of the log.
-        generation: Generation of the log's layout; each has its own snapshots.
     """
 
     def __init__(self, server: redis.Redis, generation: int = 0) -> None:

@@ -12,14 +12,7 @@ from pipeline.snapshots.store import open_snapshots
 
 
 def missing_snapshots(server: redis.Redis, place: str, shards: int, generation: int = 0) -> Iterator[LogDamaged]:
-    """An error for each shard whose newest snapshot is missing.
-
-    Args:
-        server: The Redis server of the log.
-        place: Place from which snapshots are read, as an option names it.
-        shards: Number of shards.
-        generation: Generation of the log's layout.
-    """
+    """An error for each shard whose newest snapshot is missing at a place, as an option names it."""
     index, store = SnapshotIndex(server, generation), open_snapshots(place, server, generation)
     for shard in range(shards):
         positions = index.positions(shard)

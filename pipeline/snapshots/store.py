@@ -34,12 +34,7 @@ class SnapshotStore(Protocol):
 
 
 class FormerlyInRedis(FolderSnapshots):
-    """A folder that replaced Redis; snapshots written before are still read from Redis.
-
-    Args:
-        folder: Folder for new snapshots.
-        before: The older snapshots in Redis.
-    """
+    """A folder for new snapshots that replaced Redis; snapshots written before are still read from Redis."""
 
     def __init__(self, folder: Path, before: RedisSnapshots) -> None:
         super().__init__(folder, is_durable=True)
@@ -63,10 +58,7 @@ class FormerlyInRedis(FolderSnapshots):
 def open_snapshots(place: str, server: redis.Redis, generation: int = 0) -> SnapshotStore:
     """The store that an option names: ``redis``, or a folder that every worker reaches under the same path.
 
-    Args:
-        place: The option.
-        server: The Redis server of the log.
-        generation: Generation of the log's layout; each has its own snapshots.
+    Each generation of the log's layout has its own snapshots.
     """
     if place == IN_REDIS:
         return RedisSnapshots(server, generation)

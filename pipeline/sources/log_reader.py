@@ -81,11 +81,9 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:
         """The end of the next micro-batch; waits up to ``wait_ms`` for entries.
 
-        Raises:
-            LogUnreachable: The server stayed away for all retries.
-            LogDamaged: The checkpoint is new and the log's beginning is gone, or the checkpoint is ahead of the log or
-                of the results.
-            SourceOptionError: The checkpoint has another number of shards, or the log now has.
+        ``LogUnreachable`` if the server stayed away for all retries. ``LogDamaged`` if the checkpoint is new and the
+        log's beginning is gone, or the checkpoint is ahead of the log or of the results. ``SourceOptionError`` if the
+        checkpoint has another number of shards, or the log now has.
         """
         self._check_shards(start)
         if not self._has_looked:
@@ -123,9 +121,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Entries of the partition's ranges in the order of each shard's log, in columns of ``event_log.SCHEMA_DDL``.
 
-        Raises:
-            LogUnreachable: The server stayed away for all retries.
-            LogDamaged: Entries that existed when the micro-batch was planned are gone.
+        ``LogDamaged`` if entries that existed when the micro-batch was planned are gone.
         """
         server = connect(self._options)
         try:
@@ -273,9 +269,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 def log_ends(options: EventLogOptions) -> Offset:
     """The last position of each shard, or its beginning if it has no entries.
 
-    Raises:
-        LogUnreachable: The server stayed away for all retries.
-        SourceOptionError: The log has another number of shards.
+    ``SourceOptionError`` if the log has another number of shards.
     """
     reader = EventLogReader(options)
     try:

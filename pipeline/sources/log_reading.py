@@ -37,9 +37,7 @@ def connect(options: EventLogOptions) -> redis.Redis:
 def read_pages(server: redis.Redis, shard: int, after: str, until: str) -> Iterator[Page]:
     """Entries of a shard after ``after``, up to and including ``until``, as Redis returns them.
 
-    Raises:
-        LogUnreachable: The server stayed away for all retries.
-        LogDamaged: Entries up to ``until`` are gone.
+    ``LogUnreachable`` if the server stayed away for all retries, ``LogDamaged`` if entries are gone.
     """
     reached = after
     while reached != until:

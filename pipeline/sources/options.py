@@ -26,7 +26,6 @@ class EventLogOptions:
     """How the log is read, and where the states that are functions of it are saved.
 
     Attributes:
-        redis_url: The Redis server of the log.
         shards: Number of shards; fixed for the life of a checkpoint.
         snapshots: Place of snapshots: ``redis``, or a folder that every worker reaches under this path.
         max_entries: The most entries of one shard in one micro-batch.

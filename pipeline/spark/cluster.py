@@ -72,12 +72,7 @@ def is_local(master: str) -> bool:
 
 
 def cluster_settings(options: ClusterOptions, folder: Path) -> dict[str, str]:
-    """Spark's settings for a cluster.
-
-    Args:
-        options: Options for driver and machines.
-        folder: Folder for the archive of packages, on the driver.
-    """
+    """Spark's settings for a cluster; the archive of packages is in ``folder`` on the driver."""
     archive = pack(folder)
     environment = {
         "PYTHONPATH": archive.stem,  # Spark unpacks archives below an executor's working folder
@@ -97,8 +92,7 @@ def cluster_settings(options: ClusterOptions, folder: Path) -> dict[str, str]:
 def require_master(master: str) -> None:
     """Check that a standalone master can be reached, before Spark tries for a minute; ignores other masters.
 
-    Raises:
-        ClusterUnready: No address of ``spark://HOST:PORT,HOST:PORT`` accepts a connection.
+    ``ClusterUnready`` if no address of ``spark://HOST:PORT,HOST:PORT`` accepts a connection.
     """
     if not master.startswith(_STANDALONE):
         return
@@ -119,11 +113,7 @@ def require_master(master: str) -> None:
 
 @contextmanager
 def starting_on(master: str) -> Iterator[None]:
-    """Report clearly when a cluster does not answer while a session is started on it.
-
-    Raises:
-        ClusterUnready: Spark gave up on the cluster.
-    """
+    """Report clearly, as ``ClusterUnready``, when a cluster does not answer while a session is started on it."""
     try:
         yield
     except Py4JError as error:
@@ -138,13 +128,9 @@ def cores(session: SparkSession) -> int:
 
 
 def await_machines(session: SparkSession, options: ClusterOptions) -> int:
-    """Wait for the machines of a cluster and check their Python packages; does nothing for a local master.
+    """Wait for the machines of a cluster and check their Python packages; returns the number of cores.
 
-    Returns:
-        The number of cores.
-
-    Raises:
-        ClusterUnready: No machine came, or a machine lacks a package; the message has the details.
+    Does nothing for a local master. ``ClusterUnready`` has the details if no machine came, or one lacks a package.
     """
     master = session.sparkContext.master or ""
     if is_local(master):
@@ -167,22 +153,14 @@ def await_machines(session: SparkSession, options: ClusterOptions) -> int:
 
 
 class ExecutorWatch:
-    """Watches the executors of a cluster, and the machines that have lost some.
-
-    Args:
-        session: From ``build_session``.
-    """
+    """Watches the executors of a cluster, and the machines that have lost some."""
 
     def __init__(self, session: SparkSession) -> None:
         self._session = session
         self._most: Counter[str] = Counter()  # by machine, the most at the same time
 
     def look(self) -> tuple[int, list[str]]:
-        """The number of executors, and the machine of each missing one.
-
-        Raises:
-            ClusterUnready: Spark does not answer.
-        """
+        """The number of executors, and the machine of each missing one."""
         now = Counter(_executors(self._session))
         self._most |= now
         return now.total(), sorted((self._most - now).elements())
@@ -237,11 +215,10 @@ def _check_python(session: SparkSession) -> None:
 
 
 def faults_of(reports: Iterable[Report], needed: Mapping[str, str]) -> list[str]:
-    """Sentences about machines whose packages are missing or differ from the driver's.
+    """Sentences about machines whose packages are missing or differ from the driver's (``needed``).
 
-    Args:
-        reports: Host, interpreter, and version by package (empty: not installed) of some machines.
-        needed: The driver's version by package. The major version must be equal; for Spark also the minor version.
+    A report has host, interpreter, and version by package (empty: not installed) of a machine. The major version must
+    be equal; for Spark also the minor version.
     """
     faults: set[str] = set()
     for host, python, found in reports:

@@ -25,19 +25,14 @@ _HEADER_BYTES = 4  # written last; zeros in an unfinished file
 def check_java() -> int:
     """Major version of the Java that Spark will start.
 
-    Raises:
-        JavaMissing: No Java was found, or it is older than 17; the message explains how to install one.
+    ``JavaMissing`` explains how to install one if there is none, or it is older than 17.
     """
     version, _ = find_java()
     return version
 
 
 def find_java() -> tuple[int, str]:
-    """Major version of the Java that Spark will start, and the output of its ``java -version``.
-
-    Raises:
-        JavaMissing: As ``check_java``.
-    """
+    """Major version of the Java that Spark will start, and the output of its ``java -version``; see ``check_java``."""
     # house: allow environment: Spark's own launcher looks for Java there first
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
@@ -68,18 +63,12 @@ def java_version(text: str) -> int:
 
 
 def archive_options(java: str, *, writes: bool) -> str:
-    """JVM options that start Java with an archive of classes (class data sharing, JEP 350).
+    """JVM options that start Java with an archive of classes (class data sharing, JEP 350); empty without archive.
 
     A process can write its loaded classes to a file when it ends; others map this file and start in little more than
-    half the time. It is in the ``kept_folder``, under a name made from everything it depends on. The JVM checks that
-    the archive fits, and continues without it otherwise.
-
-    Args:
-        java: Output of ``java -version``.
-        writes: Whether the process may write a missing archive at its end, which takes it some seconds.
-
-    Returns:
-        Empty if there is no archive, or it cannot be used.
+    half the time. It is in the ``kept_folder``, under a name made from everything it depends on, such as ``java``, the
+    output of ``java -version``. The JVM checks that the archive fits, and continues without it otherwise. ``writes``:
+    the process may write a missing archive at its end, which takes it some seconds.
     """
     if _OTHER_MACHINE in java:
         return ""

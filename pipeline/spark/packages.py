@@ -19,8 +19,7 @@ _SAME_TIME = (1980, 1, 1, 0, 0, 0)  # equal sources give equal archives
 def pack(folder: Path) -> Path:
     """Write the packages that tasks import into an archive whose name has a digest of its content.
 
-    Args:
-        folder: Folder of the archive; an existing archive of the same packages is reused.
+    An existing archive of the same packages is reused.
     """
     body = BytesIO()
     with zipfile.ZipFile(body, "w") as archive:

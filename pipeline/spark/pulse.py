@@ -23,10 +23,7 @@ class Pulse(StreamingQueryListener):
     """Beats after each micro-batch, and about once a second while no entries arrive.
 
     Spark calls it from the thread that runs the query, so it is silent while this thread waits for anything.
-
-    Args:
-        heartbeat: Called at each beat.
-        committed: Receives Spark's JSON about each micro-batch.
+    ``committed`` receives Spark's JSON about each micro-batch.
     """
 
     def __init__(self, heartbeat: Heartbeat, committed: Callable[[str], None] | None = None) -> None:

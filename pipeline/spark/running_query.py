@@ -35,14 +35,9 @@ log = structlog.get_logger(__name__)
 class RunningQuery(ABC, Generic[_Row]):
     """A query from a source to a sink on the driver; subclasses define the errors for failures.
 
-    Args:
-        session: From ``build_session``.
-        read_rows: Converts a collected micro-batch to rows.
-        sink: Called on the driver with the rows and the number of each micro-batch, again with the same after a crash.
-        pulse: Its heartbeat, if any.
-
-    Attributes:
-        sink_error: The exception of the sink, if it ended the query.
+    ``read_rows`` converts a collected micro-batch to rows. The sink is called on the driver with the rows and the
+    number of each micro-batch, again with the same after a crash. ``sink_error`` is its exception, if it ended the
+    query.
     """
 
     def __init__(
@@ -71,26 +66,18 @@ class RunningQuery(ABC, Generic[_Row]):
             return False
 
     def recent_progress(self) -> list[Mapping[str, Any]]:
-        """Spark's reports of the latest micro-batches, as plain JSON, oldest first.
-
-        Raises:
-            ForestallError: Spark's process is gone.
+        """Spark's reports of the latest micro-batches, as plain JSON, oldest first; an error if Spark's process is
+        gone.
         """
         with self._failures():
             found: list[Any] = self._started().recentProgress
         return [one if isinstance(one, Mapping) else json.loads(one.json) for one in found]
 
     def start(self, frame: DataFrame, checkpoint: Path, *, interval_s: float, is_bounded: bool) -> None:
-        """Start the query; called once.
+        """Start the query; called once. The checkpoint is a folder of offsets and commits, on the driver.
 
-        Args:
-            frame: The input.
-            checkpoint: Folder of offsets and commits, on the driver.
-            interval_s: Least time between the starts of two micro-batches.
-            is_bounded: Stop after the input that is available at the start.
-
-        Raises:
-            ForestallError: The query cannot start.
+        ``interval_s`` is the least time between the starts of two micro-batches. ``is_bounded``: stop after the input
+        that is available at the start.
         """
         pace = f"{round(interval_s * 1_000)} milliseconds"
         trigger = {"availableNow": True} if is_bounded else {"processingTime": pace}
@@ -102,14 +89,9 @@ class RunningQuery(ABC, Generic[_Row]):
             self._query = self._begin()
 
     def wait(self, timeout_s: float | None = None, look: Callable[[], None] = lambda: None) -> bool:
-        """Wait for the end of the query, by itself or by ``request_stop``; false after the time limit.
+        """Wait for the end of the query, by itself or by ``request_stop``; false after the time limit (None: no limit).
 
-        Args:
-            timeout_s: Time limit; None: wait for ever.
-            look: Called regularly.
-
-        Raises:
-            ForestallError: The query failed, or Spark's process is gone.
+        ``look`` is called regularly. Raises if the query failed, or Spark's process is gone.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while deadline is None or time.monotonic() < deadline:
@@ -128,20 +110,12 @@ class RunningQuery(ABC, Generic[_Row]):
         self._is_stop_requested = True
 
     def drain(self) -> None:
-        """Wait until all input that was available at the call has reached the sink.
-
-        Raises:
-            ForestallError: The query failed, or Spark's process is gone.
-        """
+        """Wait until all input that was available at the call has reached the sink; raises as ``wait``."""
         with self._failures():
             self._started().processAllAvailable()
 
     def stop(self) -> None:
-        """Stop, even within a micro-batch; the next query repeats what was not committed.
-
-        Raises:
-            ForestallError: Spark's process is gone.
-        """
+        """Stop, even within a micro-batch; the next query repeats what was not committed."""
         with self._failures():
             self._started().stop()
             self._unlisten()
@@ -150,8 +124,7 @@ class RunningQuery(ABC, Generic[_Row]):
     def _fail(self, error: Exception) -> NoReturn:
         """Raise the caller's error for a failure; ``sink_error`` may be its cause.
 
-        Args:
-            error: A ``PySparkException``, or another error if Spark's process is gone.
+        Without a ``PySparkException``, Spark's process is gone.
         """
 
     def _store(self, batch: DataFrame, epoch_id: int) -> None:

@@ -53,7 +53,6 @@ class SessionOptions:
         master: Spark master; ``local[*]`` runs in processes of this machine, ``spark://HOST:PORT`` and others on a
             cluster.
         writes_archive: Whether Spark's Java process may take some seconds at its end to write its classes for the next.
-        cluster: Options for a master that is not local.
         settings: More settings of Spark, such as ``spark.driver.memory``; they override all others.
         task_attempts: Attempts at a task before the job fails, for example after its Python process was killed; on a
             cluster, and if ``master`` names attempts itself, Spark's own settings count.
@@ -68,12 +67,7 @@ class SessionOptions:
 
 
 def build_session(options: SessionOptions) -> SparkSession:
-    """The session of this process, started on first use; see ``build_context``.
-
-    Raises:
-        JavaMissing: No Java of version 17 or newer was found.
-        ClusterUnready: The master does not answer.
-    """
+    """The session of this process, started on first use; see ``build_context``."""
     build_context(options)
     return SparkSession.builder.getOrCreate()
 
@@ -82,11 +76,7 @@ def build_context(options: SessionOptions) -> SparkContext:
     """The Spark context of this process, started on first use; jobs without frames need nothing else.
 
     Sets ``PYSPARK_PYTHON`` and ``PYSPARK_DRIVER_PYTHON`` in this process's environment, where Spark looks for the
-    interpreter.
-
-    Raises:
-        JavaMissing: No Java of version 17 or newer was found.
-        ClusterUnready: The master does not answer.
+    interpreter. ``JavaMissing`` without Java 17 or newer, ``ClusterUnready`` if the master does not answer.
     """
     _, java = find_java()
     _clear()
