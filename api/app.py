@@ -93,18 +93,11 @@ def create_app(
     has_workers: bool = False,
     kinds: Sequence[DocumentKind] = DOCUMENT_KINDS,
 ) -> FastAPI:
-    """Create the application.
+    """Create the application; without settings, those of the environment are read.
 
-    Args:
-        settings: Read from the environment unless given.
-        clock: The machine's unless given; workers have that in any case.
-        has_workers: Whether work that is not known to be small is done by worker processes within limits, as in the
-            service; tests of the work itself do not need them.
-        kinds: Of operators that are registered as documents; each gets its operations.
-
-    Raises:
-        SettingsInvalid: The environment is wrong.
-        TracerMissing: Tracing is configured, but OpenTelemetry is not installed.
+    ``has_workers``: work that is not known to be small is done by worker processes within limits, as in the service;
+    tests of the work itself do not need them. Workers have the machine's clock in any case. Each kind of operators that
+    is registered as documents gets its operations.
     """
     settings = settings or load_settings()
     pool = WorkPool(create_worker, settings) if has_workers else None
@@ -118,11 +111,7 @@ def create_app(
 
 
 def create_worker(settings: Settings) -> FastAPI:
-    """Create the application of a worker process: its requests were authenticated by the process that sends them.
-
-    Raises:
-        ForestallError: As ``create_app``.
-    """
+    """Create the application of a worker process: its requests were authenticated by the process that sends them."""
     return _application(settings.model_copy(update={"tracing": TracingSettings()}), SystemClock())
 
 

@@ -18,8 +18,7 @@ class _HeadSent(OSError):
 class HeadAsGet:
     """Middleware that answers HEAD as GET, with the same header fields and no content.
 
-    Args:
-        app: The application, which knows GET only.
+    The application knows GET only.
     """
 
     def __init__(self, app: ASGIApp) -> None:

@@ -11,8 +11,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 class PatientProtocol(H11Protocol):
     """uvicorn's protocol, which closes a connection if the head of a request takes too long.
 
-    Attributes:
-        head_timeout_s: Timeout of a head, from its first byte, or from the beginning of the connection.
+    The timeout of a head begins with its first byte, or with the connection.
     """
 
     head_timeout_s: ClassVar[float] = 30.0

@@ -64,15 +64,7 @@ class Services:
         context: Callable[[], str | None] = lambda: None,
         kinds: Sequence[DocumentKind] = DOCUMENT_KINDS,
     ) -> Self:
-        """The services on some stores.
-
-        Args:
-            stores: The stores of the service.
-            settings: Limits.
-            clock: The clock of the use cases.
-            context: Gives the ``traceparent`` of the current request.
-            kinds: Of operators that are registered as documents.
-        """
+        """The services on some stores; ``context`` gives the ``traceparent`` of the current request."""
         registration = Registration(stores, settings, clock)
         intake = Intake(stores.log, stores.registry, settings.limits, clock, context)
         ring = KeyRing(stores.keys, settings, clock)

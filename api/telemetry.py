@@ -11,11 +11,7 @@ _METHOD, _PATH = "POST", "/v1/events"
 
 
 def telemetry_of(tracer_provider: Any) -> TelemetryConfig:
-    """The telemetry of FastAPI: spans of requests that send events, and nothing else.
-
-    Args:
-        tracer_provider: OpenTelemetry's, with which spans are made; None: no spans.
-    """
+    """The telemetry of FastAPI: spans of requests that send events, and nothing else; without a provider no spans."""
     return {
         "tracing": tracer_provider is not None,
         "tracer_provider": tracer_provider,

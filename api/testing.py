@@ -30,12 +30,9 @@ class _Server(uvicorn.Server):
 
 @contextmanager
 def serving(app: FastAPI, port: int = 0, read_timeout_s: float = 30.0) -> Iterator[str]:
-    """Serve an application in a thread while the block runs; yields its URL, on loopback and a free port.
+    """Serve an application in a thread while the block runs; yields its URL, on loopback. Port 0 takes a free one.
 
-    Args:
-        app: The application.
-        port: Its port; 0 takes a free one.
-        read_timeout_s: Timeout of the head of a request.
+    ``read_timeout_s`` is for the head of a request.
     """
     with socket.socket(proto=socket.IPPROTO_TCP) as listener:  # so that asyncio does not delay small packets
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -32,9 +32,7 @@ _NOT_AUDITED = ("ingest", "read")  # events would displace all other entries of 
 def scope_of(methods: Set[str], writing: Scope) -> Scope:
     """The scope of an operation: ``read`` if it only reads, unless its resource is for ``admin`` only.
 
-    Args:
-        methods: Of the operation.
-        writing: The scope of operations that change the resource.
+    ``writing`` is the scope of operations that change the resource.
     """
     return "read" if methods <= _READING and writing != "admin" else writing
 
@@ -47,15 +45,7 @@ async def authorize(
     _bearer: Annotated[object, Depends(_BEARER)],
     _header: Annotated[object, Depends(_HEADER)],
 ) -> None:
-    """Refuse an operation that the caller may not use, or a request that does not have the operation's form.
-
-    Raises:
-        WrongShape: A query parameter is not declared, or a value of the body is not accepted.
-        UnsupportedMediaType: The body is not declared as JSON.
-        MalformedBody: The body is not JSON.
-        Forbidden: The key lacks the scope, or may not touch a stream that the request names.
-        NotFound: A resource named by id belongs to a stream that the key may not touch.
-    """
+    """Refuse an operation that the caller may not use, or a request that does not have the operation's form."""
     caller = caller_of(request)
     scope: Scope = wanted.scopes[0]  # type: ignore[assignment]
     if request.method not in _READING and scope not in _NOT_AUDITED:
@@ -68,11 +58,7 @@ async def authorize(
 
 
 def require_scope(caller: Caller, scope: Scope) -> None:
-    """Check that a caller has a scope.
-
-    Raises:
-        Forbidden: It does not.
-    """
+    """Check that a caller has a scope; else raises ``Forbidden``."""
     if not caller.may(scope):
         raise Forbidden(f"this operation needs the scope {scope}; {_described(caller)}", scope=scope)
 

@@ -13,13 +13,7 @@ from service import Caller
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A requested change, for the audit log.
-
-    Attributes:
-        method: HTTP method.
-        route: Path of the operation, with its parameters by name.
-        path: The requested path.
-    """
+    """A requested change, for the audit log; ``route`` is the operation's path with its parameters by name."""
 
     method: str
     route: str
@@ -27,11 +21,7 @@ class Change:
 
 
 def caller_of(request: Request) -> Caller:
-    """The authenticated caller of a request.
-
-    Raises:
-        Unauthorized: The request was not authenticated.
-    """
+    """The authenticated caller of a request; raises ``Unauthorized`` without one."""
     caller = getattr(request.state, "caller", None)
     if not isinstance(caller, Caller):
         raise Unauthorized("send an API key")

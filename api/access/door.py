@@ -47,12 +47,7 @@ log = structlog.get_logger(__name__)
 
 
 class Door:
-    """Admits callers with a key, or all where no key is required; limits rates; notes changes in the audit log.
-
-    Args:
-        app: The rest of the application.
-        settings: The rate limit.
-    """
+    """Admits callers with a key, or all where no key is required; limits rates; notes changes in the audit log."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app = app
@@ -88,11 +83,8 @@ class Door:
     def _caller(self, services: Services, headers: Headers, address: str) -> Caller:
         """Authenticate the caller.
 
-        Raises:
-            Unauthorized: A key is required, and it is missing or refused.
-            ForeignPage: No key is required, and a page of another site calls.
-            RateLimited: Too many wrong keys came from the address.
-            StoreUnavailable: Redis does not answer.
+        ``Unauthorized`` if a required key is missing or refused, ``ForeignPage`` if no key is required and a page of
+        another site calls, ``RateLimited`` after too many wrong keys from the address.
         """
         if not services.ring.is_demanded():
             if services.settings.auth == "auto":
@@ -198,8 +190,7 @@ def _rate_headers(allowance: Allowance | None) -> dict[str, str]:
 def _require_own_page(headers: Headers) -> None:
     """Refuse requests that a page of another site sends through a browser on this machine.
 
-    Raises:
-        ForeignPage: The request names another host than this machine, or comes from a page of another host.
+    Such a request names another host than this machine, or comes from a page of another host.
     """
     for name, url in (("Host", f"//{headers.get('host', '')}"), ("Origin", headers.get("origin", ""))):
         if url not in ("", "//") and not _is_here(url):

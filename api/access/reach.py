@@ -59,9 +59,7 @@ _SHOWS_OWN = frozenset({"streams", "patterns", "constraints", "webhooks", "backt
 def require_reach(request: Request, services: Services, caller: Caller, body: bytes) -> None:
     """Refuse a restricted caller's request that names another stream than the caller's, or none.
 
-    Raises:
-        Forbidden: It does.
-        NotFound: It names by id a resource that does not exist, or belongs to another stream.
+    ``Forbidden``; ``NotFound`` if it names by id a resource that does not exist, or belongs to another stream.
     """
     route: APIRoute = request.scope["route"]
     resource = route.path.split("/")[1]
@@ -155,11 +153,7 @@ def _names_file(value: object) -> bool:
 
 
 def _own(services: Services, caller: Caller, place: tuple[str, str], value: str) -> str:
-    """The stream of a resource that is found by its id and that the caller may touch.
-
-    Raises:
-        NotFound: It does not exist, or belongs to another stream.
-    """
+    """The stream of a resource that is found by its id and that the caller may touch; else ``NotFound``."""
     owner, missing = _OWNED[place]
     try:
         stream = owner(services, value)
@@ -171,11 +165,7 @@ def _own(services: Services, caller: Caller, place: tuple[str, str], value: str)
 
 
 def _owned_operator(services: Services, caller: Caller, kind: str, name: str) -> str:
-    """The stream of an operator that the caller may touch.
-
-    Raises:
-        UnknownOperator: It does not exist, or belongs to another stream.
-    """
+    """The stream of an operator that the caller may touch; else ``UnknownOperator``."""
     streams = [operator.stream for operator in services.operators.all(kind) if operator.name == name]
     if not streams or not caller.may_touch(streams[0]):
         raise UnknownOperator(f"there is no {kind} {name!r}", kind=kind, name=name)

@@ -32,12 +32,8 @@ class BodyLimit:
 
     Of a body that is too large a few times the limit is read and discarded, as a client that is still sending would not
     see the answer otherwise; beyond that the connection is closed. It is also closed after a request that declares its
-    length in two ways, as two readers may disagree where the next one begins (RFC 9112, section 6.1).
-
-    Args:
-        app: Gets the request if its body is within the limit.
-        limit_bytes: The limit.
-        timeout_s: Timeout of a body, plus a second for each 50 kB that have arrived.
+    length in two ways, as two readers may disagree where the next one begins (RFC 9112, section 6.1). A body has
+    ``timeout_s``, and a second more for each 50 kB that have arrived.
     """
 
     def __init__(self, app: ASGIApp, limit_bytes: int, timeout_s: float) -> None:
@@ -63,13 +59,7 @@ class BodyLimit:
         await self._app(scope, _replayed(body, receive), send)
 
     async def _read(self, headers: Headers, receive: Receive) -> bytes:
-        """Read the body.
-
-        Raises:
-            ClientDisconnect: The client disconnected in the middle.
-            BodyTooLarge: It is too large.
-            BodyTooSlow: It takes too long.
-        """
+        """Read the body: ``BodyTooLarge``, ``BodyTooSlow``, or ``ClientDisconnect`` in the middle."""
         limit = self._limit_bytes
         patience_bytes = _THROWN_AWAY * limit
         declared = headers.get("content-length", "0")
@@ -93,22 +83,13 @@ class BodyLimit:
 
 
 def _require_one_length(headers: Headers) -> None:
-    """Refuse a request that declares its length in two ways.
-
-    Raises:
-        TwoLengths: It does.
-    """
+    """Refuse a request that declares its length in two ways."""
     if "transfer-encoding" in headers and "content-length" in headers:
         raise TwoLengths("a request must not have both Content-Length and Transfer-Encoding")
 
 
 async def _chunk(receive: Receive, timeout_s: float) -> tuple[bytes, bool]:
-    """The next part of a body, and whether more follows.
-
-    Raises:
-        ClientDisconnect: The client disconnected.
-        BodyTooSlow: It does not arrive in time.
-    """
+    """The next part of a body, and whether more follows: ``ClientDisconnect``, or ``BodyTooSlow`` if late."""
     try:
         message = await asyncio.wait_for(receive(), max(0.0, timeout_s))
     except TimeoutError:
@@ -136,11 +117,7 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
 
 
 def media_type(request: Request) -> str:
-    """The body's media type without parameters, in small letters.
-
-    Raises:
-        UnsupportedMediaType: The body is compressed or not in UTF-8.
-    """
+    """The body's media type without parameters, in small letters; refuses a compressed body and one not in UTF-8."""
     kind, *parameters = request.headers.get("content-type", "").lower().split(";")
     charset = next((part.partition("=")[2].strip(' "') for part in parameters if "charset=" in part), "utf-8")
     if charset not in ("utf-8", "utf8", "us-ascii"):
@@ -151,11 +128,7 @@ def media_type(request: Request) -> str:
 
 
 def require_json(request: Request) -> None:
-    """Refuse a body that is not declared as JSON.
-
-    Raises:
-        UnsupportedMediaType: Another media type.
-    """
+    """Refuse a body that is not declared as JSON."""
     kind = media_type(request)
     if kind != "application/json":
         raise UnsupportedMediaType(f"media type {kind!r} is not supported; send application/json")
@@ -171,11 +144,7 @@ MediaType = Annotated[str, Depends(media_type)]
 
 
 def parse_json(body: bytes) -> Any:
-    """The value of a JSON body; integers beyond 64 bits stay integers, so that they can be refused as such.
-
-    Raises:
-        MalformedBody: It is not JSON.
-    """
+    """The value of a JSON body; integers beyond 64 bits stay integers, so that they can be refused as such."""
     try:
         return decode_json(body)
     except orjson.JSONDecodeError as error:

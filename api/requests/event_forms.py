@@ -35,7 +35,6 @@ class SentEvents:
 
     Attributes:
         objects: Decoded JSON, one per event, in their order; a line that is not JSON is ``Unreadable``.
-        shape: The permitted shape of the objects.
         lines: Of lines: the number of each object's, from 1.
     """
 
@@ -48,19 +47,10 @@ def read_events(headers: Headers, media_type: str, body: bytes, most: int) -> Se
     """Read the events of a request.
 
     A body whose media type is one of CloudEvents is in structured mode; otherwise ``ce-specversion`` indicates binary
-    mode, where the attributes are header fields and the body is the data.
-
-    Args:
-        headers: Of the request.
-        media_type: Of its body.
-        body: The body.
-        most: The most lines that are read; the length of an array is checked later, as it is read at once.
-
-    Raises:
-        BatchTooLarge: The body has more lines.
-        UnsupportedMediaType: The media type is not supported.
-        MalformedBody: The body is not JSON; of lines, each is checked by itself.
-        EventForm: The body, or a header field, does not have the form of its media type.
+    mode, where the attributes are header fields and the body is the data. ``BatchTooLarge`` for more than ``most``
+    lines; the length of an array is checked later, as it is read at once. ``MalformedBody`` if the body is not JSON; of
+    lines, each is checked by itself. ``EventForm`` if the body, or a header field, does not have the form of its media
+    type.
     """
     if media_type in (ONE, BATCH):
         return SentEvents(objects=_structured(body, media_type), shape="cloudevents")
@@ -89,11 +79,7 @@ def _structured(body: bytes, media_type: str) -> list[Any]:
 
 
 def _lines(body: bytes, most: int) -> SentEvents:
-    """The values of lines that are not empty.
-
-    Raises:
-        BatchTooLarge: There are more than ``most``.
-    """
+    """The values of lines that are not empty; ``BatchTooLarge`` for more than ``most``."""
     texts: list[bytes] = []
     numbers: list[int] = []
     counted, end, number = 0, 0, 1

@@ -39,11 +39,7 @@ def known_stream(
         ),
     ] = None,
 ) -> str | None:
-    """The stream by which a list is filtered.
-
-    Raises:
-        UnknownStream: It is not declared.
-    """
+    """The stream by which a list is filtered."""
     if stream is not None:
         services.stores.registry.stream(stream)
     return stream
@@ -53,11 +49,7 @@ def known_pattern(
     services: Served,
     pattern: Annotated[str | None, Query(description="Only alerts of this pattern.")] = None,
 ) -> str | None:
-    """The pattern by which alerts are filtered; a deleted pattern with alerts is known.
-
-    Raises:
-        UnknownPatternName: It is not registered and has no alerts.
-    """
+    """The pattern by which alerts are filtered; a deleted pattern with alerts is known."""
     if pattern is not None and not services.stores.alerts.page(AlertFilter(pattern=pattern), limit=1).alerts:
         services.stores.registry.operator(pattern)
     return pattern

@@ -24,10 +24,8 @@ _SMALLEST = -(2**63)
 async def require_form(request: Request, body: bytes) -> None:
     """Refuse a request that does not have its operation's form; faults that its model finds are not checked here.
 
-    Raises:
-        WrongShape: The query has an undeclared parameter, or the body has an integer beyond 64 bits.
-        UnsupportedMediaType: A body is present, or required, and not declared as JSON.
-        MalformedBody: The body is not JSON.
+    The query may have no undeclared parameter; a body must be declared as JSON, be JSON, and have no integer beyond 64
+    bits.
     """
     route: APIRoute = request.scope["route"]
     _require_known(request, query_names(route.dependant))
@@ -48,9 +46,7 @@ def query_names(dependant: Dependant) -> frozenset[str]:
 def parse_document(body: bytes) -> Any:
     """The value of a JSON body that is stored as it is.
 
-    Raises:
-        MalformedBody: It is not JSON.
-        WrongShape: It has an integer beyond 64 bits, which not every reader of JSON accepts.
+    ``WrongShape`` for an integer beyond 64 bits, which not every reader of JSON accepts.
     """
     value = parse_json(body)
     for place in _beyond(value, "body"):

@@ -30,11 +30,7 @@ _DIGEST_BYTES = 16
 
 
 class _AnsweredBefore(Exception):
-    """The request was answered before.
-
-    Args:
-        answer: The stored answer.
-    """
+    """The request was answered before, by a stored answer."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__()
@@ -51,10 +47,7 @@ def once(
 ) -> None:
     """Let a request with an idempotency key through once.
 
-    Raises:
-        InvalidIdempotencyKey: The key is empty, too long or not printable ASCII.
-        KeyOfAnother: It was used before with another request.
-        KeyInUse: The same request is in progress.
+    ``KeyOfAnother`` if the key was used before with another request, ``KeyInUse`` if the same request is in progress.
     """
     check_idempotency_key(idempotency_key)
     if idempotency_key is None:

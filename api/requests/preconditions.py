@@ -23,11 +23,7 @@ def condition(
     ] = None,
     if_none_match: Annotated[str | None, Header(description="`*`: only create, change nothing that is there.")] = None,
 ) -> Condition:
-    """The condition of a change.
-
-    Raises:
-        WrongShape: A header is not a list of entity tags.
-    """
+    """The condition of a change; ``WrongShape`` if a header is not a list of entity tags."""
     return Condition(matches=_tags("If-Match", if_match), none_matches=_tags("If-None-Match", if_none_match))
 
 

@@ -19,13 +19,7 @@ class Limit(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A request for a worker process.
-
-    Attributes:
-        scope: Its ASGI scope, as far as it can be sent to another process.
-        state: The request's state so far.
-        body: Its body.
-    """
+    """A request for a worker process: its ASGI scope, as far as it can be sent, its state so far, and its body."""
 
     scope: dict[str, Any]
     state: dict[str, Any]
@@ -34,15 +28,9 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The answer to a request.
+    """The answer to a request, with additions to the request's state; if a limit was exceeded, only ``beyond`` is set.
 
-    Attributes:
-        status: HTTP status.
-        headers: Header fields.
-        body: The body.
-        state: Additions to the request's state.
-        beyond: The limit that was exceeded; the rest is empty then.
-        is_last: Whether the worker process ends with this answer.
+    ``is_last``: the worker process ends with this answer.
     """
 
     status: int = 0

@@ -42,14 +42,7 @@ log = structlog.get_logger(__name__)
 
 
 class BoundedWork:
-    """Middleware that lets worker processes answer the marked operations.
-
-    Args:
-        app: Answers the others.
-        pool: The processes.
-        limits: Of the work.
-        routes: Paths and methods of the marked operations.
-    """
+    """Middleware that lets worker processes answer the marked operations, given by path and method."""
 
     def __init__(self, app: ASGIApp, pool: WorkPool, limits: WorkSettings, routes: Sequence[Route]) -> None:
         self._app = app
@@ -81,12 +74,7 @@ class BoundedWork:
         await send({"type": "http.response.body", "body": answer.body})
 
     async def _while_wanted(self, job: Job, receive: Receive) -> Answer | None:
-        """The answer; None if the client disconnected first.
-
-        Raises:
-            TooBusy: Too many requests wait already.
-            WorkFailed: The process failed.
-        """
+        """The answer; None if the client disconnected first."""
         work = asyncio.ensure_future(self._pool.answer(job))
         gone = asyncio.ensure_future(_gone(receive))
         try:

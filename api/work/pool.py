@@ -32,10 +32,7 @@ class WorkPool:
     """Processes that answer requests, each one at a time.
 
     They are forked from a process that has loaded everything and does nothing else, so that a new one starts at once.
-
-    Args:
-        make: Makes the application that answers, in the worker; a function that can be imported.
-        settings: Of the service.
+    ``make`` makes the application that answers, in the worker; a function that can be imported.
     """
 
     def __init__(self, make: Callable[[Settings], FastAPI], settings: Settings) -> None:
@@ -52,9 +49,7 @@ class WorkPool:
     async def answer(self, job: Job) -> Answer:
         """Have a worker answer a request; cancelling this call ends the work.
 
-        Raises:
-            TooBusy: Too many requests wait already.
-            WorkFailed: The process failed.
+        ``TooBusy`` if too many requests wait already, ``WorkFailed`` if the process failed.
         """
         await self._sit_down()
         try:
@@ -131,8 +126,7 @@ class _Worker:
     def ask(self, job: Job) -> Answer:
         """Have the process answer a request; the death of the process is taken for lack of memory, or of time.
 
-        Raises:
-            WorkFailed: It failed for another reason.
+        ``WorkFailed`` if it failed for another reason.
         """
         try:
             self.connection.send(job)

@@ -32,10 +32,7 @@ log = structlog.get_logger(__name__)
 def run_worker(connection: Connection, make: Callable[[Settings], FastAPI], settings: Settings) -> None:
     """Answer requests until the other end of a connection closes.
 
-    Args:
-        connection: Takes None once this process is ready; then brings a ``Job``, takes its ``Answer``, and so on.
-        make: Makes the application that answers.
-        settings: Of the service.
+    The connection takes None once this process is ready; then it brings a ``Job``, takes its ``Answer``, and so on.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process at the other end decides
     configure_logs(settings.log_level)
