@@ -38,7 +38,7 @@ class HandClock:
 
 def sink_row(*, kind: str, stream: str, id: str, body: bytes, position: str = "1-0", shard: int = 0) -> OutputRow:
     """A row as the pipeline passes it to the sink, with the columns that a shard derives from its body."""
-    told = {**orjson.loads(body), "stream": stream}
+    members = {**orjson.loads(body), "stream": stream}
     return OutputRow(
         kind=kind,
         stream=stream,
@@ -46,8 +46,8 @@ def sink_row(*, kind: str, stream: str, id: str, body: bytes, position: str = "1
         body=body,
         position=position,
         shard=shard,
-        subject=RESULT_KINDS[kind].subject_of(told),
-        counter=RESULT_KINDS[kind].counter_of(told),
+        subject=RESULT_KINDS[kind].subject_of(members),
+        counter=RESULT_KINDS[kind].counter_of(members),
     )
 
 

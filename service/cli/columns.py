@@ -176,10 +176,10 @@ def as_asked(options: ReaderOptions, asked: Mapping[str, Any]) -> ReaderOptions:
     )
 
 
-def types_of(said: Sequence[str] | None) -> dict[str, ColumnType]:
+def types_of(written: Sequence[str] | None) -> dict[str, ColumnType]:
     """The types of columns, each option NAME=TYPE; a column may be named once."""
     found: dict[str, ColumnType] = {}
-    for one in said or ():
+    for one in written or ():
         name, _, kind = one.rpartition("=")
         if not name or kind not in get_args(ColumnType) or name in found:
             why = "names a column twice" if name in found else "is not NAME=TYPE"
@@ -188,11 +188,11 @@ def types_of(said: Sequence[str] | None) -> dict[str, ColumnType]:
     return found
 
 
-def delimiter_of(said: str | None) -> str | None:
+def delimiter_of(written: str | None) -> str | None:
     """The separator of columns: one character."""
-    delimiter = "\t" if said in _TAB else said
+    delimiter = "\t" if written in _TAB else written
     if delimiter is not None and len(delimiter) != 1:
-        raise typer.BadParameter(f"{said!r} is not one character, such as ';', or tab", param_hint="--delimiter")
+        raise typer.BadParameter(f"{written!r} is not one character, such as ';', or tab", param_hint="--delimiter")
     return delimiter
 
 

@@ -52,7 +52,7 @@ KeyPath = Annotated[
     typer.Option(metavar="[TYPE=]PATH", help="Path of the correlation key, perhaps by event type. Repeatable."),
 ]
 
-_TOLD_EVERY_S = 5.0
+_SHOWN_EVERY_S = 5.0
 
 
 class FileFormat(StrEnum):
@@ -289,16 +289,16 @@ class _Teller:
         self._name = name
         self._tell = tell
         self._progress = progress
-        self._told_at = time.monotonic()
-        self._told: object = None
+        self._shown_at = time.monotonic()
+        self._shown: object = None
 
     def look(self) -> None:
         """Print the progress if it is due."""
         now = time.monotonic()
         known = (self._progress.accepted, self._progress.rejected, self._progress.waiting)
-        if now < self._told_at + _TOLD_EVERY_S or known in (self._told, (0, 0, "")):
+        if now < self._shown_at + _SHOWN_EVERY_S or known in (self._shown, (0, 0, "")):
             return
-        self._told_at, self._told = now, known
+        self._shown_at, self._shown = now, known
         self.tell("waits" if self._progress.waiting else "runs")
 
     def tell(self, state: str) -> None:

@@ -37,7 +37,7 @@ Key = Annotated[
 ]
 
 
-class _Told:
+class _StandardError:
     """Standard error. Rich is imported with the first text, as most calls write none."""
 
     def print(self, text: str, *, markup: bool = True) -> None:
@@ -56,7 +56,7 @@ class _Told:
         self.print(f"[yellow]notice[/yellow]: {escape(text)}")
 
 
-told = _Told()
+told = _StandardError()
 
 
 def tell_notices(notices: Mapping[str, Sequence[str]]) -> None:
@@ -223,8 +223,8 @@ def require_keys(patterns: Sequence[Pattern], key: KeyForm | None) -> None:
 def further_keys(options: Sequence[str] | None, option: str = "--further-key") -> dict[str, KeyForm]:
     """Further keys by name: NAME=PATH, or NAME:TYPE=PATH for each event type."""
     found: dict[str, KeyForm] = {}
-    for said, path in _pairs(options or (), "is not NAME=PATH, such as customer=data.customer_id", "name", option):
-        name, sign, event_type = said.partition(":")
+    for named, path in _pairs(options or (), "is not NAME=PATH, such as customer=data.customer_id", "name", option):
+        name, sign, event_type = named.partition(":")
         known = found.get(name, {} if sign else path)
         if isinstance(known, str) == bool(sign):
             raise typer.BadParameter(f"{name!r} has one path for all types, or one for each type", param_hint=option)

@@ -35,8 +35,8 @@ def model_choice(
     if exact and tables:
         raise typer.BadParameter("give --exact or --tables, not both", param_hint="--exact")
     if workflow is None:
-        said = {"--map": map_file, "--process": process, "--exact": exact, "--tables": tables}
-        if idle := [option for option, value in said.items() if value]:
+        options = {"--map": map_file, "--process": process, "--exact": exact, "--tables": tables}
+        if idle := [option for option, value in options.items() if value]:
             raise typer.BadParameter("this option needs a model: give one with --workflow", param_hint=idle[0])
         return None
     mode: FollowMode = "exact" if exact else "tables" if tables else "auto"

@@ -62,9 +62,9 @@ class PastViolations:
         """The numbers in words, the most broken constraints first."""
         name = f" of {self.log}" if self.log else ""
         traces = "an unknown number of" if self.traces is None else self.traces
-        said = ", as the document says" if self.source == "mined" else ""
+        origin = ", as the document says" if self.source == "mined" else ""
         parts = sorted(self.violations, key=lambda part: -(self.violations[part] or 0))
-        return [f"past traces that break a constraint, of {traces} traces{name}{said}:", *map(self._line, parts)]
+        return [f"past traces that break a constraint, of {traces} traces{name}{origin}:", *map(self._line, parts)]
 
     def _line(self, part: Part) -> str:
         count = self.violations[part]

@@ -32,7 +32,7 @@ def follow_model(own: ConstraintSet | None, choice: ModelChoice) -> tuple[Constr
     use = _use(derived, is_exact=derived.is_exact(choice.mode))
     for warning in compiled.extraction.warnings:
         told.print(f"[yellow]warning[/yellow]: {escape(warning)}")
-    told.print(f"[yellow]notice[/yellow]: {escape(f'{name}: {_told(use, derived, choice.mode)}')}")
+    told.print(f"[yellow]notice[/yellow]: {escape(f'{name}: {_explanation(use, derived, choice.mode)}')}")
     return joined, use
 
 
@@ -45,7 +45,7 @@ def _use(derived: Derived, *, is_exact: bool) -> WorkflowUse:
     )
 
 
-def _told(use: WorkflowUse, derived: Derived, mode: FollowMode) -> str:
+def _explanation(use: WorkflowUse, derived: Derived, mode: FollowMode) -> str:
     """How a process is followed, and why."""
     if use.mode == "exact":
         return f"followed exactly, by its automaton of {use.states} states"

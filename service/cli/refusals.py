@@ -41,6 +41,6 @@ def tell_refusal(error: ForestallError, *, is_json: bool) -> None:
 
 def tell_usage(error: Any) -> None:
     """Write to standard error, as JSON, the fault in the options of a call."""
-    said = error.format_message() if hasattr(error, "format_message") else str(error)
-    document: dict[str, Any] = {"error": "usage", "message": said, "problems": [], "details": {}}
+    message = error.format_message() if hasattr(error, "format_message") else str(error)
+    document: dict[str, Any] = {"error": "usage", "message": message, "problems": [], "details": {}}
     typer.echo(orjson.dumps(document).decode(), err=True)

@@ -57,19 +57,19 @@ def readings(
     """
     own: dict[str, dict[str, Any]] = {name: {} for name in names}
     for parameter, option in {**_SINGLE, **_SEVERAL}.items():
-        for said in asked.get(parameter) or ():
-            stream, sign, value = said.partition("=")
+        for option_value in asked.get(parameter) or ():
+            stream, sign, value = option_value.partition("=")
             is_named = bool(sign) and stream in declared
             if is_named and stream not in own:
-                raise typer.BadParameter(f"{said!r}: the stream {stream!r} has no file", param_hint=option)
+                raise typer.BadParameter(f"{option_value!r}: the stream {stream!r} has no file", param_hint=option)
             for name in [stream] if is_named else names:
                 known = own[name]
                 if parameter in _SEVERAL:
-                    known.setdefault(parameter, []).append(value if is_named else said)
+                    known.setdefault(parameter, []).append(value if is_named else option_value)
                 elif parameter in known:
                     raise typer.BadParameter(f"given twice for the stream {name!r}", param_hint=option)
                 else:
-                    known[parameter] = value if is_named else said
+                    known[parameter] = value if is_named else option_value
     found = {}
     for name, options in own.items():
         usual = reading_of(declared[name])

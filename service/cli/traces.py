@@ -115,24 +115,24 @@ def show_trace(
     """Show a transaction: its events, the state of each pattern, and which types may come next."""
     with calling(url, api_key) as client:
         found = client.get(f"/traces/{part(stream)}/{part(key)}", **given(by=by))
-    show(found if is_json else _told(found), is_json=is_json)
+    show(found if is_json else _for_people(found), is_json=is_json)
 
 
-def _told(found: Mapping[str, Any]) -> dict[str, Any]:
+def _for_people(found: Mapping[str, Any]) -> dict[str, Any]:
     """A transaction, in the form for people."""
-    told: dict[str, Any] = {
+    shown: dict[str, Any] = {
         "transaction": f"{_named(found)} of {found['stream']}, {'open' if found['open'] else 'over'}",
         "events": [f"{event['time']}  {event['type']}  {event['id']}" for event in found["events"]],
         "patterns": [_pattern(pattern, found["stream"]) for pattern in found["patterns"]],
     }
     if found["deviation"] is not None:
-        told["deviation"] = found["deviation"]["reason"]
+        shown["deviation"] = found["deviation"]["reason"]
     if found["following"]:
-        told["may come now"] = [_next(one) for one in found["following"] if one["possible"]]
-        told["must not come now"] = [one["event_type"] for one in found["following"] if not one["possible"]]
+        shown["may come now"] = [_next(one) for one in found["following"] if one["possible"]]
+        shown["must not come now"] = [one["event_type"] for one in found["following"] if not one["possible"]]
     if not found["complete"]:
-        told["notice"] = "the log no longer holds the whole beginning of the transaction"
-    return told
+        shown["notice"] = "the log no longer holds the whole beginning of the transaction"
+    return shown
 
 
 def _named(found: Mapping[str, Any]) -> str:

@@ -20,7 +20,7 @@ PAUSE_US = 5_000_000
 
 _ATTEMPTS = 3
 
-_Told: TypeAlias = Sequence[tuple[OutputRow, Mapping[str, Any]]]
+_Observed: TypeAlias = Sequence[tuple[OutputRow, Mapping[str, Any]]]
 """Rows of the kind ``stats`` with the summary that a decider reads."""
 
 
@@ -36,10 +36,10 @@ class Decisions:
         self._clock = clock
         self._log = structlog.get_logger(__name__)
 
-    def __call__(self, told: Sequence[OutputRow]) -> None:
+    def __call__(self, reports: Sequence[OutputRow]) -> None:
         """Observe the reports of shards, rows of the kind ``stats``."""
         found: defaultdict[tuple[str, str], list[tuple[OutputRow, Mapping[str, Any]]]] = defaultdict(list)
-        for row in told:
+        for row in reports:
             for one in orjson.loads(row.body).get("observed", ()):
                 found[one["stream"], one["decider"]].append((row, one["summary"]))
         for (stream, name), observed in sorted(found.items()):
@@ -48,7 +48,7 @@ class Decisions:
             except LogResharding as error:
                 self._log.warning("not-decided", stream=stream, decider=name, code=error.code, error=error.message)
 
-    def _observe(self, stream: str, name: str, observed: _Told) -> None:
+    def _observe(self, stream: str, name: str, observed: _Observed) -> None:
         for _ in range(_ATTEMPTS):
             before = self._kept(stream, name)
             news = [(row, summary) for row, summary in observed if _is_news(row, before)]
@@ -63,7 +63,7 @@ class Decisions:
             self._log.warning("decider-forgotten", stream=stream, decider=name, error=error.message)
             return self._store.unread(stream, name)
 
-    def _decided(self, stream: str, name: str, before: DeciderRecord, news: _Told) -> bool:
+    def _decided(self, stream: str, name: str, before: DeciderRecord, news: _Observed) -> bool:
         """Store a decider after its observations, with its decision if due; False if another driver came first."""
         kind = decider_kind(name)
         decider = kind.make() if before.state is None else kind.load(before.state)

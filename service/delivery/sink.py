@@ -46,11 +46,11 @@ class AlertSink:
         If Redis does not answer, the same call may be made again. Derived events raise ``LogResharding`` while the log
         is being resharded.
         """
-        told = [row for row in rows if row.kind == STATS.name]
+        reports = [row for row in rows if row.kind == STATS.name]
         self._store([row for row in rows if row.kind != STATS.name and not _is_merged(row)], epoch_id)
-        self._derived([row for row in rows if row.kind == DERIVED.name], told)
-        self._decisions(told)
-        self._stores.pipeline_status.note(told)  # last: the alerts of everything that counts as matched are written
+        self._derived([row for row in rows if row.kind == DERIVED.name], reports)
+        self._decisions(reports)
+        self._stores.pipeline_status.note(reports)  # last: the alerts of everything that counts as matched are written
 
     def _store(self, rows: Sequence[OutputRow], epoch_id: int) -> None:
         if not rows:
@@ -104,9 +104,9 @@ class AlertSink:
         bodies = {id(row): orjson.loads(row.body) for row in rows}
         standing = [row for row in rows if self._stores.registry.suspend(bodies[id(row)])]
         for row in standing:
-            told = bodies[id(row)]
-            fields = {name: told[name] for name in ("pattern", "version", "shard", "reason")}
-            kind = told.get("operator", "pattern")
+            report = bodies[id(row)]
+            fields = {name: report[name] for name in ("pattern", "version", "shard", "reason")}
+            kind = report.get("operator", "pattern")
             structlog.get_logger(__name__).warning(f"{kind}-suspended", stream=row.stream, **fields)
         return standing
 

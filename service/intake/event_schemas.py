@@ -105,17 +105,17 @@ class EventSchema:
     def _faults(self, event: Event, extent: Extent) -> Iterable[str]:
         """The first faults of an event, in words; only as many are built as fit into memory."""
         if self._parts * (extent.values + extent.characters) <= _MOST_LISTED:
-            return [_told(fault) for fault in islice(self._validator.iter_errors(event.data), _SHOWN_FAULTS)]
+            return [_sentence(fault) for fault in islice(self._validator.iter_errors(event.data), _SHOWN_FAULTS)]
         if self._collects:
             return [f"data: does not match the schema; an event of {extent.values} values is too large to report where"]
         try:
             self._validator.validate(event.data)
         except jsonschema_rs.ValidationError as fault:
-            return [_told(fault)]
+            return [_sentence(fault)]
         return []
 
 
-def _told(fault: jsonschema_rs.ValidationError) -> str:
+def _sentence(fault: jsonschema_rs.ValidationError) -> str:
     place = ".".join(["data", *map(str, fault.instance_path)])
     message = fault.message
     return f"{place}: {message if len(message) <= _SHOWN_CHARS else message[:_SHOWN_CHARS] + '…'}"

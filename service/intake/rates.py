@@ -61,19 +61,19 @@ class TokenBuckets:
             self._levels.move_to_end(name)
             if len(self._levels) > _MOST_BUCKETS:
                 self._levels.popitem(last=False)
-        return self._said(level, is_granted=is_granted)
+        return self._allowance(level, is_granted=is_granted)
 
     def look(self, name: str) -> Allowance:
         """Whether a token is available, without taking it."""
         with self._lock:
             level = self._level(name, self._now())
-        return self._said(level, is_granted=level >= 1)
+        return self._allowance(level, is_granted=level >= 1)
 
     def _level(self, name: str, now: float) -> float:
         level, at = self._levels.get(name, (float(self._burst), now))
         return min(float(self._burst), level + (now - at) * self._per_s)
 
-    def _said(self, level: float, *, is_granted: bool) -> Allowance:
+    def _allowance(self, level: float, *, is_granted: bool) -> Allowance:
         return Allowance(
             is_granted=is_granted,
             limit=self._burst,

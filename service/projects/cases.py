@@ -194,16 +194,16 @@ def _case(document: Document, project: LocalProject) -> Case:
             "event file of each"
         )
     if "events" in body:
-        place, said = "events", {_only_stream(document, project): body["events"]}
+        place, written = "events", {_only_stream(document, project): body["events"]}
     elif "stream" in body:
         raise document.refuse("a test with streams names each in there; leave stream out", "stream")
     else:
         place = "streams" if "streams" in body else "files"
-        said = body[place]
-        for name in said:
+        written = body[place]
+        for name in written:
             _check_stream(document, project, name, place)
     try:
-        events = {name: _batch(document, project, name, said[name], place) for name in said}
+        events = {name: _batch(document, project, name, written[name], place) for name in written}
         expected = {name: sorted(map(_tidy, lines)) for name, lines in body.get("expect", {}).items()}
     except ForestallError as error:
         raise document.refuse(error.message, place) from error
@@ -254,23 +254,23 @@ def _check_stream(document: Document, project: LocalProject, stream: str, place:
         raise document.refuse(f"the events of {stream!r} are derived; give those that it is made of", place)
 
 
-def _batch(document: Document, project: LocalProject, stream: str, said: Any, place: str) -> EventBatch:
+def _batch(document: Document, project: LocalProject, stream: str, written: Any, place: str) -> EventBatch:
     """The events of a stream, written in the document or read from a file beside it."""
     if place != "files":
-        return EventBatch.from_events(list(_events(document, project, stream, said)))
-    return read_batch(document.file.parent / said, reading_of(project.stream(stream).declaration))
+        return EventBatch.from_events(list(_events(document, project, stream, written)))
+    return read_batch(document.file.parent / written, reading_of(project.stream(stream).declaration))
 
 
-def _events(document: Document, project: LocalProject, stream: str, said: Any) -> Iterator[Event]:
+def _events(document: Document, project: LocalProject, stream: str, written: Any) -> Iterator[Event]:
     """The events of a stream: in the short form, by transaction, or as plain JSON."""
-    if isinstance(said, str):
-        said = {document.body.get("key", _KEY): said}
-    if isinstance(said, Mapping):
-        found = [_short(document, word, key) for key, words in said.items() for word in words.split()]
+    if isinstance(written, str):
+        written = {document.body.get("key", _KEY): written}
+    if isinstance(written, Mapping):
+        found = [_short(document, word, key) for key, words in written.items() for word in words.split()]
         yield from sorted(found, key=lambda event: event.time_us)
         return
     declaration = project.stream(stream).declaration
-    for one in said:
+    for one in written:
         check_extent(one)
         yield parse_plain(one, declaration)
 
@@ -318,8 +318,8 @@ def _is_met(expected: str, found: str) -> bool:
     if expected == found:
         return True
     head, _, reason = expected.partition(": ")
-    said, colon, why = found.partition(": ")
-    return bool(colon) and head == said and reason in why
+    start, colon, why = found.partition(": ")
+    return bool(colon) and head == start and reason in why
 
 
 def _paired(expected: Sequence[str], found: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -216,10 +216,10 @@ def _explained(fault: jsonschema_rs.ValidationError, schema: Mapping[str, Any]) 
     for name in parents:
         part = part[name]
     value: Any = fault.instance
-    said = str(part.get("description", "")) if isinstance(part, Mapping) else ""
-    is_time = said.startswith(_SECONDS) and keyword in ("type", "pattern")
-    if said and (keyword == "oneOf" or is_time):
-        forms = (said.partition(":")[0] if is_time else said).rstrip(".")
+    description = str(part.get("description", "")) if isinstance(part, Mapping) else ""
+    is_time = description.startswith(_SECONDS) and keyword in ("type", "pattern")
+    if description and (keyword == "oneOf" or is_time):
+        forms = (description.partition(":")[0] if is_time else description).rstrip(".")
         return f"{forms[0].lower()}{forms[1:]}; got {json.dumps(value, ensure_ascii=False, separators=_COMPACT)}"
     if keyword == "additionalProperties" and "properties" in part:
         known = list(part["properties"])

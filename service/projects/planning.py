@@ -128,8 +128,8 @@ def plan_project(client: ForestallClient, documents: Sequence[Document], folder:
             action="new" if found is None else "changed", kind=one.kind, name=one.name, wanted=one, found=found
         )
         if found is not None and (why := one.kind.cannot_change(found.form, one.form)):
-            told = "\n".join(f"    {line}" for line in change.difference())
-            problems.append(f"{one.document.place()}: {change.title}: {why}\n{told}")
+            lines = "\n".join(f"    {line}" for line in change.difference())
+            problems.append(f"{one.document.place()}: {change.title}: {why}\n{lines}")
         changes.append(change)
     if problems:
         raise ProjectRefused.of(problems)

@@ -28,18 +28,18 @@ def read_promises(lines: bytes) -> Iterator[Punctuation]:
                 raise PromiseRefused(f"line {number}: {error}") from error
 
 
-def read_promise(said: Any) -> Punctuation:
+def read_promise(value: Any) -> Punctuation:
     """A promise about a range, in the form of the API; it needs a time, since a run has events of all times at once.
 
     The time may also be a number of seconds, as in the short form of events.
     """
-    if not isinstance(said, Mapping) or not {"range", "time"} <= said.keys() <= {*_MEMBERS}:
+    if not isinstance(value, Mapping) or not {"range", "time"} <= value.keys() <= {*_MEMBERS}:
         raise PromiseRefused(f"a promise in a run is {_FORM}; others end transactions, which a run does at its end")
-    by, time = said.get("by") or "", said["time"]
+    by, time = value.get("by") or "", value["time"]
     if not isinstance(by, str):
         raise PromiseRefused(f"'by' of a promise is the name or the path of a key, got {by!r}")
     try:
-        found = KeyRange.from_json(said["range"])
+        found = KeyRange.from_json(value["range"])
         when_us = parse_time(time) if isinstance(time, str) else round(float(time) * _SECOND_US)
     except (ForestallError, ValueError, TypeError, OverflowError) as error:
         raise PromiseRefused(f"{error}; a promise in a run is {_FORM}") from error

@@ -116,15 +116,15 @@ def effective_set(
 
 def workflow_mismatches(derived: Derived, declaration: StreamDeclaration, settings: Settings) -> list[str]:
     """Contradictions between a workflow and the declaration of a stream that follows it, in words."""
-    declared, said = set(declaration.end_events), derived.extraction
-    ends = ConstraintSet(end_events=frozenset(said.end), settings=settings)
+    declared, extraction = set(declaration.end_events), derived.extraction
+    ends = ConstraintSet(end_events=frozenset(extraction.end), settings=settings)
     name = f"the workflow {derived.workflow!r}"
     found = undeclared_ends(name, ends, declaration)
-    if early := sorted(declared.intersection(said.events).difference(said.end)):
+    if early := sorted(declared.intersection(extraction.events).difference(extraction.end)):
         found.append(
             f"{_listed(early)}: end events of the stream after which {name} continues; its traces end with them"
         )
-    if declaration.event_types and (strangers := sorted(set(said.events) - set(declaration.event_types))):
+    if declaration.event_types and (strangers := sorted(set(extraction.events) - set(declaration.event_types))):
         found.append(f"{_listed(strangers)}: of {name}, but not among the event types that the stream declares")
     return found
 

@@ -144,8 +144,8 @@ class OperatorLibrary:
         sentences = [*explaining.explain(record.definition), _since(record), *figures]
         if explaining.decider and record.state == "active":
             known = self._deciders.get(record.stream, explaining.decider)
-            told = [(one.at_us, one.record) for one in known.decisions]
-            sentences += explaining.measured(record.definition, counts, known.state, told)
+            decisions = [(one.at_us, one.record) for one in known.decisions]
+            sentences += explaining.measured(record.definition, counts, known.state, decisions)
         return OperatorExplanation(
             sentences=sentences,
             statistics=dict(shown) or None,

@@ -30,11 +30,11 @@ def strangers(patterns: Sequence[Pattern], events: EventBatch) -> Iterator[tuple
     for pattern in patterns:
         for notice in unknown_types(pattern, types, "in these events"):
             yield pattern, notice
-        told: set[tuple[tuple[str, ...], tuple[str, ...]]] = set()
+        reported: set[tuple[tuple[str, ...], tuple[str, ...]]] = set()
         for attribute, of in attributes_by_types(pattern):
-            if (attribute.path, of) in told or seen.have(attribute.path, of):
+            if (attribute.path, of) in reported or seen.have(attribute.path, of):
                 continue
-            told.add((attribute.path, of))
+            reported.add((attribute.path, of))
             name, names = ".".join(attribute.path), seen.names(of)
             whose = f"of the type {listed(of)}" if of else "here"
             yield (

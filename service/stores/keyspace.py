@@ -128,9 +128,9 @@ class Keyspace:
         while entries := cast(Any, self._client.xrange(key, begin.decode(), "+", count=_ENTRIES)):
             yield tuple(word for name, fields in entries for word in _entry(name, fields))
             begin = b"(" + entries[-1][0]
-        told = self._client.xinfo_stream(key)
-        added, deleted = told.get("entries-added", 0), told.get("max-deleted-entry-id", b"0-0")
-        yield (b"", told["last-generated-id"], str(added).encode(), deleted)
+        facts = self._client.xinfo_stream(key)
+        added, deleted = facts.get("entries-added", 0), facts.get("max-deleted-entry-id", b"0-0")
+        yield (b"", facts["last-generated-id"], str(added).encode(), deleted)
 
 
 def _flat(found: Any) -> tuple[bytes, ...]:

@@ -65,10 +65,10 @@ class RequestContextStore:
         found: dict[str, RequestContext] = {}
         for start in range(0, len(events), _ASKED_AT_ONCE):
             asked = events[start : start + _ASKED_AT_ONCE]
-            told = cast(
+            records = cast(
                 "list[bytes | None]", self._find(contexts=CONTEXTS_KEY + stream, life_ms=self._life_ms, events=asked)
             )
-            found |= {event: _read(one) for event, one in zip(asked, told, strict=True) if one is not None}
+            found |= {event: _read(one) for event, one in zip(asked, records, strict=True) if one is not None}
         return found
 
 
@@ -78,6 +78,6 @@ def events_of(batch: EventBatch) -> list[str]:
     return [part for id_, time_us in zip(ids, times, strict=True) for part in (id_, str(time_us))]
 
 
-def _read(told: bytes) -> RequestContext:
-    traceparent, time_us, shard, position = told.decode().split(" ")
+def _read(record: bytes) -> RequestContext:
+    traceparent, time_us, shard, position = record.decode().split(" ")
     return RequestContext(traceparent=traceparent, time_us=int(time_us), shard=int(shard), position=position)

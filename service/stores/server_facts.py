@@ -44,20 +44,20 @@ class ServerFacts:
 
 def server_facts(client: Client) -> ServerFacts:
     """Query the server's description of itself."""
-    told = _told(client)
-    is_valkey = told.get("server_name") == "valkey"
+    info = _info_of(client)
+    is_valkey = info.get("server_name") == "valkey"
     return ServerFacts(
         product="Valkey" if is_valkey else "Redis",
-        version=str(told.get("valkey_version" if is_valkey else "redis_version", "")),
-        is_replica=told.get("role") == "slave",
-        is_clustered=bool(told.get("cluster_enabled")),
-        is_append_only=bool(told.get("aof_enabled")),
+        version=str(info.get("valkey_version" if is_valkey else "redis_version", "")),
+        is_replica=info.get("role") == "slave",
+        is_clustered=bool(info.get("cluster_enabled")),
+        is_append_only=bool(info.get("aof_enabled")),
         fsync=_option(client, "appendfsync"),
         save=_option(client, "save"),
-        failures=_failures(told),
-        eviction=told.get("maxmemory_policy") or _option(client, "maxmemory-policy"),
-        memory_limit=int(told.get("maxmemory", 0)),
-        memory_used=int(told.get("used_memory", 0)),
+        failures=_failures(info),
+        eviction=info.get("maxmemory_policy") or _option(client, "maxmemory-policy"),
+        memory_limit=int(info.get("maxmemory", 0)),
+        memory_used=int(info.get("used_memory", 0)),
     )
 
 
@@ -67,18 +67,18 @@ def server_time_us(client: Client) -> int:
     return int(seconds) * _MICROS + int(micros)
 
 
-def _told(client: Client) -> Mapping[str, Any]:
-    told: dict[str, Any] = client.info()
-    return told
+def _info_of(client: Client) -> Mapping[str, Any]:
+    info: dict[str, Any] = client.info()
+    return info
 
 
-def _failures(told: Mapping[str, Any]) -> tuple[str, ...]:
+def _failures(info: Mapping[str, Any]) -> tuple[str, ...]:
     names = {
         "aof_last_write_status": "its last write to the append-only file",
         "aof_last_bgrewrite_status": "its last rewriting of the append-only file",
         "rdb_last_bgsave_status": "its last snapshot",
     }
-    return tuple(words for name, words in names.items() if told.get(name, "ok") != "ok")
+    return tuple(words for name, words in names.items() if info.get(name, "ok") != "ok")
 
 
 def _option(client: Client, name: str) -> str | None:

@@ -81,14 +81,14 @@ class DerivedEventStore:
         nothing. Returns whether the time of the stream has advanced.
         """
         since = since_of(self._client, stream)
-        told = {
+        promises = {
             _field(stream, shard): f"{'' if time_us is None else time_us}@{since}"
             for shard, time_us in by_shard.items()
             if since and not (shard in ends and is_older(ends[shard], since))
         }
-        if not told:
+        if not promises:
             return False
-        self._client.hset(DERIVED_PROMISES_KEY, mapping=cast(Any, told))
+        self._client.hset(DERIVED_PROMISES_KEY, mapping=cast(Any, promises))
         promised = self._promises(stream, since)
         known = [time_us for time_us in promised if time_us is not None]
         if len(known) < len(promised):

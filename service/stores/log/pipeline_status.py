@@ -149,28 +149,28 @@ class PipelineStatus:
 
 def report_of(row: OutputRow) -> bytes:
     """A shard's report in its stored form."""
-    told = {name: value for name, value in orjson.loads(row.body).items() if name != "observed"}
-    return encode(**{**told, "shard": row.shard, "position": row.position})
+    members = {name: value for name, value in orjson.loads(row.body).items() if name != "observed"}
+    return encode(**{**members, "shard": row.shard, "position": row.position})
 
 
 def _field(*names: str) -> str:
     return orjson.dumps(names).decode()
 
 
-def _report(told: Mapping[str, Any]) -> ShardReport:
-    streams = {name: _stream_report(fares) for name, fares in told.get("streams", {}).items()}
+def _report(record: Mapping[str, Any]) -> ShardReport:
+    streams = {name: _stream_report(report) for name, report in record.get("streams", {}).items()}
     return ShardReport(
-        shard=told["shard"], position=told["position"], state_bytes=told.get("state_bytes"), streams=streams
+        shard=record["shard"], position=record["position"], state_bytes=record.get("state_bytes"), streams=streams
     )
 
 
-def _stream_report(fares: Mapping[str, Any]) -> StreamReport:
+def _stream_report(report: Mapping[str, Any]) -> StreamReport:
     return StreamReport(
-        watermark_us=fares.get("watermark_us"),
-        open_traces=fares.get("open_traces"),
-        held=fares.get("held"),
-        waiting=fares.get("waiting"),
-        lateness_us=fares.get("lateness_us"),
-        late={name.removeprefix(_LATE): count for name, count in fares.items() if name.startswith(_LATE)},
-        operators={name: count for name, count in fares.items() if name.startswith(COUNTED)},
+        watermark_us=report.get("watermark_us"),
+        open_traces=report.get("open_traces"),
+        held=report.get("held"),
+        waiting=report.get("waiting"),
+        lateness_us=report.get("lateness_us"),
+        late={name.removeprefix(_LATE): count for name, count in report.items() if name.startswith(_LATE)},
+        operators={name: count for name, count in report.items() if name.startswith(COUNTED)},
     )

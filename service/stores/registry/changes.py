@@ -110,7 +110,7 @@ class RecordBook:
                 route=wanted.route or "",
                 stop=_stop_of(wanted),
                 spared="" if wanted.spared is None else str(wanted.spared),
-                **_told(wanted),
+                **_control_of(wanted),
             )
             reply = self._log.layout.fitted(partial(_append, commit))
             require_there(wanted.stream, reply)
@@ -174,7 +174,7 @@ class StreamBook:
                 rules_before=rules or b"",
                 rules_after=b"" if second is None else second.record,
                 version_field="" if second is None else version_of(stream, second.version),
-                told=[part for one in wanted if one is not None for part in _told(one).values()],
+                told=[part for one in wanted if one is not None for part in _control_of(one).values()],
             )
             if self._log.layout.fitted(partial(_append, commit)):
                 return first.record, True
@@ -186,7 +186,9 @@ def _commit_record(script: Callable[..., Any], wanted: Change, **given: Any) -> 
     users = [users_key(part.stream) for part in wanted.parts]
     stops = [stops_key(shard) for shard in range(given["shard_count"])] if wanted.stops else []
     parts = [
-        said for part in wanted.parts for said in (part.stream, part.user, part.route, *_told_of(part.control).values())
+        value
+        for part in wanted.parts
+        for value in (part.stream, part.user, part.route, *_arguments_of(part.control).values())
     ]
     return script(places=[*given.pop("shards"), *users, *stops], parts=parts, **given)
 
@@ -196,19 +198,19 @@ def _stop_of(change: Change) -> bytes:
     if not change.stops:
         return b""
     records = [(change.stream, change.control), *((part.stream, part.control) for part in change.parts)]
-    said = [[stream, one.KIND.value, encode_control(one).decode()] for stream, one in records if one is not None]
-    return orjson.dumps(said)
+    stops = [[stream, one.KIND.value, encode_control(one).decode()] for stream, one in records if one is not None]
+    return orjson.dumps(stops)
 
 
 def _append(commit: Callable[..., Any], shards: int) -> Any:
     return commit(shards=[log_key(shard) for shard in range(shards)], shard_count=shards)
 
 
-def _told(change: Change) -> dict[str, str | bytes]:
-    return _told_of(change.control)
+def _control_of(change: Change) -> dict[str, str | bytes]:
+    return _arguments_of(change.control)
 
 
-def _told_of(control: ControlRecord | None) -> dict[str, str | bytes]:
+def _arguments_of(control: ControlRecord | None) -> dict[str, str | bytes]:
     return (
         {"kind": "", "body": ""} if control is None else {"kind": control.KIND.value, "body": encode_control(control)}
     )

@@ -119,8 +119,8 @@ class OperatorDraft:
 
     def is_said_by(self, record: RegisteredOperator) -> bool:
         """Whether the operator is already registered with these members."""
-        said = record.definition.inputs, record.body, record.parts
-        return said == (self.inputs, self.body, self.parts)
+        registered = record.definition.inputs, record.body, record.parts
+        return registered == (self.inputs, self.body, self.parts)
 
     def record(self, stream: str, version: int, now_us: int) -> RegisteredOperator:
         """The record of a version."""
@@ -162,8 +162,8 @@ def pattern_form(budget: WorkBudget) -> Form[RegisteredPattern]:
         on=on,
         pause=PatternPause,
         off=PatternOff,
-        unknown=lambda said, name: UnknownPatternName(f"{said}; GET /v1/patterns lists them", pattern=name),
-        elsewhere=lambda said, name, stream: PatternOnOtherStream(said, pattern=name, stream=stream),
+        unknown=lambda message, name: UnknownPatternName(f"{message}; GET /v1/patterns lists them", pattern=name),
+        elsewhere=lambda message, name, stream: PatternOnOtherStream(message, pattern=name, stream=stream),
     )
 
 
@@ -178,8 +178,8 @@ def operator_form(kind: str) -> Form[RegisteredOperator]:
         on=lambda operator, start: OperatorOn(operator.definition, start),
         pause=partial(OperatorPause, kind),
         off=partial(OperatorOff, kind),
-        unknown=lambda said, name: UnknownOperator(said, kind=kind, name=name),
-        elsewhere=lambda said, name, stream: OperatorOnOtherStream(said, kind=kind, name=name, stream=stream),
+        unknown=lambda message, name: UnknownOperator(message, kind=kind, name=name),
+        elsewhere=lambda message, name, stream: OperatorOnOtherStream(message, kind=kind, name=name, stream=stream),
         parts=_parts,
     )
 

@@ -81,9 +81,9 @@ def wrong_state(
 ) -> WrongPatternState | WrongOperatorState:
     """The error for an action that an operator's state does not permit."""
     can: list[Any] = [*permitted, "delete"]
-    said = f"{record.name!r} is {record.state}: {why}; what it can: {', '.join(can)}"
+    sentence = f"{record.name!r} is {record.state}: {why}; what it can: {', '.join(can)}"
     if isinstance(record, RegisteredPattern):
-        return WrongPatternState(f"the pattern {said}", pattern=record.name, state=record.state, permitted=can)
+        return WrongPatternState(f"the pattern {sentence}", pattern=record.name, state=record.state, permitted=can)
     return WrongOperatorState(
-        f"the {record.kind} {said}", kind=record.kind, name=record.name, state=record.state, permitted=can
+        f"the {record.kind} {sentence}", kind=record.kind, name=record.name, state=record.state, permitted=can
     )

@@ -199,8 +199,8 @@ class Operators(Generic[R]):
         field = version_of(self._form.prefix + name, version or current.version)
         body = self._book.get(self._form.versions_key, field)
         if body is None:
-            said = f"the {self._form.one} {name!r} has no version {version}; it has 1 to {current.version}"
-            raise self._form.unknown(said, name)
+            message = f"the {self._form.one} {name!r} has no version {version}; it has 1 to {current.version}"
+            raise self._form.unknown(message, name)
         return self._form.read(body, name)
 
     def versions(self, name: str) -> list[R]:
@@ -229,11 +229,11 @@ class Operators(Generic[R]):
 
     def _check_same_stream(self, there: R, stream: str) -> None:
         if there.stream != stream:
-            said = (
+            message = (
                 f"the {self._form.one} {there.name!r} is registered on the stream {there.stream!r}; delete it there "
                 "first, or give this one another name"
             )
-            raise self._form.elsewhere(said, there.name, there.stream)
+            raise self._form.elsewhere(message, there.name, there.stream)
 
     def _start(self, draft: Draft[R], running: R | None) -> Start:
         """How a draft actually starts: ``fresh`` if there is no active version to continue."""

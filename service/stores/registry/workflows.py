@@ -207,12 +207,12 @@ def _field(record: RegisteredWorkflow) -> str:
 
 def _record(body: bytes, name: str) -> RegisteredWorkflow:
     fields = decode(body, f"the workflow {name!r}")
-    said = fields["summary"]
+    members = fields["summary"]
     summary = WorkflowSummary(
         **{
-            **said,
-            **{part: tuple(said[part]) for part in ("events", "end", "warnings")},
-            "notices": tuple((element, message) for element, message in said["notices"]),
+            **members,
+            **{part: tuple(members[part]) for part in ("events", "end", "warnings")},
+            "notices": tuple((element, message) for element, message in members["notices"]),
         }
     )
     return RegisteredWorkflow(**{**fields, "summary": summary})

@@ -50,11 +50,11 @@ class AlertMarks:
         self._acknowledge = register(client, "results/acknowledge")
         self._note = register(client, "results/add_note")
 
-    def acknowledge(self, alert_id: str, said: Acknowledgement) -> Acknowledgement:
+    def acknowledge(self, alert_id: str, mark: Acknowledgement) -> Acknowledgement:
         """Acknowledge an alert; returns the first acknowledgement, which is the one that stays. Raises
         ``UnknownAlert``.
         """
-        record = encode(**asdict(said))
+        record = encode(**asdict(mark))
         found = self._acknowledge(bodies=self._bodies_key, acknowledged=ACKNOWLEDGED_KEY, id=alert_id, record=record)
         if found is None:
             raise unknown_alert(alert_id)
