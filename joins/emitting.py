@@ -94,18 +94,18 @@ class MemberEvents:
         return found[self._places]
 
     @cached_property
-    def _told(self) -> list[dict[str, Any]]:
+    def _originals(self) -> list[dict[str, Any]]:
         """Types and data of the distinct events."""
         return originals_of(self._held.data(self._distinct).to_pylist())
 
     def _found(self, column: Column) -> list[Any]:
         """The value of a column for each distinct event."""
         if column.function == "type":
-            return [told["type"] for told in self._told]
+            return [original["type"] for original in self._originals]
         if len(column.path) == 1:
             (name,) = column.path
-            return [told["data"].get(name) for told in self._told]
-        return [value_at(told["data"], column.path) for told in self._told]
+            return [original["data"].get(name) for original in self._originals]
+        return [value_at(original["data"], column.path) for original in self._originals]
 
     def _of_each(self, texts: pa.Array) -> pa.Array:
         return texts.take(column_of(self._places))
@@ -158,7 +158,7 @@ class DerivedEvents:
         end = f'",{json_text(behind)}]' if behind else '"]'
         return self._made(keys, times_us, ['["', contents, end], [json_texts(some) for some in values])
 
-    def of_retractions(self, said: Sequence[tuple[str, str]], behind: str, key: str, time_us: int) -> EventBatch:
+    def of_retractions(self, retracted: Sequence[tuple[str, str]], behind: str, key: str, time_us: int) -> EventBatch:
         """Retractions of derived events, given by id and type.
 
         ``behind`` is the id of the retraction of an input's event that causes them. All have the same key and time.
@@ -172,7 +172,7 @@ class DerivedEvents:
                     key=key,
                     data={"retracts": identity},
                 )
-                for identity, event_type in said
+                for identity, event_type in retracted
             ]
         )
 
@@ -214,8 +214,8 @@ class DerivedEvents:
         Keys are strings, with their hashes; ``what`` identifies each event (its members or its key), as parts of a JSON
         text; ``texts`` are the values of each column, as JSON.
         """
-        said: list[Texts] = [f'{self._head},"', json_contents(keys[0]), '",', *what, ","]
-        ids = text_digests(joined_texts([*said, column_of(times_us).cast(pa.string()), "]"]), _ID_LENGTH)
+        parts: list[Texts] = [f'{self._head},"', json_contents(keys[0]), '",', *what, ","]
+        ids = text_digests(joined_texts([*parts, column_of(times_us).cast(pa.string()), "]"]), _ID_LENGTH)
         data: list[Texts] = []
         for column, some in zip(self._columns, texts, strict=True):
             data += [f"{',' if data else '{'}{json_text(column.name)}:", some]

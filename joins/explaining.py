@@ -87,10 +87,10 @@ def _kept(body: JoinBody, number: int) -> str:
     ]:
         ends.append(f"{spans[0].alias} has finished their key and its events have left their window")
     until = f"until {' or until '.join(ends)}" if ends else "for ever"
-    said = sorted({_CLOSINGS[closing] for closing in one.closings})
-    said += ["when its keys have come so far that it is not expected any more"] if one.waits else []
-    said += [f"with an event of type {name}" for name in sorted(one.closing_types)]
-    own = f"a key of it is finished {', or '.join(said)}" if said else "it finishes no key"
+    ways = sorted({_CLOSINGS[closing] for closing in one.closings})
+    ways += ["when its keys have come so far that it is not expected any more"] if one.waits else []
+    ways += [f"with an event of type {name}" for name in sorted(one.closing_types)]
+    own = f"a key of it is finished {', or '.join(ways)}" if ways else "it finishes no key"
     return f"{one.alias}: events are kept {until}; {own}."
 
 

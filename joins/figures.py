@@ -27,14 +27,14 @@ def numbers_of(body: JoinBody, observer: StateObserver, stored: list[int]) -> di
         rate, stay_us = observer.rate(number), observer.stay_us(number)
         if rate is None or one.window.kind not in ("time", "none"):
             continue
-        told = {"rate": round(rate * _THOUSANDTHS), "stored": stored[number]}
+        counts = {"rate": round(rate * _THOUSANDTHS), "stored": stored[number]}
         if stay_us is not None:
-            told["expected"] = round(rate * stay_us / 1e6 * _THOUSANDTHS)
+            counts["expected"] = round(rate * stay_us / 1e6 * _THOUSANDTHS)
         known = [record for record in observer.records(number) if math.isfinite(record.lag)]
-        told["sampled"] = sum(record.events for record in known)
-        told["life"] = round(sum(record.events * record.life_us for record in known) / _US_TO_MS)
-        told["lag"] = round(sum(record.events * record.life_us * record.lag for record in known) / _US_TO_MS)
-        found |= {f"{one.alias}{FIGURE}{name}": value for name, value in told.items()}
+        counts["sampled"] = sum(record.events for record in known)
+        counts["life"] = round(sum(record.events * record.life_us for record in known) / _US_TO_MS)
+        counts["lag"] = round(sum(record.events * record.life_us * record.lag for record in known) / _US_TO_MS)
+        found |= {f"{one.alias}{FIGURE}{name}": value for name, value in counts.items()}
     return found
 
 
@@ -63,7 +63,7 @@ def _of_input(body: JoinBody, number: int, sums: _Sums) -> Iterator[str]:
     )
     if not rate or expected is None:
         return
-    said = f"{one.alias}: {rate / _THOUSANDTHS:,.3g} events a second"
+    sentence = f"{one.alias}: {rate / _THOUSANDTHS:,.3g} events a second"
     stay_s = expected / rate
     window_s = one.window.size / 1e6 if one.window.kind == "time" else math.inf
     window = "no window" if math.isinf(window_s) else f"a window of {_seconds(window_s)}"
@@ -71,14 +71,14 @@ def _of_input(body: JoinBody, number: int, sums: _Sums) -> Iterator[str]:
         life_s, lag_s = life_ms / sampled / 1e3, lag_ms / sampled / 1e3
         lag = lag_s / life_s if life_s else 0.0
         case = stay_case(life_s, lag, window_s)
-        said += (
+        sentence += (
             f"; a key lives {_seconds(life_s)}, and nothing joins it any more {_seconds(lag_s)} after its first event "
             f"(lag {lag:.2f}, {window}: case {case} of Eq. 6.1)"
         )
     else:
-        said += f" and {window}"
+        sentence += f" and {window}"
     held = f"{expected / _THOUSANDTHS:,.0f} are held on average; {stored:,} are in memory"
-    yield f"{said}; so an event stays {_seconds(stay_s)}, and {held}."
+    yield f"{sentence}; so an event stays {_seconds(stay_s)}, and {held}."
 
 
 def _seconds(seconds: float) -> str:

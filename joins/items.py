@@ -239,12 +239,12 @@ def are_unkeyed(items: ItemColumns) -> NDArray[np.bool_]:
     return found
 
 
-def reminders(is_said: NDArray[np.bool_], hashes: NDArray[np.uint64]) -> list[Part]:
+def reminders(is_finished: NDArray[np.bool_], hashes: NDArray[np.uint64]) -> list[Part]:
     """Closings of keys that lie in ranges that inputs have finished.
 
-    ``is_said`` says by input and row whether the input has finished the row's key by a range.
+    ``is_finished`` says by input and row whether the input has finished the row's key by a range.
     """
-    rows = [np.flatnonzero(some) for some in is_said]
+    rows = [np.flatnonzero(some) for some in is_finished]
     return [
         (some, Item.REMINDER, hashes[some], np.full(len(some), number, np.uint8)) for number, some in enumerate(rows)
     ]

@@ -103,9 +103,9 @@ def original_ids(identities: pa.Array) -> pa.Array:
 
 def original_of(event: Event) -> Event:
     """A merged event as its stream has it."""
-    told = dict(event.data)
+    original = dict(event.data)
     identity = event.id[_PLACED:]
-    return Event(id=identity, type=str(told["type"]), time_us=event.time_us, key=event.key, data=told["data"])
+    return Event(id=identity, type=str(original["type"]), time_us=event.time_us, key=event.key, data=original["data"])
 
 
 def attributes_of(data: bytes) -> Any:

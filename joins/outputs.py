@@ -145,5 +145,5 @@ def _named(
 ) -> tuple[Broken, ...]:
     """Held events as they were in their streams; ``numbers``: their inputs."""
     events = held.batch(held.rows_of(sequences)).to_events() if len(sequences) else []
-    told = zip(events, numbers.tolist(), strict=True)
-    return tuple(Broken(event=original_of(event), alias=aliases[number]) for event, number in told)
+    numbered = zip(events, numbers.tolist(), strict=True)
+    return tuple(Broken(event=original_of(event), alias=aliases[number]) for event, number in numbered)

@@ -151,10 +151,10 @@ class JoinRun:
             return self._process(batch)
         found, first = [], 0
         for row in np.flatnonzero(is_special[batch.type_codes]).tolist():
-            said = batch.slice(row, 1)
+            one = batch.slice(row, 1)
             is_retraction = batch.type_names[batch.type_codes[row]].endswith(RETRACTED)
             found.append(self._process(batch.slice(first, row - first)))
-            found.append(self._take_back(said) if is_retraction else self._finish_range(said))
+            found.append(self._take_back(one) if is_retraction else self._finish_range(one))
             first = row + 1
         return joined_outputs([*found, self._process(batch.slice(first))])
 
@@ -176,7 +176,7 @@ class JoinRun:
 
     def _finish_range(self, batch: EventBatch) -> JoinOutput:
         """Close the known keys of a range that an input finishes (one row), in the order of their numbers."""
-        (kind,), (said,) = (batch.columns.column(name).to_pylist() for name in ("type", "data"))
+        (kind,), (written,) = (batch.columns.column(name).to_pylist() for name in ("type", "data"))
         time_us = int(batch.time_us[0])
         parts = [self.advance_time(time_us)]
         if kind in self._numbers and not self.has_stopped:  # other kinds come from inputs of another version
@@ -185,7 +185,7 @@ class JoinRun:
                 return joined_outputs([*parts, *self._begun_again(number)])
             if self._pager is not None:
                 self._pager.expire(self._join.now_us or time_us)
-            keys = self._ranges.finish(number, KeyRange.from_json(orjson.loads(said)), self.keys())
+            keys = self._ranges.finish(number, KeyRange.from_json(orjson.loads(written)), self.keys())
             cuts = [] if self._pager is None else self._pager.cuts(keys)
             parts += [self._closed(part, [number], time_us, Item.REMINDER) for part in np.split(keys, cuts)]
             self._forget_implied()
@@ -209,8 +209,8 @@ class JoinRun:
             number, _ = self._numbers[kind]
             late = Broken(event=original_of(batch.to_events()[0]), alias=self.body.inputs[number].alias)
             return joined_outputs([passed, replace(self._nothing(), late_retractions=(late,))])
-        said, follows = found
-        return joined_outputs([passed, said, self._output(follows, _NO_ITEMS, self._join.next_sequence)])
+        retracted, follows = found
+        return joined_outputs([passed, retracted, self._output(follows, _NO_ITEMS, self._join.next_sequence)])
 
     def _begun_again(self, number: int) -> Iterator[JoinOutput]:
         """The keys of an input begin again: all keys of the join are over, and finished ranges are forgotten."""

@@ -111,19 +111,19 @@ def waiting_sentences(inputs: Mapping[str, WaitingInput], decided_us: Mapping[st
 
 
 def _sentence(name: str, one: WaitingInput, decided_us: int | None) -> str:
-    said = f"{name}: keys come up to {one.disorder:,} below the highest one before them, of {one.of_events:,} events"
+    text = f"{name}: keys come up to {one.disorder:,} below the highest one before them, of {one.of_events:,} events"
     if one.closing_key is None:
-        said += "; no keys are finished yet"
+        text += "; no keys are finished yet"
     else:
         when = "" if decided_us is None else f" (decided at {format_time(decided_us)})"
-        said += f"; keys up to {one.closing_key} are finished{when}"
+        text += f"; keys up to {one.closing_key} are finished{when}"
     if one.lag is not None:
-        said += (
+        text += (
             f"; its highest key is {one.lag:,} below that of the input that is farthest ahead"
             if one.lag
             else ("; no input is ahead of it")
         )
     if one.accuracy is not None:
-        said += f"; {one.late:,} of {one.arrived:,} events came for a finished key (accuracy about {one.accuracy:.4%})"
+        text += f"; {one.late:,} of {one.arrived:,} events came for a finished key (accuracy about {one.accuracy:.4%})"
     expected = "" if one.predicted is None else f", {one.predicted:,} are expected"
-    return f"{said}; {one.held:,} are in memory{expected}."
+    return f"{text}; {one.held:,} are in memory{expected}."

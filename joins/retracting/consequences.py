@@ -31,9 +31,9 @@ def left_alone(
     """
     key, sequence = of
     others, found = ledger.others(key), dict[int, tuple[Life, int, int]]()
-    for life, said in removed:
+    for life, combination in removed:
         for number in reporting:
-            one = said.members[number]
+            one = combination.members[number]
             if one >= 0 and one != sequence and one not in others:
                 found[one] = life, number, one
     alone = []
@@ -73,12 +73,12 @@ def total_of(
     ``held``.
     """
     total = totals.columns.empty() if base is None else base
-    said = () if life is None else life.said.values()
-    sequences = np.array(members_of(said), np.int64)
+    combinations = () if life is None else life.said.values()
+    sequences = np.array(members_of(combinations), np.int64)
     rows = held.rows_of(sequences)
     is_fresh = ~held.is_counted(rows)
     sequences, rows = sequences[is_fresh], rows[is_fresh]
-    of = {one: number for some in said for number, one in enumerate(some.members)}
+    of = {one: number for some in combinations for number, one in enumerate(some.members)}
     numbers: NDArray[np.int64] = np.array([of[one] for one in sequences.tolist()], np.int64)
     values = totals.values(held, rows, numbers)
     for sequence, number, some in zip(sequences.tolist(), numbers.tolist(), values, strict=True):

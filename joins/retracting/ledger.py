@@ -103,7 +103,12 @@ class Ledger:
 
     def sequences_of(self, key: int) -> set[int]:
         """Events of a hashed key whose data may still be needed."""
-        members = (one for life in self._lives.get(key, ()) for said in life.said.values() for one in said.members)
+        members = (
+            one
+            for life in self._lives.get(key, ())
+            for combination in life.said.values()
+            for one in combination.members
+        )
         return {*self._of_key.get(key, ()), *(one for one in members if one >= 0)}
 
     def until_us(self, key: int) -> int:
@@ -119,22 +124,22 @@ class Ledger:
         self._of_key.setdefault(event.key, set()).add(sequence)
         self._enter(sequence, event)
 
-    def add_said(self, key: tuple[int, str], said: Said) -> bool:
+    def add_said(self, key: tuple[int, str], combination: Said) -> bool:
         """Add a combination of a key (hashed, and as text); returns whether it is kept."""
-        if not self._keeps_all and not self._is_revocable(said):
+        if not self._keeps_all and not self._is_revocable(combination):
             return False
         lives = self._lives.setdefault(key[0], [])
         if not lives or lives[-1].is_over:
             lives.append(Life(key[1]))
-        self.append(lives[-1], key[0], said)
+        self.append(lives[-1], key[0], combination)
         return True
 
-    def append(self, life: Life, key: int, said: Said) -> None:
+    def append(self, life: Life, key: int, combination: Said) -> None:
         """Add a combination to a life of a hashed key."""
         number, self._next = self._next, self._next + 1
-        life.said[number] = said
+        life.said[number] = combination
         self._life_of[number] = key, life
-        for one in said.members:
+        for one in combination.members:
             if one in self._events:
                 self._events[one].said.add(number)
 
@@ -177,8 +182,8 @@ class Ledger:
             _, life = self._life_of.pop(number)
             found.append((life, life.said.pop(number)))
         gone = set(event.said)
-        for _, said in found:
-            for one in said.members:
+        for _, combination in found:
+            for one in combination.members:
                 if one in self._events:
                     self._events[one].said -= gone
         self._remove(sequence)
@@ -186,7 +191,12 @@ class Ledger:
 
     def others(self, key: int) -> set[int]:
         """The members of all combinations of a hashed key in the ledger."""
-        return {one for life in self._lives.get(key, ()) for said in life.said.values() for one in said.members}
+        return {
+            one
+            for life in self._lives.get(key, ())
+            for combination in life.said.values()
+            for one in combination.members
+        }
 
     def pass_time(self, now_us: int) -> list[Said]:
         """Advance time; returns removed combinations, which can no longer be retracted."""
@@ -223,7 +233,7 @@ class Ledger:
                     life.key,
                     life.is_over,
                     life.total,
-                    [[number, said.members, said.event_id, said.event_type] for number, said in life.said.items()],
+                    [[number, one.members, one.event_id, one.event_type] for number, one in life.said.items()],
                 ]
                 for life in lives
             ],
@@ -234,8 +244,8 @@ class Ledger:
         damaged.
         """
         try:
-            for sequence, number, identity, came_us, said in saved["events"]:
-                self.add_event(sequence, Revocable(number, key, identity, came_us, set(said)))
+            for sequence, number, identity, came_us, numbers in saved["events"]:
+                self.add_event(sequence, Revocable(number, key, identity, came_us, set(numbers)))
             for text, is_over, total, some in saved["lives"]:
                 life = Life(text, {}, is_over, None if total is None else (total[0], total[1]))
                 self._lives.setdefault(key, []).append(life)
@@ -284,15 +294,15 @@ class Ledger:
         self._remove(sequence)
         for number in sorted(event.said):
             _, life = self._life_of[number]
-            said = life.said[number]
-            if not self._keeps_all and not self._is_revocable(said):
+            combination = life.said[number]
+            if not self._keeps_all and not self._is_revocable(combination):
                 del life.said[number], self._life_of[number]
-                found.append(said)
+                found.append(combination)
         self.tidy(event.key)
         return found
 
-    def _is_revocable(self, said: Said) -> bool:
-        return any(one in self._events for one in said.members)
+    def _is_revocable(self, combination: Said) -> bool:
+        return any(one in self._events for one in combination.members)
 
     def _remove(self, sequence: int) -> None:
         event = self._events.pop(sequence)
@@ -303,6 +313,6 @@ class Ledger:
             del self._of_key[event.key]
 
 
-def members_of(said: Iterable[Said]) -> list[int]:
+def members_of(combinations: Iterable[Said]) -> list[int]:
     """The sequence numbers of events that are in some combinations, ascending."""
-    return sorted({one for some in said for one in some.members if one >= 0})
+    return sorted({one for some in combinations for one in some.members if one >= 0})

@@ -72,7 +72,7 @@ class Retractions:
             return
         times_us = np.maximum(np.maximum.accumulate(batch.time_us), NEVER_US if came_us is None else came_us)
         at = rows[chosen]
-        told = zip(
+        events = zip(
             chosen,
             of_rows[chosen].tolist(),
             batch.key_hashes[at].tolist(),
@@ -80,7 +80,7 @@ class Retractions:
             times_us[at].tolist(),
             strict=True,
         )
-        for place, number, key, identity, time_us in told:
+        for place, number, key, identity, time_us in events:
             self.ledger.add_event(first + place, Revocable(number, key, identity, time_us))
             self._fresh.append((first + place, key))
 
@@ -92,9 +92,9 @@ class Retractions:
         ends = zip(found.closing_places.tolist(), found.closing_keys.tolist(), strict=True)
         for place, closed in [*ends, (len(ids), None)]:
             for number in range(done, place):
-                said = Said(tuple(members[number]), ids[number], self._derived.event_type)
-                if not self.ledger.add_said((keys[number], texts[number]), said):
-                    fixed.append(said)
+                combination = Said(tuple(members[number]), ids[number], self._derived.event_type)
+                if not self.ledger.add_said((keys[number], texts[number]), combination):
+                    fixed.append(combination)
             done = place
             if closed is not None:
                 fixed += self.ledger.finish(closed)
@@ -154,9 +154,9 @@ class Retractions:
             return None
         now_us, removed = self._join.now_us or 0, ledger.take_back(sequence)
         alone = left_alone(ledger, self._join, held, self._body.reporting, (key, sequence), removed)
-        said = [(one.event_id, one.event_type) for _, one in removed if one.event_id]
-        made = [self._derived.of_retractions(said, original.id, event.key, now_us)]
-        made += self._said_alone(key, alone, now_us, held)
+        retracted = [(one.event_id, one.event_type) for _, one in removed if one.event_id]
+        made = [self._derived.of_retractions(retracted, original.id, event.key, now_us)]
+        made += self._reported_alone(key, alone, now_us, held)
         made += self._corrected(removed, (key, original.id), now_us, held)
         is_over = bool(removed) and all(life.is_over for life, _ in removed)
         is_over = is_over and ledger.current(key) is None and self._join.is_over(key)
@@ -180,12 +180,12 @@ class Retractions:
         """Whether marks in ``held`` show which events joined for good; with totals they mark counted events."""
         return self._body.emit == "each" and bool(self._body.reporting)
 
-    def _fix(self, said: Sequence[Said], held: HeldEvents) -> None:
+    def _fix(self, combinations: Sequence[Said], held: HeldEvents) -> None:
         """Mark the events of combinations that can no longer be retracted."""
-        if self._notes_absences and (members := members_of(said)):
+        if self._notes_absences and (members := members_of(combinations)):
             held.count(held.rows_of(np.array(members, np.int64)))
 
-    def _said_alone(
+    def _reported_alone(
         self, key: int, alone: Sequence[tuple[Life, int, int]], now_us: int, held: HeldEvents
     ) -> Iterator[EventBatch]:
         """Report events that are left alone; where totals are emitted, they are added to the ledger only."""
