@@ -34,16 +34,16 @@ class ReferenceDecider:
         self.open: list[int] = []
         self.blocks_since_change = 0
 
-    def decide(self, told: Sequence[Told]) -> tuple[int, int] | None:
+    def decide(self, reports: Sequence[Told]) -> tuple[int, int] | None:
         """Number and bound in microseconds of the change that follows from the reports of a step; None: no change."""
-        latest = max(one.number for one in told)
+        latest = max(one.number for one in reports)
         is_first_still_to_come = self.number == 1 and self.blocks_since_change < BLOCKS
         if latest >= self.number or (latest == 0 and not is_first_still_to_come):
             self.number = latest
-            self.bound_us = max(one.bound_us for one in told if one.number == latest)
-            self.rules = max((one.rules for one in told if one.number == latest), key=_by_members)
+            self.bound_us = max(one.bound_us for one in reports if one.number == latest)
+            self.rules = max((one.rules for one in reports if one.number == latest), key=_by_members)
         self.open += [
-            -1 if lag_us > one.rules.at_most_us else lag_us for one in told for lag_us in one.lags_us
+            -1 if lag_us > one.rules.at_most_us else lag_us for one in reports for lag_us in one.lags_us
         ]  # -1: beyond
         if len(self.open) >= BLOCK_EVENTS:
             self.closed = [*self.closed, self.open][-BLOCKS:]

@@ -106,19 +106,19 @@ def _started(exercises: Sequence[str], count: int) -> Iterator[list[subprocess.P
     """Start processes that compile. On exit, those still running are terminated and failures are logged."""
     with ExitStack() as ends:
         running: list[subprocess.Popen[bytes]] = []
-        said = [ends.enter_context(tempfile.TemporaryFile()) for _ in range(count)]
+        outputs = [ends.enter_context(tempfile.TemporaryFile()) for _ in range(count)]
         ends.callback(_end, running)
         words = [sys.executable, "-P", "-m", "streams.compiling", str(os.getpid()), *exercises]
         with suppress(OSError):  # without further processes, this one compiles what it calls
-            running.extend(_start(words, file) for file in said)
+            running.extend(_start(words, file) for file in outputs)
         yield running
-        for process, file in zip(running, said, strict=False):
+        for process, file in zip(running, outputs, strict=False):
             if process.poll():
                 _log_failure(process.returncode, file)
 
 
-def _start(words: Sequence[str], said: IO[bytes]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT)
+def _start(words: Sequence[str], output: IO[bytes]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
 
 
 def _end(running: Sequence[subprocess.Popen[bytes]]) -> None:
@@ -128,9 +128,9 @@ def _end(running: Sequence[subprocess.Popen[bytes]]) -> None:
             process.wait()
 
 
-def _log_failure(status: int, said: IO[bytes]) -> None:
-    said.seek(0)
-    text = said.read().decode(errors="replace")[-_TAIL_CHARACTERS:].strip()
+def _log_failure(status: int, output: IO[bytes]) -> None:
+    output.seek(0)
+    text = output.read().decode(errors="replace")[-_TAIL_CHARACTERS:].strip()
     logging.getLogger(__name__).warning(
         "a process that compiles kernels ended with status %s; what it has left is compiled when it is called: %s",
         status,

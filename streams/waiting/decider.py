@@ -55,15 +55,15 @@ class InputKeys:
     def __init__(self) -> None:
         self._blocks: list[KeyBlock] = []
         self._open = KeyBlock()
-        self._said: int | None = None  # the closing key
-        self._said_us = 0  # the time from which on it holds
+        self._closing_key: int | None = None
+        self._closed_us = 0  # the time from which on it holds
         self._below = 0  # events of finished keys since the last event of another key
         self._reached_us: int | None = None
 
     def measured_anew(self) -> InputKeys:
         """A new instance without observations; the last closing key may still be in force."""
         found = InputKeys()
-        found._said, found._said_us = self._said, self._said_us
+        found._closing_key, found._closed_us = self._closing_key, self._closed_us
         return found
 
     def observe(self, chunks: Sequence[KeyChunk], reached_us: int | None) -> None:
@@ -77,8 +77,8 @@ class InputKeys:
             return
         new, old = fewer(chunks, _CHUNKS_OF_STEP), self._chunks()
         for one in sorted(new, key=attrgetter("last_us")):
-            if self._said is not None and one.first_us > self._said_us:  # earlier events were expected
-                self._below = self._below + one.events if one.greatest <= self._said else 0
+            if self._closing_key is not None and one.first_us > self._closed_us:  # earlier events were expected
+                self._below = self._below + one.events if one.greatest <= self._closing_key else 0
         found = max(farthest([*old, *new], new), farthest(new, old), *(one.distance for one in new))
         self._open.distance = min(max(self._open.distance, found), GREATEST_NUMBER)
         self._open.events += sum(one.events for one in new)
@@ -98,16 +98,16 @@ class InputKeys:
             return None
         if self._below >= ENOUGH_EVENTS:
             found = ClosedKeys(input=name, to=None, time_us=self._reached_us, seen=self.seen())
-            self._blocks, self._open, self._said, self._below = [], KeyBlock(), None, 0
+            self._blocks, self._open, self._closing_key, self._below = [], KeyBlock(), None, 0
             return found
         highest, figures = self._settled(), self.figures()
         if highest is None or figures.events < ENOUGH_EVENTS:
             return None
         closing = highest - figures.room - 1
         least = max(1, figures.room // _WORTH)
-        if closing < LEAST_NUMBER or (self._said is not None and closing < self._said + least):
+        if closing < LEAST_NUMBER or (self._closing_key is not None and closing < self._closing_key + least):
             return None
-        self._said, self._said_us = closing, self._reached_us
+        self._closing_key, self._closed_us = closing, self._reached_us
         return ClosedKeys(input=name, to=closing, time_us=self._reached_us, seen=self.seen())
 
     def figures(self) -> KeyFigures:
@@ -124,7 +124,7 @@ class InputKeys:
             rise=0 if highest is None or first is None else min(highest - first.greatest, GREATEST_NUMBER),
             span_us=0 if first is None else max(one.last_us for one in chunks) - first.first_us,
             reached_us=self._reached_us,
-            closing=self._said,
+            closing=self._closing_key,
         )
 
     def seen(self) -> dict[str, Any]:
@@ -148,8 +148,8 @@ class InputKeys:
         return {
             "blocks": [one.to_json() for one in self._blocks],
             "open": self._open.to_json(),
-            "said": self._said,
-            "said_us": self._said_us,
+            "said": self._closing_key,
+            "said_us": self._closed_us,
             "below": self._below,
             "reached_us": self._reached_us,
         }
@@ -160,7 +160,7 @@ class InputKeys:
         found = cls()
         found._blocks = [KeyBlock.from_json(one) for one in value["blocks"]]
         found._open = KeyBlock.from_json(value["open"])
-        found._said, found._said_us, found._below = value["said"], value["said_us"], value["below"]
+        found._closing_key, found._closed_us, found._below = value["said"], value["said_us"], value["below"]
         found._reached_us = value["reached_us"]
         return found
 
@@ -258,16 +258,16 @@ class WaitDecider:
 
 def _measured(inputs: Mapping[str, KeyFigures], predicted: Mapping[str, int] | None, shards: int) -> str:
     """The measurements of a join's inputs, and the prediction from them, as text."""
-    said = [
+    sentences = [
         f"keys of {name} come up to {one.distance:,} below the highest one before them"
         + ("" if predicted is None else f", so about {predicted[name]:,} of its events are held")
         for name, one in inputs.items()
     ]
     if predicted is None:
-        said.append("too little is known of its inputs to finish keys of all of them")
+        sentences.append("too little is known of its inputs to finish keys of all of them")
     else:
-        said.append(f"that is {-(-sum(predicted.values()) // shards):,} in each of {shards} shards")
-    return "; ".join(said)
+        sentences.append(f"that is {-(-sum(predicted.values()) // shards):,} in each of {shards} shards")
+    return "; ".join(sentences)
 
 
 def held_summary(version: int, held: int, allowed: int, inputs: Sequence[str]) -> dict[str, Any]:
