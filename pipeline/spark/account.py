@@ -35,8 +35,8 @@ def summary_of(error: Exception) -> str:
     """A failure without its stacks: the last line that names an error of this project, otherwise the last line."""
     if lost_source(error):
         return "the Python process in which Spark plans micro-batches died, or was killed as memory is short"
-    told = str(error).split("JVM stacktrace:")[0].split("=== Streaming Query ===")[0]
-    lines = [line.strip() for line in told.splitlines() if line.strip() and not line[0].isspace()]
+    text = str(error).split("JVM stacktrace:")[0].split("=== Streaming Query ===")[0]
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line[0].isspace()]
     own = [line for line in lines if line.startswith(_OWN_ERRORS)]
     if own:
         return own[-1].partition(": ")[2]

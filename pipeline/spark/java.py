@@ -46,11 +46,11 @@ def find_java() -> tuple[int, str]:
         answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=True, timeout=60)
     except (OSError, subprocess.SubprocessError) as error:
         raise JavaMissing(f"{java} does not start: {error}. {advice}", java=java) from error
-    told = answer.stderr + answer.stdout
-    version = java_version(told)
+    output = answer.stderr + answer.stdout
+    version = java_version(output)
     if version < _LEAST_JAVA:
         raise JavaMissing(f"{java} is Java {version or 'of an unknown version'}. {advice}", java=java, version=version)
-    return version, told
+    return version, output
 
 
 def java_version(text: str) -> int:
