@@ -21,10 +21,7 @@ _WANTED_SHARE = 0.95  # of the limit: a little below it, most repeated requests 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Volume:
-    """An amount of the log: entries that hold events, their events, and the bytes of their bodies.
-
-    An event that is routed by several keys counts once for each.
-    """
+    """An amount of the log: entries, events (once for each key that routes them), and bytes of bodies."""
 
     entries: int = 0
     events: int = 0
@@ -57,10 +54,7 @@ class DrainMark:
 
 
 def drain_rate(marks: Sequence[DrainMark], now_us: int) -> Volume | None:
-    """The volume matched per second over the micro-batches of the last minute; None if there are fewer than two.
-
-    The marks come newest first.
-    """
+    """The volume matched per second in the last minute, by marks (newest first); None if there are fewer than two."""
     fresh = [mark for mark in marks if now_us - mark.time_us <= _FRESH_US]
     if len(fresh) < 2 or fresh[0].time_us <= fresh[-1].time_us:
         return None
@@ -74,10 +68,7 @@ def drain_rate(marks: Sequence[DrainMark], now_us: int) -> Volume | None:
 
 
 def retry_after_s(wanted: int, limit: int, rate: int | None) -> int:
-    """Seconds, 1 to 60, until a backlog is likely to have room; 10 if the rate is unknown.
-
-    ``wanted`` is backlog and request together, ``rate`` what is matched per second.
-    """
+    """Seconds, 1 to 60, until backlog and request together are likely to fit; 10 if the rate is unknown."""
     if rate is None:
         return _UNKNOWN_RETRY_S
     excess = max(0.0, wanted - _WANTED_SHARE * limit)

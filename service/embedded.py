@@ -77,10 +77,7 @@ class EmbeddedServer:
         return self._folder / "server.json"
 
     def running_url(self) -> str | None:
-        """URL of the server of this folder if it runs; starts nothing.
-
-        Raises ``EmbeddedServerFailed`` if a process listens on its port and does not answer.
-        """
+        """URL of this folder's server if it runs; an error if a process listens on its port and does not answer."""
         known = self._read_record()
         return _url(known.port) if known is not None and self._is_ours(known) else None
 
@@ -101,10 +98,7 @@ class EmbeddedServer:
             ) from error
 
     def stop(self, *, even_found: bool = False) -> None:
-        """Stop the server if this object started it; its data stays.
-
-        ``even_found``: also stop a server of this folder that ran already; for the owner of the folder.
-        """
+        """Stop the server if this object started it, or in any case with ``even_found``; its data stays."""
         process, self._process = self._process, None
         if process is not None:
             process.terminate()  # it syncs its file and ends

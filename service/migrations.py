@@ -21,10 +21,7 @@ _PAUSE_S, _PATIENCE_S = 0.1, 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Migration:
-    """One step from a format to the next, named in a few words.
-
-    It takes the store, and a function to call at least once in half a minute.
-    """
+    """One step from a format to the next; it calls the given function at least once in half a minute."""
 
     name: str
     apply: Callable[[Client, Callable[[], None]], None]
@@ -34,10 +31,7 @@ MIGRATIONS: tuple[Migration, ...] = ()
 
 
 def pending(client: Client, migrations: Sequence[Migration] = MIGRATIONS) -> Sequence[Migration]:
-    """The steps that the store still needs; changes nothing.
-
-    Refused if a newer release has written it, or if a restoration of a backup is not complete.
-    """
+    """The steps that the store still needs; refused for newer stores and incomplete restorations of backups."""
     if Keyspace(client).is_restoring():
         raise BackupRefused(
             "a backup was being restored and is not complete: run forestall restore again, and start the service then"

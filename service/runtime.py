@@ -89,9 +89,7 @@ class Stores:
     audit: AuditLog
 
     def counts_of(self, kind: ResultKind) -> list[dict[str, Any]]:
-        """The counters of a kind of result that is listed: the fields that it counts by, and ``count`` since the store
-        began.
-        """
+        """The counters of a listed kind of result: its fields, and ``count`` since the store began."""
         if kind is not ALERT:
             return self.results[kind.name].counts()
         counts = self.alerts.counts().items()

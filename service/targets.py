@@ -37,11 +37,7 @@ _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetRules:
-    """The permitted targets beside public ones.
-
-    Attributes:
-        hosts: These host names, whatever addresses they have; ``*.name`` means all below a name.
-    """
+    """The permitted targets beside public ones: host names with any address (``*.name``: all below), networks."""
 
     allow_private: bool = False
     hosts: tuple[str, ...] = ()
@@ -87,19 +83,13 @@ def resolve(host: str, port: int) -> Sequence[str]:
 
 
 def check_target(url: str, rules: TargetRules, resolver: Resolver = resolve) -> None:
-    """Check that webhooks may be sent to a URL; resolves its host unless the host is trusted.
-
-    Refused: not http or https, credentials in it, or a host that is unknown, private or loopback.
-    """
+    """Check that webhooks may be sent to a URL: http or https, no credentials, and a public or trusted host."""
     target = parse_target(url)
     permitted_addresses(target.raw_host.decode(), target.port or _PORTS[target.scheme], rules, resolver)
 
 
 def parse_target(url: str) -> httpx.URL:
-    """The parts of a webhook's address, parsed like the client that connects to it does.
-
-    Refused: not http or https, credentials in it, or a number in an unusual form as the host.
-    """
+    """The parts of a webhook's address, parsed like its client does; no credentials, no unusual numbers as host."""
     target = _split(url)
     if target is None or target.scheme not in _PORTS or not target.host or len(url) > _LONGEST_URL:
         raise _refused(
@@ -116,10 +106,7 @@ def parse_target(url: str) -> httpx.URL:
 
 
 def permitted_addresses(host: str, port: int, rules: TargetRules, resolver: Resolver = resolve) -> Sequence[str]:
-    """The addresses of a host, all of them permitted; the host itself if it is trusted.
-
-    Refused: no address, or one that is not permitted.
-    """
+    """The addresses of a host, at least one and all of them permitted; the host itself if it is trusted."""
     name = host.lower().rstrip(".")
     if rules.trusts_host(name):
         return [host]

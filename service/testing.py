@@ -83,10 +83,7 @@ def empty_client(url: str) -> Iterator[Client]:
 
 @contextmanager
 def answering(handler: type[BaseHTTPRequestHandler], port: int = 0) -> Iterator[str]:
-    """Serve HTTP on loopback while the block runs; yields the URL, without a path. Port 0 takes a free one.
-
-    The handler's logging is switched off.
-    """
+    """Serve HTTP on loopback (port 0: a free one) while the block runs; yields the URL, without a path."""
 
     class Silent(handler):  # type: ignore[valid-type,misc]
         def log_message(self, format: str, *arguments: Any) -> None:

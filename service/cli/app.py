@@ -86,10 +86,7 @@ _TYPED = ("_TYPER_COMPLETE_ARGS", "COMP_WORDS")  # the one of bash, and that of 
 
 
 def build_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
-    """The command line application with some commands, each a function or a group in the module of its name.
-
-    Only their modules are imported: ``match`` must not wait for Spark.
-    """
+    """The command line with some commands; only their modules are imported, as ``match`` must not wait for Spark."""
     app = _bare()
     for name in names:
         module = name.replace("-", "_")

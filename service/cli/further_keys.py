@@ -36,10 +36,7 @@ class FurtherKeys:
 def by_key(
     patterns: Sequence[Pattern], key: KeyForm | None, further: Sequence[str]
 ) -> tuple[list[Pattern], FurtherKeys]:
-    """Patterns of the correlation key (None: ``key``), and those of further keys.
-
-    The further keys are given as NAME=PATH or NAME:TYPE=PATH.
-    """
+    """Patterns of the correlation key (None: ``key``), and of further keys: NAME=PATH or NAME:TYPE=PATH."""
     if not further:
         require_keys(patterns, key)
         return list(patterns), FurtherKeys(declaration=StreamDeclaration(name="file", key=key or "key"), by_route={})

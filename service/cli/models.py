@@ -12,10 +12,7 @@ MAX_MODEL_BYTES = 64_000_000
 
 
 def read_model_file(path: Path, map_file: Path | None = None, process: str | None = None) -> WorkflowModel:
-    """The model of a BPMN, PNML or YAML file.
-
-    ``map_file`` maps its tasks to event types, as YAML or JSON; ``process`` is the id of one of several processes.
-    """
+    """The model of a BPMN, PNML or YAML file; ``map_file`` maps its tasks to event types, ``process`` is an id."""
     mapping = read_mapping(read_text(map_file)) if map_file is not None else {}
     return read_model(read_content(path), ReadOptions(process=process, mapping=mapping))
 

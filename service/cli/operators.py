@@ -26,10 +26,7 @@ def add_moves(app: typer.Typer, resource: Resource, **helps: str) -> None:
 
 
 def operator_commands(one: str, plural: str, columns: tuple[str, ...] = _COLUMNS) -> typer.Typer:
-    """The group of commands of a kind that is registered as documents.
-
-    ``one`` and ``plural`` are its names for people; the plural is also the name of the group and its place in the API.
-    """
+    """The group of commands of a kind that is registered as documents; ``plural`` is also its name in the API."""
     app = typer.Typer(help=f"{plural.capitalize()} of the running service.", no_args_is_help=True)
     resource = Resource(path=f"/{plural}", one=one, listed=f"the {plural}, by name", table=Table(columns))
     add_list_of_stream(app, resource)

@@ -17,10 +17,7 @@ from workflows import LogSummary
 
 @dataclass(frozen=True, slots=True)
 class PastLog:
-    """A log by its traces: the types of each trace's events in the order of time, and its correlation key.
-
-    Where end events end traces, several traces may have one key.
-    """
+    """A log by its traces: types in the order of time, and keys, which repeat where end events end traces."""
 
     traces: Sequence[Sequence[str]]
     keys: Sequence[str]

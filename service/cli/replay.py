@@ -122,10 +122,7 @@ def _file(
 def send_files(
     client: ForestallClient, files: Sequence[EventFile], batch_size: int, *, keeps: bool = False
 ) -> dict[str, Sent]:
-    """Send the events of files in requests, each once: those of several files merged by time. Returns counts by stream.
-
-    ``batch_size`` is the number of events of a request; ``keeps``: known events are sent as new ones.
-    """
+    """Send the events of files in requests, merged by time, each once; ``keeps``: known events are sent as new ones."""
     run = uuid4().hex
     sent = {one.stream: Sent() for one in files}
     sources = {one.stream: _sources(one.path, one.events, keeps=keeps) for one in files}

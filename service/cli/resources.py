@@ -30,10 +30,7 @@ def _as_it_is(document: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """How a list is shown: members of an item as columns, each under its name or the heading after a colon.
-
-    ``shaped`` turns an item into the members that are shown.
-    """
+    """How a list is shown: members of ``shaped`` items as columns, under their names or headings after a colon."""
 
     columns: tuple[str, ...]
     shaped: Shaping = _as_it_is
@@ -54,11 +51,9 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """A kind of resources of the running service.
+    """A kind of resources of the running service: the path of its list, and what people call one of them.
 
     Attributes:
-        path: Of its list in the API.
-        one: What people call one of it.
         listed: What its list is, with its order, in words.
         detailed: What people are shown of one.
         identified: The id, by which the API knows one, of what a user has named.

@@ -51,10 +51,7 @@ _SEVERAL = {"key": "--key", "column_types": "--columns"}
 def readings(
     declared: Mapping[str, StreamDeclaration], names: Collection[str], asked: Mapping[str, Any]
 ) -> dict[str, ReaderOptions]:
-    """How the file of each stream is read: by the stream's mapping and the options, which take precedence.
-
-    ``declared`` has every stream of the project, ``names`` those with a file, ``asked`` the parameters of the command.
-    """
+    """How the file of each stream is read: by the mapping of its declaration and the options, which take precedence."""
     own: dict[str, dict[str, Any]] = {name: {} for name in names}
     for parameter, option in {**_SINGLE, **_SEVERAL}.items():
         for option_value in asked.get(parameter) or ():

@@ -20,16 +20,11 @@ class Tell(Protocol):
     """Prints an event of a command."""
 
     def __call__(self, event: str, sentence: str, **fields: Any) -> None:
-        """Print an event by its name for programs, with further members, or by the same sentence for people, with
-        markup.
-        """
+        """Print an event: its name and members for programs, or the same sentence for people, with markup."""
 
 
 def telling(*, is_json: bool) -> Tell:
-    """A function that prints a sentence on standard error, or one JSON object a line on standard output, unbuffered.
-
-    Output that cannot be written, because the disk is full, is lost.
-    """
+    """A function that prints sentences on standard error, or JSON lines on standard output; a full disk loses them."""
     clock = SystemClock()
 
     def tell(event: str, sentence: str, **fields: Any) -> None:

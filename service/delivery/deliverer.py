@@ -69,9 +69,7 @@ class Deliverer:
                 await asyncio.wait(on_way)
 
     async def deliver_due(self) -> int:
-        """Make one round and return the number of attempts: at most ``concurrency`` due ones, until each has its
-        outcome.
-        """
+        """Attempt due deliveries, at most ``concurrency``, wait for the outcomes, and return their number."""
         async with self._outbound() as outbound:
             started = await self._start_due(outbound, self._settings.concurrency)
             await asyncio.gather(*started)

@@ -33,10 +33,7 @@ _OUR_PREFIXES = ("webhook-", "proxy-", "sec-", "x-forwarded-")
 
 
 def check_headers(headers: Mapping[str, str]) -> None:
-    """Check the headers that a webhook adds.
-
-    Refused are too many headers, an invalid name or value, a repeated name, and a header that the service sets.
-    """
+    """Check a webhook's headers: not too many, valid, not repeated, and none that the service sets."""
     if len(headers) > _MOST:
         raise _refused(f"a webhook adds at most {_MOST} headers, not {len(headers)}")
     if len({name.lower() for name in headers}) < len(headers):

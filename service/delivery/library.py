@@ -60,10 +60,7 @@ class WebhookDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookHealth:
-    """The state of a webhook: totals since it was registered, and its circuit since the last success.
-
-    ``waiting`` deliveries are in its queue; those given up can be sent again.
-    """
+    """The state of a webhook: totals, its circuit since the last success, queued and abandoned deliveries."""
 
     stats: DeliveryStats
     circuit: Circuit
@@ -182,10 +179,7 @@ class WebhookLibrary:
             return await send(outbound, message, timeout_s=self._settings.timeout_s)
 
     def send_again(self, webhook_id: str, delivery_id: str) -> int:
-        """Queue a delivery again, whatever its outcome was; it keeps its id.
-
-        Returns the number of queued deliveries: 0 if it is being sent at the moment, else 1.
-        """
+        """Queue a delivery again, whatever its outcome; returns 0 if it is being sent at the moment, else 1."""
         self._stores.webhooks.get(webhook_id)
         delivery = self._stores.delivery_log.delivery(webhook_id, delivery_id)
         return self._stores.deliveries.send_again(webhook_id, [delivery], self._clock.now_us())

@@ -57,10 +57,7 @@ class Gap:
 
 
 class LiveAlerts:
-    """Lets at most ``most`` listeners follow the alert log, and events of streams; belongs to one event loop.
-
-    The stores are polled every ``poll_s`` seconds.
-    """
+    """Lets at most ``most`` listeners follow alerts and events, polled every ``poll_s`` seconds on one event loop."""
 
     def __init__(self, alerts: AlertStore, events: EventPages, most: int, *, poll_s: float = _POLL_S) -> None:
         self._alerts = alerts

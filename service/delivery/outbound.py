@@ -22,10 +22,7 @@ _MOST_ADDRESSES_TRIED = 4
 
 
 class GuardedBackend(httpcore.AsyncNetworkBackend):
-    """Connects to permitted addresses.
-
-    Hosts are resolved in ``threads``, apart from other work, as this may take long.
-    """
+    """Connects to permitted addresses; hosts are resolved in ``threads``, as this may take long."""
 
     def __init__(self, rules: TargetRules, resolver: Resolver, threads: ThreadPoolExecutor) -> None:
         self._rules = rules

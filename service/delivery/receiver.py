@@ -17,11 +17,7 @@ _MOST_BYTES = 1_000_000
 
 @dataclass(slots=True)
 class Received:
-    """The requests received so far: by webhook id, so that an alert delivered twice is here once.
-
-    ``deliveries`` have a valid signature, ``refused`` requests none. ``secret`` is the service's signing secret, once
-    it is known.
-    """
+    """Alerts received so far by webhook id, counts of valid and refused requests, and the secret once it is known."""
 
     alerts: dict[str, dict[str, Any]] = field(default_factory=dict)
     deliveries: int = 0

@@ -43,10 +43,7 @@ class StepBudget:
         return cls(limit, limit)
 
     def spend(self, steps: int, event: Event) -> None:
-        """Spend steps before they are made.
-
-        If fewer are left, these stay for other events, and ``EventBreaksSchema`` is raised.
-        """
+        """Spend steps before they are made; an event that needs more than are left is refused, and spends none."""
         if steps > self.left:
             raise EventBreaksSchema(
                 f"the check of its attributes by the schema of the type {event.type!r} may take {steps} steps, and the "

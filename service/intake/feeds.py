@@ -36,11 +36,7 @@ _ADVICE = "to read everything from the beginning, run the feed under another --n
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feed:
-    """A feed that this process may run.
-
-    Attributes:
-        checkpoint: Id of its checkpoint, made with the folder.
-    """
+    """A feed that this process may run; ``checkpoint`` is the id of its checkpoint, made with the folder."""
 
     name: str
     stream: str
@@ -53,7 +49,6 @@ class FeedProgress:
     """The progress of a feed since its process began; read by the reporting thread.
 
     Attributes:
-        rejected: Dead letters.
         repeated: Rows of a repeated micro-batch that had been taken before.
         waiting: Why it waits; empty if it does not.
     """

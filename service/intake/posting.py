@@ -43,11 +43,7 @@ _MOST_WRITTEN_BITS = 10_000  # Python writes no integer of more than 4,300 digit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RejectedEvent:
-    """An event that was not taken.
-
-    Attributes:
-        index: Its place in the request, from 0.
-    """
+    """An event that was not taken, with its place in the request, from 0."""
 
     index: int
     code: str
@@ -110,9 +106,7 @@ class _Schemas:
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """The rules for the events of a request, besides the declaration of their stream; ``schemas`` is None if none are
-    checked.
-    """
+    """The rules for a request's events, besides the declaration of their stream; ``schemas``: None if not checked."""
 
     shape: EventShape
     schemas: _Schemas | None
@@ -120,10 +114,7 @@ class _Rules:
 
 
 class Intake:
-    """Takes events into the log.
-
-    ``context`` gives the ``traceparent`` of the current request, None if it is not traced.
-    """
+    """Takes events into the log; ``context`` gives the ``traceparent`` of the current request, if it is traced."""
 
     def __init__(
         self,
@@ -383,10 +374,7 @@ def _report(answer: Mapping[str, Any], *, is_duplicate: bool) -> IntakeReport:
 
 
 def require_posted(declaration: StreamDeclaration) -> None:
-    """Check that a stream takes the posts of senders.
-
-    Patterns make the events of a derived stream, and its time follows from theirs.
-    """
+    """Check that a stream takes posts; the events of a derived stream come from patterns."""
     if declaration.derived:
         raise StreamDerived(
             f"the stream {declaration.name!r} is derived: patterns with INTO {declaration.name} make its events; send "

@@ -17,10 +17,7 @@ from streams import Clock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """The results of resending some dead letters, by id, in the order of resending.
-
-    ``left`` is the number of further letters that were not resent, or not taken yet.
-    """
+    """The results of resending dead letters, by id, in order; ``left`` more were not resent, or not taken yet."""
 
     outcomes: Mapping[str, ReplayOutcome]
     left: int
@@ -52,10 +49,7 @@ class DeadLetters:
         return self._send(letter)
 
     def replay_all(self, *, stream: str | None, code: str | None, limit: int) -> Replayed:
-        """Resend the oldest letters of a stream and code that were not taken yet.
-
-        If ``LogFull`` is raised, the outcomes of letters resent before are stored.
-        """
+        """Resend the oldest letters of a stream and code not taken yet; outcomes before ``LogFull`` are stored."""
         store = self._stores.dead_letters
         chosen = {name: value for name, value in (("stream", stream), ("code", code)) if value is not None}
         letters = [letter for letter in store.all() if chosen.items() <= letter.items() and _is_replayable(letter)]

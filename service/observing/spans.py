@@ -32,10 +32,7 @@ _CLOSE_S = 5.0
 
 
 class OpenSpan:
-    """A begun span; it is sent once it has ended, and never if it does not end.
-
-    ``traceparent`` is the parent of its children in any process (W3C Trace Context).
-    """
+    """A begun span; it is sent only once it has ended. ``traceparent`` is the parent of its children in any process."""
 
     def __init__(self, span: trace.Span) -> None:
         self._span = span

@@ -14,10 +14,7 @@ from streams import StreamDeclaration, format_time
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamUsage:
-    """The operators that feed a stream and listen to it, and its measured lateness; None if that is declared.
-
-    ``waits_for`` says why events of a derived stream are held back; None if none are.
-    """
+    """The operators of a stream, why derived events are held back (None: not), and its measured lateness, if any."""
 
     uses: Sequence[StreamUse]
     waits_for: str | None = None

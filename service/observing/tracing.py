@@ -14,10 +14,7 @@ if TYPE_CHECKING:
 
 
 def open_spans(settings: TracingSettings, process: str) -> Spans | None:
-    """The spans of a process, to be closed by the caller; None if no endpoint is set.
-
-    The process's name becomes a part of the service name in spans. Raises ``TracerMissing`` without OpenTelemetry.
-    """
+    """The spans of a process, to be closed by the caller; None without endpoint, an error without OpenTelemetry."""
     if settings.endpoint is None:
         return None
     return _tracer()(settings.endpoint, settings.sample_ratio, process)

@@ -48,12 +48,7 @@ _FULL_BYTES = 1_000_000  # less free space counts as a full disk
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Death:
-    """A process that ended, or could not be started, and the pause before its next start.
-
-    Attributes:
-        status: Its exit status; None: unknown, or it could not be started.
-        reason: Why it could not be started; empty: it ended.
-    """
+    """A process that ended with a status (None: unknown), or could not be started for a reason, and the next pause."""
 
     name: str
     pause_s: float
@@ -156,10 +151,7 @@ class Supervisor:
         return self._running[name].starts
 
     def start(self) -> None:
-        """Start everything; returns at once.
-
-        ``DataFolderUnusable`` if another supervisor uses the folder; other errors if no Redis server can be started.
-        """
+        """Start everything; returns at once. ``DataFolderUnusable`` if another supervisor uses the folder."""
         self._lock = take_folder(self.settings.data_dir)
         try:
             self.log_folder.mkdir(exist_ok=True)

@@ -51,11 +51,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The result of a test.
-
-    Attributes:
-        found: Lines by the name of the list of results, for the lists that the test names.
-    """
+    """The result of a test, as lines by the name of the list, for the lists that the test names."""
 
     case: Case
     found: Mapping[str, Sequence[str]]

@@ -86,10 +86,7 @@ def document_schema() -> dict[str, Any]:
 
 
 def read_project(folder: Path) -> list[Document]:
-    """All documents below a folder, by file and place; files that documents name as parts do not count.
-
-    ``ProjectRefused`` names each problem with its place and advice.
-    """
+    """All documents below a folder, by file and place; files that documents name as parts do not count."""
     if not folder.is_dir():
         raise ProjectRefused.of([f"{folder} is not a folder; a project is a folder of documents"])
     found: dict[Path, list[Document] | ProjectRefused] = {}

@@ -15,10 +15,7 @@ _BESIDE = (Following, SchemaChecks)  # members of the documents of their streams
 
 
 def export_project(client: ForestallClient, folder: Path) -> list[Path]:
-    """Write a folder of documents, new or empty; applying it to the same service changes nothing.
-
-    Returns the files, in the order in which they were written. A folder that is not empty raises ``FileUnreadable``.
-    """
+    """Write documents into a new or empty folder; applying it to the same service changes nothing."""
     try:
         if folder.exists() and any(folder.iterdir()):
             raise FileUnreadable(f"{folder} is not empty; export into a new folder")

@@ -16,11 +16,7 @@ Identity: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ownership:
-    """The resources of a project and those of the other projects, each with the names of these.
-
-    Attributes:
-        own: Resources that the project had made or named when it was last applied.
-    """
+    """The resources that a project made or named when last applied, and those of others with their projects."""
 
     project: str
     own: frozenset[Identity]

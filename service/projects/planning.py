@@ -90,10 +90,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """All differences between service and project, in the order in which they are made.
-
-    ``same`` is the number of documents that the service equals already.
-    """
+    """All differences between service and project in the order of the changes; ``same`` documents are equal already."""
 
     changes: Sequence[Change]
     same: int
@@ -146,10 +143,7 @@ def plan_project(client: ForestallClient, documents: Sequence[Document], folder:
 
 
 def wanted_of(documents: Sequence[Document], folder: Path) -> list[Wanted]:
-    """The resources of some documents, in the order in which they can be made.
-
-    ``ProjectRefused`` names each problem with its place.
-    """
+    """The resources of some documents in the order of creation; problems are reported with their places."""
     problems: list[str] = []
     found: list[Wanted] = []
     for kind in KINDS:

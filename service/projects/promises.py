@@ -29,10 +29,7 @@ def read_promises(lines: bytes) -> Iterator[Punctuation]:
 
 
 def read_promise(value: Any) -> Punctuation:
-    """A promise about a range, in the form of the API; it needs a time, since a run has events of all times at once.
-
-    The time may also be a number of seconds, as in the short form of events.
-    """
+    """A promise about a range, as in the API but with a time (also seconds), since a run has all times at once."""
     if not isinstance(value, Mapping) or not {"range", "time"} <= value.keys() <= {*_MEMBERS}:
         raise PromiseRefused(f"a promise in a run is {_FORM}; others end transactions, which a run does at its end")
     by, time = value.get("by") or "", value["time"]

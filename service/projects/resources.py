@@ -23,9 +23,7 @@ class Wanted:
     """A resource as a project wants it.
 
     Attributes:
-        name: Unique within its kind.
         form: Compared with the service's.
-        extra: Further values for a change.
         feeds: The derived stream that it feeds; empty: none.
         is_implied: Whether it has no document, but another resource needs it.
     """

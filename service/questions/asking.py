@@ -23,10 +23,7 @@ _FIRST_S, _LONGEST_S = 0.02, 0.25  # between two polls
 
 
 class Questions:
-    """Asks the shards; belongs to one event loop.
-
-    The settings bound the number of simultaneous questions, and how long they wait.
-    """
+    """Asks the shards, a bounded number of questions for a bounded time; belongs to one event loop."""
 
     def __init__(self, stores: Stores, settings: Settings, clock: Clock) -> None:
         self._stores = stores

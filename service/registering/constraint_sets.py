@@ -26,12 +26,7 @@ from streams import Clock, StreamDeclaration
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wish:
-    """The parts of a stream's constraint set.
-
-    Attributes:
-        notices: Where its document means more than is kept.
-        derived: The workflow that the stream follows.
-    """
+    """The parts of a stream's constraint set; ``notices``: where its document means more than is kept."""
 
     own: ConstraintSet
     notices: tuple[str, ...]

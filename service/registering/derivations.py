@@ -14,10 +14,7 @@ _RETRACTED = ".retracted"
 
 
 def uses_of(registry: Registry, stream: str) -> list[StreamUse]:
-    """The operators that use a stream: those that feed it, then those that listen to it, each by kind and name.
-
-    Retired operators do not count; drafts do, as they can be activated.
-    """
+    """The operators of a stream: feeding ones, then listening ones, by kind and name; drafts too, retired ones not."""
     patterns = [one for one in registry.patterns() if one.state != "retired"]
     others = [one for one in registry.operators("").all() if one.state != "retired"]
     feeding = [StreamUse(kind="pattern", name=one.name, feeds=True) for one in patterns if one.into == stream]
@@ -87,19 +84,13 @@ class Derivations:
             feeds = feeds.with_operator((one.stream, one.route, one.kind, one.name), [Feed(stream=one.into)])
 
     def declare_fed(self, feeders: Sequence[Feeder]) -> None:
-        """Declare the derived streams of an operator and its parts that are not declared yet.
-
-        Raises ``StreamExists`` if another client has just declared one of them as a stream that takes posted events.
-        """
+        """Declare the derived streams of an operator and its parts; ``StreamExists`` if one now takes posted events."""
         for stream in dict.fromkeys(one.into for one in feeders):
             if self._declaration(stream) is None:
                 self._registry.declare_stream(StreamDeclaration(name=stream, derived=True))
 
     def declare(self, pattern: Pattern) -> None:
-        """Declare the derived stream of a pattern unless it is declared; its record precedes the pattern's in the log.
-
-        Raises ``StreamExists`` if another client has just declared it as a stream that takes posted events.
-        """
+        """Declare a pattern's derived stream before it in the log; ``StreamExists`` if that takes posted events."""
         if pattern.into is not None and self._declaration(pattern.into.stream) is None:
             self._registry.declare_stream(StreamDeclaration(name=pattern.into.stream, derived=True))
 

@@ -40,10 +40,7 @@ _MOST_STATES = 1_100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternInspection:
-    """The analysis of one pattern. It has the alternatives that can never match, the events that end partial matches
-    (failing conditions), the steps that are redundant under the constraints, and for each pattern state the events that
-    are likely to end it.
-    """
+    """The analysis of one pattern: dead alternatives, failing conditions, redundant steps, forecasts of states."""
 
     check: QueryCheck
     conditions: tuple[FailingCondition, ...] = ()
@@ -62,10 +59,7 @@ class PatternInspection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetInspection:
-    """The analysis of a constraint set and all patterns that run under it.
-
-    ``choice`` has the event types that the monitor distinguishes.
-    """
+    """The analysis of a constraint set and its patterns; ``choice``: the event types that the monitor distinguishes."""
 
     choice: Choice
     analysis: Analysis

@@ -124,10 +124,7 @@ class OperatorLibrary:
     def move(
         self, kind: str, name: str, action: Action, condition: Condition = ANY, *, stops: bool = False
     ) -> tuple[RegisteredOperator, bool]:
-        """Move an operator to another state, from here in the log on; ``stops``: a pause before the backlog.
-
-        Returns the operator after the call, and whether it changed.
-        """
+        """Move an operator to another state, from here in the log on; returns it and whether it changed."""
         operators = self._registry.operators(kind)
         if action == "activate":
             self._derivations.declare_fed(operators.get(name).feeders)

@@ -58,10 +58,7 @@ class Registration:
         return self._stores.registry.declare_stream(declaration, condition)
 
     def upload_constraints(self, stream: str | None, document: object, condition: Condition = ANY) -> ConstraintReport:
-        """Set the hand-written constraints of a stream; patterns that become impossible stay, with a warning.
-
-        As ``ConstraintSets.upload``.
-        """
+        """Set a stream's constraints (``ConstraintSets.upload``); impossible patterns stay, with a warning."""
         return self.constraint_sets.upload(stream, document, condition)
 
     def constraints(self, stream: str) -> ConstraintReport:
@@ -74,10 +71,7 @@ class Registration:
         return self._stores.registry.constraint_versions(stream)
 
     def analysis(self, stream: str) -> tuple[RegisteredConstraints, SetInspection]:
-        """Analyse, without any event, a stream's constraint set and the patterns under it.
-
-        Patterns with too many steps or alternatives are left out.
-        """
+        """Analyse, without events, a stream's constraint set and the patterns under it that are not too large."""
         declaration = self._stores.registry.stream(stream)
         record = self._stores.registry.constraints(stream)
         queries = [query for query in self.constraint_sets.guarded_queries(declaration) if is_explained(query)]
@@ -171,9 +165,7 @@ class Registration:
             raise PatternTooLong(f"the pattern has {len(text)} characters; at most {limit} are read", limit=limit)
 
     def check_pattern(self, stream: str, pattern: Pattern, *, is_guarded: bool) -> tuple[str, ...]:
-        """Check that a pattern can be matched on a stream; returns warnings, in words. Raises what ``register_pattern``
-        raises.
-        """
+        """Check that a pattern can be matched on a stream, as ``register_pattern`` does; returns warnings, in words."""
         return self._checked(routed(pattern, self._stores.registry.stream(stream)), is_guarded=is_guarded)
 
     def _checked(self, on_stream: RoutedPattern, *, is_guarded: bool) -> tuple[str, ...]:
@@ -195,10 +187,7 @@ class Registration:
         )
 
     def register(self, stream: str, pattern: Pattern, wish: PatternDraft) -> PatternReport:
-        """Register a pattern on a stream; another text under the same name is its next version.
-
-        Name and route are taken from the pattern. Raises what ``register_pattern`` raises.
-        """
+        """Register a pattern, which gives name and route, with the options of ``wish``; see ``register_pattern``."""
         declaration = self._stores.registry.stream(stream)
         on_stream = routed(pattern, declaration)
         warnings = self._checked(on_stream, is_guarded=wish.is_guarded)

@@ -26,10 +26,7 @@ from streams import StreamDeclaration, key_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternReport:
-    """A registered pattern, with warnings about parts that can never match and what is probably not meant.
-
-    ``is_new``: this call changed it.
-    """
+    """A registered pattern, new or changed if ``is_new``, with warnings about what is probably not meant."""
 
     pattern: RegisteredPattern
     is_new: bool
@@ -39,10 +36,7 @@ class PatternReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstraintReport:
-    """A registered constraint set; ``is_new``: this call changed it.
-
-    The warnings are about what is legal and probably not meant, and about the patterns that can no longer match.
-    """
+    """A registered constraint set, new or changed if ``is_new``, with warnings, also about impossible patterns."""
 
     record: RegisteredConstraints
     is_new: bool
@@ -117,10 +111,7 @@ def _without_absences(query: Query) -> Query:
 
 
 def has_trace_end(declaration: StreamDeclaration, constraint_set: ConstraintSet | None = None) -> bool:
-    """Whether traces of the stream end.
-
-    The end events of its constraint set count only if they end traces by its settings.
-    """
+    """Whether traces of the stream end; a constraint set's end events count only if its settings end traces."""
     is_reopening = constraint_set is not None and bool(constraint_set.trace_ends)
     return bool(declaration.end_events) or declaration.idle_timeout is not None or is_reopening
 

@@ -10,10 +10,7 @@ from service.runtime import Stores
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippedBacklog:
-    """The backlog at the time when an operator was paused before it, and by shard the last matched position.
-
-    The operator sees none of the events that waited, of any stream, except those of micro-batches in progress.
-    """
+    """The events that waited when an operator was paused before them, and by shard the last matched position."""
 
     events: int
     after: Mapping[int, str]

@@ -50,10 +50,7 @@ def strangers(patterns: Sequence[Pattern], events: EventBatch) -> Iterator[tuple
 
 
 def require_declared(pattern: Pattern, declaration: StreamDeclaration) -> None:
-    """Refuse a pattern that names types which its stream does not declare, if the stream declares all its types.
-
-    A NOT or UNTIL of such a type is refused too, as it forbids nothing.
-    """
+    """Refuse a pattern that names undeclared types of a stream with declared ones, also in NOT and UNTIL."""
     if not declaration.event_types:
         return
     for notice in unknown_types(pattern, declaration.event_types, "that the stream declares"):

@@ -60,8 +60,6 @@ class ModelUpload:
         format: None: detected.
         process: The process to take, if the model has several.
         mapping: From tasks, by name or id, to event types; None makes a task silent.
-        stream: A stream that is to follow the workflow.
-        mode: How it is to follow.
     """
 
     name: str
@@ -80,7 +78,6 @@ class Follower:
     """A stream that follows a workflow.
 
     Attributes:
-        mode: As requested.
         is_exact: Whether it follows the automaton, and not only the constraints.
         notices: Contradictions between stream and workflow, in words.
     """
@@ -104,10 +101,7 @@ class WorkflowReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowDifference:
-    """The difference between two versions of a workflow: constraints that hold in one of them only.
-
-    ``has_same_language``: both allow the same traces; None if unknown.
-    """
+    """The constraints that hold in one of two versions only, and whether their traces are the same; None: unknown."""
 
     first: Derived
     second: Derived
@@ -118,10 +112,7 @@ class WorkflowDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
-    """The highlights of a picture: event types, with a number beside each if they are a mapping.
-
-    ``expected`` types may come next.
-    """
+    """The highlights of a picture: event types, perhaps with numbers, and those ``expected`` next."""
 
     highlighted: Mapping[str, int] | Collection[str] = ()
     expected: Collection[str] = ()

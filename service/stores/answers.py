@@ -13,12 +13,7 @@ _PENDING_MS = 60_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A request that is to be done once, identified among all such requests by its name.
-
-    Attributes:
-        fingerprint: Identifies its contents.
-        token: Identifies this attempt.
-    """
+    """A request that is to be done once: its unique name, a fingerprint of its contents, a token of this attempt."""
 
     name: str
     fingerprint: str
@@ -27,11 +22,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The answer to a request.
-
-    Attributes:
-        status: HTTP status; 0 while the request is in progress.
-    """
+    """The answer to a request; the status is 0 while the request is in progress."""
 
     fingerprint: str
     status: int = 0

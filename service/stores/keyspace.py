@@ -69,9 +69,7 @@ class Keyspace:
                 yield KeyPart(key=key, kind=kind, expires_ms=expires_ms, values=values)
 
     def write(self, part: KeyPart) -> None:
-        """Add a part to its key, which holds the parts before it; raises ``StoreUnavailable`` if Redis refuses the
-        part.
-        """
+        """Add a part to its key, which holds the parts before it; ``StoreUnavailable`` if Redis refuses it."""
         commands = list(_commands(part))
         if part.expires_ms:
             commands.append(("PEXPIREAT", part.key, part.expires_ms))

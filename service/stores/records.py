@@ -22,10 +22,7 @@ def encode_object(body: bytes) -> bytes:
 
 
 def decode(body: bytes, what: str) -> dict[str, Any]:
-    """Read a record, without its format version; ``what`` describes the record in error messages.
-
-    Raises ``RecordFormatError`` if it is damaged or of an unknown version.
-    """
+    """Read a record without its format version; ``RecordFormatError`` names ``what`` is damaged or unknown."""
     try:
         record = orjson.loads(body)
     except orjson.JSONDecodeError as error:

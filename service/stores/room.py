@@ -9,10 +9,7 @@ _Record = TypeVar("_Record")
 
 
 def surplus(known: Sequence[_Record], kept: int, is_over: Callable[[_Record], bool]) -> list[_Record] | None:
-    """The records to remove before another one is stored; None if too few are over.
-
-    ``known`` are all records, oldest first; ``is_over`` says whether one may be removed.
-    """
+    """The oldest ended records (``is_over``) to remove before another is stored; None if there are too few."""
     wanted = max(0, len(known) - kept + 1)
     over = [record for record in known if is_over(record)][:wanted]
     return over if len(over) == wanted else None

@@ -69,10 +69,7 @@ def writing(path: Path) -> Iterator[BackupWriter]:
 
 
 def frames(path: Path) -> Iterator[tuple[bytes, list[bytes]]]:
-    """All frames but the end, with their values; frames read before an error may be damaged.
-
-    ``BackupDamaged`` if it is no backup, one of another version, or not as it was written.
-    """
+    """All frames but the end, with their values; frames read before ``BackupDamaged`` may be damaged, too."""
     try:
         with path.open("rb") as file:
             _check_version(path, file.readline(100))

@@ -78,10 +78,7 @@ def match_all(settings: Settings, stores: Stores, layout: Layout) -> None:
 
 
 def match_to_end(log: EventLogOptions, match: Callable[[], None]) -> None:
-    """Match until the log no longer grows: matched events may derive others.
-
-    ``match`` matches the present contents of the log.
-    """
+    """Call ``match`` until the log no longer grows: matched events may derive others."""
     matched: Mapping[str, str] = {}
     while (ends := log_ends(log)) != matched:
         match()

@@ -80,10 +80,7 @@ class DeliveryStore:
         self._again = register(client, "deliveries/send_again")
 
     def claim(self, now_us: int, lease_us: int, limit: int) -> list[Delivery]:
-        """Claim due deliveries for ``lease_us`` microseconds, from each webhook in turn.
-
-        Of one webhook, the longest due come first.
-        """
+        """Claim due deliveries for ``lease_us`` microseconds, from each webhook in turn, the longest due first."""
         end_us = now_us + lease_us
         rules = self._rules
         found = cast(

@@ -63,9 +63,7 @@ class DeliveryLog:
         return AttemptPage(attempts=attempts, next=found[limit - 1][0].decode() if len(found) > limit else None)
 
     def delivery(self, webhook_id: str, delivery_id: str) -> Delivery:
-        """A delivery of a webhook that waits, was abandoned, or ended a short while ago; else raises
-        ``UnknownDelivery``.
-        """
+        """A delivery of a webhook that waits, was abandoned, or ended a short while ago; else ``UnknownDelivery``."""
         mine = delivery_id.startswith(webhook_id + ":")
         for key in (RECORDS_KEY, GIVEN_UP_RECORDS_KEY + webhook_id) if mine else ():
             record = cast("bytes | None", self._client.hget(key, delivery_id))

@@ -86,10 +86,8 @@ class DeliveryStats:
     """Totals of the deliveries to a webhook.
 
     Attributes:
-        dead: Abandoned deliveries.
         last_status: HTTP status of the last attempt, if there was an answer.
         last_error: Why the last attempt failed; None if it succeeded.
-        last_attempt_us: Microseconds UTC.
     """
 
     delivered: int = 0
@@ -129,11 +127,7 @@ class WebhookStore:
         return sorted(webhooks, key=lambda webhook: (webhook.registered_us, webhook.id))
 
     def change(self, webhook_id: str, change: Callable[[RegisteredWebhook], RegisteredWebhook]) -> RegisteredWebhook:
-        """Replace a webhook by a changed form and return it.
-
-        ``change`` makes the new form from the current one; it is called again if another writer intervenes, and may
-        raise.
-        """
+        """Replace a webhook by a changed form and return it; ``change`` may be called again, and may raise."""
         for _ in range(_ATTEMPTS):
             current = self._record(webhook_id)
             webhook = change(read_webhook(current, webhook_id))

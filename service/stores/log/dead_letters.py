@@ -42,10 +42,7 @@ class DeadLetterStore(RecentStore):
         self._note_outcome = register(client, "results/note_outcome")
 
     def counts(self, **chosen: str) -> list[dict[str, Any]]:
-        """Count the dead letters whose fields have the chosen values: one object per stream and code, in this order.
-
-        ``count`` counts since the store began.
-        """
+        """Count dead letters with some values since the store began: one object per stream and code, in this order."""
         sums: Counter[tuple[str, str]] = Counter()
         for found in super().counts(**chosen):
             sums[found["stream"], found["code"]] += found["count"]
@@ -90,11 +87,7 @@ class DeadLetterStore(RecentStore):
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A dead letter of the intake, ready to be appended together with the rest of its batch.
-
-    Attributes:
-        counter: The counter that it raises.
-    """
+    """A dead letter of the intake, to be appended together with its batch, and the counter that it raises."""
 
     record: bytes
     counter: bytes

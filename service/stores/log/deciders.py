@@ -20,11 +20,7 @@ _KEPT = 20  # decisions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """A decision of a decider.
-
-    Attributes:
-        at_us: Its time by the clock of the driver, microseconds UTC.
-    """
+    """A decision of a decider, at a time by the clock of the driver, microseconds UTC."""
 
     at_us: int
     record: Mapping[str, Any]
@@ -37,7 +33,6 @@ class DeciderRecord:
     Attributes:
         state: The decider's own state, as plain JSON; None for a new decider.
         positions: The position up to which it has observed each shard, by the number of the shard.
-        total: The number of its decisions.
         decisions: The newest decisions, oldest first.
         stored: The record as bytes; empty for a new decider.
         since: When its stream was declared; empty if it is not declared.
@@ -75,9 +70,7 @@ class DeciderStore:
         self._decide = register(client, "log/decide")
 
     def get(self, stream: str, name: str) -> DeciderRecord:
-        """The record of a decider. Raises ``RecordFormatError`` if the record is damaged or was written by a newer
-        release.
-        """
+        """The record of a decider; ``RecordFormatError`` if it is damaged or was written by a newer release."""
         since = since_of(self._client, stream)
         stored = cast("bytes | None", self._client.hget(DECIDERS_KEY, _field(stream, name)))
         return replace(DeciderRecord() if stored is None else _read(stored, stream, name), since=since)
@@ -97,10 +90,7 @@ class DeciderStore:
     def put(
         self, stream: str, name: str, before: DeciderRecord, after: DeciderRecord, record: ControlRecord | None
     ) -> bool:
-        """Store a decider, and append its decision to every shard.
-
-        Returns False if the stored record is no longer ``before``, or the stream is not declared any more.
-        """
+        """Store a decider, append its decision to every shard; False if it changed meanwhile or its stream is gone."""
         body = encode(
             state=after.state,
             positions=after.positions,

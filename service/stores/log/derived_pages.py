@@ -24,10 +24,7 @@ _MEMBERS = ("id", "type", "time", "key", "data")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DerivedEvents:
-    """The events of a derived stream that are in the list, oldest first, each with its place.
-
-    ``is_whole``: these are all events since the stream was declared.
-    """
+    """Events of a derived stream in the list, oldest first, each with its place; ``is_whole``: none is missing."""
 
     records: Sequence[tuple[str, dict[str, Any]]]
     is_whole: bool

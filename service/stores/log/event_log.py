@@ -29,13 +29,7 @@ _ATTEMPTS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLimits:
-    """Limits and retention of the log.
-
-    Attributes:
-        answer_life_s: How long an idempotency key is remembered.
-        max_backlog_events: At most this number of events waits to be matched.
-        max_log_bytes: At most this number of bytes waits to be matched.
-    """
+    """Limits and retention of the log; ``max_backlog_events`` and ``max_log_bytes`` bound what waits to be matched."""
 
     answer_life_s: int = 86_400
     dead_letters_kept: int = 10_000

@@ -34,10 +34,7 @@ class FeedMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedStep:
-    """A feed's step from one mark to the next, with the rows in between.
-
-    Nothing is appended unless the feed has the mark ``before``.
-    """
+    """A feed's step with its rows from one mark to the next; nothing is appended without the mark ``before``."""
 
     feed: str
     before: FeedMark

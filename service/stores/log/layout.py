@@ -54,11 +54,7 @@ class Layout:
 
 
 class LayoutStore:
-    """The layout of a log, remembered until a script reports that it has changed; ``shards`` is for a new log.
-
-    Attributes:
-        token: While this store holds the log, the token that lets its process append derived events; else empty.
-    """
+    """The layout of a log, remembered until a script reports a change; ``token`` permits its holder to append."""
 
     def __init__(self, client: Client, shards: int) -> None:
         self.token = ""
@@ -112,10 +108,7 @@ class LayoutStore:
         raise RegistryContended("the number of shards is being changed; try again")
 
     def require(self, reply: object) -> None:
-        """Check the reply of a script that may append under the known layout only.
-
-        Raises ``LogResharding`` while the log is being resharded, or if it was since this process read its layout.
-        """
+        """Check a script's reply; ``LogResharding`` if the log is being resharded, or was since its layout was read."""
         if reply in (_RESHARDING, _MOVED):
             raise _resharding()
 
@@ -125,10 +118,7 @@ class LayoutStore:
             raise _resharding()
 
     def hold(self) -> str:
-        """Let nothing be appended until ``release`` or ``switch``, which need the returned token.
-
-        A former holder loses its hold.
-        """
+        """Let nothing be appended until ``release`` or ``switch`` with the returned token; ends any other hold."""
         token = uuid.uuid4().hex
         self._client.hset(LAYOUT_KEY, "resharding", token)
         self.token = token

@@ -19,10 +19,7 @@ _NEWEST, _APPENDED, _TICKED = _PARTS = (":newest", ":appended", ":ticked")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamTimes:
-    """The times of a stream; microseconds UTC, None before the first event or tick.
-
-    ``newest_us`` is an event time; ``appended_us`` is when events were last appended, by the clock of Redis.
-    """
+    """The times of a stream, in us UTC or None: newest event, last append (by the clock of Redis), newest tick."""
 
     newest_us: int | None
     appended_us: int | None

@@ -63,10 +63,7 @@ class EventTypeStore:
     def put(
         self, stream: str, name: str, schema: Mapping[str, Any], now_us: int, condition: Condition = ANY
     ) -> tuple[EventType, bool]:
-        """Set the schema of a type; the same schema again changes nothing.
-
-        Returns the type, and whether it had no schema before.
-        """
+        """Set the schema of a type unless it is the same; returns the type, and whether it had no schema before."""
         put: list[tuple[EventType, bool]] = []
 
         def written(before: SchemaUse) -> list[str | bytes] | None:

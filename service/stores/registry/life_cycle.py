@@ -65,11 +65,7 @@ def begun(record: R, before: R | None, now_us: int | None = None) -> R:
 
 
 def require_writable(record: RegisteredPattern | RegisteredOperator, *, is_draft: bool) -> None:
-    """Check that an operator may get another version.
-
-    Not if it is retired, nor as a draft if it is no draft any more: raises ``WrongPatternState``; for other kinds,
-    ``WrongOperatorState``.
-    """
+    """Check that an operator may get another version: not if retired, nor as a draft if it is no draft any more."""
     if record.state == "retired":
         raise wrong_state(record, "it cannot have another version; delete it first, or take another name", [])
     if is_draft and record.state != "draft":

@@ -17,10 +17,7 @@ _MOST_PROJECTS = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectRecord:
-    """A project that was applied: kind and name of each resource that it has created or names.
-
-    ``applied_us`` is the time of the last change of this record, microseconds UTC.
-    """
+    """An applied project: kinds and names of its resources, and its last change in microseconds UTC."""
 
     name: str
     resources: Sequence[tuple[str, str]]

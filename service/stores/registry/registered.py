@@ -179,10 +179,7 @@ class RegisteredOperator(_Living):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Following:
-    """The workflow version that a stream follows.
-
-    ``mode`` is as requested: ``auto`` takes the automaton if there is one, and else the constraints.
-    """
+    """The workflow that a stream follows; the mode ``auto`` takes its automaton, or its constraints without one."""
 
     workflow: str
     version: int

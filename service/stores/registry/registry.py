@@ -67,10 +67,7 @@ class Registry:
     # Streams
 
     def declare_stream(self, declaration: StreamDeclaration, condition: Condition = ANY) -> bool:
-        """Declare a stream, and return whether it is new; the same declaration again changes nothing.
-
-        A stream that exists with another declaration raises ``StreamExists``.
-        """
+        """Declare a stream and return whether it is new; ``StreamExists`` with another declaration."""
         since_ms = server_time_us(self._client) // 1_000
 
         def change(current: bytes | None) -> Change | None:
@@ -146,10 +143,7 @@ class Registry:
         return self.pattern_operators.put(stream, draft, now_us)
 
     def suspend(self, suspension: Mapping[str, Any]) -> bool:
-        """Suspend an operator in every shard after one shard reports that its version has to stop.
-
-        The report has ``operator`` (left out: a pattern), its name as ``pattern``, and the reason.
-        """
+        """Suspend an operator in every shard after a shard's report: ``operator`` (default pattern), name, reason."""
         kind, name = suspension.get("operator", "pattern"), suspension["pattern"]
         if kind == "pattern":
             return self.pattern_operators.suspend(name, suspension)
@@ -201,11 +195,7 @@ class Registry:
         now_us: int,
         condition: Condition = ANY,
     ) -> tuple[RegisteredConstraints, bool]:
-        """Change the constraint set of a stream, computed from its present set; an equal set changes nothing.
-
-        ``change`` is called again if another writer intervenes, and may raise. Returns the set after the call, and
-        whether it changed.
-        """
+        """Change the constraint set of a stream, if different; ``change`` may be called again, and may raise."""
 
         def changed(current: bytes | None) -> Change | None:
             known = None if current is None else read_constraints(current, stream)

@@ -71,11 +71,7 @@ class StreamUse:
 
 @dataclass(frozen=True, slots=True)
 class _Removal:
-    """The records and keys that are removed or changed with a stream.
-
-    Attributes:
-        changes: New records by hash and field; empty: they are removed.
-    """
+    """The records and keys that a stream's removal drops or changes; an empty record is removed."""
 
     uses: list[StreamUse]
     changes: dict[tuple[str, str], bytes]
@@ -96,11 +92,7 @@ class StreamRemoval:
         return self._planned(stream, self._mentions(stream)).uses
 
     def remove(self, stream: str, condition: Condition, *, is_cascading: bool) -> list[StreamUse]:
-        """Remove a stream; returns the resources that were removed with it.
-
-        Resources that would keep it from being removed raise ``StreamInUse``, or are removed as well if
-        ``is_cascading``.
-        """
+        """Remove a stream and return its resources; those in the way raise ``StreamInUse`` unless ``is_cascading``."""
         token = f"{PREFIX}removal:{uuid.uuid4().hex}"
         for _ in range(_ATTEMPTS):
             before = self._checked(stream, condition)

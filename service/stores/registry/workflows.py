@@ -70,7 +70,6 @@ class RegisteredWorkflow:
 
     Attributes:
         version: Counts from 1 for each name and never repeats.
-        is_active: False once it is deleted.
         registered_us: When this version was registered, microseconds UTC.
     """
 
@@ -98,9 +97,7 @@ class WorkflowStore:
         self._commit = register(client, "registry/commit_workflow")
 
     def put(self, draft: WorkflowDraft, now_us: int, condition: Condition = ANY) -> tuple[RegisteredWorkflow, bool]:
-        """Register a workflow; another model, option or result is its next version, the same again changes nothing.
-        Returns the workflow after the call, and whether it changed.
-        """
+        """Register a workflow, as the next version if it differs; returns it and whether it changed."""
         for _ in range(_ATTEMPTS):
             current = self._current(draft.name)
             known = None if current is None else _record(current, draft.name)
@@ -141,10 +138,7 @@ class WorkflowStore:
         raise RegistryContended.over(f"the workflow {name!r}")
 
     def get(self, name: str, version: int | None = None, *, is_deleted_too: bool = False) -> RegisteredWorkflow:
-        """A version of a workflow that is not deleted, by default the current one; raises ``UnknownWorkflow``.
-
-        ``is_deleted_too`` also finds a deleted workflow.
-        """
+        """A version (default: current) of a workflow, perhaps of a deleted one; raises ``UnknownWorkflow``."""
         current = self._current(name)
         known = None if current is None else _record(current, name)
         if known is None or not (known.is_active or is_deleted_too):

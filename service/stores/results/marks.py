@@ -29,11 +29,7 @@ class Acknowledgement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """A text on an alert.
-
-    Attributes:
-        by: The author, as named by the caller.
-    """
+    """A text on an alert; ``by`` is the author, as named by the caller."""
 
     id: str
     at_us: int
@@ -51,9 +47,7 @@ class AlertMarks:
         self._note = register(client, "results/add_note")
 
     def acknowledge(self, alert_id: str, mark: Acknowledgement) -> Acknowledgement:
-        """Acknowledge an alert; returns the first acknowledgement, which is the one that stays. Raises
-        ``UnknownAlert``.
-        """
+        """Acknowledge an alert; returns the first acknowledgement, which stays. Raises ``UnknownAlert``."""
         record = encode(**asdict(mark))
         found = self._acknowledge(bodies=self._bodies_key, acknowledged=ACKNOWLEDGED_KEY, id=alert_id, record=record)
         if found is None:

@@ -106,10 +106,7 @@ class RecentStore(RecentList):
         return self._put(rows, epoch, now_us, arguments)
 
     def count(self, rows: Sequence[OutputRow], epoch: int) -> int:
-        """Add the ``count`` in the body of each row, which is not listed; returns the number of new rows.
-
-        Rows already counted in the same epoch, the number of the micro-batch, are skipped.
-        """
+        """Add the ``count`` of unlisted rows, once per epoch (number of the micro-batch); returns how many were new."""
         return self._put(rows, epoch, 0, lambda row: (row.id, b"", row.counter, orjson.loads(row.body)["count"], b""))
 
     def _put(
@@ -152,10 +149,7 @@ class RecentStore(RecentList):
         return orjson.dumps(found) if found else b""
 
     def counts(self, **chosen: str) -> list[dict[str, Any]]:
-        """Counters since the store began, sorted: objects with the fields that the kind counts by, and ``count``.
-
-        Only counters whose fields have the chosen values.
-        """
+        """Counters with the chosen values since the store began, sorted: the fields counted by, and ``count``."""
         raw = cast("dict[bytes, bytes]", self._client.hgetall(self.key + COUNTS_SUFFIX))
         counters = sorted((list(self.kind.counted(counter).items()), int(count)) for counter, count in raw.items())
         found = ({**dict(values), "count": count} for values, count in counters)
