@@ -140,10 +140,7 @@ class JoinBody:
 
 
 def read_join(document: Mapping[str, Any]) -> JoinBody:
-    """Read the document of a join.
-
-    ``JoinRefused`` if a member is unknown, missing or wrong, or nothing bounds the memory of an input.
-    """
+    """Read the document of a join; refused if a member is wrong, or nothing bounds the memory of an input."""
     _require_known(document, _MEMBERS, "a join")
     found = document.get("inputs")
     if not isinstance(found, Sequence) or isinstance(found, str) or not 2 <= len(found) <= MOST_INPUTS:

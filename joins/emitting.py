@@ -159,10 +159,7 @@ class DerivedEvents:
         return self._made(keys, times_us, ['["', contents, end], [json_texts(some) for some in values])
 
     def of_retractions(self, retracted: Sequence[tuple[str, str]], behind: str, key: str, time_us: int) -> EventBatch:
-        """Retractions of derived events, given by id and type.
-
-        ``behind`` is the id of the retraction of an input's event that causes them. All have the same key and time.
-        """
+        """Retractions of events (id and type), all of one key and time, caused by the retraction ``behind`` (id)."""
         return EventBatch.from_events(
             [
                 Event(

@@ -65,10 +65,7 @@ class FinishedRanges:
         return self._closed[number].covers(keys)
 
     def finish(self, number: int, finished: KeyRange, known: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """Add a range that an input finishes.
-
-        Returns the known keys in the range, hashed, in the order of their numbers.
-        """
+        """Add a range that an input finishes; returns its known keys, hashed, in the order of their numbers."""
         self.prune(known)
         self._closed[number].add(finished)
         numbers = self._numbers.values

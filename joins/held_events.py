@@ -18,10 +18,7 @@ _SPARSE = 2  # remove rows once there are this many times more than are needed
 
 
 class HeldEvents:
-    """Merged events by their sequence numbers, which ascend (int64).
-
-    ``is_counted``: the event was already part of a result or total.
-    """
+    """Merged events by ascending sequence numbers (int64), marked if already part of a result or total."""
 
     def __init__(self, sequences: NDArray[np.int64], batch: EventBatch, is_counted: NDArray[np.bool_]) -> None:
         self._types: dict[str, int] = {}

@@ -14,10 +14,7 @@ from streams import GREATEST_NUMBER, LEAST_NUMBER, KeyRange
 
 
 class Intervals:
-    """A set of 64-bit integers, as intervals with the bounds ``least`` and ``greatest``, ascending.
-
-    Both bounds of an interval belong to the set, and no two intervals touch.
-    """
+    """A set of 64-bit integers as ascending intervals, both bounds inclusive, no two of which touch."""
 
     def __init__(self, ranges: Iterable[KeyRange] = ()) -> None:
         self.least = np.zeros(0, np.int64)

@@ -85,10 +85,7 @@ class ItemColumns:
 
     @classmethod
     def in_order(cls, parts: Sequence[Part], times_us: NDArray[np.int64]) -> tuple[ItemColumns, NDArray[np.intp]]:
-        """Items in the order of their rows, and the row of each; items of one row come in the order of the parts.
-
-        ``times_us`` has the time of each row.
-        """
+        """Items in the order of their rows, then of the parts, at the times of the rows; and the row of each."""
         places = np.concatenate([part[0] for part in parts])
         order = np.argsort(places, kind="stable")
         places = places[order]
@@ -240,10 +237,7 @@ def are_unkeyed(items: ItemColumns) -> NDArray[np.bool_]:
 
 
 def reminders(is_finished: NDArray[np.bool_], hashes: NDArray[np.uint64]) -> list[Part]:
-    """Closings of keys that lie in ranges that inputs have finished.
-
-    ``is_finished`` says by input and row whether the input has finished the row's key by a range.
-    """
+    """Closings of keys in finished ranges; ``is_finished`` says by input and row whether one has the row's key."""
     rows = [np.flatnonzero(some) for some in is_finished]
     return [
         (some, Item.REMINDER, hashes[some], np.full(len(some), number, np.uint8)) for number, some in enumerate(rows)

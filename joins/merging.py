@@ -61,18 +61,12 @@ def finishes_key(mark: str, *, is_unique: bool) -> bool:
 
 
 def merged_id(number: int, place: int, identity: str) -> str:
-    """The id of a merged event; it orders events of one time by input, then by ``place``, a counter per input.
-
-    ``identity`` is the id of the event in its stream.
-    """
+    """The id of a merged event; it orders events of one time by input, then by ``place``, a counter per input."""
     return f"{number:02x}{place:016x}{identity}"
 
 
 def finished_range(number: int, alias: str, keys: KeyRange | None, time_us: int) -> EventBatch:
-    """The row by which an input finishes a range of keys, in order after all events of its time and input.
-
-    Without a range, the keys of the input begin again, so finished keys may come again.
-    """
+    """The row by which an input finishes a range, after its events of the time; None: its keys begin again."""
     return EventBatch.of_hashed(
         texts_of([merged_id(number, _LAST_PLACE, "")]),
         texts_of([alias + (AGAIN if keys is None else RANGE)]).dictionary_encode(),
@@ -88,10 +82,7 @@ def merged_ids(number: int, places: NDArray[np.uint64], identities: pa.Array) ->
 
 
 def merged_data(types: Sequence[str], codes: NDArray[np.int32], data: pa.Array) -> pa.Array:
-    """The data of merged events: the type and the data of each.
-
-    ``codes`` has the place of each event's type in ``types``; ``data`` is the JSON object of each, as bytes.
-    """
+    """The data of merged events: type and data (a JSON object) of each; ``codes`` are places in ``types``."""
     heads = [f'{{"type":{json_text(one)},"data":' for one in types]
     return joined_texts([chosen_texts(heads, codes), data.view(pa.string()), "}"]).view(pa.binary())
 

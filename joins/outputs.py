@@ -17,10 +17,7 @@ from streams import Event, EventBatch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
-    """An event that an output refers to, mostly of a key that its input had finished; it joined nothing.
-
-    ``alias`` is that of its input.
-    """
+    """An event of an output and the alias of its input; mostly its key was finished, and it joined nothing."""
 
     event: Event
     alias: str

@@ -45,10 +45,7 @@ class Column:
 
 
 def read_columns(value: object, aliases: Sequence[str], *, is_on_close: bool) -> tuple[Column, ...]:
-    """The columns of ``return``, in their order.
-
-    ``JoinRefused`` if a column cannot be read, names no input, or is a total in a join that emits each combination.
-    """
+    """The columns of ``return``, in their order; totals are refused in a join that emits each combination."""
     if not isinstance(value, Mapping) or not value:
         raise JoinRefused(
             "'return' of a join is an object of columns, such as {order: o.id, parcels: count(p)}", field="return"

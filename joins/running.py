@@ -106,10 +106,7 @@ class JoinRun:
         return self.is_suspended or self._lost is not None
 
     def lose(self, reason: str) -> None:
-        """Stop for good because rows on disk are missing: a join without them would miss results.
-
-        The next output reports the reason, a sentence.
-        """
+        """Stop for good because rows on disk are missing, for a reason (a sentence) that the next output reports."""
         self._lost = reason
 
     def refuse(self, reason: str) -> None:
@@ -138,10 +135,7 @@ class JoinRun:
         return counts
 
     def process(self, batch: EventBatch) -> JoinOutput:
-        """Take merged events in; of events from an input of another version only the time counts.
-
-        ``StateLost`` if a file of rows on disk is missing or damaged.
-        """
+        """Take merged events in (of another version only the time counts); ``StateLost`` if rows on disk are lost."""
         if self._retractions is None and any(REVOCABLE in name for name in batch.type_names) and not self.has_stopped:
             self._retractions = Retractions(self.body, self._join, self._derived, self._totals)
             self._retractions.begin(self._held)

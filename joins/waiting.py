@@ -75,10 +75,7 @@ class WaitingInput:
 def waiting_inputs(
     body: JoinBody, counts: Mapping[str, int], state: Mapping[str, Any] | None
 ) -> dict[str, WaitingInput]:
-    """Measurements of the inputs of a join, by alias.
-
-    ``counts`` are sums over all shards; ``state`` is the saved state of the decider, None if there is none yet.
-    """
+    """Measurements of a join's inputs by alias, from sums over all shards and the decider's state (None: none yet)."""
     decider = WaitDecider() if state is None else WaitDecider.from_json(state)
     aliases = {one.alias for one in body.inputs}
     known = {name: one.figures() for name, one in decider.inputs.items() if name in aliases}
@@ -103,10 +100,7 @@ def waiting_inputs(
 
 
 def waiting_sentences(inputs: Mapping[str, WaitingInput], decided_us: Mapping[str, int]) -> list[str]:
-    """A sentence for each input with measurements.
-
-    ``decided_us``: when each input's closing key was decided last, microseconds UTC.
-    """
+    """A sentence for each input with measurements, and when its closing key was decided last, us UTC."""
     return [_sentence(name, one, decided_us.get(name)) for name, one in inputs.items() if one.disorder is not None]
 
 

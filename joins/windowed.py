@@ -310,10 +310,7 @@ class WindowJoin:
         drop_keys(self._state, np.ascontiguousarray(keys))
 
     def coldest(self, rows: int) -> NDArray[np.uint64]:
-        """The least recently used hashed keys, with at least a number of rows, or all rows if there are fewer.
-
-        Keys without rows are left out.
-        """
+        """The least recently used hashed keys that have rows: at least a number of rows, or all."""
         fresh = int(self._state.counters[kernel.FRESH_CLUSTERS])
         is_used = np.ones(fresh, np.bool_)
         is_used[self._state.free_clusters[: int(self._state.counters[kernel.FREE_CLUSTERS])]] = False
@@ -335,10 +332,7 @@ class WindowJoin:
         return taken, rows[: take_keys(self._state, taken, rows)]
 
     def put(self, keys: NDArray[np.void], rows: NDArray[np.void]) -> None:
-        """Put keys back, of which no item has come since they were taken.
-
-        ``keys`` are ``KEY``; ``rows`` are ``ROW``, by sequence; the owner of each is the place of its key.
-        """
+        """Put keys (``KEY``) without new items back, with ``ROW`` by sequence, owned by the place of the key."""
         while len(self._state.keyed) <= int(self._state.counters[kernel.CLUSTERS]) + len(keys):
             self._state = _grown(self._state, is_of_clusters=True)
         while len(self._state.nodes) <= int(self._state.counters[kernel.NODES]) + len(rows):

@@ -40,10 +40,7 @@ class KeyRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateEstimate:
-    """The expected number of an input's events in the state, at the current rates (``mean``).
-
-    ``median`` and ``high`` (95 % quantile) are of the means of the last intervals.
-    """
+    """An input's expected events in the state; median and 95 % quantile of the means of the last intervals."""
 
     mean: float
     median: float

@@ -58,10 +58,7 @@ def stay_case(life: float, lag: float, window: float) -> int:
 
 
 def mean_stay_us(life: float, lag: float, window: float) -> float:
-    """Eq. 6.1: mean stay of an event, in the unit of the arguments; events that are never stored count as 0.
-
-    If both lag and window are infinite, events stay for ever, which is refused, like negative values.
-    """
+    """Eq. 6.1: mean stay of an event in the unit of the arguments (unstored: 0); infinite stays are refused."""
     if life < 0 or window < 0:
         raise ValueError(f"a life and a window are not negative, got {life} and {window}")
     if math.isinf(lag) and lag > 0:

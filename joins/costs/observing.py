@@ -29,10 +29,7 @@ _S = 1_000_000
 
 
 class StateObserver:
-    """Observes the items of a join.
-
-    ``optional`` inputs may be absent: events that leave their windows make no other event useless.
-    """
+    """Observes the items of a join; inputs that may be absent (``optional``) make no events useless."""
 
     def __init__(self, windows: Sequence[Window], closes: Sequence[bool], optional: Sequence[int] = ()) -> None:
         self._windows = [float(window.size) if window.kind == "time" else math.inf for window in windows]

@@ -28,8 +28,5 @@ def decided_by_the_end(found: JoinedColumns, closed: NDArray[np.uint64]) -> Join
 
 
 def words_of(members: NDArray[np.int64]) -> tuple[list[str], NDArray[np.int64]]:
-    """The reasons why an input is absent, as JSON strings, and the place of each combination's reason among them.
-
-    ``members`` are those of one input, all absent.
-    """
+    """The reasons why an input is absent, as JSON strings, and the place of each combination's among them."""
     return list(_WORDS.values()), NIL - members

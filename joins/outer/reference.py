@@ -16,11 +16,7 @@ from joins.reference import ReferenceEvent, ReferenceJoin
 
 @dataclass(slots=True)
 class _Combination:
-    """A combination of one event each of some inputs, all in their windows when the last event came.
-
-    Attributes:
-        is_extended: Whether it is part of a larger combination.
-    """
+    """A combination of one event each of some inputs in their windows; ``is_extended``: part of a larger one."""
 
     members: dict[int, ReferenceEvent]
     is_extended: bool = False

@@ -131,10 +131,7 @@ class KeysOnDisk:
         return taken, found
 
     def add(self, keys: NDArray[np.void], block_rows: BlockRows) -> None:
-        """Write the rows of keys that are not on disk as one block.
-
-        ``keys`` are ``AWAY`` without the block, in the order of their rows.
-        """
+        """Write the rows of keys that are not on disk (``AWAY``, in the order of their rows) as one block."""
         content = block_rows.to_bytes(self._label)
         name, number = self._files.write(content), self._next_block
         due_us, gone_us = int(keys["due"].min()), int(keys["gone"].max())

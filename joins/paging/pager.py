@@ -27,10 +27,7 @@ class Beside(Protocol):
     """The state that a join has of keys besides their rows."""
 
     def pack(self, keys: Sequence[int], rows: NDArray[np.void], held: HeldEvents) -> list[bytes | None]:
-        """Remove and return the state of some hashed keys, as bytes; None: no state.
-
-        ``keys`` are in the order of ``rows`` (``ROW``), which are written with the state.
-        """
+        """Remove and return the state of keys, in the order of their ``rows`` (``ROW``), as bytes; None: no state."""
 
     def unpack(
         self, keys: Sequence[int], packed: Sequence[bytes | None], rows: NDArray[np.void], held: HeldEvents

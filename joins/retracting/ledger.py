@@ -32,11 +32,7 @@ class Said:
 
 @dataclass(slots=True)
 class Life:
-    """A key from its first event until it is finished.
-
-    Attributes:
-        total: Id and type of the derived event with its totals; None: there is none.
-    """
+    """A key from its first event until it is finished; ``total`` is id and type of its derived event, if any."""
 
     key: str
     said: dict[int, Said] = field(default_factory=dict)
@@ -240,9 +236,7 @@ class Ledger:
         }
 
     def add_part(self, key: int, saved: Mapping[str, Any]) -> None:
-        """Restore the part of a hashed key (``part_of``) that is not in the ledger; ``JoinStateError`` if it is
-        damaged.
-        """
+        """Restore the part of a hashed key (``part_of``) that is not in the ledger; refused if it is damaged."""
         try:
             for sequence, number, identity, came_us, numbers in saved["events"]:
                 self.add_event(sequence, Revocable(number, key, identity, came_us, set(numbers)))

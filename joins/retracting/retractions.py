@@ -200,10 +200,7 @@ class Retractions:
             yield made
 
     def _corrected(self, removed: Removed, of: tuple[int, str], now_us: int, held: HeldEvents) -> Iterator[EventBatch]:
-        """Retract the totals of finished lives of a hashed key, and emit the new totals.
-
-        ``of``: the hashed key and the id of the retraction.
-        """
+        """Retract the totals of finished lives, and emit new ones, for a hashed key and the id of a retraction."""
         key, behind = of
         for life in {id(life): life for life, _ in removed}.values():
             if life.total is None:
