@@ -185,10 +185,7 @@ class EventBatch:
         return EventBatch(self.columns.take(places), attributes, self._arrivals_at(rows))
 
     def numbered(self, first: int) -> EventBatch:
-        """The same events with arrival numbers from ``first`` on; they arrived in the order of the rows.
-
-        Later batches of the stream have larger numbers.
-        """
+        """The same events with arrival numbers from ``first`` on, which rise in the order of the rows."""
         return replace(self, arrivals=np.arange(first, first + len(self), dtype=np.int64))
 
     def _arrivals_at(self, rows: NDArray[np.integer[Any]]) -> NDArray[np.int64] | None:

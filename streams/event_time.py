@@ -75,10 +75,7 @@ class AutoLateness:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | str) -> AutoLateness:
-        """Read the form that ``to_json`` or a person wrote.
-
-        ``DeclarationError`` if a member is unknown, of the wrong type or out of range.
-        """
+        """Read the form that ``to_json`` or a person wrote; rejects unknown members, wrong types and ranges."""
         members = {} if value == AUTO else value.get(AUTO) if isinstance(value, Mapping) and len(value) == 1 else None
         if not isinstance(members, Mapping):
             raise DeclarationError(f"{_LATENESS_FORM}, got {shown(value)}", field="lateness")

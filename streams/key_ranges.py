@@ -79,10 +79,7 @@ def whole_number(key: str) -> int | None:
 
 
 def whole_numbers(keys: pa.Array) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """``whole_number`` of many keys, strings without nulls.
-
-    Returns a mask of the keys that are whole numbers, and the number of each; 0 for the others.
-    """
+    """Which of many keys (strings, no nulls) are whole numbers, and the number of each; 0 for others."""
     is_short = pc.match_substring_regex(keys, _SHORT)
     numbers = (keys if pc.all(is_short).as_py() else pc.if_else(is_short, keys, "0")).cast(pa.int64())
     found: NDArray[np.int64] = numbers_of(numbers).copy()

@@ -84,10 +84,7 @@ def attribute_path(key: KeyForm) -> AttributePath:
 
 
 def key_fault(key: KeyForm, event_types: tuple[str, ...]) -> str | None:
-    """The fault of a key by event type, in words; None if it has none, or is a single path.
-
-    Without ``event_types``, any are allowed.
-    """
+    """The fault of a key by event type (no types: any), in words; None if it has none, or is a single path."""
     if not isinstance(key, Mapping):
         return None
     if not key or "" in key:

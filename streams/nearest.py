@@ -12,10 +12,7 @@ _LISTED = 20
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name most similar to another; None if none is similar.
-
-    Of very many or very long names only some are compared.
-    """
+    """The known name most similar to another, if any; of very many or very long names only some are compared."""
     if len(name) > _LONGEST:
         return None
     candidates = {one.casefold(): one for one in sorted(known)[:_MOST] if len(one) <= _LONGEST}

@@ -65,10 +65,7 @@ def parse_rfc3339(text: str) -> int:
 
 
 def format_time(time_us: int) -> str:
-    """A time as RFC 3339 in UTC with ``Z``; six digits of fraction, or none if they would all be zero.
-
-    Outside the years 1 to 9999 it raises ``EventRejected``.
-    """
+    """A time (years 1 to 9999) as RFC 3339 in UTC with ``Z``; six digits of fraction, or none if all are zero."""
     moment = _BARE_EPOCH + timedelta(microseconds=_within_years(time_us, time_us))
     return moment.isoformat() + "Z"
 

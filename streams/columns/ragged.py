@@ -17,10 +17,7 @@ _ENDED = 0
 
 @dataclass(frozen=True, slots=True)
 class RaggedOrder:
-    """The order of ragged rows (intp, ascending; equal rows in their original order).
-
-    ``repeats``: for each row in that order, whether it equals the row before it.
-    """
+    """The order of ragged rows, stable and ascending (intp), and which rows equal the row before them in it."""
 
     rows: NDArray[np.intp]
     repeats: NDArray[np.bool_]

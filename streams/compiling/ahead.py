@@ -69,10 +69,7 @@ def compile_kernels(
 
 
 def compile_missing(exercises: Sequence[str]) -> None:
-    """Compile the kernels that exercises need, if they are not cached, in this process.
-
-    Other processes may do the same at the same time. Refuses the folder of kernels as ``compile_kernels`` does.
-    """
+    """Compile the missing kernels of exercises in this process, perhaps beside others; see ``compile_kernels``."""
     if not _is_done(exercises):
         from streams.compiling.work import compile_here  # noqa: PLC0415 - cached kernels are found without it
 

@@ -30,10 +30,7 @@ from streams.timestamps import format_time, parse_rfc3339
 
 
 def parse_plain(value: object, declaration: StreamDeclaration) -> Event:
-    """Read an event from a plain JSON object.
-
-    ``EventRejected`` if a part that the mapping names is missing or of the wrong form.
-    """
+    """Read an event from a plain JSON object; ``EventRejected`` if a mapped part is missing or of the wrong form."""
     source = require_object(value)
     mapping = declaration.mapping
     event_id = plain_id(source, mapping.id)

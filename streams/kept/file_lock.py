@@ -12,20 +12,14 @@ _POLL_S = 0.02
 
 
 class FileLock:
-    """A lock on a file, which is created if missing and never removed.
-
-    On a file system without locks, taking the lock has no effect.
-    """
+    """A lock on a file, which is created if missing and never removed; no effect where the file system has no locks."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: IO[bytes] | None = None
 
     def take(self, patience_s: float) -> bool:
-        """Wait for the lock and take it; returns whether this process holds it now.
-
-        ``patience_s``: how long to wait for a process that holds it.
-        """
+        """Wait up to ``patience_s`` for another process, and take the lock; returns whether it is held now."""
         if self._file is not None:
             return True
         deadline = time.monotonic() + patience_s

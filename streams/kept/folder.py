@@ -25,10 +25,7 @@ _GONE = ".gone-"
 
 
 def kept_top() -> Path:
-    """The top folder of everything that is kept, whether it exists or not.
-
-    ``OSError`` if this user's home directory is not known.
-    """
+    """The top folder of everything kept, whether it exists or not; ``OSError`` without a home directory."""
     # house: allow environment: numba's own variable, which says where compiled things are
     named = os.environ.get("NUMBA_CACHE_DIR", "")
     return Path(named).resolve() if named else _cache_folder() / "forestall"
@@ -40,10 +37,7 @@ def kept_folder(kind: str) -> Path:
 
 
 def make_kept_folder(folder: Path) -> None:
-    """Create a folder for this user alone, unless it exists.
-
-    ``KeptFolderRefused`` if it belongs to another user, or others may write to it.
-    """
+    """Create a folder for this user alone, unless it exists; refused if other users may write to it."""
     missing = [folder, *(parent for parent in folder.parents if not parent.exists())]
     for place in reversed(dict.fromkeys(missing)):
         place.mkdir(exist_ok=True, mode=_PRIVATE)
@@ -51,10 +45,7 @@ def make_kept_folder(folder: Path) -> None:
 
 
 def require_trusted(folder: Path) -> None:
-    """Check that no other user can have written to a folder, or put another folder in its place.
-
-    ``KeptFolderRefused`` if another user can.
-    """
+    """Check that no other user can have written to a folder or replaced it; else ``KeptFolderRefused``."""
     top = kept_top()
     _require_own(folder, _OTHERS_WRITE)
     for place in folder.parents:

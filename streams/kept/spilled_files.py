@@ -27,10 +27,7 @@ _DIGEST_BYTES = 20
 
 
 class SpilledFiles:
-    """A folder of spilled files, created with the first file; None: a scratch folder of this process.
-
-    ``may_be_lost``: users of a missing file have to do without it.
-    """
+    """A folder of spilled files, made with the first; None: a scratch folder. ``may_be_lost``: users do without."""
 
     def __init__(self, folder: Path | None = None, *, may_be_lost: bool = False) -> None:
         self.may_be_lost = may_be_lost
@@ -66,10 +63,7 @@ class SpilledFiles:
         return name
 
     def sync(self, names: Iterable[str]) -> None:
-        """Wait until files are on disk, so that a state that names them survives a crash of the machine.
-
-        ``StateLost`` if a file is missing.
-        """
+        """Wait until files are on disk, so that a state that names them survives a crash; ``StateLost`` if missing."""
         unsynced = sorted(set(names) - self._synced)
         paths = [self.folder / name for name in unsynced]
         for path in [*paths, *sorted({path.parent for path in paths})]:
@@ -93,10 +87,7 @@ class SpilledFiles:
         self._users[name] += 1
 
     def read(self, name: str, size_bytes: int) -> pa.Buffer:
-        """The content of a file, mapped into memory; ``StateLost`` if it is missing or damaged.
-
-        At the first read its checksum is verified.
-        """
+        """The content of a file, mapped into memory and verified at the first read; ``StateLost`` if damaged."""
         path = self.folder / name
         try:
             with pa.memory_map(str(path)) as file:

@@ -20,12 +20,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """One version of an operator.
-
-    Attributes:
-        version: Counts from 1 for each name and never repeats.
-        body: Plain JSON in the form that the kind reads.
-    """
+    """One version of an operator, counted from 1 for each name and never repeated; its kind reads the body."""
 
     kind: str
     name: str

@@ -63,10 +63,7 @@ class Script:
 
 @cache
 def read_script(package: str, name: str) -> Script:
-    """The script in the file ``<name>.lua`` of a package (dotted); the parts that it uses are beside its folder.
-
-    The name has its folders, separated by slashes.
-    """
+    """The script ``<name>.lua`` (with folders and slashes) of a dotted package; its parts are beside its folder."""
     source = _source(package, name)
     header: dict[str, tuple[str, ...]] = {"uses": (), "keys": (), "args": ()}
     for line in takewhile(lambda line: line.startswith(_MARK), source.splitlines()):

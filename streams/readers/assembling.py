@@ -50,10 +50,7 @@ class Assembly:
         return f"{name}:{number}"
 
     def next_time_us(self, value: object, advice: str) -> int:
-        """The time of the next event: from the file, or its position where lines are numbered.
-
-        ``EventRejected`` without a usable time; ``advice`` names the place for one.
-        """
+        """The time of the next event: from the file, or its position; ``advice`` names the place in the error."""
         self._position += 1
         if self.options.times == "line":
             return self._position
@@ -81,10 +78,7 @@ class Assembly:
             self._problems.append(f"{_describe(place)}: {reason}")
 
     def finish(self) -> list[Event]:
-        """The events by time, ties in file order; or all of them in file order, if the options require it.
-
-        ``EventFileError`` if something was refused.
-        """
+        """The events by time (ties in file order), or in file order if so required; raises after refusals."""
         if self._problem_count == 0:
             if self._dropped and self.options.on_dropped is not None:
                 self.options.on_dropped(self._dropped)

@@ -106,10 +106,7 @@ def reading_of(declared: StreamDeclaration) -> ReaderOptions:
 
 
 def key_in_files(key: KeyForm) -> KeyForm | None:
-    """The place of a stream's declared key in files of events; None: the usual place.
-
-    Events in files have no subject; a key that the stream reads there is ``key`` in its files.
-    """
+    """Where files of events have a stream's key; None: the usual place. A key ``subject`` is ``key`` in files."""
     if not isinstance(key, Mapping):
         return None if key in _USUAL_KEYS else key
     return {event_type: "key" if path in _USUAL_KEYS else path for event_type, path in key.items()}

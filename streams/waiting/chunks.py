@@ -46,10 +46,7 @@ class KeyChunk:
 
 
 def chunks_of(times_us: NDArray[np.int64], keys: NDArray[np.int64], most: int = MOST_CHUNKS) -> list[KeyChunk]:
-    """Chunks of events in their order: of 16 events, or more if there would be more than ``most`` chunks.
-
-    Times are ascending.
-    """
+    """Chunks of 16 events in ascending time, or of more where there would be over ``most`` chunks."""
     size = _CHUNK_EVENTS
     while len(keys) > size * most:
         size *= 2

@@ -29,11 +29,7 @@ _CHUNKS_OF_STEP = 512
 
 @dataclass(slots=True)
 class KeyBlock:
-    """A block of events of an input, over all shards.
-
-    Attributes:
-        distance: The largest distance that was found while it was the newest block.
-    """
+    """A block of events of an input over all shards; ``distance`` was found while it was the newest block."""
 
     events: int = 0
     distance: int = 0
@@ -67,10 +63,7 @@ class InputKeys:
         return found
 
     def observe(self, chunks: Sequence[KeyChunk], reached_us: int | None) -> None:
-        """Add the events of one step, as chunks of all shards in any order.
-
-        ``reached_us`` is the highest event time that a shard has reached.
-        """
+        """Add the events of one step: chunks of all shards in any order, and the highest event time reached."""
         if reached_us is not None:
             self._reached_us = reached_us if self._reached_us is None else max(self._reached_us, reached_us)
         if not chunks:
@@ -276,10 +269,7 @@ def held_summary(version: int, held: int, allowed: int, inputs: Sequence[str]) -
 
 
 def keys_summary(version: int, name: str, chunks: Iterable[KeyChunk], reached_us: int | None) -> dict[str, Any]:
-    """A shard's report to the decider about an input's events since the last report.
-
-    ``reached_us`` is the event time that the shard has reached.
-    """
+    """A shard's report to the decider since its last one; ``reached_us`` is its event time."""
     return {
         "version": version,
         "input": name,
