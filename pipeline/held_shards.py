@@ -135,10 +135,7 @@ class HeldShards:
         return [*rows, stats_row(self._held[shard].state, after, entries, spent, size)]
 
     def load(self, shard: int) -> None:
-        """Find the state of a shard at the end of its results, as its next micro-batch will.
-
-        ``LogDamaged`` if snapshots or entries that the state needs are gone.
-        """
+        """Find a shard's state at the end of its results, as its next micro-batch will; else ``LogDamaged``."""
         written = written_up_to(self._server, self._options, shard)
         position = max(written, beginnings(self._server, self._options)[shard], key=position_order)
         if last_position(self._server, log_key(shard), position) != position:

@@ -86,10 +86,7 @@ def start_query(
 
 
 def run_pipeline(session: SparkSession, options: JobOptions, sink: Sink, heartbeat: Heartbeat = lambda: None) -> None:
-    """Match until the query is stopped or fails (``QueryFailed``); see ``start_query``.
-
-    The caller's process should exit with an error and be restarted.
-    """
+    """Match until stopped or failed (``QueryFailed``); the process should then exit with an error and be restarted."""
     start_query(session, options, sink, heartbeat).wait()
 
 

@@ -68,12 +68,7 @@ class BatchProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkTime:
-    """The driver's view of a micro-batch.
-
-    Attributes:
-        reports: Bodies of the shards' rows of the kind ``stats``.
-        events: Matched events; None if unknown.
-    """
+    """The driver's view of a micro-batch: bodies of ``stats`` rows, and the matched events (None: unknown)."""
 
     reports: Sequence[Mapping[str, Any]]
     rows: Mapping[str, int]
@@ -82,10 +77,7 @@ class SinkTime:
 
 
 class BatchMeter:
-    """A sink around another sink that reports the progress of each micro-batch.
-
-    ``report`` receives it after the commit, in the thread that runs the query.
-    """
+    """A sink around another; reports each micro-batch after its commit, in the thread that runs the query."""
 
     def __init__(self, sink: _Sink, report: BatchReport) -> None:
         self._sink = sink

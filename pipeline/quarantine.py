@@ -28,10 +28,7 @@ class Quarantine:
         self._server = server
 
     def begin(self, shard: int, after: str) -> bool:
-        """Count an attempt at the micro-batch of a shard that begins after ``after``.
-
-        Returns whether its entries should be watched one by one, after too many attempts.
-        """
+        """Count an attempt at a shard's micro-batch; returns whether to watch its entries one by one, after many."""
         return self._count(_field(shard, after)) > _TRIES
 
     def done(self, shard: int, after: str) -> None:

@@ -54,10 +54,7 @@ class PlacedStops:
         return found
 
     def check(self, shard: int, state: ShardState) -> None:
-        """Check that a state has all stops that apply at its position.
-
-        ``StateLost`` if the state comes from an attempt without a stop.
-        """
+        """Check that a state has all stops at its position; ``StateLost`` if it comes from an attempt without one."""
         _, placed = self._read(shard)
         for until, after in placed.items():
             is_between = _is_before(after, state.position) and _is_before(state.position, until)

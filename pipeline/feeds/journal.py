@@ -56,10 +56,7 @@ class BlockPart:
 
 
 class Journal:
-    """The record of taken files, in the feed's own folder; created if missing.
-
-    ``FeedDamaged`` if it cannot be read.
-    """
+    """The record of taken files in the feed's own folder, which is created; ``FeedDamaged`` if it is unreadable."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "journal.jsonl"

@@ -209,10 +209,7 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def connect(options: KafkaOptions) -> Consumer:
-    """A consumer without assigned partitions.
-
-    ``KafkaClientMissing`` without confluent-kafka, ``SourceOptionError`` if librdkafka refuses a setting.
-    """
+    """A consumer without partitions; ``KafkaClientMissing``, or ``SourceOptionError`` for a refused setting."""
     try:
         import confluent_kafka  # noqa: PLC0415 - an optional extra
     except ImportError as error:
@@ -319,10 +316,7 @@ def _records(part: KafkaPart, options: KafkaOptions) -> Iterator[Message]:
 
 
 def _is_end(error: KafkaError, part: KafkaPart, options: KafkaOptions) -> bool:
-    """Whether an error marks the end of the partition; transient errors do not.
-
-    ``KafkaGap`` if the range begins before the first remaining record.
-    """
+    """Whether an error marks the end of the partition; transient ones do not, and a gap raises ``KafkaGap``."""
     from confluent_kafka import KafkaError as Codes  # noqa: PLC0415 - an optional extra
 
     if error.code() == Codes._PARTITION_EOF:

@@ -23,10 +23,7 @@ _HEADER_BYTES = 4  # written last; zeros in an unfinished file
 
 
 def check_java() -> int:
-    """Major version of the Java that Spark will start.
-
-    ``JavaMissing`` explains how to install one if there is none, or it is older than 17.
-    """
+    """Major version of the Java that Spark will start; ``JavaMissing``, with advice, if none or older than 17."""
     version, _ = find_java()
     return version
 

@@ -17,10 +17,7 @@ _SAME_TIME = (1980, 1, 1, 0, 0, 0)  # equal sources give equal archives
 
 
 def pack(folder: Path) -> Path:
-    """Write the packages that tasks import into an archive whose name has a digest of its content.
-
-    An existing archive of the same packages is reused.
-    """
+    """Write the packages that tasks import into an archive named by its digest, unless it exists."""
     body = BytesIO()
     with zipfile.ZipFile(body, "w") as archive:
         for name, path in _sources():

@@ -66,9 +66,7 @@ class RunningQuery(ABC, Generic[_Row]):
             return False
 
     def recent_progress(self) -> list[Mapping[str, Any]]:
-        """Spark's reports of the latest micro-batches, as plain JSON, oldest first; an error if Spark's process is
-        gone.
-        """
+        """Spark's reports of the latest micro-batches, as plain JSON, oldest first."""
         with self._failures():
             found: list[Any] = self._started().recentProgress
         return [one if isinstance(one, Mapping) else json.loads(one.json) for one in found]
