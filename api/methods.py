@@ -16,10 +16,7 @@ class _HeadSent(OSError):
 
 
 class HeadAsGet:
-    """Middleware that answers HEAD as GET, with the same header fields and no content.
-
-    The application knows GET only.
-    """
+    """Middleware for an application with GET only: HEAD has the same header fields and no content."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

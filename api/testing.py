@@ -30,10 +30,7 @@ class _Server(uvicorn.Server):
 
 @contextmanager
 def serving(app: FastAPI, port: int = 0, read_timeout_s: float = 30.0) -> Iterator[str]:
-    """Serve an application in a thread while the block runs; yields its URL, on loopback. Port 0 takes a free one.
-
-    ``read_timeout_s`` is for the head of a request.
-    """
+    """Serve an application on loopback (port 0: free) in a thread while the block runs; yields its URL."""
     with socket.socket(proto=socket.IPPROTO_TCP) as listener:  # so that asyncio does not delay small packets
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", port))

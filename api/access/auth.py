@@ -30,10 +30,7 @@ _NOT_AUDITED = ("ingest", "read")  # events would displace all other entries of 
 
 
 def scope_of(methods: Set[str], writing: Scope) -> Scope:
-    """The scope of an operation: ``read`` if it only reads, unless its resource is for ``admin`` only.
-
-    ``writing`` is the scope of operations that change the resource.
-    """
+    """The scope of an operation: ``writing`` if it changes, else ``read``, unless its resource is for ``admin``."""
     return "read" if methods <= _READING and writing != "admin" else writing
 
 
