@@ -242,11 +242,7 @@ def purge_list(
     item: np.int64,
     why: np.uint8,
 ) -> np.int64:
-    """Remove all events of a key in one input; in a window of a number of events they keep their places.
-
-    Returns:
-        The number of removed events.
-    """
+    """Remove all events of a key in one input and return their number; in a window of some events they keep places."""
     cluster, number = of
     node = np.int64(lent.lists[cluster, number]["head"])
     if node == NIL:

@@ -129,8 +129,7 @@ def member_of(lent: JoinState, cluster: np.int64, number: np.int64, node: np.int
 def next_combination(lent: JoinState, found: Found, cluster: np.int64, number: np.int64) -> bool:
     """Move the cursors to the next combination; the last input's cursor moves fastest, that of ``number`` is fixed.
 
-    Returns:
-        Whether there is another combination; else the cursors are at the first one again.
+    Without another combination it returns False, and the cursors are at the first one again.
     """
     cursors, last = found.cursors, lent.lists.shape[1] - 1
     while last >= 0:
@@ -145,11 +144,7 @@ def next_combination(lent: JoinState, found: Found, cluster: np.int64, number: n
 
 @routine
 def skip_older(lent: JoinState, found: Found, cluster: np.int64, number: np.int64, since: np.int64) -> bool:
-    """Move the cursors, all at events before ``since``, to the next combination with an event from ``since`` on.
-
-    Returns:
-        Whether there is such a combination.
-    """
+    """Move the cursors, all before ``since``, to the next combination with an event from then on; False: none."""
     cursors, last = found.cursors, lent.lists.shape[1] - 1
     while last >= 0:
         if last != number and cursors[last] != NIL:
@@ -167,12 +162,12 @@ def write_at(
     lent: JoinState,
     found: Found,
     key: tuple[np.int64, np.int64, np.int64],
-    said: tuple[np.int64, np.int64, np.uint8],
+    origin: tuple[np.int64, np.int64, np.uint8],
     place: np.int64,
 ) -> np.int64:
     """Write the combination at the cursors; returns its newest event.
 
-    ``key``: the cluster, an input and the sequence of its event; ``said``: as in ``write_combinations``.
+    ``key``: the cluster, an input and the sequence of its event; ``origin``: as in ``write_combinations``.
     """
     (cluster, number, sequence), newest = key, np.int64(NIL)
     for other in range(lent.lists.shape[1]):
@@ -181,9 +176,9 @@ def write_at(
             one = member_of(lent, cluster, np.int64(other), np.int64(found.cursors[other]))
         found.members[place, other] = one
         newest = max(newest, one)
-    found.result_times[place] = said[0]
-    found.result_items[place] = said[1]
-    found.result_whys[place] = said[2]
+    found.result_times[place] = origin[0]
+    found.result_items[place] = origin[1]
+    found.result_whys[place] = origin[2]
     return newest
 
 
@@ -192,7 +187,7 @@ def cover_combinations(
     lent: JoinState,
     found: Found,
     key: tuple[np.int64, np.int64, np.int64],
-    said: tuple[np.int64, np.int64, np.uint8],
+    origin: tuple[np.int64, np.int64, np.uint8],
     since: np.int64,
 ) -> np.int64:
     """Write enough combinations for each event that was in none before to be in one; returns the place after them.
@@ -203,7 +198,7 @@ def cover_combinations(
     (cluster, number, _), cursors, place = key, found.cursors, found.filled[0]
     for other in range(lent.lists.shape[1]):
         cursors[other] = lent.lists[cluster, other]["tail"]
-    place += write_at(borrowed(lent), borrowed(found), key, said, place) >= since
+    place += write_at(borrowed(lent), borrowed(found), key, origin, place) >= since
     for other in range(lent.lists.shape[1]):
         tail, node = np.int64(cursors[other]), np.int64(lent.lists[cluster, other]["head"])
         if other == number or (tail != NIL and lent.nodes[tail]["flags"] & JOINED != 0):
@@ -211,7 +206,7 @@ def cover_combinations(
         while node != NIL:
             if node != tail and lent.nodes[node]["flags"] & JOINED == 0:
                 cursors[other] = node
-                place += write_at(borrowed(lent), borrowed(found), key, said, place) >= since
+                place += write_at(borrowed(lent), borrowed(found), key, origin, place) >= since
             lent.nodes[node]["flags"] |= JOINED
             node = np.int64(lent.nodes[node]["of_key"])
         cursors[other] = tail
@@ -225,17 +220,12 @@ def write_combinations(
     found: Found,
     cluster: np.int64,
     of: tuple[np.int64, np.int64],
-    said: tuple[np.int64, np.int64, np.uint8],
+    origin: tuple[np.int64, np.int64, np.uint8],
 ) -> None:
-    """Write the combinations of an event of each input that has some, except parts of larger combinations.
+    """Write the combinations of an event of each input that has some, except parts of larger ones; there is room.
 
-    Args:
-        lent: The state.
-        rules: The declaration of the join.
-        found: The output; there is room.
-        cluster: The key.
-        of: An input, and the sequence of its event in all combinations; NIL: any event.
-        said: The time of the combinations, the item that leads to them, and the reason.
+    ``of``: an input, and the sequence of its event in all combinations; NIL: any event. ``origin``: the time of the
+    combinations, the item that leads to them, and the reason.
     """
     cursors, place, (number, sequence) = found.cursors, np.int64(found.filled[0]), of
     key, end = (cluster, number, sequence), place + rules.most[0]
@@ -245,9 +235,9 @@ def write_combinations(
         if other != number and cursors[other] == NIL:
             since, is_partial = max(since, lent.seen[cluster, other]), True
     if rules.covers[0]:
-        place, is_more = cover_combinations(borrowed(lent), borrowed(found), key, said, since), False
+        place, is_more = cover_combinations(borrowed(lent), borrowed(found), key, origin, since), False
     while is_more:
-        if write_at(borrowed(lent), borrowed(found), key, said, place) < since:
+        if write_at(borrowed(lent), borrowed(found), key, origin, place) < since:
             is_more = skip_older(borrowed(lent), borrowed(found), cluster, number, since)
             continue
         if place == end:
@@ -352,8 +342,8 @@ def join_event(
     if absent & rules.required[0] != _NONE or (is_open and is_stored):
         return False
     why = np.uint8(LAST_EVENT if absent == _NONE else BY_WINDOW if is_open else BY_CLOSING)
-    event, said = (number, lent.counters[SEQUENCE]), (lent.counters[NOW], item, why)
-    write_combinations(borrowed(lent), borrowed(rules), borrowed(found), cluster, event, said)
+    event, origin = (number, lent.counters[SEQUENCE]), (lent.counters[NOW], item, why)
+    write_combinations(borrowed(lent), borrowed(rules), borrowed(found), cluster, event, origin)
     return True
 
 

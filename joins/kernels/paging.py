@@ -46,15 +46,10 @@ def seen_with(lent: JoinState, cluster: np.int64, sequence: np.int64) -> np.int6
 
 @kernel
 def take_keys(state: JoinState, keys: NDArray[np.void], rows: NDArray[np.void]) -> int:
-    """Remove known keys that are not closed for good, with their events.
+    """Remove known keys that are not closed for good, with their events; returns the number of events.
 
-    Args:
-        state: State of the join.
-        keys: ``KEY``, with the hashed keys; the other members are written.
-        rows: ``ROW``, room for all events, in the order of the keys, then by input and sequence.
-
-    Returns:
-        The number of events.
+    ``keys`` (``KEY``) have the hashed keys, the other members are written. ``rows`` (``ROW``) has room for all events,
+    in the order of the keys, then by input and sequence.
     """
     lent, filled = borrowed(state), 0
     for place in range(keys.shape[0]):
@@ -113,13 +108,7 @@ def put_keys(
     """Put keys back; there is room for them and their events.
 
     The list of an input with a window of time is again in the order of sequences; other inputs do not need an order.
-
-    Args:
-        state: State of the join.
-        rules: Rules of the join.
-        keys: ``KEY``; none of them is known.
-        rows: ``ROW``, by sequence.
-        cursors: (inputs,) scratch.
+    None of the ``keys`` (``KEY``) is known; ``rows`` (``ROW``) are by sequence; ``cursors`` (inputs,) are scratch.
     """
     lent = borrowed(state)
     for place in range(keys.shape[0]):

@@ -343,8 +343,7 @@ def take_item(lent: JoinState, rules: Rules, found: Found, items: Items, item: n
 def look_ahead(lent: JoinState, items: Items, first: np.int64) -> np.int64:
     """Read the table rows of the next items, so that the processor fetches them from memory at the same time.
 
-    Returns:
-        A value that depends on all rows read; else the compiler would drop the reads.
+    The returned value depends on all rows read; else the compiler would drop the reads.
     """
     last = min(first + _AHEAD, items.times.shape[0])
     mask, seen = np.uint64(lent.slots.shape[0] - 1), np.uint64(0)
@@ -411,15 +410,9 @@ def expire_nodes(
 ) -> tuple[int, int]:
     """Let stored events leave windows that have become smaller; of each key and input, older events leave first.
 
-    Args:
-        rules: The rules with the new windows.
-        state: The state; no event is stored meanwhile, so a freed node is not another event.
-        found: The output.
-        leaving: (events, 2) nodes and their inputs; nodes that were removed with their key before are skipped.
-        first: The place in ``leaving`` to begin at.
-
-    Returns:
-        A status and the place before which it stopped.
+    ``leaving`` is (events, 2): nodes and their inputs; nodes that were removed with their key before are skipped. No
+    event is stored meanwhile, so a freed node is not another event. Returns a status and the place before which it
+    stopped.
     """
     lent, law, written = borrowed(state), borrowed(rules), borrowed(found)
     for place in range(first, leaving.shape[0]):

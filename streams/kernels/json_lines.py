@@ -157,9 +157,8 @@ def scalar(text: NDArray[np.uint8], at: Int) -> Int:
 def member_name(text: NDArray[np.uint8], at: Int) -> tuple[Int, Int, np.uint64]:
     """The place of the value of a member whose name begins at ``at``.
 
-    Returns:
-        (place, end, code): where the value begins, -1 if the name is missing or unusual; where the name ends; the
-        name's first eight bytes as a number.
+    Returns (place, end, code): where the value begins, -1 if the name is missing or unusual; where the name ends; the
+    name's first eight bytes as a number.
     """
     if text[at] != QUOTE:
         return NOWHERE, at, np.uint64(0)
@@ -184,8 +183,7 @@ def member_name(text: NDArray[np.uint8], at: Int) -> tuple[Int, Int, np.uint64]:
 def first_inside(text: NDArray[np.uint8], at: Int) -> tuple[Int, bool]:
     """The first value in a container that begins at ``at``, and whether the container is empty.
 
-    Returns:
-        (place, is_empty): the place after the container if it is empty; -1 if it is unusual.
+    The place is the one after the container if it is empty; -1 if it is unusual.
     """
     is_object = text[at] == OPEN
     at = skip_space(text, at + 1)
@@ -200,9 +198,8 @@ def first_inside(text: NDArray[np.uint8], at: Int) -> tuple[Int, bool]:
 def close_containers(text: NDArray[np.uint8], at: Int, inside: NDArray[np.bool_], depth: Int) -> tuple[Int, Int]:
     """Leave the containers that end after a value.
 
-    Returns:
-        (place, depth): the next value and the number of containers around it, or the place after the last container;
-        place -1 for anything else.
+    Returns the place of the next value and the number of containers around it, or the place after the last container;
+    -1 for anything else.
     """
     while depth > 0:
         at = skip_space(text, at)
@@ -221,12 +218,9 @@ def close_containers(text: NDArray[np.uint8], at: Int, inside: NDArray[np.bool_]
 
 @inlined
 def value(text: NDArray[np.uint8], at: Int, inside: NDArray[np.bool_]) -> Int:
-    """The place after a value; -1 if it is invalid or unusual.
+    """The place after a value; -1 if it is invalid or unusual. The text ends with a line feed.
 
-    Args:
-        text: Ends with a line feed.
-        at: First byte of the value.
-        inside: Room for ``DEEPEST``: whether each open container is an object.
+    ``inside`` has room for ``DEEPEST``: whether each open container is an object.
     """
     depth: Int = np.int64(0)
     while at >= 0:
@@ -453,16 +447,9 @@ def event_object(
 
 @kernel
 def read_lines(text: NDArray[np.uint8], wanted: Wanted, line: Lines, inside: NDArray[np.bool_]) -> Int:
-    """Read every line.
+    """Read every line of UTF-8 text, which ends with a line feed, and return their number.
 
-    Args:
-        text: UTF-8, ends with a line feed.
-        wanted: The members to read.
-        line: Output, with room for every line.
-        inside: Room for ``DEEPEST``.
-
-    Returns:
-        The number of lines.
+    ``line`` has room for every line, ``inside`` for ``DEEPEST``.
     """
     text, wanted, line, inside = borrowed(text), borrowed(wanted), borrowed(line), borrowed(inside)
     at: Int = np.int64(0)

@@ -38,9 +38,6 @@ class KeptKernel(FunctionCache):
     """The compiled code of one kernel, in the interface that numba expects of a cache.
 
     The source is read on construction, before it can change; the folder is touched when code is first requested.
-
-    Args:
-        function: The kernel.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -58,11 +55,7 @@ class KeptKernel(FunctionCache):
         return None if self._folder is None else str(self._folder)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The code for a signature; None: this process has to compile it, and holds the lock if there is one.
-
-        Raises:
-            KeptFolderRefused: Other users may have written to the folder.
-        """
+        """The code for a signature; None: this process has to compile it, and holds the lock if there is one."""
         if not self._enabled or not self._open():
             return None
         target_context.refresh()
@@ -139,11 +132,7 @@ def entry_name(function: Callable[..., Any]) -> str:
 
 
 def kernels_folder() -> Path:
-    """The folder of compiled kernels of these sources for this machine, whether it exists or not.
-
-    Raises:
-        OSError: This user's home directory is not known.
-    """
+    """The folder of compiled kernels of these sources for this machine, whether it exists or not."""
     return _folder(kernel_digest())
 
 
@@ -168,11 +157,7 @@ def keep_needs(exercise: str, names: Iterable[str]) -> None:
 
 
 def kept_needs(exercise: str) -> frozenset[str] | None:
-    """The kernels that an exercise needs; None: not recorded.
-
-    Raises:
-        KeptFolderRefused: Other users may have written to the folder.
-    """
+    """The kernels that an exercise needs; None: not recorded."""
     try:
         folder = kernels_folder()
         require_trusted(folder)
@@ -192,12 +177,7 @@ def _folder(sources: str) -> Path:
 
 
 def _made_folder(sources: str) -> Path:
-    """The folder, created if missing; its siblings that were not used for long are removed.
-
-    Raises:
-        OSError: It cannot be created.
-        KeptFolderRefused: Other users may have written to it.
-    """
+    """The folder, created if missing; its siblings that were not used for long are removed."""
     folder = _folder(sources)
     make_kept_folder(folder)
     note_use(folder)

@@ -23,13 +23,7 @@ from streams.kernels.keeping import KeptKernel, entry_name
 
 @dataclass(frozen=True, slots=True)
 class NeededKernel:
-    """A kernel that a call needs, for arguments of certain types.
-
-    Attributes:
-        name: Its name in the cache.
-        kernel: The dispatcher to compile.
-        signature: Types of the arguments.
-    """
+    """A kernel that a call needs, for arguments of certain types, with its name in the cache."""
 
     name: str
     kernel: Any
@@ -41,11 +35,7 @@ class NeededKernel:
         return _size(self.kernel, set())
 
     def compile(self, *, waits: bool) -> None:
-        """Compile and keep the kernel, unless it is kept.
-
-        Args:
-            waits: Whether to wait for another process that is compiling it.
-        """
+        """Compile and keep the kernel, unless it is kept; perhaps wait for another process that is compiling it."""
         kept = self.kernel._cache
         if waits or not kept.is_being_compiled():
             self.kernel.compile(self.signature)
