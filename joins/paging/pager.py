@@ -74,8 +74,9 @@ class Pager:
     def bring_back(
         self, join: WindowJoin, held: HeldEvents, beside: Beside, keys: NDArray[np.uint64], until_us: int
     ) -> None:
-        """Bring back the rows of some keys, and of keys that lead to a result by a time. If a file is missing or
-        damaged, ``StateLost`` is raised and nothing has changed.
+        """Bring back the rows of some keys, and of keys that lead to a result by a time.
+
+        If a file is missing or damaged, ``StateLost`` is raised and nothing has changed.
         """
         now_us = join.now_us
         self.expired += self.disk.expire(NEVER if now_us is None else now_us)

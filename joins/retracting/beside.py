@@ -20,7 +20,7 @@ from streams import EventBatch, pieces_of, texts_of
 
 
 class KnownBeside:
-    """The state that one join has of keys besides their rows; no retractions: no event may be retracted."""
+    """The state that one join has of keys besides their rows; ``retractions`` None: no event may be retracted."""
 
     def __init__(self, join: WindowJoin, totals: KeyTotals, retractions: Retractions | None) -> None:
         self._join, self._totals, self._retractions = join, totals, retractions

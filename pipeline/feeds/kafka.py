@@ -209,7 +209,7 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def connect(options: KafkaOptions) -> Consumer:
-    """A consumer without partitions; ``KafkaClientMissing``, or ``SourceOptionError`` for a refused setting."""
+    """A consumer without assigned partitions; ``KafkaClientMissing``, or ``SourceOptionError`` for a bad setting."""
     try:
         import confluent_kafka  # noqa: PLC0415 - an optional extra
     except ImportError as error:

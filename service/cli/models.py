@@ -18,7 +18,7 @@ def read_model_file(path: Path, map_file: Path | None = None, process: str | Non
 
 
 def read_content(path: Path) -> bytes:
-    """The bytes of a model file; raises ``FileUnreadable`` if it has more than any model."""
+    """The bytes of a model file; raises ``FileUnreadable`` if it is too large for a model."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_MODEL_BYTES + 1)

@@ -108,7 +108,7 @@ class DeliveryStore:
         return [read_delivery(id_.decode(), record, end_us) for id_, record in found]
 
     def settle(self, delivery: Delivery, outcome: Outcome) -> bool:
-        """Record the outcome of an attempt; False if the lease had run out and another worker has the delivery."""
+        """Record the outcome of an attempt; False if it does not count: its lease had run out, and it is no success."""
         if (outcome.verdict == "retry") != (outcome.next_us is not None):
             raise ValueError("a retry, and only a retry, has a next due time")
         attempts = delivery.attempts + (outcome.verdict in ("retry", "dead"))

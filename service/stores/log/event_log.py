@@ -124,7 +124,8 @@ class EventLog:
         self._routes: dict[str, tuple[str, ...]] = {}  # as last known here; the script decides
 
     def shards(self) -> int:
-        """The number of shards of the log as last known by this process; ``layout`` has the present one. Raises
+        """The number of shards of the log as last known by this process; ``layout`` has the present one.
+
         ``RecordFormatError`` for a log in a format that this release does not know.
         """
         return self.layout.known().shards

@@ -66,7 +66,8 @@ class LayoutStore:
         self._known: Layout | None = None
 
     def known(self) -> Layout:
-        """The layout as last known by this process; a log that does not exist yet is created. Raises
+        """The layout as last known by this process; a log that does not exist yet is created.
+
         ``RecordFormatError`` for a log in a format that this release does not know.
         """
         if self._known is None:

@@ -205,10 +205,11 @@ class ConstraintsDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredConstraints:
-    """The constraint set of a stream. ``document`` is in canonical form, including the stream's end events and the
-    constraints of the followed workflow; read by ``constraints.parse_constraints``. ``notices`` say where the upload
-    means more than is kept. ``uploaded_us`` is when this version was uploaded, microseconds UTC. ``own`` is the
-    hand-written set, in canonical form; None in records of earlier releases, where the whole document was hand-written.
+    """The constraint set of a stream, uploaded at a time in microseconds UTC.
+
+    ``document`` is in the canonical form of ``constraints.parse_constraints``, including the stream's end events and
+    the constraints of the followed workflow. ``own`` is the hand-written set, in the same form; None in records of
+    earlier releases, whose whole document is hand-written. ``notices`` say where the upload means more than is kept.
     """
 
     stream: str

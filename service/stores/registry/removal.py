@@ -52,10 +52,10 @@ _Records: TypeAlias = Mapping[tuple[str, str], bytes]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamUse:
-    """A resource that belongs to a stream, and is removed with it. A webhook without a name is named by its id; only
-    operators have a state. ``kind`` is ``pattern`` or the kind of another operator, ``constraints``, ``workflow``,
-    ``webhook``, ``event-type`` or ``feed``. A resource that ``feeds`` the stream, or is on other streams too, is not
-    removed with it.
+    """A resource of a stream, removed with the stream unless it ``feeds`` it, or is on other streams too.
+
+    ``kind`` is ``pattern`` or the kind of another operator, ``constraints``, ``workflow``, ``webhook``, ``event-type``
+    or ``feed``. A webhook without a name is named by its id; only operators have a state.
     """
 
     kind: str
