@@ -12,7 +12,7 @@ from service.errors import StoreUnavailable
 from service.stores import Heartbeat
 from streams.compiling import CompileProgress
 
-_SAID_EVERY_S = 1.0
+_REPORTED_EVERY_S = 1.0
 _LONG_S = 3.0  # without a heartbeat
 
 
@@ -52,7 +52,7 @@ class StartReport:
         over = threading.Event()
 
         def repeat() -> None:
-            while not over.wait(_SAID_EVERY_S):
+            while not over.wait(_REPORTED_EVERY_S):
                 with self._lock:
                     self._say()
 
