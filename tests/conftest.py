@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from house import called_kernels, surplus_signatures
-from house.examples import share_examples
+from house.examples import Draws, share_examples
 from house.session import Bound, Heartbeat, line_writer, slow_files_first
 
 if TYPE_CHECKING:
@@ -85,6 +85,12 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 @pytest.fixture(scope="session")
+def draws(pytestconfig: pytest.Config) -> Draws:
+    """The share of the cases that a test draws in a loop of its own."""
+    return Draws(pytestconfig.getoption("--examples-share"))
+
+
+@pytest.fixture(scope="session")
 def kernels(pytestconfig: pytest.Config) -> str:
     """The folder of compiled kernels for all processes that tests start, wherever the sources lie."""
     return os.environ.get("NUMBA_CACHE_DIR") or str(pytestconfig.cache.mkdir("numba"))
@@ -106,9 +112,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory, kernels: str) -> Iterator[Sp
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """After the last test of a file, engines and services that refer to themselves give their memory back."""
+    """After the last test of a file, engines and services that refer to themselves give their memory back.
+
+    Whatever is left (kernels, caches, tests) is examined no more: over hundreds of files that took a tenth of the time.
+    """
     if nextitem is None or nextitem.path != item.path:
         gc.collect()
+        gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from house import ROOT
-from house.examples import share_examples, share_of
+from house.examples import Draws, share_examples, share_of
 from house.session import Heartbeat
 
 
@@ -52,6 +52,14 @@ def test_property_tests_draw_their_share(share, drawn):
     share_examples([draw, draw, len], share)
     draw()
     assert len(numbers) == drawn
+
+
+def test_loops_draw_their_share_and_more_until_they_have_met_what_is_rare():
+    assert [len(Draws(0.1)(cases)) for cases in (6_000, 60, 5)] == [600, 10, 5]
+    met = []
+    assert [met.append(number) or number for number in Draws(0.1).until(400, lambda: 70 in met)] == list(range(71))
+    assert len(list(Draws(0.1).until(400, lambda: True))) == 40
+    assert len(list(Draws(0.1).until(400, lambda: False))) == len(list(Draws(1).until(400, lambda: True))) == 400
 
 
 def test_a_pass_says_what_share_its_tests_draw(run):

@@ -1,8 +1,9 @@
-"""The number of random examples in property tests: all, or a share of them in a pass that repeats another one."""
+"""The number of random examples in tests: all, or a share of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import settings
@@ -16,6 +17,24 @@ _SETTINGS = (
 def share_of(examples: int, share: float) -> int:
     """A share of some examples, but at least ten if there were as many."""
     return min(examples, max(_FEWEST, round(examples * share)))
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """The cases that a test draws in a loop of its own, ``for _ in draws(6_000)``."""
+
+    share: float
+
+    def __call__(self, cases: int) -> range:
+        """Numbers of the cases: a share of all, as a property test draws of its examples."""
+        return range(share_of(cases, self.share))
+
+    def until(self, cases: int, is_met: Callable[[], bool]) -> Iterator[int]:
+        """The same numbers, and more of all as long as something rare that the test has to meet is missing."""
+        for number in range(cases):
+            if number >= share_of(cases, self.share) and is_met():
+                return
+            yield number
 
 
 def share_examples(tests: Iterable[Any], share: float) -> None:

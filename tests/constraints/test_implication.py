@@ -6,6 +6,7 @@ import pytest
 
 from constraints.implication import Condition, implies
 from constraints.testing import SIGNS
+from house.examples import Draws
 from nfa import (
     Atom,
     Attribute,
@@ -123,21 +124,21 @@ def random_condition(random: Random, depth: int) -> Expression:
     return random.choices(choices, [5, 1, 2, 1, 1, 1])[0]
 
 
-def test_never_wrong() -> None:
+def test_never_wrong(draws: Draws) -> None:
     random = Random(5)
     data = [{"x": x, "y": y} for x in VALUES for y in (None, 0, 1, "a")]
     events = [Event(id="1", type="Q", key="k", time_us=0, data=one) for one in data]
     implied = 0
-    for _ in range(4_000):
+    for _ in (cases := draws(4_000)):
         premise = Atom(("Q",), "q", random_condition(random, 2))
         conclusion = Atom(("Q",), "q", random_condition(random, random.choice([0, 1, 2])))
         if implies(Condition(premise), Condition(conclusion)):
             implied += 1
             assert all(takes(conclusion, event) for event in events if takes(premise, event)), (premise, conclusion)
-    assert implied > 300
+    assert implied > 0.075 * len(cases)
 
 
-def test_complete_for_comparisons_of_one_attribute() -> None:
+def test_complete_for_comparisons_of_one_attribute(draws: Draws) -> None:
     """With whole constants in reach of the values tried, what holds for these values is implied."""
     random = Random(6)
     events = [
@@ -148,7 +149,7 @@ def test_complete_for_comparisons_of_one_attribute() -> None:
     def one() -> Expression:
         return Comparison(random.choice(SIGNS), Attribute(("x",)), Literal(random.randrange(4)))
 
-    for _ in range(2_000):
+    for _ in draws(2_000):
         parts = tuple(one() for _ in range(random.choice([2, 3])))
         premise = Atom(("Q",), "q", Both(parts) if random.random() < 0.5 else Either(parts))
         conclusion = Atom(("Q",), "q", Not(one()) if random.random() < 0.5 else one())

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from constraints import ConstraintSet, Monitor, ProcessAutomaton, Settings, alive
 from constraints.exact.testing import followed, language_of, of_words, random_automaton
 from constraints.testing import keeping, random_set
+from house.examples import Draws
 from nfa import Matcher, Node, Prune, describe_node
 from nfa.testing import batches, nodes, run, splits
 from streams import Event, EventBatch
@@ -105,10 +106,10 @@ def test_saved_and_loaded_in_between_ends_the_same_runs(seed: int, node: Node, d
     assert parts.stats.deviations == whole.stats.deviations
 
 
-def test_a_word_that_leaves_the_language_deviates_once_at_the_event_that_leaves_it() -> None:
+def test_a_word_that_leaves_the_language_deviates_once_at_the_event_that_leaves_it(draws: Draws) -> None:
     random = Random(5)
     told = 0
-    for _ in range(150):
+    for _ in (cases := draws(150)):
         automaton = random_automaton(random, LETTERS, 5)
         word = random.choices(LETTERS, k=6)
         leaves, state = None, 0
@@ -125,7 +126,7 @@ def test_a_word_that_leaves_the_language_deviates_once_at_the_event_that_leaves_
         found = matcher.process(EventBatch.from_events(events)).deviations()
         assert [deviation.event_id for deviation in found] == ([] if leaves is None else [f"{leaves}"])
         told += leaves is not None
-    assert told > 80
+    assert told > len(cases) / 2
 
 
 def test_beyond_the_cap_traces_go_on_unguarded() -> None:
