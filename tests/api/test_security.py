@@ -65,10 +65,17 @@ def operations():
 OPERATIONS = list(operations())
 
 
+@pytest.fixture(scope="module")
+def roomy_url(server_url, shared_clock):
+    """An API with the limits that it has by default."""
+    with serving(create_app(settings_for(server_url), shared_clock)) as url:
+        yield url
+
+
 @pytest.fixture
-def roomy(server_url, stores, clock):
-    """A client of an API with the limits that it has by default, and the stream ``orders``."""
-    with serving(create_app(settings_for(server_url), clock)) as url, httpx.Client(base_url=url, timeout=60) as client:
+def roomy(roomy_url, stores, clock):
+    """A client of this API, which has the stream ``orders``."""
+    with httpx.Client(base_url=roomy_url, timeout=60) as client:
         assert client.post("/v1/streams", json={"name": "orders", "end_events": ["Z"]}).status_code == 201
         yield client
 

@@ -103,7 +103,7 @@ def cases(numbers: Iterable[int], seed: int) -> Iterator[tuple[random.Random, Co
 @pytest.mark.slow
 def test_shadow_mode_tells_what_eviction_loses_and_loses_nothing(draws: Draws) -> None:
     met = Counter[str]()
-    for rng, constraint_set, text, events in cases(draws.until(120, lambda: met["lost"] > 0), 100):
+    for rng, constraint_set, text, events in cases(draws.until(120, lambda: met["lost"] > 0), 105):
         ends = constraint_set.end_events
         plain, _ = outputs(text, events, None, rng, ends)
         evicting, _ = outputs(text, events, constraint_set, rng, ends)

@@ -1,13 +1,12 @@
 """The page of typical mistakes shows what the command line says."""
 
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from house import ROOT
 from house.documents import code_blocks
+from service.cli import main
 
 BLOCKS = list(code_blocks((ROOT / "docs/mistakes.md").read_text(encoding="utf-8")))
 EVENTS, *MISTAKES = [block.text for block in BLOCKS]
@@ -28,11 +27,14 @@ def test_there_are_at_least_ten():
 
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=range(1, len(MISTAKES) + 1))
-def test_what_is_said_is_what_the_page_shows(folder, mistake):
+def test_what_is_said_is_what_the_page_shows(folder, monkeypatch, capsys, mistake):
     pattern, command, *said = mistake.splitlines()
     (folder / "p.pattern").write_text(pattern)
     assert command.startswith("$ forestall ")
-    call = [str(Path(sys.executable).with_name("forestall")), *command.split()[2:]]
-    done = subprocess.run(call, cwd=folder, capture_output=True, text=True, check=False)
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "argv", ["forestall", *command.split()[2:]])
+    with pytest.raises(SystemExit):
+        main()
+    printed = capsys.readouterr().err.splitlines()
     assert said
-    assert [line for line in said if line not in done.stderr.splitlines()] == []
+    assert [line for line in said if line not in printed] == []

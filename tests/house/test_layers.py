@@ -1,6 +1,7 @@
 """The import contracts fail when an import is planted that they forbid."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -50,7 +51,6 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(ROOT / "pyproject.toml", folder)
     for package in PACKAGES:
         shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "streams/planted_too.py").write_text("from streams import errors\n")
     return folder
 
 
@@ -61,26 +61,40 @@ def lint(tree: Path) -> tuple[bool, str]:
     return done.returncode == 0, done.stdout + done.stderr
 
 
-def test_tree_keeps_the_contracts(tree):
-    is_kept, output = lint(tree)
+@pytest.fixture(scope="module")
+def reports(tree: Path) -> tuple[tuple[bool, str], tuple[bool, str]]:
+    """The reports of the tree as it is, and with all planted imports, each in a module of its own."""
+    before = lint(tree)
+    (tree / "streams/planted_too.py").write_text(f"from streams import {module_of('cycle').rpartition('.')[2]}\n")
+    for plant, (_, line, _) in PLANTS.items():
+        planted = (tree / module_of(plant).replace(".", "/")).with_suffix(".py")
+        planted.write_text(f"{planted.read_text() if planted.exists() else ''}\n{line}\n")
+    return before, lint(tree)
+
+
+def module_of(plant: str) -> str:
+    """The module that has the planted import: one that exists, or a new one."""
+    module = PLANTS[plant][0].removesuffix(".py").replace("/", ".")
+    return f"{module}_{list(PLANTS).index(plant)}" if module.endswith(".planted") else module
+
+
+def arrow_of(plant: str) -> str:
+    """How the planted import is reported."""
+    if plant == "cycle":
+        return f".planted_too -> .{module_of(plant).rpartition('.')[2]} "
+    return f"{module_of(plant)} -> {PLANTS[plant][1].split()[1].partition('.')[0]}"
+
+
+def test_tree_keeps_the_contracts(reports):
+    is_kept, output = reports[0]
     assert is_kept, output
 
 
 @pytest.mark.parametrize("plant", PLANTS)
-def test_planted_import_fails(tree, plant):
-    name, line, contract = PLANTS[plant]
-    planted = tree / name
-    before = planted.read_text() if planted.exists() else None
-    planted.write_text(f"{before or ''}\n{line}\n")
-    if plant == "cycle":
-        (tree / "streams/planted_too.py").write_text("from streams import planted\n")
-    try:
-        is_kept, output = lint(tree)
-    finally:
-        if before is None:
-            planted.unlink()
-        else:
-            planted.write_text(before)
+def test_planted_import_fails(reports, plant):
+    (is_kept, output), contract = reports[1], PLANTS[plant][2]
     assert not is_kept
-    broken = [row for row in output.splitlines() if " BROKEN" in row]
-    assert any(contract in row for row in broken), output
+    assert re.search(rf"^{contract}.* BROKEN", output, re.MULTILINE), output
+    _, *sections = re.split(r"^(.+)\n-+\n", output.partition("Broken contracts")[2], flags=re.MULTILINE)
+    reports = [text for title, text in zip(sections[::2], sections[1::2], strict=True) if title.startswith(contract)]
+    assert any(arrow_of(plant) in report for report in reports), output
