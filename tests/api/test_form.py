@@ -81,7 +81,9 @@ def test_odd_names_in_paths_and_queries_are_no_server_error(orders, text):
             names = [one["name"] for one in operation.get("parameters", []) if one["in"] == "query"]
             if path in OTHERS:
                 continue
-            for url in ("/".join(parts), f"{'/'.join(parts)}?{'&'.join(f'{name}={text}' for name in names)}"):
+            urls = ["/".join(parts)] if text in parts else []
+            urls += [f"{'/'.join(parts)}?{'&'.join(f'{name}={text}' for name in names)}"] if names else []
+            for url in urls:
                 answer = orders.request(method, url)
                 assert answer.status_code < 500, (method, url, answer.text)
 

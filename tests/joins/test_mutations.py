@@ -42,8 +42,11 @@ OUTER_MUTATIONS = {
 }
 
 
+SEEN = 3  # workloads that show a mistake; the others need not be run
+
+
 def wrong_windowed(monkeypatch, module, kind):
-    """In how many random workloads a windowed join differs from its meaning."""
+    """In how many random workloads a windowed join differs from its meaning, at most so many as are enough."""
     monkeypatch.setattr(windowed, "join_batch", module.join_batch)
     monkeypatch.setattr(windowed, "fill_slots", module.fill_slots)
     wrong = 0
@@ -55,14 +58,20 @@ def wrong_windowed(monkeypatch, module, kind):
         for item in workload(seed, inputs):
             meaning.push(*item)
         wrong += sorted(map(tuple, found.members.tolist())) != sorted(members for _, members in meaning.results)
+        if wrong == SEEN:
+            break
     return wrong
+
+
+@pytest.mark.parametrize("kind", sorted({kind for kind, _ in WINDOW_MUTATIONS.values()}))
+def test_without_a_mistake_a_windowed_join_is_right(kind, monkeypatch):
+    assert wrong_windowed(monkeypatch, interpreted(WINDOWED), kind) == 0
 
 
 @pytest.mark.parametrize("name", WINDOW_MUTATIONS)
 def test_a_mistake_in_a_windowed_join_is_seen(name, monkeypatch):
     kind, changes = WINDOW_MUTATIONS[name]
-    assert wrong_windowed(monkeypatch, interpreted(WINDOWED), kind) == 0
-    assert wrong_windowed(monkeypatch, interpreted(WINDOWED, changes), kind) > 2
+    assert wrong_windowed(monkeypatch, interpreted(WINDOWED, changes), kind) == SEEN
 
 
 def wrong_outer(monkeypatch, module):
@@ -77,10 +86,15 @@ def wrong_outer(monkeypatch, module):
         for item in workload(seed, inputs):
             meaning.push(*item)
         wrong += sorted(map(tuple, found.members.tolist())) != sorted(members for _, members in meaning.results)
+        if wrong == SEEN:
+            break
     return wrong
+
+
+def test_without_a_mistake_a_join_with_absent_inputs_is_right(monkeypatch):
+    assert wrong_outer(monkeypatch, interpreted(OUTER)) == 0
 
 
 @pytest.mark.parametrize("name", OUTER_MUTATIONS)
 def test_a_mistake_in_a_join_with_absent_inputs_is_seen(name, monkeypatch):
-    assert wrong_outer(monkeypatch, interpreted(OUTER)) == 0
-    assert wrong_outer(monkeypatch, interpreted(OUTER, [OUTER_MUTATIONS[name]])) > 2
+    assert wrong_outer(monkeypatch, interpreted(OUTER, [OUTER_MUTATIONS[name]])) == SEEN

@@ -58,20 +58,21 @@ def test_partners_are_those_of_the_reference(data: st.DataObject, events: list[E
     assert shape(found) == shape(reference_matches([parse_pattern(text) for text in texts], events))
 
 
-def one_by_one(matcher: Matcher, rows: list[tuple[str, object]], first: int = 0) -> list[Match]:
+def fed(matcher: Matcher, rows: list[tuple[str, object]], first: int = 0, step: int = 7) -> list[Match]:
     events = [
         Event(id=f"{name}{first + n}", type=name, time_us=first + n, key="k", data={"v": value})
         for n, (name, value) in enumerate(rows)
     ]
-    return [match for event in events for match in matcher.process(EventBatch.from_events([event])).matches()]
+    cuts = range(0, len(events), step)
+    return [one for at in cuts for one in matcher.process(EventBatch.from_events(events[at : at + step])).matches()]
 
 
 @pytest.mark.compiled
 def test_many_open_runs_are_found_by_value_in_the_order_of_the_newest_first() -> None:
     matcher = Matcher()
     matcher.add_pattern("PATTERN p EVENT SEQ(A a, B b [v = a.v])")
-    one_by_one(matcher, [("A", f"item {number % 700}") for number in range(1_400)])
-    found = one_by_one(matcher, [("B", "item 3")], 1_400)
+    fed(matcher, [("A", f"item {number % 700}") for number in range(1_400)])
+    found = fed(matcher, [("B", "item 3")], 1_400)
     assert [match.bindings["a"] for match in found] == [("A703",), ("A3",)]
     assert matcher.stats.held == 1_400
 
@@ -80,11 +81,11 @@ def test_many_open_runs_are_found_by_value_in_the_order_of_the_newest_first() ->
 def test_texts_that_are_forgotten_leave_those_that_wait_where_they_are() -> None:
     matcher = Matcher()
     matcher.add_pattern("PATTERN p EVENT SEQ(A a, B b [v = a.v]) WITHIN 3000 us")
-    one_by_one(matcher, [("A", "kept")])
+    fed(matcher, [("A", "kept")])
     for start in range(1, 9_000, 1_000):  # more texts than are kept at once
-        one_by_one(matcher, [("B", f"other {start + number}") for number in range(200)], start)
-        one_by_one(matcher, [("A", f"again {start}")], start + 900)
-    found = one_by_one(matcher, [("B", "again 8001")], 9_100)
+        fed(matcher, [("B", f"other {start + number}") for number in range(200)], start)
+        fed(matcher, [("A", f"again {start}")], start + 900)
+    found = fed(matcher, [("B", "again 8001")], 9_100)
     assert [match.bindings for match in found] == [{"a": ("A8901",), "b": ("B9100",)}]
 
 
@@ -93,7 +94,7 @@ def test_texts_that_are_forgotten_leave_those_that_wait_where_they_are() -> None
 def test_what_has_expired_does_not_stay(step: int) -> None:
     matcher = Matcher()
     matcher.add_pattern("PATTERN p EVENT SEQ(A a, B b [v = a.v]) WITHIN 50 us")
-    rows = [("A", number) for number in range(2_000)]
+    rows = [("A", number) for number in range(300 * step)]
     events = [Event(id=f"e{n}", type=name, time_us=n, key="k", data={"v": v}) for n, (name, v) in enumerate(rows)]
     for start in range(0, len(events), step):
         matcher.process(EventBatch.from_events(events[start : start + step]))

@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from house.examples import Draws
 from workflows import CompileLimits, Extraction, activity_names, sample_trace
 from workflows.language.trees import automaton_of_tree
 from workflows.nets.testing import tree_to_net
@@ -52,12 +53,12 @@ class Observed:
 
 
 @pytest.mark.slow
-def test_extracted_constraints_hold_on_simulated_traces() -> None:
+def test_extracted_constraints_hold_on_simulated_traces(draws: Draws) -> None:
     for number in MODELS:
         tree = random_tree(Random(number), NAMES)
         extraction, rng = extraction_of_tree(tree), Random(number)
         observed = Observed(extraction)
-        for _ in range(10_000):
+        for _ in draws(10_000):
             observed.add([activity.name for activity in sample_trace(tree, rng)])
         assert not observed.violations(extraction)
         assert extraction.events == tuple(sorted(activity_names(tree)))
