@@ -71,7 +71,8 @@ def test_the_library_runs_as_a_driver(tmp_path):
     assert record.start_up_s > 0
 
 
-def test_a_command_is_measured_without_its_start(tmp_path):
+def test_a_command_is_measured_without_its_start(tmp_path, monkeypatch):
+    monkeypatch.setattr("benchmarks.peers.running.ROUNDS", 1)
     bench, kept = Bench(CASES, tmp_path / "peers"), tmp_path / "runs.jsonl"
     runs = [
         run for run in plan(CASES, chosen("forestall match"), events=2_000, names=["W all"]) if run.system.is_command
