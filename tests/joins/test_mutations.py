@@ -46,7 +46,7 @@ SEEN = 3  # workloads that show a mistake; the others need not be run
 
 
 def wrong_windowed(monkeypatch, module, kind):
-    """In how many random workloads a windowed join differs from its meaning, at most so many as are enough."""
+    """In how many random workloads a windowed join differs from its meaning, counted up to those that are enough."""
     monkeypatch.setattr(windowed, "join_batch", module.join_batch)
     monkeypatch.setattr(windowed, "fill_slots", module.fill_slots)
     wrong = 0

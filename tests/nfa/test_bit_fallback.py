@@ -102,9 +102,9 @@ def moved(fallback, numbers, trace, before, event_class, visit=0):
     raise AssertionError(status)
 
 
-def test_traces_go_as_the_twin_says():
+def test_traces_go_as_the_twin_says(draws):
     random, compared, broken = Random(1), 0, 0
-    for _ in range(20):
+    for _ in (sets := draws(20)):
         guards = {version: BitTables(random_set(random, TYPES, random.randint(2, 8))) for version in (7, 3)}
         fallback, numbers = fallback_of(guards), Numbers(int(NEGATION_RANGE[-1]))
         fallback.begin(1_000, 100)
@@ -132,8 +132,8 @@ def test_traces_go_as_the_twin_says():
             assert kill == 0 if after == before else numbers.kills[kill] == (before, after)
             assert fallback.state_of(trace) == (version, MonitorState(seen=guards[version].names(following.seen)))
             open_traces[trace][1:] = [after, following]
-    assert compared > 2_000
-    assert broken > 300
+    assert compared > 100 * len(sets)
+    assert broken > 15 * len(sets)
 
 
 def test_other_patterns_and_guards_find_the_traces_where_they_were():

@@ -110,6 +110,7 @@ def test_the_newest_type_is_that_of_the_newest_time() -> None:
     assert cases_of(matcher, last_type="C") == {}
 
 
+@pytest.mark.compiled
 def test_newest_types_of_many_traces_survive_forgetting_and_reloading() -> None:
     matcher = matcher_with()
     for number in range(3_000):

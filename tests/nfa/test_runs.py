@@ -279,6 +279,7 @@ def test_room_grows_with_what_is_held():
     assert (made.engine.held, made.engine.peak_held) == (0, 302)
 
 
+@pytest.mark.compiled
 def test_texts_that_nothing_reads_any_more_are_forgotten():
     made = harness("SEQ(A a, B b [v = a.v]) WITHIN 5 us")
     for start in range(0, 20_000, 500):

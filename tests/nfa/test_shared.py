@@ -506,7 +506,7 @@ def test_more_matches_of_one_event_each_than_there_was_room_for() -> None:
 def test_expired_nodes_are_given_back() -> None:
     harness = running(chain([0, 1, 2], within_us=100))
     peak = 0
-    for turn in range(20):
+    for turn in range(7):
         times = np.arange(turn * 3_000, (turn + 1) * 3_000)
         harness.process(columns_of([0, 1, 4] * 1_000, times))
         peak = max(peak, harness.engine.stats.nodes)

@@ -86,10 +86,13 @@ class Job:
     def __init__(self, settings, stores):
         self.options = job_options(settings, stores.log.layout.read(), stores.url, tasks=1)
         self.begin = EventLogReader(self.options.log).initialOffset()
-        self.plan, self.epoch = None, 0
+        self.plan, self.epoch, self.held = None, 0, None
 
     def step(self, stores, chance):
-        """Run the planned micro-batch again, or the next one; whether there was any."""
+        """Run the planned micro-batch again, or the next one; whether there was any.
+
+        Shards are held from one to the next, but not by a process that fails or that is started anew.
+        """
         server = connect(self.options.log)
         if self.plan is None:
             ends = log_ends(self.options.log)
@@ -100,7 +103,9 @@ class Job:
                 wanted = entries[: chance.randrange(len(entries) + 1)] if chance.random() < 0.5 else entries
                 ends[shard] = wanted[-1].position if wanted else after
             self.plan = ends
-        held = HeldShards(HeldOptions(log=self.options.log, handover=None))
+        held, self.held = self.held, None
+        if held is None or chance.random() < 0.2:
+            held = HeldShards(HeldOptions(log=self.options.log, handover=None))
         rows, news = [], False
         for shard, after in self.begin.items():
             if self.plan[shard] != after:
@@ -112,7 +117,7 @@ class Job:
         server.close()
         if news:
             AlertSink(stores, HandClock())(rows_of(rows), self.epoch)
-        self.begin, self.plan, self.epoch = self.plan, None, self.epoch + 1
+        self.begin, self.plan, self.epoch, self.held = self.plan, None, self.epoch + 1, held
         return news
 
 

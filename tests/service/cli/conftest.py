@@ -10,7 +10,10 @@ import orjson
 import pytest
 import structlog
 
+from api import create_app
+from api.testing import serving
 from service.cli import main
+from service.testing import settings_for
 
 EVENTS = [
     {"id": "e1", "type": "Quote", "time": "2026-01-01T00:00:00Z", "key": "t1", "data": {"price": 300, "customer": "x"}},
@@ -32,6 +35,13 @@ def logs_as_before():
     root.handlers[:] = handlers
     root.setLevel(level)
     structlog.reset_defaults()
+
+
+@pytest.fixture(scope="session")
+def api_url(server_url):
+    """An API for all tests that need no settings of their own; each begins with an empty store."""
+    with serving(create_app(settings_for(server_url))) as url:
+        yield url
 
 
 @pytest.fixture

@@ -40,8 +40,8 @@ def project(tmp_path):
 
 
 @pytest.fixture
-def service(server_url, stores):
-    with serving(create_app(settings_for(server_url))) as url, ForestallClient(url, patience_s=5) as found:
+def service(api_url, stores):
+    with ForestallClient(api_url, patience_s=5) as found:
         yield found
 
 

@@ -26,10 +26,9 @@ PATTERN = "PATTERN lost EVENT SEQ(UseRemoteStock r, CancelOrder c) WITHIN 1 d"
 
 
 @pytest.fixture
-def ask(call, server_url, stores):
+def ask(call, api_url, stores):
     """Runs ``forestall`` against an API; returns (status, output, errors)."""
-    with serving(create_app(settings_for(server_url))) as url:
-        yield lambda *arguments: call(*arguments, "--url", url)
+    return lambda *arguments: call(*arguments, "--url", api_url)
 
 
 @pytest.fixture
