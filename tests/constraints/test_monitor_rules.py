@@ -143,7 +143,7 @@ def test_rules_alone_are_decided_exactly(seed: int, draws: Draws) -> None:
             assert can_occur == [oracle(constraint_set, word, single(other)) for other in TYPES]
             met["dead"] += expected.count(False)
             met["gone"] += can_occur.count(False)
-    assert min(met.values()) > len(cases) / 9, met
+    assert min(met.values()) > 0.12 * len(cases), met
 
 
 def test_with_other_constraints_it_is_never_wrong_and_finds_most(draws: Draws) -> None:
@@ -172,7 +172,7 @@ def test_with_other_constraints_it_is_never_wrong_and_finds_most(draws: Draws) -
                 assert is_live or not can_live, (constraint_set, word, one)
                 met["dead"] += not can_live
                 met["found dead"] += not is_live
-    assert met["deviates"] > len(cases) / 5, met
+    assert met["deviates"] > 3 / 14 * len(cases), met
     assert met["found dead"] > 0.94 * met["dead"] > len(cases) / 7, met
 
 

@@ -31,7 +31,7 @@ WINDOW_MUTATIONS = {
     ),
 }
 OUTER_MUTATIONS = {
-    "a combination that is part of a larger one": ("said, place) < since:", "said, place) < -9:"),
+    "a combination that is part of a larger one": ("origin, place) < since:", "origin, place) < -9:"),
     "an event that leaves is not seen": (
         "    lent.seen[cluster, number] = lent.counters[SEQUENCE]\n    if is_over",
         "    if is_over",

@@ -20,7 +20,7 @@ from service.stores.conditions import ANY
 from service.stores.log.layout import DERIVED_MARKS_KEY, DERIVED_PROMISES_KEY
 from service.testing import HandClock, settings_for
 from service.upkeep.resharding import match_to_end, reshard
-from shards import InlineShards, rows_of
+from shards import InlineShards, RowBlock, rows_of
 from streams import EventBatch, PatternOn, StreamDeclaration, StreamOn, format_time, parse_each, parse_plain
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
@@ -106,7 +106,8 @@ class Job:
         held, self.held = self.held, None
         if held is None or chance.random() < 0.2:
             held = HeldShards(HeldOptions(log=self.options.log, handover=None))
-        rows, news = [], False
+        rows: list[RowBlock] = []
+        news = False
         for shard, after in self.begin.items():
             if self.plan[shard] != after:
                 news = True
