@@ -62,7 +62,7 @@ def stores(server_url, settings):
 @pytest.fixture
 def stranger(api_url, stores, clock):
     """A client without the key."""
-    with httpx.Client(base_url=api_url, timeout=PATIENCE_S) as client:
+    with httpx.Client(base_url=api_url, timeout=PATIENCE_S, verify=False) as client:
         yield client
 
 
@@ -91,7 +91,9 @@ def holder(http, api_url):
             answer = http.post("/v1/keys", json=wanted)
             assert answer.status_code == 201, answer.text
             headers = {"Authorization": f"Bearer {answer.json()['token']}"}
-            return stack.enter_context(httpx.Client(base_url=api_url, headers=headers, timeout=PATIENCE_S))
+            return stack.enter_context(
+                httpx.Client(base_url=api_url, headers=headers, timeout=PATIENCE_S, verify=False)
+            )
 
         yield made
 

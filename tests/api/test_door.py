@@ -16,7 +16,10 @@ ADMIN = {"name": "first", "scopes": ["admin"]}
 @pytest.fixture
 def open_api(server_url, stores, clock):
     """A client of an API without any key."""
-    with serving(create_app(settings_for(server_url), clock)) as url, httpx.Client(base_url=url) as client:
+    with (
+        serving(create_app(settings_for(server_url), clock)) as url,
+        httpx.Client(base_url=url, verify=False) as client,
+    ):
         yield client
 
 
@@ -24,7 +27,7 @@ def open_api(server_url, stores, clock):
 def limited(server_url, stores, clock):
     """A client, with the key ``a-key-for-tests``, of an API with a rate limit: a burst of 3, then 0.001 a second."""
     settings = settings_for(server_url, api_key="a-key-for-tests", rate={"requests_per_s": 0.001, "burst": 3})
-    with serving(create_app(settings, clock)) as url, httpx.Client(base_url=url) as client:
+    with serving(create_app(settings, clock)) as url, httpx.Client(base_url=url, verify=False) as client:
         client.headers["Authorization"] = "Bearer a-key-for-tests"
         yield client
 
@@ -44,15 +47,15 @@ def test_from_the_first_key_on_keys_are_demanded(open_api, check_problem):
 def test_demanded_keys_are_demanded_from_the_beginning(server_url, stores, clock, check_problem):
     for changes in ({"auth": "keys"}, {"api_host": "0.0.0.0"}):
         with serving(create_app(settings_for(server_url, **changes), clock)) as url:
-            check_problem(httpx.get(f"{url}/v1/streams"), 401, "unauthorized")
-            assert httpx.get(f"{url}/v1/health").status_code == 200
+            check_problem(httpx.get(f"{url}/v1/streams", verify=False), 401, "unauthorized")
+            assert httpx.get(f"{url}/v1/health", verify=False).status_code == 200
 
 
 def test_where_auth_is_off_no_key_is_looked_at(server_url, stores, clock):
     with serving(create_app(settings_for(server_url, auth="off"), clock)) as url:
-        assert httpx.post(f"{url}/v1/keys", json=ADMIN).status_code == 201
-        assert httpx.get(f"{url}/v1/streams", headers=WRONG).status_code == 200
-        assert httpx.get(f"{url}/v1/streams", headers={"Host": "proxy.example"}).status_code == 200
+        assert httpx.post(f"{url}/v1/keys", json=ADMIN, verify=False).status_code == 201
+        assert httpx.get(f"{url}/v1/streams", headers=WRONG, verify=False).status_code == 200
+        assert httpx.get(f"{url}/v1/streams", headers={"Host": "proxy.example"}, verify=False).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -134,7 +137,7 @@ def test_keys_have_rates_of_their_own(limited):
 
 def test_guessing_is_put_off_but_whoever_has_a_made_key_is_not(server_url, stores, clock, check_problem):
     settings = settings_for(server_url, api_key="a-key-for-tests")
-    with serving(create_app(settings, clock)) as url, httpx.Client(base_url=url) as client:
+    with serving(create_app(settings, clock)) as url, httpx.Client(base_url=url, verify=False) as client:
         right = {"Authorization": "Bearer a-key-for-tests"}
         token = client.post("/v1/keys", json={"name": "n", "scopes": ["read"]}, headers=right).json()["token"]
         answers = [client.get("/v1/streams", headers=WRONG) for _ in range(30)]

@@ -88,7 +88,7 @@ def test_so_many_may_listen_and_no_more(server_url, stores, clock, check_problem
     app = create_app(settings_for(server_url, limits={"live_listeners": 1}), clock)
     with (
         serving(app) as url,
-        httpx.Client(base_url=url) as http,
+        httpx.Client(base_url=url, verify=False) as http,
         connect_sse(http, "GET", "/v1/alerts/live") as source,
     ):
         events = source.iter_sse()
@@ -99,7 +99,7 @@ def test_so_many_may_listen_and_no_more(server_url, stores, clock, check_problem
 
 
 def test_an_open_answer_ends_when_the_server_stops(server_url, stores, clock):
-    with httpx.Client() as http:
+    with httpx.Client(verify=False) as http:
         with serving(create_app(settings_for(server_url), clock)) as url:
             listens = threading.Event()
             told = []
