@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
-
-import orjson
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 
 from joins import Broken, JoinOutput, JoinRun, finished_range, keeps_rows, read_join
 from shards.deciding import WAIT, Observation
 from shards.errors import KeyFinished, ResultLimitReached, RetractionLate, ShardError
+from shards.keyed_host import KeyedHost, Operator
 from shards.kinds.joins.conditions import condition_of
 from shards.kinds.joins.result_kinds import JOIN_SUSPENSION
 from shards.kinds.joins.rows import derived_rows, letter_body
-from shards.operators import Host, KeyChoice, Origin, Result, SavedHost
+from shards.operators import KeyChoice, Origin, Result, SavedHost
 from shards.results import DEAD_LETTER
 from shards.rows import row_id
 from streams import (
-    ControlRecordError,
     Definition,
     EventBatch,
     KeyRange,
     KeysClosed,
     SpilledFiles,
-    Start,
     StateLost,
     StreamDeclaration,
     format_time,
@@ -39,215 +35,152 @@ _REMEDY = (
 
 @dataclass(frozen=True, slots=True)
 class JoinResults:
-    """The outputs of joins, by join."""
+    """The output of a join at the stream of its merged events."""
 
     stream: str
-    found: tuple[tuple[JoinRun, JoinOutput], ...] = ()
+    run: JoinRun
+    output: JoinOutput
 
     def derived(self) -> Iterator[tuple[str, EventBatch]]:
-        """The events of each join, with the ends of finished keys; the stream has the join's name."""
-        return ((run.name, output.passed_on) for run, output in self.found if len(output.passed_on))
+        """The events of the join, with the ends of finished keys; the stream has the join's name."""
+        if len(self.output.passed_on):
+            yield self.run.name, self.output.passed_on
 
     def results(self, origin: Origin) -> Iterator[Result]:
         """Result rows: derived events, dead letters and suspensions."""
-        for run, output in self.found:
-            if len(output.events):
-                sources = output.events.columns.column("key")
-                operator = run.name, run.version
-                yield derived_rows(output.events, sources, (self.stream, run.name), operator, is_merged=False)
-            for broken in output.broken if run.body.late == "report" else ():
-                yield _letter(run, broken, origin)
-            for late in output.late_retractions if run.body.late != "drop" else ():
-                yield _late_retraction(run, late, origin)
-            for cut in output.cut:
-                yield _cut(run, cut, origin)
-            for broken in output.broken if output.is_suspended and not output.excess else ():
-                yield _suspension(run, broken, self.stream, origin)
-            for excess in output.excess:
-                yield _excess(run, excess, self.stream, origin)
-            if output.lost is not None:
-                yield _lost(run, output.lost, self.stream, origin)
+        run, output = self.run, self.output
+        if len(output.events):
+            sources = output.events.columns.column("key")
+            operator = run.name, run.version
+            yield derived_rows(output.events, sources, (self.stream, run.name), operator, is_merged=False)
+        for broken in output.broken if run.body.late == "report" else ():
+            yield _letter(run, broken, origin)
+        for late in output.late_retractions if run.body.late != "drop" else ():
+            yield _late_retraction(run, late, origin)
+        for cut in output.cut:
+            yield _cut(run, cut, origin)
+        for broken in output.broken if output.is_suspended and not output.excess else ():
+            yield _suspension(run, broken, self.stream, origin)
+        for excess in output.excess:
+            yield _excess(run, excess, self.stream, origin)
+        if output.lost is not None:
+            yield _lost(run, output.lost, self.stream, origin)
 
 
-@dataclass(slots=True)
-class JoinHost(Host):
-    """Host of the joins at one place; each join has a merged stream of its own, so there is one join at a place.
+class RunningJoin(Operator):
+    """A join at the place of its merged events.
 
-    Attributes:
-        stream: The stream of the merged events.
-        runs: The running joins by name, with their documents.
-        newest_us: Newest time seen.
-        spilled: The store of rows that do not fit into the memory of a join.
-        changed: Outputs of the last start, until ``started`` returns them.
+    Args:
+        definition: Its definition.
+        declaration: The declaration of the stream of merged events.
+        spilled: The store of rows that do not fit into the memory of the join.
+
+    Raises:
+        JoinRefused: The body describes no join.
     """
 
-    stream: str
-    runs: dict[str, tuple[JoinRun, Mapping[str, object]]] = field(default_factory=dict)
-    newest_us: int | None = None
-    spilled: SpilledFiles = field(default_factory=SpilledFiles)
-    changed: tuple[tuple[JoinRun, JoinOutput], ...] = ()
+    waits_for_time = True  # events leave windows, and keys are finished
 
-    @classmethod
-    def of(cls, declaration: StreamDeclaration, saved: SavedHost | None, spilled: SpilledFiles) -> JoinHost:
-        """A host without joins, or the saved host.
+    def __init__(self, definition: Definition, declaration: StreamDeclaration, spilled: SpilledFiles) -> None:
+        super().__init__(definition, declaration)
+        self._spilled = spilled
+        self._run = self._begun()
 
-        Raises:
-            ForestallError: The saved state cannot be read.
-            StateLost: A file of rows that it names is missing, and ``spilled`` does not allow this (``may_be_lost``).
-        """
-        host = cls(declaration.name, spilled=spilled)
-        if saved is not None:
-            for number, (name, version, text, head) in enumerate(saved.head["joins"]):
-                body = orjson.loads(text)
-                prefix = f"{number}/"
-                parts = saved.sections.items()
-                own = {part.removeprefix(prefix): one for part, one in parts if part.startswith(prefix)}
-                host.runs[name] = (
-                    _loaded(JoinRun(read_join(body), name, version, spilled, condition_of), head, own),
-                    body,
-                )
-            host.newest_us = saved.head["newest_us"]
-        return host
+    def _begun(self) -> JoinRun:
+        one = self.definition
+        return JoinRun(read_join(one.body), one.name, one.version, self._spilled, condition_of)
 
-    @property
-    def names(self) -> Collection[str]:
-        """The joins that run."""
-        return self.runs.keys()
-
-    @property
-    def waits_for_time(self) -> bool:
-        """Whether there is a join: events leave windows, and keys are finished, as time passes."""
-        return bool(self.runs)
-
-    def start(self, definition: Definition, start: Start) -> None:
-        """Start a join; another version begins with an empty state, or keeps the rows of the one before (``keep``).
+    def load(self, saved: SavedHost) -> None:
+        """Restore the state; the join stops if rows on disk are missing and may be lost (``may_be_lost``).
 
         Raises:
-            JoinRefused: The document describes no join.
+            StateLost: A file of rows is missing, and ``spilled`` does not allow this.
         """
-        known = self.runs.get(definition.name)
-        if known is not None and known[0].version == definition.version:
-            return
+        try:
+            self._run.load(saved.head, saved.sections)
+            if self._spilled.may_be_lost:
+                self._run.verify()
+        except StateLost as error:
+            if not self._spilled.may_be_lost:
+                raise
+            self._run = self._begun()
+            self._run.lose(error.message)
+
+    def dump(self) -> SavedHost:
+        """The state of the join."""
+        head, sections = self._run.dump()
+        return SavedHost(head=head, sections=sections)
+
+    def continue_as(self, definition: Definition) -> JoinResults | None:
+        """Keep the rows if another version can; events leave windows that became smaller."""
         body = read_join(definition.body)
-        is_kept = start == "keep" and known is not None and not known[0].has_stopped
-        if known is None or not is_kept or not keeps_rows(known[1], definition.body):
-            run = JoinRun(body, definition.name, definition.version, self.spilled, condition_of)
-            self.runs[definition.name] = run, definition.body
-            return
-        run = known[0]
-        self.changed = (*self.changed, (run, run.change(body, definition.version)))
-        self.runs[definition.name] = run, definition.body
-
-    def started(self) -> JoinResults:
-        """The outputs of changed joins: events have left windows that became smaller."""
-        found, self.changed = JoinResults(self.stream, self.changed), ()
-        return found
-
-    def stop(self, name: str) -> None:
-        """Stop a join and drop its state.
-
-        Raises:
-            ControlRecordError: No such join runs.
-        """
-        if name not in self.runs:
-            raise ControlRecordError(f"no join {name!r} runs on the stream {self.stream!r}")
-        del self.runs[name]
+        if self._run.has_stopped or not keeps_rows(self.definition.body, definition.body):
+            return None
+        self.definition = definition
+        return self._results(self._run.change(body, definition.version))
 
     def process(self, batch: EventBatch) -> JoinResults:
         """Join events."""
-        self._see(int(batch.time_us.max()))
-        return self._all(lambda run: run.process(batch))
+        return self._results(self._run.process(batch))
 
     def advance_time(self, watermark_us: int) -> JoinResults:
         """Let events leave their windows."""
-        self._see(watermark_us)
-        return self._all(lambda run: run.advance_time(watermark_us))
+        return self._results(self._run.advance_time(watermark_us))
 
     def finish(self) -> JoinResults:
         """Finish every key."""
-        return self._all(lambda run: run.finish())
+        return self._results(self._run.finish())
+
+    def _results(self, output: JoinOutput) -> JoinResults:
+        return JoinResults(self.declaration.name, self._run, output)
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
         """Forget all other keys."""
-        for run, _ in self.runs.values():
-            keys = run.keys()
-            run.drop(~is_kept(keys), keys)
+        keys = self._run.keys()
+        self._run.drop(~is_kept(keys), keys)
 
     def close_keys(self, record: KeysClosed) -> EventBatch:
         """Merged events by which inputs finish keys up to their closing keys; a refused join stops for good."""
-        found = []
-        for run, _ in self.runs.values():
-            if record.refused is not None and run.body.waits:
-                run.refuse(record.refused)
-            numbers = {one.alias: number for number, one in enumerate(run.body.inputs) if one.waits}
-            found += [
-                finished_range(
-                    numbers[one.input], one.input, None if one.to is None else KeyRange(high=one.to), one.time_us
-                )
-                for one in record.closed
-                if one.input in numbers
-            ]
+        body = self._run.body
+        if record.refused is not None and body.waits:
+            self._run.refuse(record.refused)
+        numbers = {one.alias: number for number, one in enumerate(body.inputs) if one.waits}
+        found = [
+            finished_range(
+                numbers[one.input], one.input, None if one.to is None else KeyRange(high=one.to), one.time_us
+            )
+            for one in record.closed
+            if one.input in numbers
+        ]
         return EventBatch.joined(found) if found else EventBatch.from_events([])
 
     def observed(self) -> Iterator[Observation]:
-        """The number of held events of each join with a limit of rows (``most_rows``)."""
-        for run, _ in self.runs.values():
-            if (allowed := run.body.most_rows) is not None and not run.has_stopped:
-                names = [one.alias for one in run.body.inputs]
-                summary = held_summary(run.version, run.measures()["stored"], allowed, names)
-                yield Observation(stream=self.stream, decider=WAIT, summary=summary)
+        """The number of held events of a join with a limit of rows (``most_rows``)."""
+        run = self._run
+        if (allowed := run.body.most_rows) is not None and not run.has_stopped:
+            names = [one.alias for one in run.body.inputs]
+            summary = held_summary(run.version, run.measures()["stored"], allowed, names)
+            yield Observation(stream=self.declaration.name, decider=WAIT, summary=summary)
 
     @property
     def files(self) -> Collection[str]:
         """Names of the files of rows that are needed."""
-        return [name for run, _ in self.runs.values() for name in run.files]
+        return self._run.files
 
     def verify(self) -> None:
-        """Compare the checksums of the files of rows.
-
-        Raises:
-            StateLost: A file is missing or damaged.
-        """
-        for run, _ in self.runs.values():
-            run.verify()
+        """Compare the checksums of the files of rows."""
+        self._run.verify()
 
     def measures(self) -> Mapping[str, int]:
-        """Sums of the counts of the joins."""
-        found: dict[str, int] = {}
-        for run, _ in self.runs.values():
-            for name, number in run.measures().items():
-                found[name] = found.get(name, 0) + number
-        return found
-
-    def dump(self) -> SavedHost:
-        """The documents and states; documents as text, because the order of the members of ``return`` matters."""
-        joins: list[Any] = []
-        sections: dict[str, bytes] = {}
-        for number, (name, (run, body)) in enumerate(self.runs.items()):
-            head, own = run.dump()
-            joins.append([name, run.version, orjson.dumps(body).decode(), head])
-            sections |= {f"{number}/{part}": one for part, one in own.items()}
-        return SavedHost(head={"joins": joins, "newest_us": self.newest_us}, sections=sections)
-
-    def _see(self, time_us: int) -> None:
-        self.newest_us = time_us if self.newest_us is None else max(self.newest_us, time_us)
-
-    def _all(self, step: Callable[[JoinRun], JoinOutput]) -> JoinResults:
-        return JoinResults(self.stream, tuple((run, step(run)) for run, _ in self.runs.values()))
+        """The counts of the join."""
+        return self._run.measures()
 
 
-def _loaded(run: JoinRun, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> JoinRun:
-    """A join with its saved state; a stopped join if rows on disk are missing and may be lost (``may_be_lost``)."""
-    try:
-        run.load(head, sections)
-        if run.spilled.may_be_lost:
-            run.verify()
-    except StateLost as error:
-        if not run.spilled.may_be_lost:
-            raise
-        run = JoinRun(run.body, run.name, run.version, run.spilled, condition_of)
-        run.lose(error.message)
-    return run
+class JoinHost(KeyedHost):
+    """Host of the joins at one place; each join has a merged stream of its own, so there is one join at a place."""
+
+    has_traces = False
+    saved_as = "joins"
 
 
 def _lost(run: JoinRun, reason: str, stream: str, origin: Origin) -> Result:

@@ -26,16 +26,15 @@ from joins import (
     merged_types,
     value_at,
 )
-from nfa import EndedTraces, IdleTraces
 from shards.deciding import WAIT, Observation
 from shards.kinds.joins.rows import derived_rows, refused_letters
 from shards.kinds.joins.ruled_out import RuledOut
 from shards.kinds.joins.sources import source_of
 from shards.operators import Host, KeyChoice, Origin, Result, SavedHost
+from shards.trace_ends import TraceEnds
 from streams import (
     EARLIEST_US,
     ENDED,
-    NEVER_US,
     ConstraintsOn,
     ControlRecordError,
     Definition,
@@ -47,7 +46,6 @@ from streams import (
     StreamDeclaration,
     attribute_path,
     column_of,
-    key_hash,
     key_of,
     keys_summary,
     pieces_of,
@@ -62,7 +60,6 @@ _RETRACTING = np.int8(MARKS.index(RETRACTED))
 _REVOCABLE = np.int8(MARKS.index(REVOCABLE))  # followed by the same with the mark of a last event
 _UNKEYED = np.int8(MARKS.index(UNKEYED))
 _NOTHING = np.int8(-1)  # for types that do not concern an input
-_IDLE = {"idle_key": np.uint64, "idle_last": np.int64}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,8 +120,7 @@ class JoinInputHost(Host):
         counts: The number of rows that each input has handed on within the shard, from which their places are made.
         newest_us: Newest time seen.
         ruled_out: Inputs that constraints finish in each trace (``closed_by: workflow``); None: no such input.
-        idle: Times of the newest event of each trace, if traces have an idle timeout and an input is finished with
-            traces; else None.
+        trace_ends: The ends of traces, if an input is finished with them.
         monitors: For each input of a join with ``wait: auto``, its keys since the last observation.
         refused: For each input of such a join, the number of events whose keys are no whole numbers.
     """
@@ -135,9 +131,12 @@ class JoinInputHost(Host):
     counts: dict[str, int] = field(default_factory=dict)
     newest_us: int | None = None
     ruled_out: RuledOut | None = None
-    idle: IdleTraces | None = None
     monitors: dict[str, KeyMonitor] = field(default_factory=dict)
     refused: dict[str, int] = field(default_factory=dict)
+    trace_ends: TraceEnds = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.trace_ends = TraceEnds(self.declaration, is_needed=self._ends_with_traces)
 
     @classmethod
     def of(cls, declaration: StreamDeclaration, route: str, saved: SavedHost | None) -> JoinInputHost:
@@ -156,7 +155,7 @@ class JoinInputHost(Host):
             monitors={name: KeyMonitor() for name, (_, body) in running.items() if body.get("wait")},
             refused=dict(saved.head.get("refused", {})),
         )
-        host._follow_idle({name: np.frombuffer(one, _IDLE[name]) for name, one in saved.sections.items()})
+        host.trace_ends = TraceEnds(declaration, saved.sections, is_needed=host._ends_with_traces)
         return host
 
     @property
@@ -177,7 +176,7 @@ class JoinInputHost(Host):
         if definition.body.get("wait"):
             self.monitors[definition.name] = KeyMonitor()
             self.refused.setdefault(definition.name, 0)
-        self._follow_idle()
+        self.trace_ends.declare(self.declaration, is_needed=self._ends_with_traces)
         if self.ruled_out is not None:
             self.ruled_out.restart(definition.name)
 
@@ -205,12 +204,12 @@ class JoinInputHost(Host):
         self.refused.pop(name, None)
         if not self._by_constraints:
             self.ruled_out = None
-        self._follow_idle()
+        self.trace_ends.declare(self.declaration, is_needed=self._ends_with_traces)
 
     def declare(self, declaration: StreamDeclaration) -> MergedOutput:
         """Apply a changed declaration: from here on other types end traces, or traces have another idle timeout."""
         self.declaration = declaration
-        self._follow_idle()
+        self.trace_ends.declare(self.declaration, is_needed=self._ends_with_traces)
         return MergedOutput(self.declaration.name) if self.newest_us is None else self.advance_time(self.newest_us)
 
     def follow(self, record: ConstraintsOn) -> None:
@@ -226,12 +225,9 @@ class JoinInputHost(Host):
         """Hand events on."""
         if not len(batch):
             return MergedOutput(self.declaration.name)
-        if not self._ends_with_traces:
-            self.idle = None
-        times_us = batch.time_us if self.newest_us is None else np.maximum(batch.time_us, self.newest_us)
-        now_us = np.maximum.accumulate(times_us)
-        if self.idle is not None and len(ended := self._ended(self.idle, batch, times_us)):
-            batch, now_us = _with_ended(batch, now_us, ended)
+        if not self._ends_with_traces:  # a change of the join has stopped all inputs that need them, not the first one
+            self.trace_ends.stop()
+        batch, now_us = self.trace_ends.marked(batch, self.newest_us)
         self.newest_us = int(now_us[-1])
         finished = self._finished(batch, now_us)
         return MergedOutput(
@@ -243,17 +239,15 @@ class JoinInputHost(Host):
         self.newest_us = watermark_us if self.newest_us is None else max(self.newest_us, watermark_us)
         if self.ruled_out is not None and (idle_us := self.declaration.idle_timeout_us) is not None:
             self.ruled_out.pass_time(self.newest_us - idle_us)
-        if self.idle is None or not len(ended := self.idle.pass_time(self.newest_us)):
+        if (batch := self.trace_ends.pass_time(self.newest_us)) is None:
             return MergedOutput(self.declaration.name)
-        batch = EventBatch.of_ended(ended.keys, ended.times_us)
         return MergedOutput(self.declaration.name, tuple(self._merged(name, batch, ()) for name in self.running))
 
     def end_trace(self, key: str, time_us: int | None) -> MergedOutput:
         """End the trace of a key, and finish the key in inputs by the same key that are finished with their traces."""
         if self.ruled_out is not None:
             self.ruled_out.end(key)
-        if self.idle is not None:
-            self.idle.forget(np.array([key_hash(key)], np.uint64))
+        self.trace_ends.end(key)
         when = self.newest_us if time_us is None else time_us
         if when is None:
             return MergedOutput(self.declaration.name)
@@ -303,9 +297,7 @@ class JoinInputHost(Host):
         """Forget the traces of other keys."""
         if self.ruled_out is not None:
             self.ruled_out.keep(is_kept)
-        if self.idle is not None:
-            keys = self.idle.keys()
-            self.idle.forget(keys[~is_kept(keys)])
+        self.trace_ends.keep(is_kept)
 
     def measures(self) -> Mapping[str, int]:
         """The number of rows handed on within the shard, and of events refused as their keys are no whole numbers."""
@@ -328,36 +320,12 @@ class JoinInputHost(Host):
             head["ruled_out"] = self.ruled_out.dump()
         if self.refused:
             head["refused"] = self.refused
-        arrays = {} if self.idle is None else self.idle.dump_arrays()
-        return SavedHost(head=head, sections={name: array.tobytes() for name, array in arrays.items()})
-
-    def _follow_idle(self, arrays: Mapping[str, NDArray[Any]] | None = None) -> None:
-        """Set up ``idle`` if an input is finished with traces and traces have an idle timeout.
-
-        The inputs of a join change one after the other. If the first one no longer needs the traces, the next one may,
-        so the traces are only forgotten with the next event.
-
-        Args:
-            arrays: The saved traces; None: the present ones.
-        """
-        idle_us = self.declaration.idle_timeout_us
-        if arrays is None:
-            arrays = {} if self.idle is None else self.idle.dump_arrays()
-        is_known = bool(arrays) or self._ends_with_traces
-        self.idle = IdleTraces(idle_us) if idle_us is not None and is_known else None
-        if self.idle is not None and arrays:
-            self.idle.load_arrays(arrays)
+        return SavedHost(head=head, sections=self.trace_ends.dump())
 
     @property
     def _ends_with_traces(self) -> bool:
         """Whether an input is finished with the traces of the stream."""
         return any(body["ends"] and body["path"] is None for _, body in self.running.values())
-
-    def _ended(self, idle: IdleTraces, batch: EventBatch, times_us: NDArray[np.int64]) -> EndedTraces:
-        """The traces that were idle for too long before some events."""
-        ends = (*self.declaration.end_events, ENDED)
-        is_last = np.array([name in ends for name in batch.type_names], np.bool_)[batch.type_codes]
-        return idle.advance(batch.key_hashes, times_us, is_last, NEVER_US if self.newest_us is None else self.newest_us)
 
     @property
     def _by_constraints(self) -> dict[str, tuple[str, ...]]:
@@ -486,15 +454,6 @@ def _takes_back(event_type: str, body: Mapping[str, Any]) -> bool:
     if not body.get("retracts") or retracted == event_type or event_type in body["types"]:
         return False
     return not body["types"] or retracted in body["types"]
-
-
-def _with_ended(
-    batch: EventBatch, now_us: NDArray[np.int64], ended: EndedTraces
-) -> tuple[EventBatch, NDArray[np.int64]]:
-    """Events with the ends of traces before some of them, and the newest time at each."""
-    order = np.argsort(np.concatenate([2 * np.arange(len(batch)) + 1, 2 * ended.rows]), kind="stable")
-    mixed = EventBatch.joined([batch, EventBatch.of_ended(ended.keys, ended.times_us)]).take(order)
-    return mixed, np.concatenate([now_us, ended.times_us])[order]
 
 
 def _replaced(pieces: pa.Array, is_other: NDArray[np.bool_], by: bytes) -> pa.Array:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar
 
 from shards.deciding import WAIT
@@ -187,6 +188,6 @@ class JoinKind(DocumentKind):
 
     def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> Host:
         """A host of the joins at the place of a merged stream."""
-        from shards.kinds.joins.host import JoinHost  # noqa: PLC0415 - loads the joins
+        from shards.kinds.joins.host import JoinHost, RunningJoin  # noqa: PLC0415 - loads the joins
 
-        return JoinHost.of(declaration, saved, self.files)
+        return JoinHost(self.name, declaration, route, partial(RunningJoin, spilled=self.files), saved)

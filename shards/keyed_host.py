@@ -1,0 +1,380 @@
+"""A host for kinds whose operators are independent of each other: what all such kinds have in common is here.
+
+A kind implements ``KeyedOperator``, with one state per key, or ``Operator``, which keeps its keys as it likes. The host
+starts, stops, saves and loads operators, ends traces, and divides states when shards are divided.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+import orjson
+
+from shards.deciding import Observation
+from shards.operators import NO_OUTPUT, Host, KeyChoice, Origin, Output, Result, SavedHost
+from shards.trace_ends import TraceEnds
+from streams import (
+    ControlRecordError,
+    Definition,
+    Event,
+    EventBatch,
+    Input,
+    KeysClosed,
+    Punctuation,
+    Start,
+    StreamDeclaration,
+    key_hash,
+)
+
+State = TypeVar("State")
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Results that do not depend on their place in the log."""
+
+    found: Iterable[Result]
+
+    def results(self, origin: Origin) -> Iterator[Result]:
+        """The results."""
+        return iter(self.found)
+
+    def derived(self) -> Iterator[tuple[str, EventBatch]]:
+        """No derived events."""
+        return iter(())
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """The outputs of several operators, in order."""
+
+    parts: tuple[Output, ...]
+
+    def results(self, origin: Origin) -> Iterator[Result]:
+        """The results of each output."""
+        for part in self.parts:
+            yield from part.results(origin)
+
+    def derived(self) -> Iterator[tuple[str, EventBatch]]:
+        """The derived events of each output."""
+        for part in self.parts:
+            yield from part.derived()
+
+
+class Operator(ABC):
+    """A running operator at one place of a shard; its methods mean the same as those of ``Host``.
+
+    Args:
+        definition: Its definition.
+        declaration: The declaration of its stream; the host keeps it current.
+    """
+
+    waits_for_time: ClassVar[bool] = False
+
+    def __init__(self, definition: Definition, declaration: StreamDeclaration) -> None:
+        self.definition, self.declaration = definition, declaration
+
+    @abstractmethod
+    def process(self, batch: EventBatch) -> Output:
+        """Process events; a row of the type ``streams.ENDED`` is not an event: the trace of its key ends there."""
+
+    def advance_time(self, watermark_us: int) -> Output:
+        """Pass event time."""
+        return NO_OUTPUT
+
+    def end_trace(self, key: str) -> Output:
+        """End the trace of a key."""
+        return NO_OUTPUT
+
+    def finish_keys(self, promise: Punctuation) -> Output:
+        """Finish a range of keys."""
+        return NO_OUTPUT
+
+    def close_keys(self, record: KeysClosed) -> EventBatch | None:
+        """Events that carry the keys a decider has closed; None: no events."""
+        return None
+
+    def finish(self) -> Output:
+        """End a finite input."""
+        return NO_OUTPUT
+
+    def continue_as(self, definition: Definition) -> Output | None:
+        """Continue as another version with the present state; None: the other version begins from nothing."""
+        return None
+
+    @abstractmethod
+    def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
+        """Forget all other keys."""
+
+    def measures(self) -> Mapping[str, int]:
+        """Numbers for operations; the host adds up those of all operators."""
+        return {}
+
+    def observed(self) -> Iterator[Observation]:
+        """Observations for a decider."""
+        return iter(())
+
+    @property
+    def files(self) -> Collection[str]:
+        """Names of the files that hold a part of the state."""
+        return ()
+
+    def verify(self) -> None:
+        """Compare the checksums of ``files``."""
+
+    @abstractmethod
+    def dump(self) -> SavedHost:
+        """The state, without the definition."""
+
+    @abstractmethod
+    def load(self, saved: SavedHost) -> None:
+        """Restore what ``dump`` returned.
+
+        Raises:
+            ForestallError: The state cannot be read.
+        """
+
+
+class KeyedOperator(Operator, Generic[State]):
+    """An operator with one state per key, as plain JSON, which it forgets when the trace of the key ends."""
+
+    def __init__(self, definition: Definition, declaration: StreamDeclaration) -> None:
+        super().__init__(definition, declaration)
+        self._states: dict[int, State] = {}  # by hashed key
+
+    @abstractmethod
+    def take(self, event: Event, state: State | None) -> tuple[State | None, Iterable[Result]]:
+        """Take an event in.
+
+        Args:
+            event: The event.
+            state: The state of its key; None: the key has none.
+
+        Returns:
+            The new state of the key, and the results of the event.
+        """
+
+    def process(self, batch: EventBatch) -> Output:
+        """Take events in one by one; end events of the stream end their traces after it."""
+        found: list[Result] = []
+        is_ended = batch.is_ended
+        events = iter(batch.take(np.flatnonzero(~is_ended)).to_events())
+        for key, ends in zip(batch.key_hashes.tolist(), is_ended.tolist(), strict=True):
+            state = self._states.pop(key, None)
+            if ends:
+                continue
+            event = next(events)
+            state, results = self.take(event, state)
+            found += results
+            if state is not None and event.type not in self.declaration.end_events:
+                self._states[key] = state
+        return Results(found)
+
+    def end_trace(self, key: str) -> Output:
+        """Forget a key."""
+        self._states.pop(key_hash(key), None)
+        return NO_OUTPUT
+
+    def finish(self) -> Output:
+        """Forget every key."""
+        self._states.clear()
+        return NO_OUTPUT
+
+    def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
+        """Forget all other keys."""
+        stays = is_kept(np.fromiter(self._states, np.uint64, len(self._states))).tolist()
+        self._states = {key: one for (key, one), stay in zip(self._states.items(), stays, strict=True) if stay}
+
+    def measures(self) -> Mapping[str, int]:
+        """The number of keys with a state."""
+        return {"keys": len(self._states)}
+
+    def dump(self) -> SavedHost:
+        """The states by key."""
+        return SavedHost(head={}, sections={"states": orjson.dumps([*self._states.items()])})
+
+    def load(self, saved: SavedHost) -> None:
+        """Restore the states."""
+        self._states = dict(orjson.loads(saved.sections["states"]))
+
+
+class KeyedHost(Host):
+    """Host of operators that are independent of each other, each a value of its own.
+
+    Args:
+        kind: Name of the kind.
+        declaration: Declaration of the stream.
+        route: Name of the further key; empty for the correlation key.
+        operator: Creates an operator.
+        saved: The saved host; None: a host without operators.
+    """
+
+    has_traces: ClassVar[bool] = True
+    """Whether operators have to know the traces of the stream."""
+    saved_as: ClassVar[str] = "operators"
+    """The name of the operators in the saved state."""
+
+    def __init__(
+        self,
+        kind: str,
+        declaration: StreamDeclaration,
+        route: str,
+        operator: Callable[[Definition, StreamDeclaration], Operator],
+        saved: SavedHost | None = None,
+    ) -> None:
+        self._kind, self._declaration, self._route, self._operator = kind, declaration, route, operator
+        self._operators: dict[str, Operator] = {}
+        self._newest_us: int | None = None
+        self._changes: tuple[Output, ...] = ()  # of versions that continue, until ``started`` returns them
+        sections = {} if saved is None else saved.sections
+        for number, (name, version, text, head) in enumerate(() if saved is None else saved.head[self.saved_as]):
+            source = (Input(declaration.name, route),)
+            definition = Definition(kind=kind, name=name, version=version, inputs=source, body=orjson.loads(text))
+            one = operator(definition, declaration)
+            one.load(SavedHost(head=head, sections=_own(sections, str(number))))
+            self._operators[name] = one
+        if saved is not None:
+            self._newest_us = saved.head["newest_us"]
+        self._traces = TraceEnds(declaration, _own(sections, "traces")) if self.has_traces and not route else None
+
+    @property
+    def names(self) -> Collection[str]:
+        """The running operators."""
+        return self._operators.keys()
+
+    @property
+    def waits_for_time(self) -> bool:
+        """Whether passing time decides anything for an operator."""
+        return any(one.waits_for_time for one in self._operators.values())
+
+    @property
+    def newest_us(self) -> int | None:
+        """The newest time; None before the first event."""
+        return self._newest_us
+
+    def start(self, definition: Definition, start: Start) -> None:
+        """Start an operator; another version begins from nothing, or continues (``keep``) if the operator can."""
+        known = self._operators.get(definition.name)
+        if known is not None and known.definition.version == definition.version:
+            return
+        if start == "keep" and known is not None and (change := known.continue_as(definition)) is not None:
+            self._changes = (*self._changes, change)
+            return
+        self._operators[definition.name] = self._operator(definition, self._declaration)
+
+    def started(self) -> Output:
+        """The outputs of operators that continue as other versions."""
+        found, self._changes = Outputs(self._changes), ()
+        return found
+
+    def stop(self, name: str) -> None:
+        """Stop an operator and drop its state."""
+        if name not in self._operators:
+            raise ControlRecordError(f"no {self._kind} {name!r} runs on the stream {self._declaration.name!r}")
+        del self._operators[name]
+
+    def declare(self, declaration: StreamDeclaration) -> Output:
+        """Apply a changed declaration; traces may end by another idle timeout."""
+        self._declaration = declaration
+        for one in self._operators.values():
+            one.declaration = declaration
+        if self._traces is None:
+            return NO_OUTPUT
+        self._traces.declare(declaration)
+        return NO_OUTPUT if self._newest_us is None else self._ended(self._newest_us)
+
+    def process(self, batch: EventBatch) -> Output:
+        """Let every operator process events."""
+        newest_us = self._newest_us
+        self._see(int(batch.time_us.max()))
+        if self._traces is not None:
+            batch, _ = self._traces.marked(batch, newest_us)
+        return self._all(lambda one: one.process(batch))
+
+    def advance_time(self, watermark_us: int) -> Output:
+        """End idle traces, then pass time for every operator."""
+        self._see(watermark_us)
+        passed = self._all(lambda one: one.advance_time(watermark_us))
+        return Outputs((self._ended(watermark_us), passed)) if self._traces is not None else passed
+
+    def end_trace(self, key: str, time_us: int | None) -> Output:
+        """End the trace of a key for every operator."""
+        if self._traces is None:
+            return NO_OUTPUT
+        self._traces.end(key)
+        return self._all(lambda one: one.end_trace(key))
+
+    def finish_keys(self, promise: Punctuation) -> Output:
+        """Finish a range of keys for every operator."""
+        return self._all(lambda one: one.finish_keys(promise))
+
+    def close_keys(self, record: KeysClosed) -> EventBatch | None:
+        """The events of every operator that carry closed keys."""
+        found = [batch for one in self._operators.values() if (batch := one.close_keys(record)) is not None]
+        return EventBatch.joined(found) if found else None
+
+    def finish(self) -> Output:
+        """End a finite input for every operator."""
+        return self._all(lambda one: one.finish())
+
+    def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
+        """Forget all other keys."""
+        for one in self._operators.values():
+            one.keep(is_kept, has_counts=has_counts)
+        if self._traces is not None:
+            self._traces.keep(is_kept)
+
+    def measures(self) -> Mapping[str, int]:
+        """The sums of the numbers of all operators."""
+        found: dict[str, int] = {}
+        for one in self._operators.values():
+            for name, number in one.measures().items():
+                found[name] = found.get(name, 0) + number
+        return found
+
+    def observed(self) -> Iterator[Observation]:
+        """The observations of all operators."""
+        for one in self._operators.values():
+            yield from one.observed()
+
+    @property
+    def files(self) -> Collection[str]:
+        """The files of all operators."""
+        return [name for one in self._operators.values() for name in one.files]
+
+    def verify(self) -> None:
+        """Compare the checksums of the files of all operators."""
+        for one in self._operators.values():
+            one.verify()
+
+    def dump(self) -> SavedHost:
+        """The definitions and states; bodies as text, because the order of their members may matter."""
+        saved = [one.dump() for one in self._operators.values()]
+        operators: list[Any] = [
+            [name, one.definition.version, orjson.dumps(one.definition.body).decode(), dict(own.head)]
+            for (name, one), own in zip(self._operators.items(), saved, strict=True)
+        ]
+        sections = {f"{number}/{part}": body for number, own in enumerate(saved) for part, body in own.sections.items()}
+        traces = {} if self._traces is None else self._traces.dump()
+        sections |= {f"traces/{part}": body for part, body in traces.items()}
+        return SavedHost(head={self.saved_as: operators, "newest_us": self._newest_us}, sections=sections)
+
+    def _see(self, time_us: int) -> None:
+        self._newest_us = time_us if self._newest_us is None else max(self._newest_us, time_us)
+
+    def _ended(self, now_us: int) -> Output:
+        """The outputs of the ends of traces that are idle for too long."""
+        ended = None if self._traces is None else self._traces.pass_time(now_us)
+        return NO_OUTPUT if ended is None else self._all(lambda one: one.process(ended))
+
+    def _all(self, step: Callable[[Operator], Output]) -> Output:
+        return Outputs(tuple(step(one) for one in self._operators.values()))
+
+
+def _own(sections: Mapping[str, bytes], prefix: str) -> dict[str, bytes]:
+    """The sections below a prefix, without it."""
+    return {name[len(prefix) + 1 :]: body for name, body in sections.items() if name.startswith(f"{prefix}/")}
