@@ -33,7 +33,9 @@ from joins.merging import (
 from joins.outputs import Broken, JoinOutput
 from joins.returns import Column, value_at
 from joins.running import JoinRun
-from joins.waiting import WaitingInput, waiting_inputs, waiting_sentences
+from joins.waiting.chunks import KeyMonitor
+from joins.waiting.decider import WaitDecider, held_summary, keys_summary
+from joins.waiting.inputs import WaitingInput, waiting_inputs, waiting_sentences
 from joins.windowed import MOST_INPUTS, JoinStats, WindowJoin
 from joins.windows import Window, WindowKind
 
@@ -64,7 +66,9 @@ __all__ = [
     "JoinStateError",
     "JoinStats",
     "JoinedColumns",
+    "KeyMonitor",
     "Placed",
+    "WaitDecider",
     "WaitingInput",
     "Why",
     "Window",
@@ -74,7 +78,9 @@ __all__ = [
     "explain",
     "figures",
     "finished_range",
+    "held_summary",
     "keeps_rows",
+    "keys_summary",
     "merged_data",
     "merged_id",
     "merged_ids",

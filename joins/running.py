@@ -29,7 +29,7 @@ from joins.outputs import Broken, JoinOutput, Stop, joined_outputs, stopped
 from joins.paging import Pager
 from joins.retracting import KnownBeside, Retractions
 from joins.totalling import KeyTotals
-from joins.waiting import Arrivals
+from joins.waiting.inputs import Arrivals
 from joins.windowed import MOST_RESULTS, WindowJoin
 from streams import EventBatch, KeyRange, SpilledFiles, texts_of
 

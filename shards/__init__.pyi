@@ -1,7 +1,7 @@
 """What the package exports; `__init__.py` loads each name where it is first asked for."""
 
 from .chains import ChainPlan, ChainShard
-from .deciding import DECIDERS, LATENESS, WAIT, Decider, Deciders, Observation, decider_kind, grouped
+from .deciding import Deciders, decider_kind, grouped
 from .entries import Entry, StoredEntry, quarantine_note
 from .errors import (
     EntryQuarantined,
@@ -16,11 +16,13 @@ from .errors import (
 from .exercises import trial_exercises
 from .feeds import Feed, Feeds
 from .inline import InlineShards, run_inline
-from .kinds import COUNTED, DOCUMENT_KINDS, EXERCISES, KINDS, KINDS_BY_NAME, RESULT_KINDS, result_table
+from .kinds import COUNTED, DECIDERS, DOCUMENT_KINDS, EXERCISES, KINDS, KINDS_BY_NAME, RESULT_KINDS, result_table
+from .kinds.joins.deciding import WAIT
 from .kinds.patterns import ALERT, PatternKind, alert_id
 from .kinds.patterns.bound_columns import BOUND_SAME, BoundTexts, match_marks, match_times
 from .kinds.patterns.host import PatternHost, PatternOutput
 from .kinds.patterns.rules import Rules
+from .observations import LATENESS, Decider, Observation
 from .operators import DocumentKind, Host, Kind
 from .place import Place
 from .results import ANSWER, DEAD_LETTER, DERIVED, STATS, ResultKind, ResultMetric

@@ -10,75 +10,13 @@ would decide by then.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
 
-from streams import AutoLateness, ControlRecord, LatenessDecider, StreamOn, WaitDecider
-
-LATENESS = "lateness"
-WAIT = "wait"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Observation:
-    """A summary of what a shard observed in a step.
-
-    Attributes:
-        stream: The stream to which the decision applies.
-        decider: Name of the decider: a key of ``DECIDERS``, followed by ``/`` and a suffix if a stream has several
-            deciders of this kind.
-        summary: Plain JSON of bounded size, read by the decider; the number of the ``shard`` is added.
-    """
-
-    stream: str
-    decider: str
-    summary: Mapping[str, Any]
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Observation:
-        """Read the JSON form of ``to_json``."""
-        return cls(stream=value["stream"], decider=value["decider"], summary=value["summary"])
-
-
-class Decider(Protocol):
-    """Decides one thing of a stream. Missing or repeated observations may change a decision, but never a result."""
-
-    def observe(self, summaries: Sequence[Mapping[str, Any]]) -> None:
-        """Merge what shards observed in one step, in any order."""
-        ...
-
-    def decide(self) -> ControlRecord | None:
-        """The next decision, or None if nothing changes. A returned decision counts as made."""
-        ...
-
-    def to_json(self) -> dict[str, Any]:
-        """The state as plain JSON of bounded size."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class DeciderKind:
-    """How deciders of one kind are created and loaded.
-
-    Attributes:
-        make: Creates a decider without observations.
-        load: Reads the JSON form of ``Decider.to_json``.
-    """
-
-    make: Callable[[], Decider]
-    load: Callable[[Mapping[str, Any]], Decider]
-
-
-DECIDERS: Mapping[str, DeciderKind] = {
-    LATENESS: DeciderKind(LatenessDecider, LatenessDecider.from_json),
-    WAIT: DeciderKind(WaitDecider, WaitDecider.from_json),
-}
-"""The kinds of deciders, by name."""
+from shards.kinds import DECIDERS
+from shards.observations import Decider, DeciderKind, Observation
+from streams import AutoLateness, ControlRecord, StreamOn
 
 
 def decider_kind(name: str) -> DeciderKind:
@@ -116,8 +54,8 @@ class Deciders:
 def undecided(record: ControlRecord) -> ControlRecord:
     """Replace a record by one without measured bounds, for shards of a finite history that run apart from each other.
 
-    A measured lateness becomes the largest allowed one, because matches over a finite history need not be early. A join
-    with ``wait: auto`` finishes no keys before the end.
+    A measured lateness becomes the largest allowed one, because matches over a finite history need not be early.
+    Operators of which something is decided get no decisions.
     """
     if isinstance(record, StreamOn) and isinstance(record.declaration.lateness, AutoLateness):
         return StreamOn(replace(record.declaration, lateness=record.declaration.lateness.at_most))

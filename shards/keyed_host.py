@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 import orjson
 
-from shards.deciding import Observation
+from shards.observations import Observation
 from shards.operators import NO_OUTPUT, Host, KeyChoice, Origin, Output, Result, SavedHost
 from shards.trace_ends import TraceEnds
 from streams import (

@@ -15,9 +15,9 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from shards.deciding import Observation
 from shards.entries import Entry
 from shards.feeds import Feed
+from shards.observations import DeciderKind, Observation
 from shards.results import ResultKind
 from shards.rows import FoundRows
 from streams import (
@@ -239,7 +239,7 @@ class Host(ABC):
         raise ControlRecordError("operators of this kind answer no questions")
 
     def observed(self) -> Iterator[Observation]:
-        """Observations for a decider (``shards.deciding``) since the last call; small, and never saved."""
+        """Observations for a decider (``shards.observations``) since the last call; small, and never saved."""
         return iter(())
 
     @property
@@ -290,6 +290,16 @@ class Kind(ABC):
             ForestallError: The saved state cannot be read.
         """
 
+    def finishes_range(self, definition: Definition, by: str, declaration: StreamDeclaration) -> bool:
+        """Whether an operator finishes keys by a punctuation with a range of keys.
+
+        Args:
+            definition: The operator, or a part of one.
+            by: The key that the range refers to; empty: the correlation key.
+            declaration: The declaration of the stream of the punctuation.
+        """
+        return False
+
     def spilling_to(self, files: SpilledFiles) -> Kind:
         """The same kind, with a place for the files of its hosts."""
         return self
@@ -307,12 +317,12 @@ class DocumentKind(Kind):
     Attributes:
         plural: The word for several operators, as a part of a path.
         schema: JSON Schema of the kind's own members.
-        decider: The name of the decider for its operators, on their streams; empty: nothing is decided.
+        decider: Decides for its operators, on their streams; None: nothing is decided.
     """
 
     plural: ClassVar[str]
     schema: ClassVar[Mapping[str, Any]]
-    decider: ClassVar[str] = ""
+    decider: ClassVar[DeciderKind | None] = None
 
     @abstractmethod
     def read(self, document: Mapping[str, Any], declared: Callable[[str], StreamDeclaration]) -> Definition:
@@ -346,6 +356,19 @@ class DocumentKind(Kind):
     def explain(self, definition: Definition) -> Sequence[str]:
         """Sentences on how an operator runs, its state and its output."""
         return ()
+
+    def inner_streams(self, name: str) -> Sequence[str]:
+        """The derived streams between the parts of an operator, which belong to it."""
+        return ()
+
+    def advice_on_ranges(self, stream: str, key: str) -> str:
+        """What an operator that finishes ranges of a key would have; empty: no operator of the kind finishes any.
+
+        Args:
+            stream: Name of the stream.
+            key: The key, in words.
+        """
+        return ""
 
     def figures(self, definition: Definition, counts: Mapping[str, int]) -> tuple[Sequence[str], Mapping[str, int]]:
         """Sentences on the counts of all shards, and the counts that are shown beside them.

@@ -10,9 +10,9 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from shards.deciding import LATENESS, Observation
 from shards.entries import Entry
 from shards.errors import EventLate
+from shards.observations import LATENESS, Observation
 from shards.operators import (
     Host,
     KeyChoice,
@@ -364,7 +364,7 @@ class Place:
             yield entry, host.finish_keys(promise)
 
     def close_keys(self, entry: Entry, record: KeysClosed) -> Iterator[Step]:
-        """Note the keys that inputs of joins have finished, in the order of other events."""
+        """Let hosts take in keys that a decider has closed, in the order of other events."""
         for host in self._hosts.values():
             batch = host.close_keys(record)
             if batch is None:

@@ -102,9 +102,6 @@ from streams.reordering import NEVER_US, ReorderBuffer
 from streams.showing import shown
 from streams.time_forms import DATE_ORDERS, LocalTimes, TimeForm, TimeUnit, zone_of
 from streams.timestamps import EARLIEST_US, LATEST_US, format_time, parse_time
-from streams.waiting.chunks import KeyMonitor
-from streams.waiting.decider import ENOUGH_EVENTS, WaitDecider, held_summary, keys_summary
-from streams.waiting.prediction import KeyFigures, heads, predicted_rows
 from streams.work_budget import MOST_EVENTS, MOST_TRACES, MOST_WORK, USUAL_BUDGET, WorkBudget
 
 __all__ = [
@@ -115,7 +112,6 @@ __all__ = [
     "DATE_ORDERS",
     "EARLIEST_US",
     "ENDED",
-    "ENOUGH_EVENTS",
     "EVERY_KEY",
     "GREATEST_NUMBER",
     "LATEST_US",
@@ -157,9 +153,7 @@ __all__ = [
     "GrowingTexts",
     "Input",
     "KeptFolderRefused",
-    "KeyFigures",
     "KeyForm",
-    "KeyMonitor",
     "KeyRange",
     "KeysClosed",
     "Lags",
@@ -198,7 +192,6 @@ __all__ = [
     "TimeForm",
     "TimeUnit",
     "TraceEnd",
-    "WaitDecider",
     "WorkBudget",
     "ascending_words",
     "attribute_path",
@@ -217,8 +210,6 @@ __all__ = [
     "folder_of_package",
     "format_time",
     "has_long_integer",
-    "heads",
-    "held_summary",
     "hex_texts",
     "joined_texts",
     "json_contents",
@@ -233,7 +224,6 @@ __all__ = [
     "key_of",
     "key_text",
     "keyed_cloudevent",
-    "keys_summary",
     "lateness_of",
     "lateness_summary",
     "lines_of",
@@ -254,7 +244,6 @@ __all__ = [
     "place_for",
     "places_of",
     "position_order",
-    "predicted_rows",
     "ragged_order",
     "ragged_places",
     "read_script",

@@ -32,6 +32,7 @@ def operator_commands(one: str, plural: str, columns: tuple[str, ...] = _COLUMNS
     add_list_of_stream(app, resource)
     add_show(app, resource, f"a {one}")
     _add_add(app, resource)
+    _add_explain(app, resource)
     add_moves(
         app,
         resource,
@@ -73,6 +74,25 @@ def _add_add(app: typer.Typer, resource: Resource) -> None:
         body = {**_document(document), **given(state="draft" if draft else None)}
         with calling(url, api_key) as client:
             tell_operator(client.post(resource.path, body), is_json=is_json)
+
+
+def _add_explain(app: typer.Typer, resource: Resource) -> None:
+    meaning = f"Print how a {resource.one} runs, what it keeps and for how long, and what it has counted."
+
+    @app.command("explain", help=meaning)
+    def explain(
+        name: str = argument_of(resource), url: Url = None, api_key: ApiKeyOption = None, is_json: IsJson = False
+    ) -> None:
+        with calling(url, api_key) as client:
+            found = client.get(f"{resource.path}/{part(name)}/explanation")
+        if is_json:
+            typer.echo(orjson.dumps(found).decode())
+            return
+        for sentence in found["sentences"]:
+            typer.echo(printable(sentence))
+        for counted, number in (found["statistics"] or {}).items():
+            typer.echo(printable(f"{counted.replace('_', ' '):16}{number:>12,}"))
+        typer.echo(f"{'waiting':16}{found['waiting']:>12,}")
 
 
 def _add_move(app: typer.Typer, resource: Resource, action: str, meaning: str) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from service.errors import PunctuationAhead
 from service.intake.posting import latest_of, most_ahead, require_posted
 from service.runtime import Stores
-from shards.kinds.joins import JoinKind, finishes_range
+from shards import DOCUMENT_KINDS, KINDS_BY_NAME
 from streams import Clock, Punctuation, StreamDeclaration, TraceEnd, format_time
 
 
@@ -37,16 +37,17 @@ class Announcing:
         if punctuation.range is None or self._finishes(declaration, punctuation.by):
             return ()
         key = f"the key {punctuation.by!r}" if punctuation.by else "the correlation key"
-        inputs = f"an input of the stream {stream!r} with {key} and closed_by end or punctuation"
-        return (f"the range finishes nothing: no active join has {inputs}",)
+        advice = [text for kind in DOCUMENT_KINDS if (text := kind.advice_on_ranges(stream, key))]
+        return (f"the range finishes nothing: {', and '.join(advice)}",)
 
     def _finishes(self, declaration: StreamDeclaration, by: str) -> bool:
-        """Whether a range of a key of a stream finishes keys in an active join."""
+        """Whether a range of a key of a stream finishes keys of an active operator."""
         return any(
-            finishes_range(part.definition(one.version), by, declaration)
-            for one in self._stores.registry.operators(JoinKind.name).all()
+            KINDS_BY_NAME[part.kind].finishes_range(part, by, declaration)
+            for kind in DOCUMENT_KINDS
+            for one in self._stores.registry.operators(kind.name).all()
             if one.state == "active"
-            for part in one.parts
+            for part in (one.definition, *(part.definition(one.version) for part in one.parts))
         )
 
     def end_trace(self, stream: str, end: TraceEnd) -> None:

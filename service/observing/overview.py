@@ -9,10 +9,11 @@ from typing import Any
 from service.backlog import Backlog, Volume
 from service.runtime import Stores
 from service.stores import ExecutorReport, RegisteredPattern, ShardReport
+from shards import DOCUMENT_KINDS
 from streams import Clock
 
 _SECOND_US = 1_000_000
-_WITHOUT_KEY = "join_without_key"  # as the host of joins counts them
+_WITHOUT_KEY = tuple(f"{kind.name}_without_key" for kind in DOCUMENT_KINDS)  # as their hosts may count them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +27,7 @@ class StreamOverview:
         waiting: Events that wait to be put in order.
         late: Late events, by what was done with them.
         lateness_us: The bound of out-of-orderness, where it is measured; the smallest of all shards.
-        without_key: The number of merged events of a join without a usable key; None if there are none.
+        without_key: The number of events without a key that their operator can use; None if none counts them.
     """
 
     name: str
@@ -111,7 +112,7 @@ def _stream(name: str, reports: Sequence[ShardReport], now_us: int) -> StreamOve
         waiting=_total([part.waiting for part in parts]),
         lateness_us=min(bounds, default=None),
         late={policy: sum(part.late.get(policy, 0) for part in parts) for policy in policies},
-        without_key=_total([part.operators.get(_WITHOUT_KEY) for part in parts]),
+        without_key=_total([part.operators.get(name) for part in parts for name in _WITHOUT_KEY]),
     )
 
 

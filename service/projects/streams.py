@@ -12,7 +12,7 @@ from constraints import parse_constraints, to_document
 from service.client import ForestallClient, part
 from service.projects.documents import Document
 from service.projects.resources import Files, Form, Found, ResourceKind, Wanted, tag_of
-from shards.kinds.joins import merged_stream
+from shards import DOCUMENT_KINDS
 from streams import CHANGEABLE, ForestallError, StreamDeclaration
 
 _BESIDE = ("schemas", "workflow")
@@ -34,7 +34,7 @@ class Streams(ResourceKind):
         yield Wanted(kind=self, name=document.name, form=form, document=document)
 
     def implied(self, wanted: Sequence[Wanted]) -> Iterator[Wanted]:
-        """The derived streams that patterns and joins feed and no document declares."""
+        """The derived streams that operators feed and no document declares."""
         known = {one.name for one in wanted if one.kind is self}
         for one in wanted:
             if one.feeds and one.feeds not in known:
@@ -47,9 +47,12 @@ class Streams(ResourceKind):
         return found == wanted.form or (wanted.is_implied and found.get("derived", False))
 
     def names(self, client: ForestallClient) -> list[str]:
-        """All streams except those inside of joins, which belong to their joins."""
-        internal = {merged_stream(item["name"]) for item in client.get("/joins")["items"]}
-        return [item["name"] for item in client.get("/streams")["items"] if item["name"] not in internal]
+        """All streams except those inside of operators, which belong to their operators."""
+        inner: set[str] = set()
+        for kind in DOCUMENT_KINDS:
+            for item in client.get(f"/{kind.plural}")["items"]:
+                inner.update(kind.inner_streams(item["name"]))
+        return [item["name"] for item in client.get("/streams")["items"] if item["name"] not in inner]
 
     def find(self, client: ForestallClient, name: str) -> Found | None:
         """A declaration."""

@@ -139,8 +139,8 @@ class OperatorLibrary:
             counts.update({counted.removeprefix(f"{kind}_"): count for counted, count in report.operators.items()})
         figures, shown = explaining.figures(record.definition, counts)
         sentences = [*explaining.explain(record.definition), _since(record), *figures]
-        if explaining.decider and record.state == "active":
-            known = self._deciders.get(record.stream, explaining.decider)
+        if explaining.decider is not None and record.state == "active":
+            known = self._deciders.get(record.stream, explaining.decider.name)
             decisions = [(one.at_us, one.record) for one in known.decisions]
             sentences += explaining.measured(record.definition, counts, known.state, decisions)
         return OperatorExplanation(

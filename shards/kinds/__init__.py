@@ -1,5 +1,23 @@
 """The kinds of operators: one module or package each, and the table of all of them."""
 
-from shards.kinds.table import COUNTED, DOCUMENT_KINDS, EXERCISES, KINDS, KINDS_BY_NAME, RESULT_KINDS, result_table
+from shards.kinds.table import (
+    COUNTED,
+    DECIDERS,
+    DOCUMENT_KINDS,
+    EXERCISES,
+    KINDS,
+    KINDS_BY_NAME,
+    RESULT_KINDS,
+    result_table,
+)
 
-__all__ = ["COUNTED", "DOCUMENT_KINDS", "EXERCISES", "KINDS", "KINDS_BY_NAME", "RESULT_KINDS", "result_table"]
+__all__ = [
+    "COUNTED",
+    "DECIDERS",
+    "DOCUMENT_KINDS",
+    "EXERCISES",
+    "KINDS",
+    "KINDS_BY_NAME",
+    "RESULT_KINDS",
+    "result_table",
+]

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping
 
 from shards.kinds.joins import JoinInputKind, JoinKind
 from shards.kinds.patterns import PatternKind
+from shards.observations import LATENESS, DeciderKind
 from shards.operators import DocumentKind, Kind
 from shards.results import ANSWER, DEAD_LETTER, DERIVED, STATS, ResultKind
+from streams import LatenessDecider
 
 KINDS: tuple[Kind, ...] = (PatternKind(), JoinInputKind(), JoinKind())
 
@@ -17,6 +19,13 @@ EXERCISES: tuple[str, ...] = tuple(kind.exercise for kind in KINDS if kind.exerc
 """The exercises that compile every kernel that a shard may need (``streams.compiling``)."""
 
 KINDS_BY_NAME: Mapping[str, Kind] = {kind.name: kind for kind in KINDS}
+
+_OF_STREAMS = DeciderKind(name=LATENESS, make=LatenessDecider, load=LatenessDecider.from_json)
+
+DECIDERS: Mapping[str, DeciderKind] = {
+    one.name: one for one in (_OF_STREAMS, *(kind.decider for kind in DOCUMENT_KINDS)) if one is not None
+}
+"""The kinds of deciders, by name."""
 
 COUNTED: tuple[str, ...] = tuple(f"{kind.name}_" for kind in DOCUMENT_KINDS)
 """Prefixes of the counters of document operators; counters of patterns have no prefix."""

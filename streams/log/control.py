@@ -308,8 +308,8 @@ class Punctuation:
         before_us: No later event has an earlier time.
         key: No later event has this correlation key.
         keys: No later event has one of these correlation keys.
-        range: No later event with a time after ``time_us`` has a key in this range. The range finishes keys of inputs
-            of joins and ends no traces, because only the hash of a trace's key is known.
+        range: No later event with a time after ``time_us`` has a key in this range. The range finishes keys of
+            operators and ends no traces, because only the hash of a trace's key is known.
         by: The key of the range: name or path of a further key, or the path of another attribute; empty: the
             correlation key.
         time_us: When the range is finished, in event time; None: at the newest time that the shard knows.

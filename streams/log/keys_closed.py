@@ -1,4 +1,4 @@
-"""The control record by which inputs of a join with ``wait: auto`` finish keys."""
+"""The control record by which a decider closes keys of an operator's inputs."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class ClosedKeys:
 
 @dataclass(frozen=True, slots=True)
 class KeysClosed:
-    """Inputs of a join finish keys; decided from the observations of all shards.
+    """Inputs of an operator finish keys; decided from the observations of all shards.
 
-    The record belongs to the stream that has the join's merged events. ``refused`` says why the join cannot continue,
-    because it would hold more than it may; None: it can.
+    The record belongs to the stream of the operator. ``refused`` says why the operator cannot continue, because it
+    would hold more than it may; None: it can.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.KEYS_CLOSED

@@ -14,7 +14,6 @@ from pipeline.sources import EventLogOptions
 from pipeline.testing import match_log
 from service import AlertSink, build_stores
 from service.cli.app import build_app
-from service.cli.joins import joins
 from service.client import ForestallClient
 from service.processes.timekeeper import Timekeeper
 from service.projects import apply_plan, export_project, plan_project, read_project
@@ -296,7 +295,9 @@ def test_circles_are_refused_and_streams_in_use_stay(http):
 def test_the_command_line_and_projects_have_joins(http, api_url, tmp_path, monkeypatch):
     monkeypatch.setenv("FORESTALL_API_KEY", KEY)
     (tmp_path / "paid.yaml").write_text(httpx.Response(200, json=PAID).text, encoding="utf-8")
-    added = CliRunner().invoke(joins, ["add", str(tmp_path / "paid.yaml"), "--url", api_url])
+    added = CliRunner().invoke(
+        operator_commands("join", "joins"), ["add", str(tmp_path / "paid.yaml"), "--url", api_url]
+    )
     assert "paid: version 1 on paid.inputs, active" in added.output, added.output
     with ForestallClient(api_url, KEY) as client:
         export_project(client, tmp_path / "exported")

@@ -6,9 +6,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from joins import Item, ItemColumns, JoinRefused, explain, keeps_rows, read_join, waiting_inputs, waiting_sentences
-from joins.waiting import Arrivals
-from streams import KeyFigures, KeyMonitor, WaitDecider, heads, keys_summary, predicted_rows
+from joins import (
+    Item,
+    ItemColumns,
+    JoinRefused,
+    KeyMonitor,
+    WaitDecider,
+    explain,
+    keeps_rows,
+    keys_summary,
+    read_join,
+    waiting_inputs,
+    waiting_sentences,
+)
+from joins.waiting.inputs import Arrivals
+from joins.waiting.prediction import KeyFigures, heads, predicted_rows
 
 DOCUMENT: dict[str, Any] = {
     "inputs": [{"stream": "orders", "as": "o"}, {"stream": "payments", "as": "p"}],

@@ -2,6 +2,5 @@
 
 from shards.kinds.joins.kind import JoinInputKind, JoinKind, merged_stream
 from shards.kinds.joins.result_kinds import JOIN_SUSPENSION
-from shards.kinds.joins.sources import finishes_range
 
-__all__ = ["JOIN_SUSPENSION", "JoinInputKind", "JoinKind", "finishes_range", "merged_stream"]
+__all__ = ["JOIN_SUSPENSION", "JoinInputKind", "JoinKind", "merged_stream"]

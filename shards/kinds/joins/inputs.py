@@ -18,18 +18,21 @@ from joins import (
     RETRACTED,
     REVOCABLE,
     UNKEYED,
+    KeyMonitor,
     attributes_of,
     finished_range,
+    keys_summary,
     merged_data,
     merged_id,
     merged_ids,
     merged_types,
     value_at,
 )
-from shards.deciding import WAIT, Observation
+from shards.kinds.joins.deciding import WAIT
 from shards.kinds.joins.rows import derived_rows, refused_letters
 from shards.kinds.joins.ruled_out import RuledOut
 from shards.kinds.joins.sources import source_of
+from shards.observations import Observation
 from shards.operators import Host, KeyChoice, Origin, Result, SavedHost
 from shards.trace_ends import TraceEnds
 from streams import (
@@ -40,14 +43,12 @@ from streams import (
     Definition,
     Event,
     EventBatch,
-    KeyMonitor,
     Punctuation,
     Start,
     StreamDeclaration,
     attribute_path,
     column_of,
     key_of,
-    keys_summary,
     pieces_of,
     place_for,
     texts_of,

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
 
-from shards.deciding import WAIT
 from shards.errors import OperatorRefused
 from shards.feeds import Feed
+from shards.kinds.joins.deciding import WAIT_DECIDER
 from shards.kinds.joins.result_kinds import JOIN_SUSPENSION
 from shards.kinds.joins.schema import JOIN_SCHEMA
 from shards.kinds.joins.sources import KEYLESS, source_of
+from shards.observations import DeciderKind
 from shards.operators import Decided, DocumentKind, Host, Kind, SavedHost
 from shards.results import ResultKind
 from streams import Definition, ForestallError, Input, SpilledFiles, StreamDeclaration, key_json
@@ -41,6 +42,11 @@ class JoinInputKind(Kind):
         """The feed into the stream of the merged events."""
         return Feed(stream=definition.body["into"], is_rekeyed=definition.body["path"] is not None, is_merged=True)
 
+    def finishes_range(self, definition: Definition, by: str, declaration: StreamDeclaration) -> bool:
+        """Whether an input is joined by the key of the range, and closed by the end of traces or by punctuations."""
+        source, path = source_of(declaration.name, by or None, declaration)
+        return definition.inputs == (source,) and definition.body["path"] == path and bool(definition.body["ends"])
+
     def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> Host:
         """A host of the inputs at one place."""
         from shards.kinds.joins.inputs import JoinInputHost  # noqa: PLC0415 - loads the joins
@@ -60,7 +66,7 @@ class JoinKind(DocumentKind):
     plural: ClassVar[str] = "joins"
     result_kinds: ClassVar[tuple[ResultKind, ...]] = (JOIN_SUSPENSION,)
     schema: ClassVar[Mapping[str, Any]] = JOIN_SCHEMA
-    decider: ClassVar[str] = WAIT
+    decider: ClassVar[DeciderKind] = WAIT_DECIDER
     exercise: ClassVar[str] = "joins.exercises:joined"
     files: SpilledFiles = field(default_factory=SpilledFiles, compare=False)
 
@@ -133,6 +139,14 @@ class JoinKind(DocumentKind):
                 inputs = (Input(one.stream),)
                 found.append(Definition(kind=_INPUT, name=name + KEYLESS, version=version, inputs=inputs, body=body))
         return found
+
+    def inner_streams(self, name: str) -> Sequence[str]:
+        """The stream of the merged events of the inputs."""
+        return (merged_stream(name),)
+
+    def advice_on_ranges(self, stream: str, key: str) -> str:
+        """The input that a join would have."""
+        return f"no active join has an input of the stream {stream!r} with {key} and closed_by end or punctuation"
 
     def keeps(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
         """Whether another version of a join can keep the rows of the current one."""

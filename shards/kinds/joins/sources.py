@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-from streams import Definition, Input, StreamDeclaration, places_of
+from streams import Input, StreamDeclaration, places_of
 
 KEYLESS = ".keyless"
 """Behind the name of an input: what hands on its events without a usable further key."""
-
-
-def finishes_range(part: Definition, by: str, declaration: StreamDeclaration) -> bool:
-    """Whether an input of a join finishes a range of the keys of its stream, where a punctuation has one.
-
-    Args:
-        part: The input, as it runs.
-        by: The key that the range refers to; empty: the correlation key.
-        declaration: Of the stream.
-    """
-    source, path = source_of(declaration.name, by or None, declaration)
-    return part.inputs == (source,) and part.body.get("path") == path and bool(part.body.get("ends"))
 
 
 def source_of(stream: str, key: str | None, declaration: StreamDeclaration) -> tuple[Input, list[str] | None]:

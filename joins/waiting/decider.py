@@ -11,10 +11,9 @@ from dataclasses import asdict, dataclass, field
 from operator import attrgetter
 from typing import Any, Self
 
-from streams.key_ranges import GREATEST_NUMBER, LEAST_NUMBER
-from streams.log.keys_closed import ClosedKeys, KeysClosed
-from streams.waiting.chunks import KeyChunk, farthest, fewer
-from streams.waiting.prediction import KeyFigures, predicted_rows
+from joins.waiting.chunks import KeyChunk, farthest, fewer
+from joins.waiting.prediction import KeyFigures, predicted_rows
+from streams import GREATEST_NUMBER, LEAST_NUMBER, ClosedKeys, KeysClosed
 
 BLOCK_EVENTS = 256
 BLOCKS = 8

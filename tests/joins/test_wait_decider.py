@@ -7,9 +7,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streams import ENOUGH_EVENTS, KeyMonitor, KeysClosed, WaitDecider, held_summary, keys_summary
-from streams.waiting.chunks import MOST_CHUNKS, chunks_of, farthest, fewer, joined
-from streams.waiting.decider import BLOCK_EVENTS, InputKeys
+from joins import KeyMonitor, WaitDecider, held_summary, keys_summary
+from joins.waiting.chunks import MOST_CHUNKS, chunks_of, farthest, fewer, joined
+from joins.waiting.decider import BLOCK_EVENTS, ENOUGH_EVENTS, InputKeys
+from streams import KeysClosed
 
 keys = st.lists(st.integers(-40, 40), min_size=1, max_size=120)
 

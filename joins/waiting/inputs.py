@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from joins.combinations import FIGURE
 from joins.document import JoinBody
 from joins.items import ItemColumns, are_events
-from streams import WaitDecider, format_time, heads, predicted_rows
+from joins.waiting.decider import WaitDecider
+from joins.waiting.prediction import heads, predicted_rows
+from streams import format_time
 
 _ARRIVED, _LATE, _HELD = "arrived", "late", "held"
 
