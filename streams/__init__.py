@@ -55,7 +55,7 @@ from streams.forms.parsing import ParsedEvents, parse_each
 from streams.forms.plain import parse_plain, render_plain
 from streams.hashing import EVERY_KEY, MAX_SHARDS, key_hash, key_of, shard_of
 from streams.kept.folder import kept_folder, kept_top, make_kept_folder, note_use, require_trusted
-from streams.kept.kernel_digest import PACKAGES_WITH_KERNELS, folder_of_package, kernel_digest
+from streams.kept.kernel_digest import folder_of_package, kernel_digest
 from streams.kept.replaced_files import replacing, sync_folder
 from streams.kept.spilled_files import SpilledFiles
 from streams.key_ranges import GREATEST_NUMBER, LEAST_NUMBER, KeyRange, whole_number, whole_numbers
@@ -123,7 +123,6 @@ __all__ = [
     "MOST_WORK",
     "NAMED_UNITS_US",
     "NEVER_US",
-    "PACKAGES_WITH_KERNELS",
     "UNITS_US",
     "USUAL_BUDGET",
     "Ask",

@@ -23,12 +23,25 @@ from api.services import Served
 from service import Action, RegisteredOperator, skipped_by
 from shards import DocumentKind, ResultKind
 
-_ACTIONS: dict[Action, str] = {
-    "activate": "Let a draft see events from this position of the log on. An active one stays active.",
-    "pause": "Stop showing it events, from this position of the log on; what it has in work is dropped.",
-    "resume": "Show it events again, from this position of the log on.",
-    "retire": "Stop it for good, from this position of the log on; what it found stays listed.",
+_ACTIONS: dict[Action, tuple[str, str]] = {
+    "activate": (
+        "Let a draft see events from this position of the log on. An active one stays active.",
+        "runs from this position of the log on",
+    ),
+    "pause": (
+        "Stop showing it events, from this position of the log on; what it has in work is dropped.",
+        "sees nothing from this position of the log on",
+    ),
+    "resume": (
+        "Show it events again, from this position of the log on.",
+        "sees events again from this position of the log on",
+    ),
+    "retire": (
+        "Stop it for good, from this position of the log on; what it found stays listed.",
+        "does not run any more",
+    ),
 }
+"""What each action does, and what it leads to."""
 
 
 def operator_router(kind: DocumentKind) -> APIRouter:
@@ -39,8 +52,8 @@ def operator_router(kind: DocumentKind) -> APIRouter:
         _add_results(router, kind, result)
     _add_explanation(router, kind)
     _add_reading(router, kind)
-    for action, meaning in _ACTIONS.items():
-        _add_move(router, kind, action, meaning)
+    for action in _ACTIONS:
+        _add_move(router, kind, action)
     _add_delete(router, kind)
     return router
 
@@ -50,6 +63,7 @@ def _add_register(router: APIRouter, kind: DocumentKind) -> None:
         "",
         status_code=status.HTTP_201_CREATED,
         summary=f"Register a {kind.name}",
+        response_description=f"The {kind.name} is registered.",
         name=f"register_{kind.name}",
         dependencies=[Depends(once)],
         openapi_extra=_described(kind),
@@ -76,28 +90,46 @@ def _add_register(router: APIRouter, kind: DocumentKind) -> None:
 
 
 def _add_reading(router: APIRouter, kind: DocumentKind) -> None:
-    @router.get("", summary=f"List the {kind.plural}", name=f"list_{kind.plural}")
+    @router.get(
+        "",
+        summary=f"List the {kind.plural}",
+        name=f"list_{kind.plural}",
+        response_description=f"All {kind.plural} that the caller may touch, by name.",
+    )
     def list_all(services: Served, caller: Calling, stream: StreamFilter) -> OperatorList:
         """All that the caller may touch, by name, drafts, paused and retired ones too."""
         operators = shown(services.operators.all(kind.name, stream), caller, stream)
         return OperatorList(items=[OperatorModel.from_domain(operator) for operator in operators])
 
     @router.get(
-        "/{name:path}/versions", summary=f"List the versions of a {kind.name}", name=f"list_versions_of_{kind.name}"
+        "/{name:path}/versions",
+        summary=f"List the versions of a {kind.name}",
+        name=f"list_versions_of_{kind.name}",
+        response_description="Every version, the oldest first.",
     )
     def list_versions(name: str, services: Served) -> OperatorList:
         """Every version that it has had, the oldest first."""
         versions = services.operators.versions(kind.name, name)
         return OperatorList(items=[OperatorModel.from_domain(version) for version in versions])
 
-    @router.get("/{name:path}", summary=f"Look up a {kind.name}", name=f"get_{kind.name}")
+    @router.get(
+        "/{name:path}",
+        summary=f"Look up a {kind.name}",
+        name=f"get_{kind.name}",
+        response_description=f"The {kind.name} as it is.",
+    )
     def get_one(name: str, services: Served, response: Response) -> OperatorModel:
         """The operator as it is."""
         return _answer(services.operators.get(kind.name, name), services, response)
 
 
 def _add_explanation(router: APIRouter, kind: DocumentKind) -> None:
-    @router.get("/{name:path}/explanation", summary=f"Explain a {kind.name}", name=f"explain_{kind.name}")
+    @router.get(
+        "/{name:path}/explanation",
+        summary=f"Explain a {kind.name}",
+        name=f"explain_{kind.name}",
+        response_description=f"How the {kind.name} runs, and what it has counted.",
+    )
     def explain(name: str, services: Served) -> OperatorExplanationModel:
         """Which algorithm runs and why, what is kept and for how long, and counts."""
         return OperatorExplanationModel.from_domain(services.operators.explain(kind.name, name))
@@ -108,6 +140,7 @@ def _add_results(router: APIRouter, kind: DocumentKind, result: ResultKind) -> N
         f"/{{name:path}}/results/{result.plural}",
         summary=f"List recent {result.title} of a {kind.name}",
         name=f"list_{result.member}_of_{kind.name}",
+        response_description=f"A page of {result.title} of the {kind.name}, the newest first, and counters.",
     )
     def list_results(
         name: str, services: Served, after: OlderThan = None, limit: Annotated[int, Query(ge=1, le=1000)] = 100
@@ -120,7 +153,7 @@ def _add_results(router: APIRouter, kind: DocumentKind, result: ResultKind) -> N
         return OperatorResults(items=page.records, counts=list(counts), next=page.next)
 
 
-def _add_move(router: APIRouter, kind: DocumentKind, action: Action, meaning: str) -> None:
+def _add_move(router: APIRouter, kind: DocumentKind, action: Action) -> None:
     def move(name: str, services: Served, response: Response, preconditions: Preconditions) -> OperatorModel:
         record, _ = services.operators.move(kind.name, name, action, preconditions)
         return _answer(record, services, response)
@@ -132,8 +165,16 @@ def _add_move(router: APIRouter, kind: DocumentKind, action: Action, meaning: st
         record, _ = services.operators.move(kind.name, name, action, preconditions, stops=now)
         return _answer(record, services, response).with_skipped(skipped)
 
-    title, run = f"{action.capitalize()} a {kind.name}", pause if action == "pause" else move
-    _post(router, f"/{{name:path}}/{action}", run, summary=title, description=meaning, name=f"{action}_{kind.name}")
+    meaning, outcome = _ACTIONS[action]
+    _post(
+        router,
+        f"/{{name:path}}/{action}",
+        pause if action == "pause" else move,
+        summary=f"{action.capitalize()} a {kind.name}",
+        description=meaning,
+        name=f"{action}_{kind.name}",
+        response_description=f"The {kind.name}, which {outcome}.",
+    )
 
 
 def _add_delete(router: APIRouter, kind: DocumentKind) -> None:
@@ -142,6 +183,7 @@ def _add_delete(router: APIRouter, kind: DocumentKind) -> None:
         status_code=status.HTTP_204_NO_CONTENT,
         summary=f"Delete a {kind.name}",
         name=f"delete_{kind.name}",
+        response_description=f"The {kind.name} does not run any more; its results stay.",
     )
     def delete(name: str, services: Served, preconditions: Preconditions) -> None:
         """Stop it from this position of the log on; what it found stays."""

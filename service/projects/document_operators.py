@@ -1,4 +1,4 @@
-"""Operators of a project that are registered as JSON documents, such as joins."""
+"""Operators of a project that are registered as JSON documents."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ class DocumentOperators(Operators):
         if read is None:
             return None
         answer, tag = read
-        form = {"body": answer["body"], "severity": answer["severity"], "state": aimed_state(answer)}
+        stream = {"stream": answer["stream"]} if "stream" in self.kind.schema["properties"] else {}
+        form = {"body": stream | answer["body"], "severity": answer["severity"], "state": aimed_state(answer)}
         return Found(form=form, tag=tag, at=at, answer=answer)
 
     def effect(self, found: Form, wanted: Form) -> str:

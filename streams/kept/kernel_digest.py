@@ -8,7 +8,14 @@ from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
 
-PACKAGES_WITH_KERNELS = ("streams", "joins", "nfa")
+
+@cache
+def packages_with_kernels() -> tuple[str, ...]:
+    """The packages of this program that have kernels: those beside this one, which comes first."""
+    top = Path(__file__).parents[2]
+    found = (source.parents[1] for source in top.glob("*/kernels/__init__.py"))
+    names = (folder.name for folder in found if (folder / "py.typed").is_file())
+    return tuple(sorted(names, key=lambda name: (name != "streams", name)))
 
 
 def kernel_digest() -> str:
@@ -25,13 +32,13 @@ def digest_for(module: str, file: str) -> str:
     ``PACKAGE.kernels.TOPIC`` of another package also has the kernels of its own package.
     """
     package, *inner = module.split(".")
-    is_other = package not in PACKAGES_WITH_KERNELS and len(inner) > 1 and inner[0] == "kernels"
+    is_other = package not in packages_with_kernels() and len(inner) > 1 and inner[0] == "kernels"
     return _digest_with(Path(file).parents[len(inner) - 2] if is_other else None)
 
 
 @cache
 def _digest_with(further: Path | None) -> str:
-    folders = [folder_of_package(package) / "kernels" for package in PACKAGES_WITH_KERNELS]
+    folders = [folder_of_package(package) / "kernels" for package in packages_with_kernels()]
     return digest_of(folders if further is None else [*folders, further])
 
 

@@ -44,6 +44,7 @@ class TallyKind(DocumentKind):
     name: ClassVar[str] = "tally"
     plural: ClassVar[str] = "tallies"
     result_kinds: ClassVar[tuple[ResultKind, ...]] = (TALLY,)
+    exercise: ClassVar[str] = "tests.contracts.tally:counted"
     schema: ClassVar[Mapping[str, Any]] = {
         "type": "object",
         "properties": {"stream": {"type": "string"}, "every": {"type": "integer", "minimum": 1}},
@@ -62,3 +63,8 @@ class TallyKind(DocumentKind):
 
     def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> KeyedHost:
         return KeyedHost(self.name, declaration, route, Tally, saved)
+
+
+def counted() -> None:
+    """The exercise of the kind, which has no kernels."""
+    TallyKind().host(StreamDeclaration(name="orders"), "").finish()

@@ -1,15 +1,17 @@
-"""A kind that is added to the table of kinds is in projects and their runs, with no other line."""
+"""A kind that is added to the table of kinds is in every command, project, route and check, with no other line."""
 
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import orjson
 import pytest
 
 from house import ROOT
-from tests.contracts import with_tally
 
+HERE = Path(__file__).parent
+FINDING = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "scripts")])}
 PROJECT = """
 kind: stream
 name: orders
@@ -29,9 +31,8 @@ def forestall(tmp_path):
     (tmp_path / "orders.jsonl").write_bytes(b"\n".join(map(orjson.dumps, lines)))
 
     def run(*arguments, status=0):
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "scripts")])}
-        command = [sys.executable, "-P", with_tally.__file__, *arguments]
-        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+        command = [sys.executable, "-P", str(HERE / "with_tally.py"), *arguments]
+        done = subprocess.run(command, env=FINDING, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == status, done.stderr
         return done.stdout + done.stderr
 
@@ -52,3 +53,12 @@ def test_a_project_runs_it_and_lists_its_results(forestall):
 def test_members_that_it_does_not_know_are_refused_with_their_line(forestall, tmp_path):
     (tmp_path / "rules" / "project.yaml").write_text("kind: tally\nname: t\nstream: orders\nevery: 3\nevry: 3\n")
     assert "project.yaml:5: a tally has no member 'evry' (did you mean every?)" in forestall("test", "rules", status=2)
+
+
+@pytest.mark.redis
+def test_the_service_has_it(tmp_path):
+    options = ["-p", "tests.contracts.with_tally", "-p", "no:schemathesis", "-p", "no:cacheprovider", "-q", "-x"]
+    cases = [str(HERE / "cases_with_tally.py"), "--rootdir", str(ROOT), "--basetemp", str(tmp_path / "cases")]
+    command = [sys.executable, "-P", "-m", "pytest", *options, *cases]
+    done = subprocess.run(command, env=FINDING, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -14,6 +14,7 @@ from pipeline.sources import EventLogOptions
 from pipeline.testing import match_log
 from service import AlertSink, build_stores
 from service.cli.app import build_app
+from service.cli.operators import operator_commands
 from service.client import ForestallClient
 from service.processes.timekeeper import Timekeeper
 from service.projects import apply_plan, export_project, plan_project, read_project

@@ -1,4 +1,7 @@
-"""The command line with the tally in the table of kinds, as if a package had it."""
+"""Puts the tally into the table of kinds, as if a package had it.
+
+As a program it is the command line with the tally; as a plugin of pytest (``-p``) it comes before all imports.
+"""
 
 import sys
 from importlib.abc import MetaPathFinder
@@ -27,8 +30,10 @@ class _Finder(MetaPathFinder):
         return None
 
 
+assert "shards.kinds.table" not in sys.modules
+sys.meta_path.insert(0, _Finder())
+
 if __name__ == "__main__":
-    sys.meta_path.insert(0, _Finder())
     from service.cli import main
 
     main()

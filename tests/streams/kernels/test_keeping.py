@@ -10,8 +10,8 @@ import pytest
 
 import streams
 from house import PACKAGES
-from streams import PACKAGES_WITH_KERNELS, KeptFolderRefused, kernel_digest
-from streams.kept.kernel_digest import digest_for, digest_of
+from streams import KeptFolderRefused, kernel_digest
+from streams.kept.kernel_digest import digest_for, digest_of, packages_with_kernels
 from streams.kernels.keeping import KeptKernel, kept_of
 
 pytestmark = pytest.mark.compiled
@@ -181,14 +181,14 @@ def test_interpreted_kernels_leave_nothing(place):
 def test_the_digest_is_of_all_kernels():
     top = Path(streams.__file__).parents[1]
     found = {package for package in PACKAGES if (top / package / "kernels" / "__init__.py").is_file()}
-    assert found == set(PACKAGES_WITH_KERNELS)
+    assert found == set(packages_with_kernels())
     assert len(kernel_digest()) == 16
 
 
-@pytest.mark.parametrize("package", PACKAGES_WITH_KERNELS)
+@pytest.mark.parametrize("package", packages_with_kernels())
 def test_a_changed_kernel_of_any_package_has_another_digest(package, tmp_path):
     top = Path(streams.__file__).parents[1]
-    folders = [tmp_path / name for name in PACKAGES_WITH_KERNELS]
+    folders = [tmp_path / name for name in packages_with_kernels()]
     for folder in folders:
         shutil.copytree(top / folder.name / "kernels", folder)
     assert digest_of(folders) == kernel_digest()
