@@ -6,7 +6,7 @@ starts, stops, saves and loads operators, ends traces, and divides states when s
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
@@ -15,7 +15,7 @@ import numpy as np
 import orjson
 
 from shards.observations import Observation
-from shards.operators import NO_OUTPUT, Host, KeyChoice, Origin, Output, Result, SavedHost
+from shards.operators import NO_OUTPUT, Host, KeyChoice, Origin, Output, Result, Running, SavedHost
 from shards.trace_ends import TraceEnds
 from streams import (
     ControlRecordError,
@@ -65,70 +65,20 @@ class Outputs:
             yield from part.derived()
 
 
-class Operator(ABC):
-    """A running operator at one place of a shard; its methods mean the same as those of ``Host``.
+class Operator(Running):
+    """A running operator at one place of a shard.
 
     Args:
         definition: Its definition.
         declaration: The declaration of its stream; the host keeps it current.
     """
 
-    waits_for_time: ClassVar[bool] = False
-
     def __init__(self, definition: Definition, declaration: StreamDeclaration) -> None:
         self.definition, self.declaration = definition, declaration
-
-    @abstractmethod
-    def process(self, batch: EventBatch) -> Output:
-        """Process events; a row of the type ``streams.ENDED`` is not an event: the trace of its key ends there."""
-
-    def advance_time(self, watermark_us: int) -> Output:
-        """Pass event time."""
-        return NO_OUTPUT
-
-    def end_trace(self, key: str) -> Output:
-        """End the trace of a key."""
-        return NO_OUTPUT
-
-    def finish_keys(self, promise: Punctuation) -> Output:
-        """Finish a range of keys."""
-        return NO_OUTPUT
-
-    def close_keys(self, record: KeysClosed) -> EventBatch | None:
-        """Events that carry the keys a decider has closed; None: no events."""
-        return None
-
-    def finish(self) -> Output:
-        """End a finite input."""
-        return NO_OUTPUT
 
     def continue_as(self, definition: Definition) -> Output | None:
         """Continue as another version with the present state; None: the other version begins from nothing."""
         return None
-
-    @abstractmethod
-    def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        """Forget all other keys."""
-
-    def measures(self) -> Mapping[str, int]:
-        """Numbers for operations; the host adds up those of all operators."""
-        return {}
-
-    def observed(self) -> Iterator[Observation]:
-        """Observations for a decider."""
-        return iter(())
-
-    @property
-    def files(self) -> Collection[str]:
-        """Names of the files that hold a part of the state."""
-        return ()
-
-    def verify(self) -> None:
-        """Compare the checksums of ``files``."""
-
-    @abstractmethod
-    def dump(self) -> SavedHost:
-        """The state, without the definition."""
 
     @abstractmethod
     def load(self, saved: SavedHost) -> None:
@@ -174,7 +124,11 @@ class KeyedOperator(Operator, Generic[State]):
                 self._states[key] = state
         return Results(found)
 
-    def end_trace(self, key: str) -> Output:
+    def advance_time(self, watermark_us: int) -> Output:
+        """No effect: time alone decides nothing."""
+        return NO_OUTPUT
+
+    def end_trace(self, key: str, time_us: int | None) -> Output:
         """Forget a key."""
         self._states.pop(key_hash(key), None)
         return NO_OUTPUT
@@ -306,7 +260,7 @@ class KeyedHost(Host):
         if self._traces is None:
             return NO_OUTPUT
         self._traces.end(key)
-        return self._all(lambda one: one.end_trace(key))
+        return self._all(lambda one: one.end_trace(key, time_us))
 
     def finish_keys(self, promise: Punctuation) -> Output:
         """Finish a range of keys for every operator."""

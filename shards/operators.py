@@ -117,12 +117,83 @@ class NoOutput:
 NO_OUTPUT = NoOutput()
 
 
-class Host(ABC):
-    """All operators of one kind at one place of a shard.
+class Running(ABC):
+    """Running operators: what a host and a single operator (``shards.keyed_host``) have in common.
 
-    The state of a host is a function of the calls. How events are cut into batches changes no result. Methods that
-    a kind does not need have defaults: no output, no numbers, no answers.
+    The state is a function of the calls. How events are cut into batches changes no result. What a kind does not need
+    has a default: no output, no numbers.
     """
+
+    __slots__ = ()
+
+    @property
+    def waits_for_time(self) -> bool:
+        """Whether passing time decides anything, now or with the next event."""
+        return False
+
+    @abstractmethod
+    def process(self, batch: EventBatch) -> Output:
+        """Process events, in the order of the log, or of time where the place orders them."""
+
+    @abstractmethod
+    def advance_time(self, watermark_us: int) -> Output:
+        """Pass event time: no event before the watermark follows."""
+
+    def end_trace(self, key: str, time_us: int | None) -> Output:
+        """End the trace of a key, at the newest time or at an earlier one: no event of the key follows."""
+        return NO_OUTPUT
+
+    def finish_keys(self, promise: Punctuation) -> Output:
+        """Finish a range of keys: no event of them follows that is later than the time of the promise."""
+        return NO_OUTPUT
+
+    def close_keys(self, record: KeysClosed) -> EventBatch | None:
+        """Events for this host that carry the keys a decider has closed; None: the record does not concern the host.
+
+        The place puts the events into the order of the others. The output that follows at once is the next one.
+        """
+        return None
+
+    def finish(self) -> Output:
+        """End a finite input: no event follows."""
+        return NO_OUTPUT
+
+    @abstractmethod
+    def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
+        """Forget all other keys, as if their events had been in another shard.
+
+        Args:
+            is_kept: Selects hashes of keys.
+            has_counts: Keep the counts so far; else they are 0.
+        """
+
+    def measures(self) -> Mapping[str, int]:
+        """Numbers for operations."""
+        return {}
+
+    def observed(self) -> Iterator[Observation]:
+        """Observations for a decider (``shards.observations``) since the last call; small, and never saved."""
+        return iter(())
+
+    @property
+    def files(self) -> Collection[str]:
+        """Names of the files that hold a part of the state; ``dump`` names them, too."""
+        return ()
+
+    def verify(self) -> None:
+        """Compare the checksums of ``files``.
+
+        Raises:
+            StateLost: A file is missing or damaged.
+        """
+
+    @abstractmethod
+    def dump(self) -> SavedHost:
+        """The whole state."""
+
+
+class Host(Running):
+    """All operators of one kind at one place of a shard."""
 
     __slots__ = ()
 
@@ -130,11 +201,6 @@ class Host(ABC):
     @abstractmethod
     def names(self) -> Collection[str]:
         """The running operators."""
-
-    @property
-    def waits_for_time(self) -> bool:
-        """Whether passing time decides anything, now or with the next event."""
-        return False
 
     @property
     @abstractmethod
@@ -188,46 +254,6 @@ class Host(ABC):
         """The traces that the host has followed since the stream was declared; None: it follows none."""
         return None
 
-    @abstractmethod
-    def process(self, batch: EventBatch) -> Output:
-        """Process events, in the order of the log, or of time where the place orders them."""
-
-    @abstractmethod
-    def advance_time(self, watermark_us: int) -> Output:
-        """Pass event time: no event before the watermark follows."""
-
-    def end_trace(self, key: str, time_us: int | None) -> Output:
-        """End the trace of a key, at the newest time or at an earlier one: no event of the key follows."""
-        return NO_OUTPUT
-
-    def finish_keys(self, promise: Punctuation) -> Output:
-        """Finish a range of keys: no event of them follows that is later than the time of the promise."""
-        return NO_OUTPUT
-
-    def close_keys(self, record: KeysClosed) -> EventBatch | None:
-        """Events for this host that carry the keys a decider has closed; None: the record does not concern the host.
-
-        The place puts the events into the order of the others. The output that follows at once is the next one.
-        """
-        return None
-
-    def finish(self) -> Output:
-        """End a finite input: no event follows."""
-        return NO_OUTPUT
-
-    @abstractmethod
-    def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        """Forget all other keys, as if their events had been in another shard.
-
-        Args:
-            is_kept: Selects hashes of keys.
-            has_counts: Keep the counts so far; else they are 0.
-        """
-
-    def measures(self) -> Mapping[str, int]:
-        """Numbers for operations."""
-        return {}
-
     def answer(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
         """The current state of some operators as plain JSON; a question changes nothing.
 
@@ -237,26 +263,6 @@ class Host(ABC):
             ForestallError: The kind does not know questions of this form, or answers none.
         """
         raise ControlRecordError("operators of this kind answer no questions")
-
-    def observed(self) -> Iterator[Observation]:
-        """Observations for a decider (``shards.observations``) since the last call; small, and never saved."""
-        return iter(())
-
-    @property
-    def files(self) -> Collection[str]:
-        """Names of the files that hold a part of the state; ``dump`` names them, too."""
-        return ()
-
-    def verify(self) -> None:
-        """Compare the checksums of ``files``.
-
-        Raises:
-            StateLost: A file is missing or damaged.
-        """
-
-    @abstractmethod
-    def dump(self) -> SavedHost:
-        """The whole state."""
 
 
 class Kind(ABC):

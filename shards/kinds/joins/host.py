@@ -79,7 +79,7 @@ class RunningJoin(Operator):
         JoinRefused: The body describes no join.
     """
 
-    waits_for_time = True  # events leave windows, and keys are finished
+    waits_for_time = True  # events leave windows, and keys are finished as time passes
 
     def __init__(self, definition: Definition, declaration: StreamDeclaration, spilled: SpilledFiles) -> None:
         super().__init__(definition, declaration)
