@@ -13,13 +13,14 @@ from api.wire import WireModel
 from nfa import Pattern, pattern_to_json
 from service import (
     Condition,
+    OperatorDraft,
     PatternCounts,
-    PatternDraft,
     PatternInspection,
     PatternReport,
     RegisteredPattern,
     Severity,
     SkippedBacklog,
+    pattern_draft,
 )
 from streams import format_time
 
@@ -84,9 +85,9 @@ class NewPattern(WireModel):
             raise ValueError("send either 'text' or 'definition'")
         return self
 
-    def to_domain(self, parsed: Pattern, condition: Condition) -> PatternDraft:
+    def to_domain(self, parsed: Pattern, condition: Condition) -> OperatorDraft:
         """How the pattern, as it was read, is to be registered."""
-        return PatternDraft(
+        return pattern_draft(
             name=parsed.name,
             text=parsed.text if self.text is None else self.text,
             is_guarded=self.constraints == "on",

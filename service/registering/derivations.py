@@ -15,17 +15,13 @@ _RETRACTED = ".retracted"
 
 def uses_of(registry: Registry, stream: str) -> list[StreamUse]:
     """The operators of a stream: feeding ones, then listening ones, by kind and name; drafts too, retired ones not."""
-    patterns = [one for one in registry.patterns() if one.state != "retired"]
-    others = [one for one in registry.operators("").all() if one.state != "retired"]
-    feeding = [StreamUse(kind="pattern", name=one.name, feeds=True) for one in patterns if one.into == stream]
-    listening = [StreamUse(kind="pattern", name=one.name, feeds=False) for one in patterns if one.stream == stream]
-    feeding += [
-        StreamUse(kind=one.kind, name=one.name, feeds=True)
-        for one in others
-        if stream in {feeder.into for feeder in one.feeders}
+    operators = [one for one in registry.every_operator() if one.state != "retired"]
+    feeding = [one for one in operators if stream in {feeder.into for feeder in one.feeders}]
+    listening = [one for one in operators if stream in one.listens_to]
+    return [
+        *(StreamUse(kind=one.kind, name=one.name, feeds=True) for one in feeding),
+        *(StreamUse(kind=one.kind, name=one.name, feeds=False) for one in listening),
     ]
-    inputs = [(one.kind, one.name) for one in others if stream in one.listens_to]
-    return [*feeding, *listening, *(StreamUse(kind=kind, name=name, feeds=False) for kind, name in sorted(inputs))]
 
 
 class Derivations:
@@ -116,10 +112,8 @@ class Derivations:
 
     def _feeds(self, but: tuple[str, str]) -> Feeds:
         """All feeds of derived streams, without those of one operator, given by kind and name, and of its parts."""
-        gone = {but}
-        if but[0] != "pattern":
-            known = [one for one in self._registry.operators(but[0]).all() if one.name == but[1]]
-            gone.update((feeder.kind, feeder.name) for one in known for feeder in one.feeders)
+        known = [one for one in self._registry.operators(but[0]).all() if one.name == but[1]]
+        gone = {but, *((feeder.kind, feeder.name) for one in known for feeder in one.feeders)}
         feeders = [one for one in self._registry.feeders() if (one.kind, one.name) not in gone]
         return Feeds({(one.stream, one.route, one.kind, one.name): (Feed(stream=one.into),) for one in feeders})
 

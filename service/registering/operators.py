@@ -88,6 +88,7 @@ class OperatorLibrary:
             kind=kind,
             name=wanted.name,
             inputs=wanted.inputs,
+            route=wanted.inputs[0].key,
             body=wanted.body,
             severity=severity,
             keeps=lambda body: reader.keeps(body, wanted.body),

@@ -26,10 +26,11 @@ from service.stores import (
     ANY,
     Action,
     Condition,
-    PatternDraft,
+    OperatorDraft,
     RegisteredConstraints,
     RegisteredPattern,
     Severity,
+    pattern_draft,
     tag_of,
 )
 from streams import Clock, Start, StreamDeclaration, WorkBudget
@@ -108,7 +109,7 @@ class Registration:
         """
         self._check_length(text)
         self._stores.registry.stream(stream)
-        wish = PatternDraft(name="", text=text, is_guarded=is_guarded, start=start, severity=severity)
+        wish = pattern_draft(name="", text=text, is_guarded=is_guarded, start=start, severity=severity)
         return self.register(stream, parse_pattern(text), wish)
 
     def read_pattern(self, text: str | None, definition: object) -> Pattern:
@@ -186,11 +187,11 @@ class Registration:
             *self._derivations.unfed_types(pattern, declaration),
         )
 
-    def register(self, stream: str, pattern: Pattern, wish: PatternDraft) -> PatternReport:
+    def register(self, stream: str, pattern: Pattern, wish: OperatorDraft) -> PatternReport:
         """Register a pattern, which gives name and route, with the options of ``wish``; see ``register_pattern``."""
         declaration = self._stores.registry.stream(stream)
         on_stream = routed(pattern, declaration)
-        warnings = self._checked(on_stream, is_guarded=wish.is_guarded)
+        warnings = self._checked(on_stream, is_guarded=bool(wish.body["is_guarded"]))
         into = "" if pattern.into is None else pattern.into.stream
         draft = replace(wish, name=pattern.name, route=on_stream.route, into=into)
         if not draft.is_draft:

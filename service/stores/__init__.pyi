@@ -31,8 +31,8 @@ from .log.pipeline_status import ExecutorReport, PipelineStatus, ShardReport, St
 from .log.stream_times import StreamTimes, StreamTimesStore
 from .log.tail import LogTail
 from .questions import QuestionStore
+from .registry.drafts import OperatorDraft, pattern_draft
 from .registry.event_types import EventType, EventTypeStore, SchemaUse
-from .registry.forms import OperatorDraft, PatternDraft
 from .registry.keys import ApiKey, KeyStore, Scope
 from .registry.life_cycle import Action
 from .registry.operators import Operators
@@ -132,7 +132,6 @@ __all__ = [
     "OperatorPart",
     "Operators",
     "Outcome",
-    "PatternDraft",
     "PipelineStatus",
     "ProjectRecord",
     "ProjectStore",
@@ -171,6 +170,7 @@ __all__ = [
     "event_digest",
     "is_answering",
     "pages_of_any",
+    "pattern_draft",
     "server_facts",
     "server_folder",
     "server_time_us",

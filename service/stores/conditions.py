@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import orjson
 
@@ -20,6 +20,18 @@ if TYPE_CHECKING:
 ANY_TAG = "*"
 
 _TAG_BYTES = 12
+
+
+@runtime_checkable
+class Tagged(Protocol):
+    """A record whose tag depends on its stored members."""
+
+    def tagged(self) -> dict[str, Any]:
+        """The stored members."""
+        ...
+
+
+Record: TypeAlias = "DataclassInstance | Tagged"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +57,7 @@ class Condition:
         if self.none_matches is not None and tag is not None and {ANY_TAG, tag} & set(self.none_matches):
             raise PreconditionFailed(f'it exists already (If-None-Match), with the ETag "{tag}"', etag=tag)
 
-    def check_record(self, record: DataclassInstance | None) -> None:
+    def check_record(self, record: Record | None) -> None:
         """Check the stored record, if there is any; raises ``PreconditionFailed``."""
         if self != ANY:
             self.check(None if record is None else tag_of(record))
@@ -54,7 +66,7 @@ class Condition:
 ANY = Condition()
 
 
-def tag_of(record: DataclassInstance) -> str:
+def tag_of(record: Record) -> str:
     """The entity tag of a record: a digest of all its members."""
-    fields: dict[str, Any] = asdict(record)
+    fields = record.tagged() if isinstance(record, Tagged) else asdict(record)
     return blake2b(orjson.dumps(fields, option=orjson.OPT_SORT_KEYS), digest_size=_TAG_BYTES).hexdigest()

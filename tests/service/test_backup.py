@@ -11,7 +11,7 @@ from service import AlertSink, build_stores
 from service.cli import main
 from service.errors import BackupDamaged, BackupRefused, FileUnreadable
 from service.processes.cluster import job_options
-from service.stores import Keyspace, PatternDraft, Submission, connect
+from service.stores import Keyspace, Submission, connect, pattern_draft
 from service.testing import HandClock, private_server, settings_for
 from service.upkeep.backup import back_up, look_into, restore
 from service.upkeep.backup_file import frames, writing
@@ -78,7 +78,7 @@ def alerts(stores):
 
 def begin(settings, stores):
     stores.registry.declare_stream(STREAM)
-    stores.registry.put_pattern("orders", PatternDraft(name="pair", text=TEXT, route=""), 0)
+    stores.registry.put_pattern("orders", pattern_draft(name="pair", text=TEXT, route=""), 0)
     post(stores, round_of("A", 100))
     match_all(settings, stores)
 

@@ -11,7 +11,7 @@ from service.errors import (
     UnknownStream,
 )
 from service.registering.inspection import inspect_pattern
-from service.stores import PatternDraft
+from service.stores import pattern_draft
 from service.testing import settings_for
 from streams import StreamDeclaration
 
@@ -99,7 +99,7 @@ def test_a_finer_key_is_taken_and_told_that_constraints_do_not_end_it(registrati
 def test_the_json_form_is_stored_as_text(registration):
     definition = pattern_to_json(parse_pattern(f"{PATTERN} SELECT NEXT RETURN a.v AS v"))
     pattern = registration.read_pattern(None, definition)
-    report = registration.register("orders", pattern, PatternDraft(name="", text=pattern.text))
+    report = registration.register("orders", pattern, pattern_draft(name="", text=pattern.text))
     assert (report.pattern.text, pattern_to_json(report.parsed)) == (
         "PATTERN p\nEVENT SEQ(A a, B b)\nSELECT NEXT\nRETURN a.v AS v",
         definition,

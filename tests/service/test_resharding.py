@@ -13,7 +13,7 @@ from service.errors import ReshardRefused
 from service.intake.announcing import Announcing
 from service.processes import pipeline_process
 from service.processes.cluster import job_options
-from service.stores import PatternDraft, Submission
+from service.stores import Submission, pattern_draft
 from service.testing import HandClock, settings_for
 from service.upkeep.resharding import reshard
 from shards import run_inline
@@ -89,7 +89,7 @@ def without_spark(monkeypatch, client):
 def begin(stores):
     stores.registry.declare_stream(STREAM)
     for pattern in PATTERNS:
-        draft = PatternDraft(name=pattern.name, text=pattern.text, route=pattern.route)
+        draft = pattern_draft(name=pattern.name, text=pattern.text, route=pattern.route)
         stores.registry.put_pattern("orders", draft, 0)
 
 
@@ -198,7 +198,9 @@ def appends(stores):
     """Every way to append, by what it appends."""
     return {
         "events": lambda: post(stores, batches()[0]),
-        "pattern": lambda: stores.registry.put_pattern("orders", PatternDraft(name="p", text="PATTERN p EVENT A a"), 0),
+        "pattern": lambda: stores.registry.put_pattern(
+            "orders", pattern_draft(name="p", text="PATTERN p EVENT A a"), 0
+        ),
         "stream": lambda: stores.registry.declare_stream(StreamDeclaration(name="others")),
         "punctuation": lambda: Announcing(stores, HandClock()).punctuate("orders", Punctuation(before_us=5)),
         "trace end": lambda: Announcing(stores, HandClock()).end_trace("orders", TraceEnd(key="k1")),

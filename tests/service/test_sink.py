@@ -3,7 +3,7 @@ import pytest
 import structlog
 
 from service import AlertSink, WebhookDraft, WebhookLibrary
-from service.stores import PatternDraft, RegisteredWebhook
+from service.stores import RegisteredWebhook, pattern_draft
 from service.testing import as_old_as_the_log, sink_row, stats_row
 from streams import EventBatch, PatternOn, StreamDeclaration, decode_control
 
@@ -76,7 +76,7 @@ def suspension(version=1, shard=0):
 @pytest.fixture
 def registered(stores):
     stores.registry.declare_stream(StreamDeclaration(name="s"))
-    draft = PatternDraft(name="p", text="PATTERN p EVENT A+ a", severity="high")
+    draft = pattern_draft(name="p", text="PATTERN p EVENT A+ a", severity="high")
     return stores.registry.put_pattern("s", draft, 1)[0]
 
 
@@ -115,8 +115,8 @@ def test_a_suspended_pattern_is_stopped_in_every_shard_told_once_and_resumed_as_
 
 def test_a_changed_version_of_a_suspended_pattern_is_matched_afresh(stores, clock, registered):
     AlertSink(stores, clock)([suspension()], 5)
-    assert not stores.registry.put_pattern("s", PatternDraft(name="p", text=registered.text), 2)[1]
-    draft = PatternDraft(name="p", text="PATTERN p EVENT A+ a WITHIN 1 h", start="migrate")
+    assert not stores.registry.put_pattern("s", pattern_draft(name="p", text=registered.text), 2)[1]
+    draft = pattern_draft(name="p", text="PATTERN p EVENT A+ a WITHIN 1 h", start="migrate")
     pattern, _ = stores.registry.put_pattern("s", draft, 2)
     assert (pattern.state, pattern.version, pattern.suspension) == ("active", 2, None)
     last = list(stores.log.read_range(0))[-1]

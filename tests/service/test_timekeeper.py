@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from service.processes.timekeeper import Timekeeper, due_tick, needs_ticks
-from service.stores import PatternDraft, StreamTimes, Submission
+from service.stores import StreamTimes, Submission, pattern_draft
 from streams import Event, EventBatch, RecordKind, StreamDeclaration, Tick, decode_control
 
 SECOND = 1_000_000
@@ -118,7 +118,7 @@ def test_a_stream_without_events_has_no_time(stores):
         stores.registry.declare_stream(StreamDeclaration(name=name, derived=True))
     for name, into in fed.items():
         text = f"PATTERN p_{name} EVENT A a INTO {into}"
-        stores.registry.put_pattern(name, PatternDraft(name=f"p_{name}", text=text, into=into), 0)
+        stores.registry.put_pattern(name, pattern_draft(name=f"p_{name}", text=text, into=into), 0)
     keeper = Timekeeper(stores)
     assert keeper.look() == {}
     submit(stores, "orders", 7 * SECOND)
@@ -198,5 +198,5 @@ def test_a_stream_with_a_pattern_on_a_further_key_is_ticked(stores):
     submission = Submission(stream="orders", batch=batch, dead_letters=(), answer={}, fingerprint="", token="t")
     stores.log.append_events(submission)
     assert not Timekeeper(stores).look()
-    stores.registry.put_pattern("orders", PatternDraft(name="p", text=text, route="shop"), 0)
+    stores.registry.put_pattern("orders", pattern_draft(name="p", text=text, route="shop"), 0)
     assert Timekeeper(stores).look() == {"orders": Tick(time_us=9 * SECOND, cause="events")}

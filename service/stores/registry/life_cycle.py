@@ -14,13 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias
 
 from service.errors import WrongOperatorState, WrongPatternState
-from service.stores.registry.registered import RegisteredOperator, RegisteredPattern, State
+from service.stores.registry.registered import PATTERN, RegisteredOperator, State
 
 Action: TypeAlias = Literal["activate", "pause", "resume", "retire"]
-R = TypeVar("R", RegisteredPattern, RegisteredOperator)
 
 _MOVES: Mapping[Action, Mapping[State, State]] = {
     "activate": {"draft": "active", "active": "active"},
@@ -30,7 +29,7 @@ _MOVES: Mapping[Action, Mapping[State, State]] = {
 }
 
 
-def moved(record: R, action: Action, now_us: int | None = None) -> R:
+def moved(record: RegisteredOperator, action: Action, now_us: int | None = None) -> RegisteredOperator:
     """The operator after an action; unchanged where it is in the resulting state already.
 
     ``now_us`` is when a version that begins by the action is registered; None: as the version before. An action that is
@@ -50,21 +49,21 @@ def moved(record: R, action: Action, now_us: int | None = None) -> R:
     return replace(after, version=record.version + 1, registered_us=registered_us)
 
 
-def begun(record: R, before: R | None, now_us: int | None = None) -> R:
-    """A version that begins to run, with the time at which its state began; patterns do not record it.
+def begun(
+    record: RegisteredOperator, before: RegisteredOperator | None, now_us: int | None = None
+) -> RegisteredOperator:
+    """A version that begins to run, with the time at which its state began.
 
     It continues the state of the version ``before``; None: it begins without state. It begins at ``now_us``; None: when
     it was registered.
     """
-    if not isinstance(record, RegisteredOperator):
-        return record
-    if not isinstance(before, RegisteredOperator):
+    if before is None:
         since_us = record.registered_us if now_us is None else now_us
         return replace(record, held_from=record.version, held_since_us=since_us)
     return replace(record, held_from=before.held_from or before.version, held_since_us=before.since_us)
 
 
-def require_writable(record: RegisteredPattern | RegisteredOperator, *, is_draft: bool) -> None:
+def require_writable(record: RegisteredOperator, *, is_draft: bool) -> None:
     """Check that an operator may get another version: not if retired, nor as a draft if it is no draft any more."""
     if record.state == "retired":
         raise wrong_state(record, "it cannot have another version; delete it first, or take another name", [])
@@ -73,12 +72,12 @@ def require_writable(record: RegisteredPattern | RegisteredOperator, *, is_draft
 
 
 def wrong_state(
-    record: RegisteredPattern | RegisteredOperator, why: str, permitted: Sequence[str]
+    record: RegisteredOperator, why: str, permitted: Sequence[str]
 ) -> WrongPatternState | WrongOperatorState:
     """The error for an action that an operator's state does not permit."""
     can: list[Any] = [*permitted, "delete"]
     sentence = f"{record.name!r} is {record.state}: {why}; what it can: {', '.join(can)}"
-    if isinstance(record, RegisteredPattern):
+    if record.kind == PATTERN:
         return WrongPatternState(f"the pattern {sentence}", pattern=record.name, state=record.state, permitted=can)
     return WrongOperatorState(
         f"the {record.kind} {sentence}", kind=record.kind, name=record.name, state=record.state, permitted=can

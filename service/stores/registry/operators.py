@@ -1,73 +1,35 @@
 """The operators of one kind: registered, looked up, moved from state to state, deleted; with all their versions.
 
-Patterns and all other kinds have the same life cycle. Their differences are in a ``Form``: how a record is read,
-which control records it gives, and the errors.
+All kinds have the same life cycle. Their differences are in a ``Form``: how a record is read, which control records
+it gives, and the errors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Generic, Protocol
+from dataclasses import dataclass, replace
+from typing import Any
 
 from service.errors import MigrationRefused, NotFound, ServiceError
 from service.stores.conditions import ANY, Condition
 from service.stores.records import encode
 from service.stores.registry.changes import Change, PartChange, RecordBook, version_of
-from service.stores.registry.life_cycle import Action, R, begun, moved, require_writable
-from service.stores.severities import USUAL_SEVERITY, Severity
+from service.stores.registry.drafts import OperatorDraft
+from service.stores.registry.life_cycle import Action, begun, moved, require_writable
+from service.stores.registry.registered import RegisteredOperator
+from service.stores.severities import USUAL_SEVERITY
 from streams import ControlRecord, Start
 
 
-class Draft(Protocol[R]):
-    """An operator to be registered."""
-
-    @property
-    def name(self) -> str:
-        """Name of the operator."""
-        ...
-
-    @property
-    def route(self) -> str:
-        """Name of the further key by which it listens; empty for the correlation key."""
-        ...
-
-    def start_behind(self, record: R) -> Start:
-        """How the new version starts, given the version before, which runs."""
-        ...
-
-    @property
-    def severity(self) -> Severity | None:
-        """Severity of its alerts; None: as before."""
-        ...
-
-    @property
-    def is_draft(self) -> bool:
-        """Whether it is only stored."""
-        ...
-
-    @property
-    def condition(self) -> Condition:
-        """Condition on the stored record."""
-        ...
-
-    def is_said_by(self, record: R) -> bool:
-        """Whether the operator is already registered with these members."""
-        ...
-
-    def record(self, stream: str, version: int, now_us: int) -> R:
-        """The record of a version, as if it ran."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Form(Generic[R]):
+class Form:
     """The form of one kind of operators.
 
     Attributes:
         one: The kind's name for people.
         key: Redis key of the current records, by name.
         prefix: Of the fields, where kinds share a hash.
+        read: Reads a stored record, the JSON form of ``RegisteredOperator.tagged``.
         on: The control record by which an operator runs.
         pause: The control record by which it sees no events for the time being.
         off: The control record by which it is removed.
@@ -80,23 +42,25 @@ class Form(Generic[R]):
     key: str
     versions_key: str
     prefix: str
-    read: Callable[[bytes, str], R]
-    on: Callable[[R, Start], ControlRecord]
+    read: Callable[[bytes, str], RegisteredOperator]
+    on: Callable[[RegisteredOperator, Start], ControlRecord]
     pause: Callable[[str], ControlRecord]
     off: Callable[[str], ControlRecord]
     unknown: Callable[[str, str], NotFound]
     elsewhere: Callable[[str, str, str], ServiceError]
-    parts: Callable[[R, R | None, ControlRecord | None], tuple[PartChange, ...]] = lambda *_: ()
+    parts: Callable[[RegisteredOperator, RegisteredOperator | None, ControlRecord | None], tuple[PartChange, ...]] = (
+        lambda *_: ()
+    )
 
 
-class Operators(Generic[R]):
+class Operators:
     """The operators of one kind; ``book`` writes records and control records together."""
 
-    def __init__(self, book: RecordBook, form: Form[R]) -> None:
+    def __init__(self, book: RecordBook, form: Form) -> None:
         self._book = book
-        self._form: Form[R] = form
+        self._form: Form = form
 
-    def put(self, stream: str, draft: Draft[R], now_us: int) -> tuple[R, bool]:
+    def put(self, stream: str, draft: OperatorDraft, now_us: int) -> tuple[RegisteredOperator, bool]:
         """Register an operator: a different one is the next version, the same again changes nothing.
 
         Returns the operator after the call, and whether it changed.
@@ -136,7 +100,7 @@ class Operators(Generic[R]):
         now_us: int | None = None,
         *,
         stops: bool = False,
-    ) -> tuple[R, bool]:
+    ) -> tuple[RegisteredOperator, bool]:
         """Move an operator from its state to another; a suspended operator is resumed as its next version.
 
         ``now_us`` is when a version that begins by the action is registered; None: as the version before. With
@@ -187,11 +151,11 @@ class Operators(Generic[R]):
 
         self._apply(name, change)
 
-    def get(self, name: str) -> R:
+    def get(self, name: str) -> RegisteredOperator:
         """An operator that is not deleted."""
         return self._standing(self._book.get(self._form.key, self._form.prefix + name), name)
 
-    def version(self, name: str, version: int | None = None) -> R:
+    def version(self, name: str, version: int | None = None) -> RegisteredOperator:
         """A version of an operator that is not deleted, by default the current one."""
         current = self.get(name)
         if version in (None, current.version):
@@ -203,31 +167,31 @@ class Operators(Generic[R]):
             raise self._form.unknown(message, name)
         return self._form.read(body, name)
 
-    def versions(self, name: str) -> list[R]:
+    def versions(self, name: str) -> list[RegisteredOperator]:
         """Every version of an operator, the current one last."""
         last, field = self.get(name).version, self._form.prefix + name
         return [self._form.read(body, name) for body in self._book.versions(self._form.versions_key, field, last)]
 
-    def all(self, stream: str | None = None) -> list[R]:
+    def all(self, stream: str | None = None) -> list[RegisteredOperator]:
         """All operators that are not deleted, in any state, by name."""
         return [record for record in self.ever() if record.is_active and stream in (None, record.stream)]
 
-    def ever(self) -> list[R]:
+    def ever(self) -> list[RegisteredOperator]:
         """All operators by name, including deleted ones."""
         records = self._book.all(self._form.key)
         return [self._form.read(body, field) for field, body in records if field.startswith(self._form.prefix)]
 
-    def _apply(self, name: str, change: Callable[[bytes | None], Change | None]) -> tuple[R, bool]:
+    def _apply(self, name: str, change: Callable[[bytes | None], Change | None]) -> tuple[RegisteredOperator, bool]:
         record, is_new = self._book.apply(self._form.key, self._form.versions_key, self._form.prefix + name, change)
         return self._form.read(record, name), is_new
 
-    def _standing(self, body: bytes | None, name: str) -> R:
+    def _standing(self, body: bytes | None, name: str) -> RegisteredOperator:
         record = None if body is None else self._form.read(body, name)
         if record is None or not record.is_active:
             raise self._form.unknown(f"there is no {self._form.one} {name!r}", name)
         return record
 
-    def _check_same_stream(self, there: R, stream: str) -> None:
+    def _check_same_stream(self, there: RegisteredOperator, stream: str) -> None:
         if there.stream != stream:
             message = (
                 f"the {self._form.one} {there.name!r} is registered on the stream {there.stream!r}; delete it there "
@@ -235,7 +199,7 @@ class Operators(Generic[R]):
             )
             raise self._form.elsewhere(message, there.name, there.stream)
 
-    def _start(self, draft: Draft[R], running: R | None) -> Start:
+    def _start(self, draft: OperatorDraft, running: RegisteredOperator | None) -> Start:
         """How a draft actually starts: ``fresh`` if there is no active version to continue."""
         if running is None or running.state != "active" or (start := draft.start_behind(running)) == "fresh":
             return "fresh"
@@ -248,14 +212,14 @@ class Operators(Generic[R]):
             )
         return start
 
-    def _same_change(self, there: R, draft: Draft[R]) -> Change | None:
+    def _same_change(self, there: RegisteredOperator, draft: OperatorDraft) -> Change | None:
         """The change if an operator is sent again unchanged: of its severity, or the activation of a draft."""
         graded = replace(there, severity=draft.severity or there.severity)
         if there.state == "draft" and not draft.is_draft:
             return self._moved_change(graded, "activate")
         return None if graded == there else self._change(graded, None)  # the log need not know
 
-    def _moved_change(self, record: R, action: Action, now_us: int | None = None) -> Change | None:
+    def _moved_change(self, record: RegisteredOperator, action: Action, now_us: int | None = None) -> Change | None:
         """The change that an action makes; the log gets a control record if it knows the operator, or is to know it."""
         after = moved(record, action, now_us)
         if after == record:
@@ -270,11 +234,13 @@ class Operators(Generic[R]):
             control = self._form.off(after.name) if record.state == "active" else None
         return self._change(after, control)
 
-    def _change(self, record: R, control: ControlRecord | None, before: R | None = None) -> Change:
+    def _change(
+        self, record: RegisteredOperator, control: ControlRecord | None, before: RegisteredOperator | None = None
+    ) -> Change:
         """The change to an operator's record; its route is in use while it sees events."""
         is_seeing = record.is_active and record.state == "active"
         return Change(
-            record=encode(**asdict(record)),
+            record=encode(**record.tagged()),
             version=record.version,
             stream=record.stream,
             control=control,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
 from service.errors import RecordFormatError
@@ -16,60 +16,8 @@ FollowMode: TypeAlias = Literal["auto", "exact", "tables"]
 State: TypeAlias = Literal["draft", "active", "paused", "suspended", "retired"]
 Stage: TypeAlias = Literal["draft", "running", "retired"]
 
-
-class _Living:
-    """The state of an operator, derived from its members."""
-
-    __slots__ = ()
-
-    is_active: bool
-    is_paused: bool
-    stage: Stage
-    suspension: Mapping[str, Any] | None
-
-    @property
-    def state(self) -> State:
-        """The operator's state; see ``service.stores.registry.life_cycle``."""
-        if self.stage != "running":
-            return self.stage
-        if self.suspension is not None:
-            return "suspended"
-        return "paused" if self.is_paused else "active"
-
-    @property
-    def is_running(self) -> bool:
-        """Whether it sees events, or will when it is resumed."""
-        return self.is_active and self.stage == "running"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegisteredPattern(_Living):
-    """A pattern on a stream.
-
-    Attributes:
-        is_active: False once it is deleted; its versions continue to count if it is registered again.
-        registered_us: When this version was registered, microseconds UTC.
-        is_guarded: Whether the stream's constraints terminate its partial matches early.
-        route: Name of the further key whose traces it reads; empty for those of the correlation key.
-        is_paused: Whether it sees no events for the time being.
-        stage: Before its first activation (``draft``), after it (``running``), or finished for good (``retired``).
-        suspension: The pipeline's report why it was suspended; None if it is not.
-        into: The derived stream whose events its matches are; empty: they are alerts.
-    """
-
-    name: str
-    stream: str
-    text: str
-    version: int
-    is_active: bool
-    registered_us: int
-    is_guarded: bool = True
-    route: str = ""
-    is_paused: bool = False
-    severity: Severity = USUAL_SEVERITY
-    stage: Stage = "running"
-    suspension: Mapping[str, Any] | None = None
-    into: str = ""
+PATTERN = "pattern"
+_NOT_OF_PATTERNS = frozenset(("kind", "inputs", "body", "parts", "held_from", "held_since_us"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,8 +59,8 @@ class Feeder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegisteredOperator(_Living):
-    """An operator of a kind that has no record of its own.
+class RegisteredOperator:
+    """An operator of any kind. The body of a pattern has ``text`` and ``is_guarded``.
 
     Attributes:
         stream: The stream of its first input.
@@ -147,6 +95,38 @@ class RegisteredOperator(_Living):
     held_since_us: int | None = None
 
     @property
+    def state(self) -> State:
+        """The operator's state; see ``service.stores.registry.life_cycle``."""
+        if self.stage != "running":
+            return self.stage
+        if self.suspension is not None:
+            return "suspended"
+        return "paused" if self.is_paused else "active"
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it sees events, or will when it is resumed."""
+        return self.is_active and self.stage == "running"
+
+    @property
+    def text(self) -> str:
+        """The text of a pattern."""
+        return str(self.body["text"])
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether the stream's constraints terminate partial matches of a pattern early."""
+        return bool(self.body["is_guarded"])
+
+    def tagged(self) -> dict[str, Any]:
+        """The stored members. Records of patterns have neither kind, inputs nor parts, and no body of their own."""
+        fields: dict[str, Any] = asdict(self)
+        if self.kind != PATTERN:
+            return fields
+        shared = {name: value for name, value in fields.items() if name not in _NOT_OF_PATTERNS}
+        return {**shared, **self.body}
+
+    @property
     def is_continued(self) -> bool:
         """Whether it continues the state of an earlier version."""
         return 0 < self.held_from < self.version
@@ -175,6 +155,9 @@ class RegisteredOperator(_Living):
         """The operator's definition, in the form of the log."""
         inputs = tuple(Input(stream, key) for stream, key in self.inputs)
         return Definition(kind=self.kind, name=self.name, version=self.version, inputs=inputs, body=self.body)
+
+
+RegisteredPattern: TypeAlias = RegisteredOperator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,9 +228,12 @@ def read_stream(body: bytes, name: str) -> tuple[StreamDeclaration, SchemaUse]:
         raise RecordFormatError(f"the stored record of the stream {name!r} is damaged: {error}") from error
 
 
-def read_pattern(body: bytes, name: str) -> RegisteredPattern:
+def read_pattern(body: bytes, name: str) -> RegisteredOperator:
     """Read a stored pattern."""
-    return RegisteredPattern(**decode(body, f"the pattern {name!r}"))
+    fields = decode(body, f"the pattern {name!r}")
+    own = {"text": fields.pop("text"), "is_guarded": fields.pop("is_guarded", True)}
+    inputs = ((fields["stream"], fields.get("route", "")),)
+    return RegisteredOperator(kind=PATTERN, inputs=inputs, body=own, **fields)
 
 
 def read_operator(body: bytes, name: str) -> RegisteredOperator:

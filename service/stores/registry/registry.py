@@ -23,15 +23,16 @@ from service.stores.registry.changes import (
     RecordBook,
     StreamBook,
 )
+from service.stores.registry.drafts import OperatorDraft
 from service.stores.registry.event_types import EventTypeStore, SchemaUse
-from service.stores.registry.forms import PatternDraft, operator_form, pattern_form
+from service.stores.registry.forms import operator_form, pattern_form
 from service.stores.registry.operators import Operators
 from service.stores.registry.registered import (
+    PATTERN,
     ConstraintsDraft,
     Feeder,
     RegisteredConstraints,
     RegisteredOperator,
-    RegisteredPattern,
     read_constraints,
     read_declaration,
     read_stream,
@@ -138,37 +139,29 @@ class Registry:
 
     # Patterns
 
-    def put_pattern(self, stream: str, draft: PatternDraft, now_us: int) -> tuple[RegisteredPattern, bool]:
+    def put_pattern(self, stream: str, draft: OperatorDraft, now_us: int) -> tuple[RegisteredOperator, bool]:
         """Register a pattern; another text, guard or key is its next version, the same again changes nothing."""
         return self.pattern_operators.put(stream, draft, now_us)
 
     def suspend(self, suspension: Mapping[str, Any]) -> bool:
         """Suspend an operator in every shard after a shard's report: ``operator`` (default pattern), name, reason."""
-        kind, name = suspension.get("operator", "pattern"), suspension["pattern"]
-        if kind == "pattern":
-            return self.pattern_operators.suspend(name, suspension)
-        return self.operators(kind).suspend(name, suspension)
+        return self.operators(suspension.get("operator", PATTERN)).suspend(suspension["pattern"], suspension)
 
-    def pattern(self, name: str) -> RegisteredPattern:
+    def pattern(self, name: str) -> RegisteredOperator:
         """A pattern that is not deleted."""
         return self.pattern_operators.get(name)
 
-    def patterns(self, stream: str | None = None) -> list[RegisteredPattern]:
+    def patterns(self, stream: str | None = None) -> list[RegisteredOperator]:
         """All patterns that are not deleted, in any state, by name."""
         return self.pattern_operators.all(stream)
 
-    def producers(self, into: str | None = None) -> list[RegisteredPattern]:
+    def producers(self, into: str | None = None) -> list[RegisteredOperator]:
         """The patterns that feed derived streams, or only ``into``, by name; including paused and suspended ones."""
         return [one for one in self.patterns() if one.is_running and one.into and into in (None, one.into)]
 
     def feeders(self) -> list[Feeder]:
-        """All producers of derived streams: patterns and other operators, including paused and suspended ones."""
-        patterns = [
-            Feeder(stream=one.stream, route=one.route, kind="pattern", name=one.name, into=one.into)
-            for one in self.producers()
-        ]
-        others = (operator for operator in self.operators("").all() if operator.is_running)
-        return [*patterns, *(feeder for operator in others for feeder in operator.feeders)]
+        """All producers of derived streams, including paused and suspended ones."""
+        return [feeder for one in self.every_operator() if one.is_running for feeder in one.feeders]
 
     def severities(self) -> dict[str, Severity]:
         """The severity of each operator's alerts, by name; also of deleted ones, whose last alerts may still come."""
@@ -177,11 +170,15 @@ class Registry:
 
     # Operators of every kind
 
-    def operators(self, kind: str) -> Operators[RegisteredOperator]:
-        """The operators of a kind other than patterns."""
-        return Operators(self._book, operator_form(kind))
+    def every_operator(self) -> list[RegisteredOperator]:
+        """All operators that are not deleted, in any state: patterns by name, then the others by kind and name."""
+        return [*self.patterns(), *self.operators("").all()]
 
-    def operator(self, name: str) -> RegisteredPattern | RegisteredOperator:
+    def operators(self, kind: str) -> Operators:
+        """The operators of a kind; an empty name: of all kinds but patterns, for reading only."""
+        return self.pattern_operators if kind == PATTERN else Operators(self._book, operator_form(kind))
+
+    def operator(self, name: str) -> RegisteredOperator:
         """The operator whose results have a name: a pattern, or an operator of another kind."""
         others = [operator for operator in self.operators("").all() if operator.name == name]
         return others[0] if others else self.pattern(name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from hashlib import sha1
 from typing import Any, TypeAlias, cast
 
@@ -211,7 +211,7 @@ def _plan_pattern(planned: _Removal, stream: str, field: str, body: bytes) -> No
     record = read_pattern(body, field)
     if record.is_active and record.stream == stream:
         planned.uses.append(StreamUse(kind="pattern", name=record.name, state=record.state))
-        planned.changes[PATTERNS_KEY, field] = encode(**asdict(replace(record, is_active=False)))
+        planned.changes[PATTERNS_KEY, field] = encode(**replace(record, is_active=False).tagged())
     elif record.is_active and record.into == stream:
         planned.uses.append(StreamUse(kind="pattern", name=record.name, state=record.state, feeds=True))
 
@@ -222,7 +222,7 @@ def _plan_operator(planned: _Removal, stream: str, field: str, body: bytes) -> N
     if record.is_active and stream in record.listens_to | fed:
         is_elsewhere = bool(fed)  # with the stream only a part of it would be removed
         planned.uses.append(StreamUse(kind=record.kind, name=record.name, state=record.state, feeds=is_elsewhere))
-        planned.changes[OPERATORS_KEY, field] = encode(**asdict(replace(record, is_active=False)))
+        planned.changes[OPERATORS_KEY, field] = encode(**replace(record, is_active=False).tagged())
 
 
 def _plan_webhook(planned: _Removal, stream: str, field: str, body: bytes) -> None:

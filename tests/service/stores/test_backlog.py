@@ -6,7 +6,7 @@ import pytest
 
 from service.backlog import Volume
 from service.errors import LogFull
-from service.stores import EventLog, LogLimits, PatternDraft, Submission
+from service.stores import EventLog, LogLimits, Submission, pattern_draft
 from service.stores.log.backlog import APPENDED_KEY, MARKS_KEY
 from service.testing import stats_row
 from streams import Event, EventBatch, StreamDeclaration, key_hash, log_key, shard_of
@@ -106,7 +106,7 @@ def test_control_records_and_dead_letters_are_never_refused(client, stores):
     log = EventLog(client, 3, LogLimits(max_backlog_events=1))
     log.append_events(submission(batch(1), "a"))
     assert stores.registry.declare_stream(StreamDeclaration(name="orders", key="data.id"))
-    assert stores.registry.put_pattern("orders", PatternDraft(name="p", text="PATTERN p EVENT A a"), 1)[1]
+    assert stores.registry.put_pattern("orders", pattern_draft(name="p", text="PATTERN p EVENT A a"), 1)[1]
     assert log.append_events(submission(batch(0), "b")).earlier is None
 
 

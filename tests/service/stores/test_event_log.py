@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from service.errors import RecordFormatError, RegistryContended
-from service.stores import DeadLetter, EventLog, PatternDraft, Submission
+from service.stores import DeadLetter, EventLog, Submission, pattern_draft
 from service.testing import put_constraints
 from streams import (
     LAYOUT_KEY,
@@ -140,7 +140,7 @@ def test_the_pipeline_reads_every_control_record(stores):
     declaration = StreamDeclaration(name="orders", key="data.id", event_types=("A", "Z"), end_events=("Z",))
     document = {"constraints": [{"prior": ["A", "Z"]}], "end": ["Z"]}
     stores.registry.declare_stream(declaration)
-    stores.registry.put_pattern("orders", PatternDraft(name="p", text="PATTERN p EVENT A a"), 1)
+    stores.registry.put_pattern("orders", pattern_draft(name="p", text="PATTERN p EVENT A a"), 1)
     put_constraints(stores.registry, "orders", document, (), 2)
     stores.registry.pattern_operators.remove("p")
     expected = [
@@ -176,7 +176,7 @@ def routed(log):
 
 
 def use(stores, name, route):
-    stores.registry.put_pattern("orders", PatternDraft(name=name, text="PATTERN p EVENT A a", route=route), 1)
+    stores.registry.put_pattern("orders", pattern_draft(name=name, text="PATTERN p EVENT A a", route=route), 1)
 
 
 def test_events_are_appended_once_per_key_in_use(stores):

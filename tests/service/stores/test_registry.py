@@ -11,7 +11,7 @@ from service.errors import (
     UnknownPatternName,
     UnknownStream,
 )
-from service.stores import PatternDraft, Registry
+from service.stores import Registry, pattern_draft
 from service.stores.connection import PREFIX
 from service.stores.log.lives import STREAMS_KEY
 from service.stores.log.routes import ROUTES_KEY
@@ -33,7 +33,7 @@ def registry(stores):
 
 
 def draft(text=TEXT, name="p", **more):
-    return PatternDraft(name=name, text=text, **more)
+    return pattern_draft(name=name, text=text, **more)
 
 
 def controls(stores):

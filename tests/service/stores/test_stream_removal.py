@@ -7,7 +7,7 @@ import pytest
 from service.errors import PreconditionFailed, RegistryContended, StreamInUse, UnknownStream
 from service.registering.constraint_sets import ConstraintSets
 from service.registering.stream_library import StreamLibrary
-from service.stores import Condition, EventFilter, FeedMark, OperatorDraft, PatternDraft, RegisteredWebhook, tag_of
+from service.stores import Condition, EventFilter, FeedMark, OperatorDraft, RegisteredWebhook, pattern_draft, tag_of
 from service.stores.log.event_log import Submission
 from service.stores.registry.removal import StreamRemoval
 from service.testing import put_constraints
@@ -67,10 +67,10 @@ def webhook(stores, stream="orders", name="desk"):
 def fill(stores):
     """Everything that can be on a stream."""
     registry = stores.registry
-    registry.put_pattern("orders", PatternDraft(name="p", text="PATTERN p EVENT A a", route="c"), 1)
-    registry.put_pattern("orders", PatternDraft(name="old", text="PATTERN old EVENT A a"), 1)
+    registry.put_pattern("orders", pattern_draft(name="p", text="PATTERN p EVENT A a", route="c"), 1)
+    registry.put_pattern("orders", pattern_draft(name="old", text="PATTERN old EVENT A a"), 1)
     registry.pattern_operators.move("old", "retire")
-    registry.put_pattern("orders2", PatternDraft(name="far", text="PATTERN far EVENT A a"), 1)
+    registry.put_pattern("orders2", pattern_draft(name="far", text="PATTERN far EVENT A a"), 1)
     registry.operators("tally").put(
         "orders", OperatorDraft(kind="tally", name="t", inputs=(Input("orders", ""),), body={}), 1
     )
@@ -149,7 +149,7 @@ def test_a_stream_comes_back_from_nothing(registry, stores):
     again = StreamDeclaration(name="orders", key="data.id")
     assert registry.declare_stream(again)
     assert post(stores, event(1), token="again").dropped == 0
-    assert registry.put_pattern("orders", PatternDraft(name="p", text="PATTERN p EVENT A a"), 1)[0].version == 2
+    assert registry.put_pattern("orders", pattern_draft(name="p", text="PATTERN p EVENT A a"), 1)[0].version == 2
     assert put_constraints(registry, "orders", {"constraints": []}, (), 1)[0].version == 1
     wanted = EventFilter(stream="orders", since_ms=registry.since_ms("orders"))
     assert [one["id"] for one in stores.event_pages(wanted, "0", 10).items] == ["e1"]
@@ -161,7 +161,7 @@ def test_nothing_is_appended_to_a_stream_that_went(registry, stores):
     for append in (
         lambda: post(stores, event(1)),
         lambda: stores.announcements.append("orders", TraceEnd(key="k"), "k"),
-        lambda: registry.put_pattern("orders", PatternDraft(name="p", text="PATTERN p EVENT A a"), 1),
+        lambda: registry.put_pattern("orders", pattern_draft(name="p", text="PATTERN p EVENT A a"), 1),
         lambda: put_constraints(registry, "orders", {"constraints": []}, (), 1),
     ):
         with pytest.raises(UnknownStream, match="'orders'"):
@@ -182,7 +182,7 @@ def test_what_comes_between_reading_and_removing_is_seen(registry, stores, monke
 
     def slow(self, stream, mentions):
         found = planned(self, stream, mentions)
-        registry.put_pattern("orders", PatternDraft(name="p", text="PATTERN p EVENT A a"), 1)
+        registry.put_pattern("orders", pattern_draft(name="p", text="PATTERN p EVENT A a"), 1)
         return found
 
     monkeypatch.setattr(StreamRemoval, "_planned", slow)
@@ -232,7 +232,7 @@ def test_other_end_events_are_in_the_constraint_set_too(registry, library, store
 
 
 def test_a_pattern_that_waits_for_the_end_of_its_trace_keeps_it(registry, library):
-    registry.put_pattern("orders", PatternDraft(name="p", text="PATTERN p EVENT SEQ(A a, NOT B)"), 1)
+    registry.put_pattern("orders", pattern_draft(name="p", text="PATTERN p EVENT SEQ(A a, NOT B)"), 1)
     with pytest.raises(StreamInUse, match="the pattern 'p' needs the ends of traces"):
         library.change("orders", {"end_events": ()})
     assert library.change("orders", {"end_events": (), "idle_timeout": 5}).end_events == ()
