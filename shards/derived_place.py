@@ -59,8 +59,8 @@ class DerivedPlace(Place):
 
         Args:
             is_ordered: Whether events come from several places.
-            is_merged: Whether they are the merged events of a join. Such events have no traces that end, so only hosts
-                with operators get them: other hosts would retain each key for ever.
+            is_merged: Whether operators put them into one order (``Feed.is_merged``). Such events have no traces that
+                end, so only hosts with operators get them: other hosts would retain each key for ever.
         """
         self._is_ordered, self._is_merged = is_ordered, is_merged
 

@@ -97,7 +97,7 @@ class Feeds:
         return stream in self.logged or len(self.direct.get(stream, ())) > 1 or self.is_merged(stream)
 
     def is_merged(self, stream: str) -> bool:
-        """Whether a stream's events are the merged events of a join."""
+        """Whether a stream's events are put into one order with events of other operators."""
         return stream in self._merged
 
     @cached_property

@@ -19,6 +19,7 @@ from service.projects.local import LocalProject
 from service.projects.planning import as_yaml
 from service.projects.promises import read_promise
 from service.projects.running import EVENTS, LISTS
+from shards import DOCUMENT_KINDS
 from streams import Event, EventBatch, ForestallError, Punctuation, check_extent, did_you_mean, parse_plain, parse_time
 from streams.readers import read_batch, reading_of
 
@@ -35,7 +36,7 @@ class Case:
     Attributes:
         events: By stream, in the order in which they come.
         promises: Ranges of keys that are finished, each with its stream.
-        patterns: Patterns and joins whose results are compared; empty: all.
+        patterns: Operators whose results are compared; empty: all.
         is_open: Whether the transactions continue after the events; otherwise all end with them.
         expected: Lines by the name of the list of results.
     """
@@ -77,7 +78,7 @@ class Outcome:
 class CaseRun:
     """The results of the events of a test, as lines by the name of their list.
 
-    ``losses`` has a sentence per stream about late events and dead letters, ``unkeyed`` by join a sentence for each
+    ``losses`` has a sentence per stream about late events and dead letters, ``unkeyed`` by operator a sentence for each
     input that had events without a usable key.
     """
 
@@ -206,7 +207,8 @@ def _case(document: Document, project: LocalProject) -> Case:
     for name in body.get("patterns", ()):
         if name not in project.feeds():
             advice = did_you_mean(name, project.feeds())
-            raise document.refuse(f"no active pattern or join is called {name!r}{advice}", "patterns")
+            kinds = " or ".join(["pattern", *(kind.name for kind in DOCUMENT_KINDS)])
+            raise document.refuse(f"no active {kinds} is called {name!r}{advice}", "patterns")
     return Case(
         name=document.name,
         document=document,
