@@ -53,7 +53,7 @@ class Derivations:
                 f"{', '.join(target.event_types)}",
             )
         try:
-            self._feeds(("pattern", pattern.name)).check(stream, _feed(pattern))
+            self._feeds(("pattern", pattern.name)).check(stream, Feed(stream=pattern.into.stream))
         except ControlRecordError as error:
             raise DerivationRefused(f"INTO {pattern.into.stream}: {error.message}") from error
 
@@ -84,11 +84,6 @@ class Derivations:
         for stream in dict.fromkeys(one.into for one in feeders):
             if self._declaration(stream) is None:
                 self._registry.declare_stream(StreamDeclaration(name=stream, derived=True))
-
-    def declare(self, pattern: Pattern) -> None:
-        """Declare a pattern's derived stream before it in the log; ``StreamExists`` if that takes posted events."""
-        if pattern.into is not None and self._declaration(pattern.into.stream) is None:
-            self._registry.declare_stream(StreamDeclaration(name=pattern.into.stream, derived=True))
 
     def unfed_types(self, pattern: Pattern, declaration: StreamDeclaration) -> list[str]:
         """Types that a pattern on a derived stream names and no operator that feeds the stream makes, in words."""
@@ -128,8 +123,3 @@ def types_made(producers: Collection[RegisteredPattern]) -> list[str]:
     """The types of events that patterns make, including their retractions."""
     made = [type_of(parse_pattern(one.text)) for one in producers]
     return list(dict.fromkeys([*made, *(name + _RETRACTED for name in made)]))
-
-
-def _feed(pattern: Pattern) -> Feed:
-    assert pattern.into is not None, "asked of patterns with INTO"
-    return Feed(stream=pattern.into.stream, is_rekeyed=pattern.into.key is not None)

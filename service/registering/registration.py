@@ -151,7 +151,7 @@ class Registration:
             if record.state == "draft":
                 pattern = parse_pattern(record.text)
                 self.check_pattern(record.stream, pattern, is_guarded=record.is_guarded)
-                self._derivations.declare(pattern)
+                self._derivations.declare_fed(record.feeders)
         return self._report(
             *self._stores.registry.pattern_operators.move(name, action, condition, self._clock.now_us(), stops=stops)
         )
@@ -195,7 +195,7 @@ class Registration:
         into = "" if pattern.into is None else pattern.into.stream
         draft = replace(wish, name=pattern.name, route=on_stream.route, into=into)
         if not draft.is_draft:
-            self._derivations.declare(pattern)
+            self._derivations.declare_fed(draft.record(declaration.name, 0, 0).feeders)
         record, is_new = self._stores.registry.put_pattern(declaration.name, draft, self._clock.now_us())
         return PatternReport(pattern=record, is_new=is_new, parsed=pattern, warnings=warnings)
 

@@ -1,3 +1,5 @@
+from hashlib import blake2b
+
 import orjson
 import pytest
 
@@ -11,7 +13,7 @@ from service.errors import (
     UnknownPatternName,
     UnknownStream,
 )
-from service.stores import Registry, pattern_draft
+from service.stores import Registry, pattern_draft, tag_of
 from service.stores.connection import PREFIX
 from service.stores.log.lives import STREAMS_KEY
 from service.stores.log.routes import ROUTES_KEY
@@ -299,3 +301,18 @@ def test_routes_of_changes_whose_reply_was_lost_are_right(lossy, client):
     assert routes(client) == {"orders": "customer"}
     lossy.pattern_operators.move("q", "pause")
     assert routes(client) == {}
+
+
+def test_records_and_tags_of_patterns_have_the_form_of_earlier_releases(registry, client):
+    registry.declare_stream(ORDERS)
+    registry.put_pattern("orders", draft(severity="high", into="hints"), 7)
+    members = {"name": "p", "stream": "orders", "text": TEXT, "version": 1, "is_active": True, "registered_us": 7}
+    members |= {"is_guarded": True, "route": "", "is_paused": False, "severity": "high", "stage": "running"}
+    members |= {"suspension": None, "into": "hints"}
+    assert orjson.loads(client.hget(PREFIX + "patterns", "p")) == {"format": 1, **members}
+    digest = blake2b(orjson.dumps(members, option=orjson.OPT_SORT_KEYS), digest_size=12)
+    assert tag_of(registry.pattern("p")) == digest.hexdigest()
+    client.hset(PREFIX + "patterns", "old", orjson.dumps({"format": 1, **members, "name": "old"}))
+    old = registry.pattern("old")
+    assert (old.kind, old.text, old.is_guarded, old.listens_to) == ("pattern", TEXT, True, {"orders"})
+    assert [one.into for one in old.feeders] == ["hints"]
