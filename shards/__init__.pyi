@@ -22,8 +22,7 @@ from .kinds.patterns import ALERT, PatternKind, alert_id
 from .kinds.patterns.bound_columns import BOUND_SAME, BoundTexts, match_marks, match_times
 from .kinds.patterns.host import PatternHost, PatternOutput
 from .kinds.patterns.rules import Rules
-from .observations import LATENESS, Decider, Observation
-from .operators import DocumentKind, Host, Kind
+from .operators import LATENESS, Decider, DocumentKind, Host, Kind, Observation
 from .place import Place
 from .results import ANSWER, DEAD_LETTER, DERIVED, STATS, ResultKind, ResultMetric
 from .rows import FoundRows, OutputRow, RowBlock, row_id, rows_of

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from shards.kinds import DECIDERS
-from shards.observations import Decider, DeciderKind, Observation
+from shards.operators import Decider, DeciderKind, Observation
 from streams import AutoLateness, ControlRecord, StreamOn
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from shards.entries import Entry
 from shards.feeds import Feed
-from shards.observations import DeciderKind, Observation
 from shards.results import ResultKind
 from shards.rows import FoundRows
 from streams import (
     ConstraintsOn,
+    ControlRecord,
     ControlRecordError,
     Definition,
     EventBatch,
@@ -31,6 +31,9 @@ from streams import (
     Start,
     StreamDeclaration,
 )
+
+LATENESS = "lateness"
+"""The name of the decider of a stream that measures its lateness (``lateness: auto``)."""
 
 Single: TypeAlias = tuple[ResultKind, str, dict[str, Any]]
 Result: TypeAlias = Single | FoundRows
@@ -54,6 +57,62 @@ class Origin:
     shard: int
     entry: Entry
     newest: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """A summary of what a shard observed in a step.
+
+    Attributes:
+        stream: The stream to which the decision applies.
+        decider: Name of the decider: a key of ``DECIDERS``, followed by ``/`` and a suffix if a stream has several
+            deciders of this kind.
+        summary: Plain JSON of bounded size, read by the decider; the number of the ``shard`` is added.
+    """
+
+    stream: str
+    decider: str
+    summary: Mapping[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Observation:
+        """Read the JSON form of ``to_json``."""
+        return cls(stream=value["stream"], decider=value["decider"], summary=value["summary"])
+
+
+class Decider(Protocol):
+    """Decides one thing of a stream. Missing or repeated observations may change a decision, but never a result."""
+
+    def observe(self, summaries: Sequence[Mapping[str, Any]]) -> None:
+        """Merge what shards observed in one step, in any order."""
+        ...
+
+    def decide(self) -> ControlRecord | None:
+        """The next decision, or None if nothing changes. A returned decision counts as made."""
+        ...
+
+    def to_json(self) -> dict[str, Any]:
+        """The state as plain JSON of bounded size."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeciderKind:
+    """How deciders of one kind are created and loaded.
+
+    Attributes:
+        name: Names the deciders in observations.
+        make: Creates a decider without observations.
+        load: Reads the JSON form of ``Decider.to_json``.
+    """
+
+    name: str
+    make: Callable[[], Decider]
+    load: Callable[[Mapping[str, Any]], Decider]
 
 
 Decided: TypeAlias = tuple[int, Mapping[str, Any]]
@@ -118,7 +177,7 @@ NO_OUTPUT = NoOutput()
 
 
 class Running(ABC):
-    """Running operators: what a host and a single operator (``shards.keyed_host``) have in common.
+    """Running operators: what a host and a single operator (``shards.hosts.keyed_host``) have in common.
 
     The state is a function of the calls. How events are cut into batches changes no result. What a kind does not need
     has a default: no output, no numbers.
@@ -172,7 +231,7 @@ class Running(ABC):
         return {}
 
     def observed(self) -> Iterator[Observation]:
-        """Observations for a decider (``shards.observations``) since the last call; small, and never saved."""
+        """Observations for a decider (``shards.deciding``) since the last call; small, and never saved."""
         return iter(())
 
     @property

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from shards.entries import Entry
 from shards.errors import EventLate
-from shards.observations import LATENESS, Observation
 from shards.operators import (
+    LATENESS,
     Host,
     KeyChoice,
     Kind,
+    Observation,
     Origin,
     Output,
     Result,

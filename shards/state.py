@@ -29,8 +29,7 @@ from shards.errors import EntryQuarantined, SavedStateError
 from shards.feeds import Feeds
 from shards.format_1 import from_format_1
 from shards.kinds import KINDS_BY_NAME
-from shards.observations import Observation
-from shards.operators import Kind, Origin, Result, in_columns
+from shards.operators import Kind, Observation, Origin, Result, in_columns
 from shards.place import Place, Step, known_kind
 from shards.rows import OutputRow, RowBlock, dead_letter, rows_of
 from shards.stops import STOPPED, Stops

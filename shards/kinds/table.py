@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from shards.kinds.joins import JoinInputKind, JoinKind
 from shards.kinds.patterns import PatternKind
-from shards.observations import LATENESS, DeciderKind
-from shards.operators import DocumentKind, Kind
+from shards.operators import LATENESS, DeciderKind, DocumentKind, Kind
 from shards.results import ANSWER, DEAD_LETTER, DERIVED, STATS, ResultKind
 from streams import LatenessDecider
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from shards.errors import OperatorRefused
-from shards.keyed_host import KeyedHost, KeyedOperator
+from shards.hosts.keyed_host import KeyedHost, KeyedOperator
 from shards.operators import DocumentKind, Result, SavedHost
 from shards.results import ResultKind, ResultMetric
 from shards.rows import row_id

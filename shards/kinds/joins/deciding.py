@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from shards.observations import DeciderKind
+from shards.operators import DeciderKind
 
 if TYPE_CHECKING:
     from joins import WaitDecider

@@ -28,13 +28,12 @@ from joins import (
     merged_types,
     value_at,
 )
+from shards.hosts.trace_ends import TraceEnds
 from shards.kinds.joins.deciding import WAIT
 from shards.kinds.joins.rows import derived_rows, refused_letters
 from shards.kinds.joins.ruled_out import RuledOut
 from shards.kinds.joins.sources import source_of
-from shards.observations import Observation
-from shards.operators import Host, KeyChoice, Origin, Result, SavedHost
-from shards.trace_ends import TraceEnds
+from shards.operators import Host, KeyChoice, Observation, Origin, Result, SavedHost
 from streams import (
     EARLIEST_US,
     ENDED,

@@ -18,8 +18,7 @@ from shards.kinds.joins.deciding import WAIT_DECIDER
 from shards.kinds.joins.result_kinds import JOIN_SUSPENSION
 from shards.kinds.joins.schema import JOIN_SCHEMA
 from shards.kinds.joins.sources import KEYLESS, source_of
-from shards.observations import DeciderKind
-from shards.operators import Decided, DocumentKind, Host, Kind, SavedHost
+from shards.operators import Decided, DeciderKind, DocumentKind, Host, Kind, SavedHost
 from shards.results import ResultKind
 from streams import Definition, ForestallError, Input, SpilledFiles, StreamDeclaration, key_json
 

@@ -14,9 +14,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 import orjson
 
-from shards.observations import Observation
-from shards.operators import NO_OUTPUT, Host, KeyChoice, Origin, Output, Result, Running, SavedHost
-from shards.trace_ends import TraceEnds
+from shards.hosts.trace_ends import TraceEnds
+from shards.operators import NO_OUTPUT, Host, KeyChoice, Observation, Origin, Output, Result, Running, SavedHost
 from streams import (
     ControlRecordError,
     Definition,

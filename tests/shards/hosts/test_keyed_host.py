@@ -3,7 +3,7 @@
 import pytest
 
 from shards.entries import StoredEntry
-from shards.keyed_host import KeyedHost
+from shards.hosts.keyed_host import KeyedHost
 from shards.operators import Origin
 from shards.testing import event
 from streams import ControlRecordError, Definition, EventBatch, Input, StreamDeclaration

@@ -1,0 +1,1 @@
+"""Hosts and parts of hosts that several kinds of operators share."""
