@@ -356,13 +356,7 @@ class Kind(ABC):
         """
 
     def finishes_range(self, definition: Definition, by: str, declaration: StreamDeclaration) -> bool:
-        """Whether an operator finishes keys by a punctuation with a range of keys.
-
-        Args:
-            definition: The operator, or a part of one.
-            by: The key that the range refers to; empty: the correlation key.
-            declaration: The declaration of the stream of the punctuation.
-        """
+        """Whether an operator, or a part of one, finishes keys by a range of ``by`` in a punctuation of a stream."""
         return False
 
     def spilling_to(self, files: SpilledFiles) -> Kind:
@@ -427,12 +421,7 @@ class DocumentKind(Kind):
         return ()
 
     def advice_on_ranges(self, stream: str, key: str) -> str:
-        """What an operator that finishes ranges of a key would have; empty: no operator of the kind finishes any.
-
-        Args:
-            stream: Name of the stream.
-            key: The key, in words.
-        """
+        """What an operator that finishes ranges of a key would have; empty: no operator of the kind finishes any."""
         return ""
 
     def figures(self, definition: Definition, counts: Mapping[str, int]) -> tuple[Sequence[str], Mapping[str, int]]:

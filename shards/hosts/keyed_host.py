@@ -65,12 +65,7 @@ class Outputs:
 
 
 class Operator(Running):
-    """A running operator at one place of a shard.
-
-    Args:
-        definition: Its definition.
-        declaration: The declaration of its stream; the host keeps it current.
-    """
+    """A running operator at one place of a shard; the host keeps the declaration of its stream current."""
 
     def __init__(self, definition: Definition, declaration: StreamDeclaration) -> None:
         self.definition, self.declaration = definition, declaration
@@ -81,11 +76,7 @@ class Operator(Running):
 
     @abstractmethod
     def load(self, saved: SavedHost) -> None:
-        """Restore what ``dump`` returned.
-
-        Raises:
-            ForestallError: The state cannot be read.
-        """
+        """Restore what ``dump`` returned; raises an error if the state cannot be read."""
 
 
 class KeyedOperator(Operator, Generic[State]):
@@ -97,15 +88,7 @@ class KeyedOperator(Operator, Generic[State]):
 
     @abstractmethod
     def take(self, event: Event, state: State | None) -> tuple[State | None, Iterable[Result]]:
-        """Take an event in.
-
-        Args:
-            event: The event.
-            state: The state of its key; None: the key has none.
-
-        Returns:
-            The new state of the key, and the results of the event.
-        """
+        """Take an event in, with the state of its key, if any; returns the key's new state, and the results."""
 
     def process(self, batch: EventBatch) -> Output:
         """Take events in one by one; end events of the stream end their traces after it."""
@@ -156,15 +139,7 @@ class KeyedOperator(Operator, Generic[State]):
 
 
 class KeyedHost(Host):
-    """Host of operators that are independent of each other, each a value of its own.
-
-    Args:
-        kind: Name of the kind.
-        declaration: Declaration of the stream.
-        route: Name of the further key; empty for the correlation key.
-        operator: Creates an operator.
-        saved: The saved host; None: a host without operators.
-    """
+    """Host of operators that are independent of each other, each a value that ``operator`` creates."""
 
     has_traces: ClassVar[bool] = True
     """Whether operators have to know the traces of the stream."""
@@ -242,6 +217,8 @@ class KeyedHost(Host):
 
     def process(self, batch: EventBatch) -> Output:
         """Let every operator process events."""
+        if not len(batch):
+            return NO_OUTPUT
         newest_us = self._newest_us
         self._see(int(batch.time_us.max()))
         if self._traces is not None:

@@ -18,10 +18,7 @@ _SAVED = {"idle_key": np.uint64, "idle_last": np.int64}
 class TraceEnds:
     """Adds rows of the type ``streams.ENDED`` where traces end by the idle timeout.
 
-    Args:
-        declaration: Declaration of the stream.
-        saved: The sections that ``dump`` returned; empty: no trace is open.
-        is_needed: Whether an operator needs the ends from now on. Open traces are followed in any case.
+    ``is_needed``: an operator needs the ends from now on. Traces that are open, also saved ones, are followed anyway.
     """
 
     def __init__(
@@ -42,12 +39,7 @@ class TraceEnds:
             self._idle.load_arrays(arrays)
 
     def marked(self, batch: EventBatch, newest_us: int | None) -> tuple[EventBatch, NDArray[np.int64]]:
-        """Events with the ends of traces before some of them, and the newest time at each row.
-
-        Args:
-            batch: At least one event.
-            newest_us: The newest time before; None: no time is known.
-        """
+        """Events with the ends of traces before some of them, and the newest time at each row."""
         times_us = batch.time_us if newest_us is None else np.maximum(batch.time_us, newest_us)
         now_us = np.maximum.accumulate(times_us)
         if self._idle is None:

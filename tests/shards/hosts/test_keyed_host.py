@@ -31,6 +31,7 @@ def reached(output):
 
 def test_a_trace_ends_with_an_end_event_a_record_and_the_idle_timeout():
     host = host_of(tally(3))
+    assert reached(host.process(EventBatch.from_events([]))) == []
     rows = [event(1, "A"), event(2, "A"), event(3, "End"), event(4, "A"), event(5, "A")]  # the third is End
     assert reached(host.process(EventBatch.from_events(rows))) == [("t", "k", 3)]
     host.end_trace("k", None)
