@@ -55,6 +55,7 @@ def test_members_that_it_does_not_know_are_refused_with_their_line(forestall, tm
     assert "project.yaml:5: a tally has no member 'evry' (did you mean every?)" in forestall("test", "rules", status=2)
 
 
+@pytest.mark.slow
 @pytest.mark.redis
 def test_the_service_has_it(tmp_path):
     options = ["-p", "tests.contracts.with_tally", "-p", "no:schemathesis", "-p", "no:cacheprovider", "-q", "-x"]
