@@ -15,6 +15,7 @@ from service.cli.waiting import waiting_in
 from service.errors import FileUnreadable
 from service.projects import LocalProject, read_project
 from service.projects.errors import ProjectRefused
+from service.runs import numbers_of, results_of
 from service.settings import load_settings
 from shards import ChainPlan
 from shards.kinds.joins import merged_stream
@@ -53,8 +54,8 @@ class ProjectBacktest:
         inputs = _inputs(files_of(self.events, project).items(), project)
         result = self._result(inputs, project)
         plan = project.plan()
-        found = plan.results((kind, body) for kind, bodies in result.rows.items() for body in bodies)
-        numbers = {**plan.numbers(result.counts), "dead_letters": len(found["dead_letters"])}
+        found = results_of(plan, ((kind, body) for kind, bodies in result.rows.items() for body in bodies))
+        numbers = {**numbers_of(result.counts), "dead_letters": len(found["dead_letters"])}
         stats = {"events": result.events, "rounds": result.rounds}
         print_results(found, project.derived(), numbers, stats, is_json=self.is_json)
 

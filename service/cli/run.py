@@ -29,7 +29,7 @@ from service.projects import (
     read_promises,
 )
 from service.projects.errors import JoinSuspended, ProjectRefused
-from service.projects.running import ProjectRun
+from service.runs import InlineRun
 from streams import Event, EventBatch, Punctuation, did_you_mean, parse_time
 from streams.compiling import JSON_LINES, compile_kernels
 
@@ -91,7 +91,7 @@ def run(
         raise JoinSuspended("\n".join(one["reason"] for one in found[SUSPENSIONS]))
 
 
-def _measured(ran: ProjectRun) -> dict[str, Any]:
+def _measured(ran: InlineRun) -> dict[str, Any]:
     """What was measured of streams and joins, and the events that were late or became dead letters."""
     stats: dict[str, Any] = {}
     if ran.measured:

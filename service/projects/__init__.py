@@ -25,7 +25,7 @@ from service.projects.exporting import export_project
 from service.projects.local import LocalProject, LocalStream
 from service.projects.planning import Change, Plan, plan_project
 from service.projects.promises import PromiseRefused, read_promises
-from service.projects.running import EVENTS, LISTS, OWN_LISTS, SUSPENSIONS, Results
+from service.runs import EVENTS, LISTS, OWN_LISTS, SUSPENSIONS, Results
 
 __all__ = [
     "EVENTS",

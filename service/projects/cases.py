@@ -18,7 +18,7 @@ from service.projects.documents import Document
 from service.projects.local import LocalProject
 from service.projects.planning import as_yaml
 from service.projects.promises import read_promise
-from service.projects.running import EVENTS, LISTS
+from service.runs import EVENTS, LISTS
 from shards import DOCUMENT_KINDS
 from streams import Event, EventBatch, ForestallError, Punctuation, check_extent, did_you_mean, parse_plain, parse_time
 from streams.readers import read_batch, reading_of

@@ -15,7 +15,7 @@ from service.projects.local import LocalProject
 from service.projects.planning import Change, Plan, wanted_of, with_implied
 from service.projects.resources import Wanted
 from service.projects.results import Patterns, fed_by
-from service.projects.running import EVENTS, Results
+from service.runs import EVENTS, Results
 from streams import EventBatch
 
 _Result: TypeAlias = Mapping[str, Any]

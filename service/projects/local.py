@@ -18,11 +18,11 @@ from service.projects.errors import ProjectRefused
 from service.projects.planning import wanted_of
 from service.projects.resources import Form, Wanted
 from service.projects.results import Patterns
-from service.projects.running import ProjectPlan, ProjectRun, Results
 from service.projects.streams import ConstraintSets, Following, Streams, Workflows
 from service.registering.joining import Derived, effective_set
 from service.registering.reports import joined_with
 from service.registering.routing import RoutedPattern, routed
+from service.runs import InlineRun, Results, RunPlan
 from service.trials.matching import MatchOptions, exercise_of
 from shards import KINDS_BY_NAME, DocumentKind
 from streams import Definition, EventBatch, ForestallError, Punctuation, StreamDeclaration, did_you_mean
@@ -100,9 +100,9 @@ class LocalProject:
         """As ``of``, from the wanted resources."""
         return _Reading(wanted).project()
 
-    def plan(self) -> ProjectPlan:
+    def plan(self) -> RunPlan:
         """The declarations before the first event."""
-        return ProjectPlan(
+        return RunPlan(
             declarations={name: stream.declaration for name, stream in self.streams.items()},
             sets={name: stream.constraint_set for name, stream in self.streams.items()},
             patterns={name: stream.patterns for name, stream in self.streams.items()},
@@ -115,7 +115,7 @@ class LocalProject:
         Raises:
             ProjectRefused: Patterns feed each other in a circle, or a stream that is not derived.
         """
-        ProjectRun(self.plan())
+        InlineRun(self.plan())
 
     def derived(self) -> list[str]:
         """The names of the derived streams."""
@@ -169,13 +169,13 @@ class LocalProject:
         """
         return self.fed(events, promises=promises).results(is_open=is_open)
 
-    def fed(self, events: Mapping[str, EventBatch], *, promises: Sequence[tuple[str, Punctuation]] = ()) -> ProjectRun:
+    def fed(self, events: Mapping[str, EventBatch], *, promises: Sequence[tuple[str, Punctuation]] = ()) -> InlineRun:
         """A run that has been fed events and promises.
 
         Raises:
             ProjectRefused: As for ``run``.
         """
-        run = ProjectRun(self.plan())
+        run = InlineRun(self.plan())
         for name, promise in promises:
             run.promise(name, promise)
         for name, batch in events.items():

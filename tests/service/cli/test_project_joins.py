@@ -10,6 +10,7 @@ import pytest
 
 from service.projects import LocalProject, read_project
 from service.projects.errors import ProjectRefused
+from service.runs import results_of
 from shards import ChainPlan, ChainShard
 from streams import Event, EventBatch, format_time
 
@@ -185,7 +186,7 @@ return: {x: p.x, y: p.y, z: id(z)}
     plan = project.plan()
     rows = found_in_rounds(ChainPlan(tuple(plan.records())), batches, plan.routes, shards)
     expected = project.run(batches)
-    assert plan.results(rows) == expected
+    assert results_of(plan, rows) == expected
     assert {one["stream"] for one in expected["events"]} == {"pairs", "threes"}
 
 

@@ -1,0 +1,23 @@
+"""Runs: rules over finite events, and their results.
+
+Purpose: the plan of a run (streams, constraints, patterns, operators), the run in this process, its results by list.
+Promises: a run gives the results that a service gives for the same rules and events. This package does not know where
+rules and events come from.
+"""
+
+from service.runs.plan import RunPlan
+from service.runs.results import EVENTS, LISTS, OWN_LISTS, SUSPENSIONS, Results, numbers_of, results_of
+from service.runs.running import InlineRun, MeasuredRun
+
+__all__ = [
+    "EVENTS",
+    "LISTS",
+    "OWN_LISTS",
+    "SUSPENSIONS",
+    "InlineRun",
+    "MeasuredRun",
+    "Results",
+    "RunPlan",
+    "numbers_of",
+    "results_of",
+]

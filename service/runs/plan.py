@@ -1,0 +1,75 @@
+"""The rules of a run: streams, constraints, patterns and other operators, as the control records of a log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass
+
+from constraints import ConstraintSet, to_document, within_cap
+from nfa import build_query
+from service.registering.routing import RoutedPattern
+from streams import (
+    AttributePath,
+    ConstraintsOn,
+    ControlRecord,
+    Definition,
+    Input,
+    OperatorOn,
+    PatternOn,
+    StreamDeclaration,
+    StreamOn,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPlan:
+    """The streams, constraints, patterns and other operators of a run.
+
+    Attributes:
+        declarations: By name, in the order in which results are listed.
+        sets: The constraints that the transactions of each stream keep.
+        patterns: Of each stream, each with whether its set terminates partial matches.
+        operators: Of other kinds; undeclared streams between them are derived.
+    """
+
+    declarations: Mapping[str, StreamDeclaration]
+    sets: Mapping[str, ConstraintSet]
+    patterns: Mapping[str, Sequence[tuple[RoutedPattern, bool]]]
+    operators: Sequence[Definition] = ()
+
+    def records(self) -> Iterator[tuple[str, ControlRecord]]:
+        """The control records that a log would have before the first event, each with its stream."""
+        for name, declaration in self.declarations.items():
+            yield name, StreamOn(declaration)
+        for name in sorted({source.stream for source in self._inputs}.difference(self.declarations)):
+            yield name, StreamOn(StreamDeclaration(name=name, derived=True))
+        for name in self.declarations:
+            for record in self._records(name, self.sets.get(name, ConstraintSet())):
+                yield name, record
+        for one in self.operators:
+            yield one.inputs[0].stream, OperatorOn(one, "fresh")
+
+    def routes(self, stream: str) -> dict[str, AttributePath]:
+        """The further keys that operators on a stream use."""
+        routes = {one.route for one, _ in self.patterns.get(stream, ())}
+        routes |= {source.key for source in self._inputs if source.stream == stream}
+        return {route: self.declarations[stream].attribute_of(route) for route in sorted(routes - {""})}
+
+    @property
+    def _inputs(self) -> list[Input]:
+        return sorted({source for one in self.operators for source in one.inputs}, key=astuple)
+
+    def _records(self, stream: str, constraint_set: ConstraintSet) -> Iterator[ControlRecord]:
+        patterns = self.patterns.get(stream, ())
+        if constraint_set.parts or constraint_set.trace_ends:
+            guarded = [build_query(one.pattern) for one, is_guarded in patterns if is_guarded and one.has_whole_traces]
+            used, _ = within_cap(constraint_set, guarded)
+            yield ConstraintsOn(name=stream, version=1, document=to_document(used))
+        for one, is_guarded in patterns:
+            yield PatternOn(
+                name=one.pattern.name,
+                version=1,
+                text=one.pattern.text,
+                is_guarded=is_guarded and one.has_whole_traces,
+                route=one.route,
+            )

@@ -1,0 +1,180 @@
+"""Runs rules over finite events in this process: one shard, fed as by a log."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import orjson
+
+from service.runs.errors import ProjectRefused
+from service.runs.plan import RunPlan
+from service.runs.results import Results, results_of
+from shards import DEAD_LETTER, WAIT, InlineShards, RowBlock
+from shards.kinds.joins import JoinKind
+from streams import BLOCK_EVENTS, AutoLateness, EventBatch, Punctuation
+
+if TYPE_CHECKING:
+    from joins import WaitingInput
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredRun:
+    """The measured bound of out-of-orderness of a stream.
+
+    Attributes:
+        seconds: The bound at the end.
+        changes: How often it changed.
+        late: The number of events that were late.
+    """
+
+    seconds: float
+    changes: int
+    late: int
+
+
+class InlineRun:
+    """A run in this process.
+
+    Args:
+        plan: The rules.
+
+    Raises:
+        ProjectRefused: Patterns feed each other in a circle, or an ordinary stream.
+    """
+
+    def __init__(self, plan: RunPlan) -> None:
+        self._plan = plan
+        self._shards = InlineShards(1)
+        self._rows: list[RowBlock] = []
+        self._fed: Counter[str] = Counter()
+        self._letters: Counter[tuple[str, str]] = Counter()
+        self._waits = any(one.body.get("wait") for one in plan.operators)
+        for stream, record in plan.records():
+            self._shards.say(stream, record)
+        refused = [orjson.loads(row.body)["reason"] for block in self._shards.settle() for row in block]
+        if refused:
+            raise ProjectRefused.of(refused)
+
+    def feed(self, stream: str, events: EventBatch) -> None:
+        """Feed events of a stream; the order among events of different streams does not matter."""
+        if not self._waits and not isinstance(self._plan.declarations[stream].lateness, AutoLateness):
+            self._append(stream, events)
+            return
+        first = 0
+        while first < len(events):  # decisions come after a number of events of the stream, however they are fed
+            part = events.slice(first, min(BLOCK_EVENTS - self._fed[stream] % BLOCK_EVENTS, len(events) - first))
+            self._append(stream, part)
+            first += len(part)
+            self._fed[stream] += len(part)
+            if not self._fed[stream] % BLOCK_EVENTS:
+                self._rows += self._shards.decide(stream)
+
+    def _append(self, stream: str, events: EventBatch) -> None:
+        self._shards.feed(stream, events)
+        for route, path in self._plan.routes(stream).items():
+            self._shards.feed(stream, events.keyed_by(path), route)
+
+    def promise(self, stream: str, promise: Punctuation) -> None:
+        """Feed the promise that a range of keys is finished at its time; it may be fed at any point of the run."""
+        self._shards.say(stream, promise)
+
+    @property
+    def measured(self) -> dict[str, MeasuredRun]:
+        """The measured bound of each stream with ``lateness: auto``."""
+        found = self._shards.states[0].measures()
+        return {
+            name: MeasuredRun(
+                seconds=(found[name]["lateness_us"] or 0) / 1_000_000,
+                changes=self._shards.decided[name],
+                late=_late(found[name]),
+            )
+            for name, declaration in self._plan.declarations.items()
+            if isinstance(declaration.lateness, AutoLateness)
+        }
+
+    @property
+    def late(self) -> dict[str, dict[str, int]]:
+        """The number of late events of each stream that had some, by what was done with them."""
+        counts = self._shards.states[0].measures()
+        found = {name: _late_by_action(counts.get(name, {})) for name in self._plan.declarations}
+        return {name: some for name, some in found.items() if some}
+
+    @property
+    def dead_letters(self) -> dict[str, dict[str, int]]:
+        """The number of dead letters by stream and code, after ``results``."""
+        found: dict[str, dict[str, int]] = {}
+        for (stream, code), number in sorted(self._letters.items()):
+            found.setdefault(stream, {})[code] = number
+        return found
+
+    @property
+    def losses(self) -> dict[str, str]:
+        """A sentence for each stream with late events or dead letters, after ``results``."""
+        late, letters = self.late, self.dead_letters
+        return {name: _loss(late.get(name, {}), letters.get(name, {})) for name in sorted({*late, *letters})}
+
+    @property
+    def waiting(self) -> dict[str, dict[str, WaitingInput]]:
+        """The measurements of the inputs of each join with ``wait: auto``."""
+        from joins import read_join, waiting_inputs  # noqa: PLC0415 - takes long
+
+        counts = self._shards.states[0].measures()
+        found = {}
+        for one in self._plan.operators:
+            if one.kind != JoinKind.name or not (body := read_join(one.body)).waits:
+                continue
+            stream = one.inputs[0].stream
+            own = {name.removeprefix(f"{one.kind}_"): count or 0 for name, count in counts[stream].items()}
+            found[one.name] = waiting_inputs(body, own, self._shards.decider_state(stream, WAIT))
+        return found
+
+    @property
+    def unkeyed(self) -> dict[str, list[str]]:
+        """By join a sentence for each input that had events without a usable key."""
+        from joins import read_join, without_keys  # noqa: PLC0415 - takes long
+
+        counts = self._shards.states[0].measures()
+        found = {}
+        for one in self._plan.operators:
+            if one.kind == JoinKind.name:
+                own = counts[one.inputs[0].stream].items()
+                sums = {name.removeprefix(f"{one.kind}_"): count or 0 for name, count in own}
+                found[one.name] = without_keys(read_join(one.body), sums)
+        return {name: some for name, some in found.items() if some}
+
+    def results(self, *, is_open: bool) -> Results:
+        """The results of the run.
+
+        Args:
+            is_open: Whether the transactions continue after the events; otherwise all end with them.
+        """
+        self._rows += self._shards.pause() if is_open else self._shards.finish()
+        rows = (row for block in self._rows for row in block)
+        letters = (orjson.loads(row.body) for row in rows if row.kind == DEAD_LETTER.name)
+        self._letters = Counter((one["stream"], one["code"]) for one in letters)
+        return results_of(self._plan, ((row.kind, row.body) for block in self._rows for row in block))
+
+
+_LATE = {"late_dropped": "dropped", "late_dead_lettered": "dead_lettered", "late_processed": "processed"}
+
+
+def _late_by_action(measures: Mapping[str, int | None]) -> dict[str, int]:
+    return {action: number for name, action in _LATE.items() if (number := measures.get(name))}
+
+
+def _late(measures: Mapping[str, int | None]) -> int:
+    return sum(_late_by_action(measures).values())
+
+
+def _loss(late: Mapping[str, int], letters: Mapping[str, int]) -> str:
+    """A sentence about late events and dead letters, with advice."""
+    parts = []
+    if late:
+        actions = ", ".join(f"{number} {action.replace('_', '-')}" for action, number in late.items())
+        parts.append(f"late events: {actions}; a larger lateness of the stream waits longer for them")
+    if letters:
+        parts.append("dead letters: " + ", ".join(f"{number} {code}" for code, number in letters.items()))
+    return "; ".join(parts)
