@@ -1,7 +1,5 @@
 """What the package exports; `__init__.py` loads each name where it is first asked for."""
 
-from .backtest import BacktestOptions, BacktestResult, run_backtest
-from .chains import ChainInput, ChainResult, run_chain
 from .errors import (
     BacktestFailed,
     ClusterUnready,
@@ -18,11 +16,12 @@ from .errors import (
     SourceOptionError,
 )
 from .held_shards import HeldOptions
-from .history import History, history_files
 from .job import JobOptions, LogQuery, Sink, run_pipeline, start_empty, start_query
 from .loading import load_states
 from .progress import BatchProgress, BatchReport
 from .resharding import divide_states, forget_states
+from .runs.backtest import BacktestOptions, BacktestResult, run_backtest
+from .runs.history import History, history_files
 from .snapshots import missing_snapshots
 from .sources import EventLogOptions, log_ends
 from .spark.cluster import ClusterOptions, ExecutorWatch, await_machines, is_local, require_master
@@ -39,8 +38,6 @@ __all__ = [
     "BacktestResult",
     "BatchProgress",
     "BatchReport",
-    "ChainInput",
-    "ChainResult",
     "ClusterOptions",
     "ClusterUnready",
     "EventLogOptions",
@@ -80,7 +77,6 @@ __all__ = [
     "missing_snapshots",
     "require_master",
     "run_backtest",
-    "run_chain",
     "run_pipeline",
     "start_empty",
     "start_query",

@@ -1,6 +1,5 @@
 """What the package exports; `__init__.py` loads each name where it is first asked for."""
 
-from .chains import ChainPlan, ChainShard
 from .deciding import Deciders, decider_kind, grouped
 from .entries import Entry, StoredEntry, quarantine_note
 from .errors import (
@@ -13,7 +12,6 @@ from .errors import (
     ShardError,
     WorkLimitReached,
 )
-from .exercises import trial_exercises
 from .feeds import Feed, Feeds
 from .inline import InlineShards, run_inline
 from .kinds import COUNTED, DECIDERS, DOCUMENT_KINDS, EXERCISES, KINDS, KINDS_BY_NAME, RESULT_KINDS, result_table
@@ -26,9 +24,13 @@ from .operators import LATENESS, Decider, DocumentKind, Host, Kind, Observation
 from .place import Place
 from .results import ANSWER, DEAD_LETTER, DERIVED, STATS, ResultKind, ResultMetric
 from .rows import FoundRows, OutputRow, RowBlock, row_id, rows_of
+from .runs.comparing import Comparison, ComparisonCounts
+from .runs.decisions import decisions_of, observed_streams
+from .runs.exercises import run_exercises
+from .runs.plan import Decision, Likeness, RoundPlan, Variant, likeness
+from .runs.shard_round import RoundRows, ShardRound, VariantCounts
 from .state import ShardState
 from .stops import stop_note
-from .trial import ComparisonCounts, Likeness, Trial, TrialPlan, TrialRows, Variant, VariantCounts
 
 __all__ = [
     "ALERT",
@@ -47,11 +49,11 @@ __all__ = [
     "STATS",
     "WAIT",
     "BoundTexts",
-    "ChainPlan",
-    "ChainShard",
+    "Comparison",
     "ComparisonCounts",
     "Decider",
     "Deciders",
+    "Decision",
     "DocumentKind",
     "Entry",
     "EntryQuarantined",
@@ -73,29 +75,32 @@ __all__ = [
     "Place",
     "ResultKind",
     "ResultMetric",
+    "RoundPlan",
+    "RoundRows",
     "RowBlock",
     "Rules",
     "RunLimitReached",
     "SavedStateError",
     "ShardError",
+    "ShardRound",
     "ShardState",
     "StoredEntry",
-    "Trial",
-    "TrialPlan",
-    "TrialRows",
     "Variant",
     "VariantCounts",
     "WorkLimitReached",
     "alert_id",
     "decider_kind",
+    "decisions_of",
     "grouped",
+    "likeness",
     "match_marks",
     "match_times",
+    "observed_streams",
     "quarantine_note",
     "result_table",
     "row_id",
     "rows_of",
+    "run_exercises",
     "run_inline",
     "stop_note",
-    "trial_exercises",
 ]

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from shards.kinds import DECIDERS
 from shards.operators import Decider, DeciderKind, Observation
-from streams import AutoLateness, ControlRecord, StreamOn
+from streams import ControlRecord
 
 
 def decider_kind(name: str) -> DeciderKind:
@@ -49,17 +48,6 @@ class Deciders:
         """The state of a decider, or None if it has observed nothing."""
         decider = self._deciders.get((stream, name))
         return None if decider is None else decider.to_json()
-
-
-def undecided(record: ControlRecord) -> ControlRecord:
-    """Replace a record by one without measured bounds, for shards of a finite history that run apart from each other.
-
-    A measured lateness becomes the largest allowed one, because matches over a finite history need not be early.
-    Operators of which something is decided get no decisions.
-    """
-    if isinstance(record, StreamOn) and isinstance(record.declaration.lateness, AutoLateness):
-        return StreamOn(replace(record.declaration, lateness=record.declaration.lateness.at_most))
-    return record
 
 
 def grouped(observed: Iterable[Observation]) -> dict[tuple[str, str], list[Mapping[str, Any]]]:

@@ -12,6 +12,7 @@ ShardError
 ├── MatchLimitReached      more matches were completed at once than are emitted
 ├── RunLimitReached        a trace has more partial matches of a pattern than are kept
 ├── WorkLimitReached       a trace costs a pattern more work than is allowed
+├── RoundsImpossible       several sets of rules cannot be run side by side
 └── SavedStateError        saved state of a shard is damaged or of an unknown version
 """
 
@@ -66,6 +67,10 @@ class RunLimitReached(ShardError, code="run-limit", fault="caller"):
 
 class WorkLimitReached(ShardError, code="work-limit", fault="caller"):
     """The events of a trace met more partial matches of a pattern than allowed: it is given up in that trace."""
+
+
+class RoundsImpossible(ShardError, code="rounds-impossible", fault="caller"):
+    """Several sets of rules cannot be run side by side, because no order of their streams suits all of them."""
 
 
 class SavedStateError(ShardError, code="saved-state"):

@@ -7,16 +7,25 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from shards.chains import derived_event, has_rekeyed
 from shards.deciding import Deciders
 from shards.entries import Entry, EventsEntry, StoredEntry
 from shards.kinds import KINDS_BY_NAME
 from shards.operators import Kind
-from shards.rows import OutputRow, RowBlock
+from shards.rows import OutputRow, RowBlock, derived_event, has_rekeyed
 from shards.state import ShardState
-from streams import NEVER_US, ControlRecord, Event, EventBatch, StreamOff, Tick, encode_control
+from streams import (
+    BLOCK_EVENTS,
+    NEVER_US,
+    AttributePath,
+    ControlRecord,
+    Event,
+    EventBatch,
+    StreamOff,
+    Tick,
+    encode_control,
+)
 
 
 def run_inline(logs: Mapping[int, Iterable[Entry]], states: Mapping[int, ShardState] | None = None) -> list[OutputRow]:
@@ -34,6 +43,20 @@ def run_inline(logs: Mapping[int, Iterable[Entry]], states: Mapping[int, ShardSt
     return rows
 
 
+class Decided(NamedTuple):
+    """A decision of a decider.
+
+    Attributes:
+        stream: The stream that it is about.
+        record: The control record.
+        events: Number of events of the observed stream that were fed before; 0 if all streams were observed.
+    """
+
+    stream: str
+    record: ControlRecord
+    events: int
+
+
 class InlineShards:
     """Some shards with their logs, and the events that shards send each other.
 
@@ -43,7 +66,7 @@ class InlineShards:
 
     Attributes:
         states: The states of the shards.
-        decided: The number of decisions, by stream.
+        decisions: All decisions so far.
     """
 
     def __init__(self, shards: int, kinds: Mapping[str, Kind] = KINDS_BY_NAME) -> None:
@@ -55,7 +78,7 @@ class InlineShards:
         self._ended: dict[str, list[int]] = {}
         self._promised: dict[str, int] = {}
         self._deciders = Deciders()
-        self.decided: Counter[str] = Counter()
+        self.decisions: list[Decided] = []
 
     def say(self, stream: str, record: ControlRecord) -> None:
         """Append a control record to the log of every shard."""
@@ -96,6 +119,35 @@ class InlineShards:
             entry = EventsEntry(position=self._next(shard), stream=stream, batch=part, route=route)
             self._waiting[shard].append(entry)
 
+    def fed(self, stream: str) -> int:
+        """The number of events of a posted stream so far."""
+        return self._fed[stream]
+
+    def feed_and_decide(self, stream: str, batch: EventBatch, routes: Mapping[str, AttributePath]) -> list[RowBlock]:
+        """Feed posted events, and decide after each block of events of the stream, however they are fed.
+
+        Args:
+            stream: Name of the stream.
+            batch: The events, in processing order.
+            routes: The further keys that operators use, by name.
+        """
+        rows: list[RowBlock] = []
+        first = 0
+        while first < len(batch):
+            part = batch.slice(first, min(BLOCK_EVENTS - self._fed[stream] % BLOCK_EVENTS, len(batch) - first))
+            self.feed(stream, part)
+            for route, path in routes.items():
+                self.feed(stream, part.keyed_by(path), route)
+            first += len(part)
+            if not self._fed[stream] % BLOCK_EVENTS:
+                rows += self.decide(stream)
+        return rows
+
+    @property
+    def decided(self) -> Counter[str]:
+        """The number of decisions by stream."""
+        return Counter(one.stream for one in self.decisions)
+
     @property
     def waiting(self) -> list[int]:
         """The number of entries of each shard that wait to be matched."""
@@ -125,7 +177,7 @@ class InlineShards:
         rows = self.settle()
         for target, record in self._deciders.decide(one for state in self.states for one in state.observations(stream)):
             self.say(target, record)
-            self.decided[target] += 1
+            self.decisions.append(Decided(target, record, self._fed[stream] if stream else 0))
         return rows
 
     def decider_state(self, stream: str, name: str) -> Mapping[str, Any] | None:

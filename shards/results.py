@@ -45,6 +45,8 @@ class ResultKind:
         members: The members that the body for webhooks may have.
         stops: Whether it suspends its operator in all shards.
         in_backtests: Whether backtests list it, only count it, or ignore it.
+        same_by: The members by which results of two sets of rules are equal; empty: they are not compared. The member
+            named by ``subject`` is compared as its counterpart.
         metric: Its counter for monitoring, if any.
     """
 
@@ -60,6 +62,7 @@ class ResultKind:
     members: frozenset[str] = frozenset()
     stops: bool = False
     in_backtests: Literal["listed", "counted", "no"] = "no"
+    same_by: tuple[str, ...] = ()
     metric: ResultMetric | None = None
 
     @property
@@ -97,6 +100,7 @@ DERIVED = ResultKind(
     delivered_as="derived",
     members=frozenset("id stream into type time key data pattern version source_key rekeyed".split()),
     in_backtests="listed",
+    same_by=("stream", "into", "type", "time", "key", "data", "source_key"),
     metric=ResultMetric(
         name="derived_events", meaning="Events of derived streams.", labels=("stream", "pattern", "into")
     ),

@@ -10,18 +10,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
 import numpy as np
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from shards.entries import Entry
-from shards.results import DEAD_LETTER, ResultKind
-from streams import ForestallError, column_of, text_digests
+from shards.results import DEAD_LETTER, DERIVED, ResultKind
+from streams import Event, ForestallError, column_of, parse_time, text_digests
 
 ID_LENGTH = 32
 
@@ -98,6 +99,13 @@ class FoundRows:
             for read in (kind.subject_of, kind.counter_of)
         )
         return cls(kind=kind, ids=ids, bodies=bodies.cast(pa.binary()), subjects=subjects, counters=counters)
+
+    def take(self, rows: NDArray[np.int64]) -> FoundRows:
+        """Some of the rows."""
+        columns = {
+            name: getattr(self, name).take(column_of(rows)) for name in ("ids", "bodies", "subjects", "counters")
+        }
+        return replace(self, **columns)
 
     def counts_by(self, member: str) -> Counter[str]:
         """The number of results for each value of a member of ``ResultKind.counted_by``."""
@@ -180,3 +188,22 @@ def dead_letter_body(shard: int, entry: Entry, error: ForestallError, *parts: An
         "code": error.code,
         "reason": error.message,
     }
+
+
+def has_rekeyed(block: RowBlock) -> bool:
+    """Whether some rows of a block are derived events with keys of their own; none is read for that."""
+    if block.found.kind is not DERIVED:
+        return False
+    return not pc.all(pc.ends_with(block.found.bodies, '"rekeyed":false}')).as_py()
+
+
+def derived_event(row: OutputRow) -> tuple[str, Event, bool]:
+    """Read a row of the kind ``DERIVED``: derived stream, event, and whether the event has a key of its own."""
+    body = orjson.loads(row.body)
+    event = Event(id=row.id, type=body["type"], time_us=parse_time(body["time"]), key=body["key"], data=body["data"])
+    return body["into"], event, body["rekeyed"]
+
+
+def is_merged(block: RowBlock) -> bool:
+    """Whether a block has merged events of a join: they are on their way to its shards, and no results."""
+    return block.found.kind is DERIVED and len(block) > 0 and block.found.bodies[0].as_py().endswith(b'"merged":true}')

@@ -5,17 +5,14 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar
 
 from pipeline import (
     BacktestOptions,
     BacktestResult,
-    ChainInput,
-    ChainResult,
     History,
     SessionOptions,
     build_context,
@@ -24,15 +21,11 @@ from pipeline import (
     end_with_process,
     is_local,
     run_backtest,
-    run_chain,
 )
 from service.process import signals_held
-from service.projects import LocalProject
-from shards import ChainPlan, PatternKind, TrialPlan, trial_exercises
+from shards import EXERCISES, PatternKind, RoundPlan, run_exercises
 from streams.compiling import JSON_LINES, CompileProgress, progress_of
 from streams.readers import kind_of
-
-_Answer = TypeVar("_Answer")
 
 _SHARDS_PER_CORE = 4
 _LOCAL = re.compile(r"local\[(\d+)\]")
@@ -75,17 +68,17 @@ class Reports:
 
 
 def run_job(
-    history: History,
-    plan: TrialPlan,
+    histories: Mapping[str, History],
+    plan: RoundPlan,
     use: SparkUse,
     options: BacktestOptions | None = None,
     report: Reports | None = None,
 ) -> BacktestResult:
-    """Match a history; starts and stops Spark.
+    """Match the histories of some streams; starts and stops Spark.
 
     Args:
-        history: The events to match.
-        plan: The variants.
+        histories: The events of each stream.
+        plan: The rules.
         use: How Spark is used.
         options: None: the shards are those of ``use``.
         report: Callbacks.
@@ -95,40 +88,7 @@ def run_job(
         EventFileError: A file of the history cannot be read.
         BacktestFailed: Spark gave up.
     """
-    chosen = options or BacktestOptions(shards=use.shards)
-    said = report or Reports()
-    exercises = _exercises(history, plan, use)
-    return _with_spark(
-        use, exercises, said, lambda context: run_backtest(context, history, plan, chosen, said.progress)
-    )
-
-
-def run_project_job(
-    inputs: Sequence[ChainInput], project: LocalProject, use: SparkUse, options: BacktestOptions, report: Reports
-) -> ChainResult:
-    """Match a project in files; starts and stops Spark.
-
-    Args:
-        inputs: The events of its streams.
-        project: The project.
-        use: How Spark is used.
-        options: The parts of the keys, the limit of rows, and the folder for all of them.
-        report: Callbacks.
-
-    Raises:
-        JavaMissing: No Java is found for Spark.
-        EventFileError: A file cannot be read.
-        BacktestFailed: Spark gave up.
-    """
-    exercises = [*project.exercises(), JSON_LINES] if is_local(use.master) else []
-    plan = ChainPlan(tuple(project.plan().records()))
-    return _with_spark(
-        use, exercises, report, lambda context: run_chain(context, inputs, plan, options, report.progress)
-    )
-
-
-def _with_spark(use: SparkUse, exercises: Sequence[str], report: Reports, work: Callable[..., _Answer]) -> _Answer:
-    """Run work with a Spark context and compiled kernels; returns its result."""
+    chosen, said = options or BacktestOptions(shards=use.shards), report or Reports()
     with ExitStack() as ends:
         scratch = ends.enter_context(tempfile.TemporaryDirectory(prefix="forestall-backtest-"))
         where = SessionOptions(
@@ -138,20 +98,22 @@ def _with_spark(use: SparkUse, exercises: Sequence[str], report: Reports, work: 
             settings=use.settings,
         )
         with (
-            compiling_beside(exercises, report.compiling),
+            compiling_beside(_exercises(histories, plan, use), said.compiling),
             signals_held(),  # else a signal could leave Spark's Java process running
         ):
             context = build_context(where)
             ends.callback(end_with_process if use.is_last else end_session, context)
-        return work(context)
+        return run_backtest(context, histories, plan, chosen, said.progress)
 
 
-def _exercises(history: History, plan: TrialPlan, use: SparkUse) -> list[str]:
+def _exercises(histories: Mapping[str, History], plan: RoundPlan, use: SparkUse) -> list[str]:
     if not is_local(use.master):
         return []  # the machines of a cluster compile their own
-    reads_lines = any(kind_of(file) == "jsonl" for file in history.files)
-    is_everything_kept = progress_of([PatternKind.exercise]).is_complete  # if so, no part of it needs to be recorded
-    return [*([PatternKind.exercise] if is_everything_kept else trial_exercises(plan)), *([JSON_LINES] * reads_lines)]
+    needed = run_exercises(plan)
+    if progress_of([PatternKind.exercise]).is_complete:  # no part of it needs to be recorded
+        needed = [PatternKind.exercise, *(one for one in needed if one in EXERCISES)]
+    reads_lines = any(kind_of(file) == "jsonl" for history in histories.values() for file in history.files)
+    return [*needed, *([JSON_LINES] * reads_lines)]
 
 
 def with_output(options: BacktestOptions, folder: Path | None) -> BacktestOptions:

@@ -62,9 +62,14 @@ def alerts_of(result: BacktestResult, limit: int) -> list[dict[str, Any]]:
 
 
 def differences_of(result: BacktestResult, variant: str, limit: int) -> tuple[list[Mapping[str, Any]], ...]:
-    """Alerts added and lost in the comparison with a variant, by their end, at most ``limit`` of each."""
-    added, lost = (sorted(result.rows.get(f"{label}.{variant}", ()), key=_order) for label in ("added", "lost"))
-    return added[:limit], lost[:limit]
+    """Results added and lost in the comparison with a variant, by their end, at most ``limit`` of each."""
+    found: dict[str, list[Mapping[str, Any]]] = {"added": [], "lost": []}
+    for place, rows in result.rows.items():
+        label, _, name = place.partition(".")
+        if name == variant:
+            found[label.partition("-")[0]] += rows
+    added, lost = (sorted(some, key=_order)[:limit] for some in found.values())
+    return added, lost
 
 
 def rows_of(result: BacktestResult, kind: str, limit: int) -> Sequence[Mapping[str, Any]]:
@@ -73,9 +78,10 @@ def rows_of(result: BacktestResult, kind: str, limit: int) -> Sequence[Mapping[s
     return (sorted(rows, key=_order) if kind == "alert" else rows)[:limit]
 
 
-def _order(alert: Mapping[str, Any]) -> tuple[Any, ...]:
-    times = parse_time(alert["end"]), parse_time(alert["start"])
-    return *times, sorted(alert["bindings"].items()), alert["pattern"], alert["key"]
+def _order(one: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The order of alerts, and of derived events, which have one time and bind nothing."""
+    end, start = parse_time(one.get("end") or one["time"]), parse_time(one.get("start") or one["time"])
+    return end, start, sorted(one.get("bindings", {}).items()), one["pattern"], one["key"]
 
 
 def _variant(counts: VariantCounts) -> dict[str, Any]:

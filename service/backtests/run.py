@@ -68,7 +68,8 @@ class BacktestRun:
             master=self.settings.spark_master, data_folder=self.settings.data_dir, settings=self.settings.spark.conf
         )
         options = BacktestOptions(shards=use.shards, limit=self.settings.limits.backtest_alerts_kept)
-        return run_job(history, plan_of(question), use, options, Reports(progress=_Teller(self.stores, backtest.id)))
+        histories = {question.declaration.name: history}
+        return run_job(histories, plan_of(question), use, options, Reports(progress=_Teller(self.stores, backtest.id)))
 
     def _history(self, backtest: Backtest, declaration: StreamDeclaration, scratch: Path) -> History:
         if backtest.path is None:

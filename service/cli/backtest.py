@@ -18,7 +18,7 @@ from constraints import ConstraintSet
 from nfa import Prune, describe_pattern, parse_pattern
 from pipeline import BacktestOptions, BacktestResult, History, check_java, history_files
 from service.backtests.job import Reports, SparkUse, run_job, with_output
-from service.backtests.plans import plan_of
+from service.backtests.plans import AGAINST, TESTED, plan_of
 from service.backtests.questions import Question, TriedPattern, ends_in
 from service.backtests.reports import COUNTED, LISTED, differences_of, rows_of, summary_document
 from service.cli.choices import LatePolicy, TieOrder
@@ -41,18 +41,22 @@ from service.cli.match import (
     shown_bindings,
 )
 from service.cli.model_choice import Exact, MapFile, Model, Process, Tables, model_choice
-from service.cli.project_backtest import ProjectBacktest
+from service.cli.run import files_of, print_results
 from service.cli.waiting import waiting_in
 from service.errors import FileUnreadable
+from service.projects import LocalProject, read_project
 from service.registering.reports import joined_with
+from service.runs import numbers_of, results_of
 from service.settings import load_settings
 from service.trials.matching import WorkflowUse
+from shards import RESULT_KINDS, RoundPlan, Variant, likeness
 from streams import KeyForm, StreamDeclaration
+from streams.readers import reading_of as reading_of_stream
 
 _STREAM = "backtest"
 _TERMINATED = 143
 _SUMMARY_FILE = "summary.json"
-_OF_PROJECTS = ("project", "events", "limit", "output", "cores", "is_json")
+_OF_PROJECTS = ("project", "against", "events", "limit", "output", "cores", "is_json")
 
 
 Past = Annotated[
@@ -67,7 +71,12 @@ Project = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Folder of a project, all of whose patterns are run (in place of --pattern)."),
 ]
-Against = Annotated[list[Path] | None, typer.Option(help="Pattern file to compare with. Repeatable.")]
+Against = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="PATH", help="Pattern file to compare with, repeatable. With --project: the folder of another project."
+    ),
+]
 ComparedPruning = Annotated[bool, typer.Option("--compare-pruning", help="Also run without pruning, and compare.")]
 ComparedConstraints = Annotated[
     bool, typer.Option("--compare-constraints", help="Also run without constraints and workflow, and compare.")
@@ -122,7 +131,9 @@ def backtest(
     pruned = Prune.OFF if no_prune else prune
     _check(question := _question(declaration, tried, constraint_set, pruned, compared, is_open=is_open))
     history = _history(context.params, grouped, said)
-    _report(_result(history, question, cores, limit, output), use, limit, output, is_json=is_json)
+    _require_empty(output)
+    result = _result({_STREAM: history}, plan_of(question), cores, limit, output)
+    _report(result, use, limit, output, is_json=is_json)
 
 
 def _begin(context: typer.Context) -> None:
@@ -136,9 +147,64 @@ def _begin(context: typer.Context) -> None:
         return
     _require_only(context, _OF_PROJECTS)
     _require_empty(said["output"])
-    asked = {name: said[name] for name in _OF_PROJECTS if name != "project"}
-    ProjectBacktest(folder=said["project"], **asked).run()
+    _run_project(said)
     raise typer.Exit
+
+
+def _run_project(said: Mapping[str, Any]) -> None:
+    """Run a project, perhaps compared with another one, and print its results.
+
+    Raises:
+        ProjectRefused: The documents are not valid, or the files are not those of the project's streams.
+    """
+    folders = [said["project"], *(said["against"] or [])]
+    if len(folders) > 2:
+        raise typer.BadParameter("with --project, name one other project", param_hint="--against")
+    projects = [LocalProject.of(read_project(folder), folder) for folder in folders]
+    for one in projects:
+        one.check()
+    project, limit = projects[0], said["limit"]
+    plan = _compared(projects)
+    files = files_of(said["events"], project)
+    histories = {name: _file_of(path, project.stream(name).declaration, plan) for name, path in files.items()}
+    result = _result(histories, plan, said["cores"], limit, said["output"])
+    rows = ((kind, body) for kind, bodies in result.rows.items() if kind in RESULT_KINDS for body in bodies)
+    found = results_of(project.plan(), rows)
+    numbers = {**numbers_of(result.variants[TESTED].rows), "dead_letters": len(found["dead_letters"])}
+    stats = {"events": result.events, "rounds": result.rounds}
+    compared = {"comparisons": summary_document(result)["comparisons"], **_changes(result, limit)}
+    more = compared if result.comparisons else {}
+    print_results(found, project.derived(), numbers, stats, is_json=said["is_json"], more=more)
+    if result.comparisons and not said["is_json"]:
+        _print_changes(_console(), result, limit)
+        _console().print(_compared_table(compared["comparisons"]))
+
+
+def _compared(projects: Sequence[LocalProject]) -> RoundPlan:
+    """The plan that runs a project, and compares it with the second one."""
+    variants = [
+        Variant(name=name, records=tuple(one.plan().records()))
+        for name, one in zip((TESTED, AGAINST), projects, strict=False)
+    ]
+    first, *others = variants
+    return RoundPlan(variants=(first, *(replace(one, alike=likeness(first, one)) for one in others)))
+
+
+def _file_of(path: Path, declaration: StreamDeclaration, plan: RoundPlan) -> History:
+    """The event file of a stream of a project, read as ``forestall run`` reads it.
+
+    Raises:
+        FileUnreadable: The file does not exist.
+    """
+    if not path.is_file():
+        raise FileUnreadable(f"{path} is not a file; name one event file for each stream", file=str(path))
+    options = reading_of_stream(declaration)
+    return History(
+        files=(path.resolve(),),
+        options=options,
+        is_ordered=not options.is_by_time,
+        routes=plan.routes(declaration.name),
+    )
 
 
 def _history(of: Mapping[str, Any], grouped: KeyForm | None, said: StreamDeclaration) -> History:
@@ -187,8 +253,9 @@ def _question(
     )
 
 
-def _result(history: History, question: Question, cores: int | None, limit: int, output: Path | None) -> BacktestResult:
-    _require_empty(output)
+def _result(
+    histories: Mapping[str, History], plan: RoundPlan, cores: int | None, limit: int, output: Path | None
+) -> BacktestResult:
     spark = SparkUse(master=f"local[{cores or '*'}]", is_last=True, settings=load_settings().spark.conf)
     options = with_output(BacktestOptions(shards=spark.shards, limit=limit), output)
     with progress_bar("backtest") as (progress, task):
@@ -196,7 +263,7 @@ def _result(history: History, question: Question, cores: int | None, limit: int,
             progress=lambda share: progress.update(task, description="backtest", completed=share),
             compiling=waiting_in(progress, task, is_shown=sys.stderr.isatty()).compiling,
         )
-        return run_job(history, plan_of(question), spark, options, report)
+        return run_job(histories, plan, spark, options, report)
 
 
 def _report(result: BacktestResult, use: WorkflowUse | None, limit: int, output: Path | None, *, is_json: bool) -> None:
@@ -260,25 +327,27 @@ def _tried(paths: list[Path], key: KeyForm | None) -> tuple[TriedPattern, ...]:
 
 def _rows(result: BacktestResult, limit: int) -> dict[str, Any]:
     rows = {kind.member: rows_of(result, kind.name, limit) for kind in LISTED}
+    return {**rows, **_changes(result, limit)}
+
+
+def _changes(result: BacktestResult, limit: int) -> dict[str, Any]:
+    """The added and lost results of each comparison."""
     changes = {name: differences_of(result, name, limit) for name in result.comparisons}
     return {
-        **rows,
         "added": {name: added for name, (added, _) in changes.items()},
         "lost": {name: lost for name, (_, lost) in changes.items()},
     }
 
 
+def _console() -> Console:
+    return Console(highlight=False, markup=False, soft_wrap=True)
+
+
 def _print(document: Mapping[str, Any], result: BacktestResult, limit: int) -> None:
-    console = Console(highlight=False, markup=False, soft_wrap=True)
+    console = _console()
     for alert in rows_of(result, "alert", limit):
-        _print_alert(console, "", alert)
-    for name in result.comparisons:
-        added, lost = differences_of(result, name, limit)
-        if added or lost:
-            console.print(f"\ncompared with {name}:")
-        for mark, alerts in (("+ ", added), ("- ", lost)):
-            for alert in alerts:
-                _print_alert(console, mark, alert)
+        _print_result(console, "", alert)
+    _print_changes(console, result, limit)
     console.print(_found_table(document["variants"]))
     if document["comparisons"]:
         console.print(_compared_table(document["comparisons"]))
@@ -286,9 +355,25 @@ def _print(document: Mapping[str, Any], result: BacktestResult, limit: int) -> N
     console.print(f"{document['events']:,} events in {seconds:.1f} s, {document['read_s']:.1f} s of them for reading")
 
 
-def _print_alert(console: Console, mark: str, alert: Mapping[str, Any]) -> None:
-    console.print(f"{mark}{alert['pattern']}  {alert['key']}  {alert['start']} to {alert['end']}")
-    console.print(f"    {shown_bindings(alert['bindings'])}")
+def _print_changes(console: Console, result: BacktestResult, limit: int) -> None:
+    """Print the results in which the rules differ from others."""
+    for name in result.comparisons:
+        added, lost = differences_of(result, name, limit)
+        if added or lost:
+            console.print(f"\ncompared with {name}:")
+        for mark, some in (("+ ", added), ("- ", lost)):
+            for one in some:
+                _print_result(console, mark, one)
+
+
+def _print_result(console: Console, mark: str, one: Mapping[str, Any]) -> None:
+    """Print an alert, or an event of a derived stream."""
+    if "bindings" in one:
+        console.print(f"{mark}{one['pattern']}  {one['key']}  {one['start']} to {one['end']}")
+        console.print(f"    {shown_bindings(one['bindings'])}")
+    else:
+        console.print(f"{mark}{one['into']}  {one['key']}  {one['type']} at {one['time']}")
+        console.print(f"    {orjson.dumps(one['data']).decode()}")
 
 
 def _found_table(variants: Sequence[Mapping[str, Any]]) -> Table:

@@ -29,7 +29,7 @@ from service.projects import (
     read_promises,
 )
 from service.projects.errors import JoinSuspended, ProjectRefused
-from service.runs import InlineRun
+from service.runs import OLD_LISTS, InlineRun
 from streams import Event, EventBatch, Punctuation, did_you_mean, parse_time
 from streams.compiling import JSON_LINES, compile_kernels
 
@@ -125,7 +125,13 @@ def _joined(*notices: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
 
 
 def print_results(
-    found: Results, shown: Sequence[str], numbers: Mapping[str, int], stats: Mapping[str, Any], *, is_json: bool
+    found: Results,
+    shown: Sequence[str],
+    numbers: Mapping[str, int],
+    stats: Mapping[str, Any],
+    *,
+    is_json: bool,
+    more: Mapping[str, Any] = {},
 ) -> None:
     """Print what was found in a project.
 
@@ -136,14 +142,16 @@ def print_results(
         stats: The number of events, the ``lateness`` of streams where it was measured, what was measured of joins that
             are ``waiting``, late events and dead letters by stream, ``notices`` by join or pattern, and more for JSON.
         is_json: As one JSON object; otherwise a line per result and the numbers.
+        more: Further members of the JSON object.
     """
     events = [one for one in found[EVENTS] if one["stream"] in shown]
     if is_json:
         streams = {name: [_without_stream(one) for one in events if one["stream"] == name] for name in shown}
         letters = {"dead_letters": found["dead_letters"]} if found["dead_letters"] else {}
         lists = {name: found[name] for name in (*LISTS, *OWN_LISTS.values())}
+        lists |= {old: found[name] for old, name in OLD_LISTS.items()}
         stopped = {SUSPENSIONS: found[SUSPENSIONS]} if found[SUSPENSIONS] else {}
-        typer.echo(orjson.dumps({"streams": streams, **lists, **letters, **stopped, "stats": stats}).decode())
+        typer.echo(orjson.dumps({"streams": streams, **lists, **letters, **stopped, "stats": stats, **more}).decode())
         return
     for part in (*LISTS, *OWN_LISTS.values()):
         for one in found[part]:

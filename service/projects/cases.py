@@ -18,7 +18,7 @@ from service.projects.documents import Document
 from service.projects.local import LocalProject
 from service.projects.planning import as_yaml
 from service.projects.promises import read_promise
-from service.runs import EVENTS, LISTS
+from service.runs import EVENTS, LISTS, OLD_LISTS
 from shards import DOCUMENT_KINDS
 from streams import Event, EventBatch, ForestallError, Punctuation, check_extent, did_you_mean, parse_plain, parse_time
 from streams.readers import read_batch, reading_of
@@ -201,7 +201,8 @@ def _case(document: Document, project: LocalProject) -> Case:
             _check_stream(document, project, name, place)
     try:
         events = {name: _batch(document, project, name, written[name], place) for name in written}
-        expected = {name: sorted(map(_tidy, lines)) for name, lines in body.get("expect", {}).items()}
+        lists = body.get("expect", {}).items()
+        expected = {OLD_LISTS.get(name, name): sorted(map(_tidy, lines)) for name, lines in lists}
     except ForestallError as error:
         raise document.refuse(error.message, place) from error
     for name in body.get("patterns", ()):

@@ -1,8 +1,8 @@
-"""Compares the results of a plan's changed patterns in given events with those of the service's patterns."""
+"""Compares the results of a plan's changed operators in given events with those of the service's operators."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -12,10 +12,12 @@ import orjson
 from nfa import atoms_of, parse_pattern
 from service.projects.documents import Document
 from service.projects.local import LocalProject
+from service.projects.operators import Operators
 from service.projects.planning import Change, Plan, wanted_of, with_implied
 from service.projects.resources import Wanted
-from service.projects.results import Patterns, fed_by
-from service.runs import EVENTS, Results
+from service.projects.results import Patterns
+from service.runs import EVENTS, OWN_LISTS
+from shards import ALERT, DERIVED, RESULT_KINDS, ResultKind
 from streams import EventBatch
 
 _Result: TypeAlias = Mapping[str, Any]
@@ -23,11 +25,11 @@ _Result: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """The difference in the results of a pattern, or in the events of a derived stream.
+    """The difference in the results of an operator, or in the events of a derived stream.
 
     Attributes:
-        title: The pattern or stream.
-        list_name: ``alerts`` or ``events``.
+        title: The operator or stream.
+        list_name: The name of the list of results.
         added: Results that only the project finds.
         lost: Results that only the service finds.
         same: Number of results that both find.
@@ -41,9 +43,9 @@ class Difference:
 
 
 class Comparison:
-    """The project with its own patterns, and with the service's in their place.
+    """The project with its own operators, and with the service's in their place.
 
-    Everything else (streams, constraints, workflows, patterns that do not change) is the project's.
+    Everything else (streams, constraints, workflows, operators that do not change) is the project's.
 
     Args:
         plan: Of the project.
@@ -56,99 +58,68 @@ class Comparison:
 
     def __init__(self, plan: Plan, documents: Sequence[Document], folder: Path) -> None:
         wanted = wanted_of(documents, folder)
-        self._changes = {
-            change.name: change
-            for change in plan.work
-            if isinstance(change.kind, Patterns) and change.wanted is not None
-        }
+        changes = (one for one in plan.work if isinstance(one.kind, Operators) and one.wanted is not None)
+        self._changes = {change.identity: change for change in changes}
         self.after = LocalProject.of_wanted(wanted)
         self.before = LocalProject.of_wanted(with_implied([*self._before(wanted)]))
 
-    def differences(self, events: Mapping[str, EventBatch]) -> list[Difference]:
-        """The added and lost results of each new or changed pattern, and of all that changes downstream of it."""
+    def differences(self, events: Mapping[str, EventBatch]) -> Iterator[Difference]:
+        """The added and lost results of each new or changed operator, and of all that changes downstream of it."""
         after, before = self.after.run(events), self.before.run(events)
-        found = [
-            self._alerts(name, after, before) for name in _names(after, before, "alerts", "pattern", self._plain())
-        ]
-        found += [
-            _compared(
-                f"stream {name}",
-                EVENTS,
-                _of(after, EVENTS, "stream", name),
-                _of(before, EVENTS, "stream", name),
-                _without_id,
-            )
-            for name in _names(after, before, EVENTS, "stream", self._fed())
-        ]
-        asked = {f"pattern {name}" for name in self._plain()} | {f"stream {name}" for name in self._fed()}
-        return [one for one in found if one.added or one.lost or one.title in asked]
+        asked = dict.fromkeys(title for change in self._changes.values() for title in _titles(change))
+        own = [(list_name, RESULT_KINDS[kind]) for kind, list_name in OWN_LISTS.items()]
+        for list_name, kind in (("alerts", ALERT), (EVENTS, DERIVED), *own):
+            member, word = ("stream", "stream") if kind is DERIVED else (kind.subject, kind.subject)
+            first = [title.removeprefix(f"{word} ") for title in asked if title.startswith(f"{word} ")]
+            for name in dict.fromkeys([*first, *(one[member] for some in (after, before) for one in some[list_name])]):
+                sides = [[one for one in some[list_name] if one[member] == name] for some in (after, before)]
+                found = self._compared(f"{word} {name}", list_name, kind, sides)
+                if found.added or found.lost or found.title in asked:
+                    yield found
 
     def _before(self, wanted: Sequence[Wanted]) -> Iterator[Wanted]:
-        """The wanted resources, with the service's patterns in place of the changed ones."""
+        """The wanted resources, with the service's operators in place of the changed ones."""
         for one in wanted:
-            change = self._changes.get(one.name) if isinstance(one.kind, Patterns) else None
+            change = self._changes.get((one.kind.title, one.name))
             if change is None:
                 yield one
-            elif change.found is not None:
-                yield replace(one, form=change.found.form, feeds=fed_by(change.found.form["text"]))
+            elif change.found is not None and isinstance(one.kind, Operators):
+                form = change.found.form
+                yield replace(one, form=form, feeds=one.kind.fed(one.name, form))
 
-    def _plain(self) -> list[str]:
-        """The changed patterns that give alerts."""
-        return [name for name, change in self._changes.items() if not all(_fed(change))]
-
-    def _fed(self) -> list[str]:
-        """The derived streams that changed patterns feed, or have fed."""
-        return list(dict.fromkeys(name for change in self._changes.values() for name in _fed(change) if name))
-
-    def _alerts(self, name: str, after: Results, before: Results) -> Difference:
-        change = self._changes.get(name)
-        texts = [] if change is None else [form["text"] for form in _forms(change)]
-        are_alike = len({frozenset(atom.alias for atom in atoms_of(parse_pattern(text).event)) for text in texts}) < 2
-        added, lost = (_of(results, "alerts", "pattern", name) for results in (after, before))
-        return _compared(f"pattern {name}", "alerts", added, lost, _bindings if are_alike else _bound_events)
+    def _compared(self, title: str, list_name: str, kind: ResultKind, sides: Sequence[Sequence[_Result]]) -> Difference:
+        change = self._changes.get(("pattern", title.removeprefix("pattern ")))
+        has_other_aliases = change is not None and isinstance(change.kind, Patterns) and _has_other_aliases(change)
+        after, before = ({_identity(kind, one, has_other_aliases): one for one in some} for some in sides)
+        return Difference(
+            title=title,
+            list_name=list_name,
+            added=[one for key, one in after.items() if key not in before],
+            lost=[one for key, one in before.items() if key not in after],
+            same=len(after.keys() & before.keys()),
+        )
 
 
 def _forms(change: Change) -> list[Mapping[str, Any]]:
     return [one.form for one in (change.wanted, change.found) if one is not None]
 
 
-def _fed(change: Change) -> list[str]:
-    return [fed_by(form["text"]) for form in _forms(change)]
+def _titles(change: Change) -> Iterator[str]:
+    """The titles of the differences of an operator: of its own results, and of the streams that it feeds or has fed."""
+    assert isinstance(change.kind, Operators), "only operators are compared"
+    for form in _forms(change):
+        stream = change.kind.fed(change.name, form)
+        yield f"stream {stream}" if stream else change.title
 
 
-def _names(after: Results, before: Results, list_name: str, member: str, first: Sequence[str]) -> list[str]:
-    """The names to compare: the changed ones first, then others with results."""
-    return list(dict.fromkeys([*first, *(one[member] for some in (after, before) for one in some[list_name])]))
+def _has_other_aliases(change: Change) -> bool:
+    texts = [form["text"] for form in _forms(change)]
+    return len({frozenset(atom.alias for atom in atoms_of(parse_pattern(text).event)) for text in texts}) > 1
 
 
-def _of(results: Results, list_name: str, member: str, name: str) -> list[_Result]:
-    return [one for one in results[list_name] if one[member] == name]
-
-
-def _compared(
-    title: str,
-    list_name: str,
-    after: Sequence[_Result],
-    before: Sequence[_Result],
-    identity: Callable[[_Result], Any],
-) -> Difference:
-    keys = [{orjson.dumps(identity(one), option=orjson.OPT_SORT_KEYS): one for one in some} for some in (after, before)]
-    return Difference(
-        title=title,
-        list_name=list_name,
-        added=[one for key, one in keys[0].items() if key not in keys[1]],
-        lost=[one for key, one in keys[1].items() if key not in keys[0]],
-        same=len(keys[0].keys() & keys[1].keys()),
-    )
-
-
-def _without_id(one: _Result) -> Any:
-    return {name: value for name, value in one.items() if name != "id"}
-
-
-def _bindings(one: _Result) -> Any:
-    return [one["key"], one["bindings"]]
-
-
-def _bound_events(one: _Result) -> Any:
-    return [one["key"], sorted({event for events in one["bindings"].values() for event in events})]
+def _identity(kind: ResultKind, one: _Result, has_other_aliases: bool) -> bytes:
+    """The members that equal results share; under other aliases, the bound events count."""
+    members = {name: one[name] for name in kind.same_by or one.keys() - {"id"} if name in one}
+    if has_other_aliases and "bindings" in members:
+        members["bindings"] = sorted({event for events in members["bindings"].values() for event in events})
+    return orjson.dumps(members, option=orjson.OPT_SORT_KEYS)

@@ -29,14 +29,14 @@ class DocumentOperators(Operators):
         if document.kind == self.kind.name:
             own = {name: value for name, value in document.body.items() if name not in _USUAL}
             shared = {name: document.body.get(name, usual) for name, usual in _USUAL.items()}
-            feed = self.kind.feed(Definition(kind=self.title, name=document.name, version=0, inputs=(), body=own))
-            yield Wanted(
-                kind=self,
-                name=document.name,
-                form={"body": own, **shared},
-                document=document,
-                feeds="" if feed is None else feed.stream,
-            )
+            form = {"body": own, **shared}
+            feeds = self.fed(document.name, form)
+            yield Wanted(kind=self, name=document.name, form=form, document=document, feeds=feeds)
+
+    def fed(self, name: str, form: Form) -> str:
+        """The derived stream of the kind's feed."""
+        feed = self.kind.feed(Definition(kind=self.title, name=name, version=0, inputs=(), body=form["body"]))
+        return "" if feed is None else feed.stream
 
     def registration(self, wanted: Wanted) -> dict[str, Any]:
         """The document that registers an operator."""

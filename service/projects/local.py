@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from constraints import ConstraintSet, parse_constraints
-from nfa import KindsRead, Pattern, Prune, incomparable, parse_pattern
+from nfa import KindsRead, incomparable, parse_pattern
 from service.projects.document_operators import DocumentOperators
 from service.projects.documents import Document
 from service.projects.errors import ProjectRefused
@@ -20,23 +20,11 @@ from service.projects.resources import Form, Wanted
 from service.projects.results import Patterns
 from service.projects.streams import ConstraintSets, Following, Streams, Workflows
 from service.registering.joining import Derived, effective_set
-from service.registering.reports import joined_with
 from service.registering.routing import RoutedPattern, routed
 from service.runs import InlineRun, Results, RunPlan
-from service.trials.matching import MatchOptions, exercise_of
-from shards import KINDS_BY_NAME, DocumentKind
+from shards import KINDS_BY_NAME, DocumentKind, RoundPlan, Variant, run_exercises
 from streams import Definition, EventBatch, ForestallError, Punctuation, StreamDeclaration, did_you_mean
 from workflows import ReadOptions, compile_workflow, read_model
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """Patterns that are matched together: by one key, under one constraint set."""
-
-    patterns: Sequence[Pattern]
-    route: str
-    constraint_set: ConstraintSet
-    options: MatchOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,24 +40,6 @@ class LocalStream:
     declaration: StreamDeclaration
     constraint_set: ConstraintSet
     patterns: Sequence[tuple[RoutedPattern, bool]]
-
-    def exercises(self) -> list[str]:
-        """The exercises that compile the kernels of a run (``streams.compiling``)."""
-        return sorted({exercise_of(run.patterns, run.constraint_set, run.options) for run in self._runs()})
-
-    def _runs(self) -> Iterator[_Run]:
-        """Patterns by key and by whether constraints apply to them; the correlation key is always included."""
-        groups: dict[tuple[str, bool], list[Pattern]] = {("", True): []}
-        for one, is_guarded in self.patterns:
-            groups.setdefault((one.route, is_guarded and one.has_whole_traces), []).append(one.pattern)
-        for (route, is_guarded), patterns in groups.items():
-            rules = self.constraint_set if is_guarded else joined_with(ConstraintSet(), self.declaration)
-            options = replace(
-                MatchOptions.of(self.declaration, route),
-                prune=None if is_guarded and rules.parts else Prune.OFF,
-                end_events=frozenset() if route else self.constraint_set.trace_ends | set(self.declaration.end_events),
-            )
-            yield _Run(patterns, route, ConstraintSet() if route else rules, options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,8 +117,7 @@ class LocalProject:
 
     def exercises(self) -> list[str]:
         """The exercises that compile the kernels of a run (``streams.compiling``)."""
-        of_operators = {KINDS_BY_NAME[one.kind].exercise for one in self.operators} - {""}
-        return sorted({one for stream in self.streams.values() for one in stream.exercises()} | of_operators)
+        return run_exercises(RoundPlan(variants=(Variant(name="", records=tuple(self.plan().records())),)))
 
     def run(
         self,

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import Any
 
 from service.client import ForestallClient, part
-from service.projects.resources import Found, ResourceKind, Wanted, tag_of
+from service.projects.resources import Form, Found, ResourceKind, Wanted, tag_of
 
 _STEPS = {("active", "paused"): "pause", ("paused", "active"): "resume", ("draft", "active"): "activate"}
 
@@ -20,6 +20,10 @@ class Operators(ResourceKind):
     @abstractmethod
     def registration(self, wanted: Wanted) -> dict[str, Any]:
         """The request that registers an operator, except for its state."""
+
+    @abstractmethod
+    def fed(self, name: str, form: Form) -> str:
+        """The derived stream that an operator feeds; empty: none."""
 
     def names(self, client: ForestallClient) -> list[str]:
         """All that are not retired."""

@@ -58,7 +58,13 @@ class Patterns(Operators):
         said = {name: document.body.get(name, usual) for name, usual in _PATTERN.items()}
         form = {"stream": document.body["stream"], "text": text.strip(), **said}
         extra = {"start": document.body.get("start", "fresh")}
-        yield Wanted(kind=self, name=document.name, form=form, document=document, extra=extra, feeds=fed_by(text))
+        feeds = self.fed(document.name, form)
+        yield Wanted(kind=self, name=document.name, form=form, document=document, extra=extra, feeds=feeds)
+
+    def fed(self, name: str, form: Form) -> str:
+        """The derived stream of INTO."""
+        into = parse_pattern(form["text"]).into
+        return "" if into is None else into.stream
 
     def registration(self, wanted: Wanted) -> dict[str, Any]:
         """The text and the options of its registration."""
@@ -82,12 +88,6 @@ class Patterns(Operators):
     def export(self, client: ForestallClient, name: str, found: Found, keep: Files) -> Form:
         """The members that differ from the defaults."""
         return {name: value for name, value in found.form.items() if _PATTERN.get(name) != value}
-
-
-def fed_by(text: str) -> str:
-    """The derived stream that a pattern feeds; empty: none."""
-    into = parse_pattern(text).into
-    return "" if into is None else into.stream
 
 
 class Webhooks(ResourceKind):

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-import orjson
-
 from service.runs.plan import RunPlan
 from shards import DEAD_LETTER, DERIVED, DOCUMENT_KINDS, RESULT_KINDS
 from shards.errors import KeyFinished, KeyNotWhole, NotDerivable, ResultLimitReached, RetractionLate
+from shards.kinds.patterns.result_kinds import ALERT, CORRECTION, DEVIATION, ENDING, TIMEOUT
 from streams import parse_time
 
 Results: TypeAlias = dict[str, list[dict[str, Any]]]
 """Results by the name of their list."""
 
-LISTS = ("alerts", "timeouts", "ended", "deviations", "corrections")
+_PATTERN_LISTS = {one.name: one.member for one in (ALERT, TIMEOUT, ENDING, DEVIATION, CORRECTION)}
+LISTS = tuple(_PATTERN_LISTS.values())
+OLD_LISTS: Mapping[str, str] = {"ended": ENDING.member}
+"""Former names of lists, which are accepted and printed for one release."""
 _SHOWN_LETTERS = tuple(one.code for one in (NotDerivable, KeyFinished, KeyNotWhole, ResultLimitReached, RetractionLate))
 EVENTS = "events"
 """The list of derived events."""
@@ -29,20 +31,18 @@ OWN_LISTS: Mapping[str, str] = {
 }
 """The lists of further results of document kinds, by kind of result."""
 
-_ROWS = dict(
-    zip(("alert", "timeout", "ending", "deviation", "correction", DERIVED.name), (*LISTS, EVENTS), strict=True)
-)
+_ROWS = {**_PATTERN_LISTS, DERIVED.name: EVENTS}
 _MEMBERS: Mapping[str, Sequence[str]] = {
     "alerts": "pattern key bindings start end detected_at decided_by deviating would_be_lost returns".split(),
     "timeouts": "pattern key bindings missing start due".split(),
-    "ended": "pattern key event reason".split(),
+    "endings": "pattern key event reason".split(),
     "deviations": "key event event_type time kind constraints symbols allowed released reason".split(),
     "corrections": "pattern key bindings event event_type time".split(),
     EVENTS: "id type time key data".split(),
 }
 
 
-def results_of(plan: RunPlan, rows: Iterable[tuple[str, bytes]]) -> Results:
+def results_of(plan: RunPlan, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> Results:
     """The results in rows, by list and stream.
 
     Args:
@@ -52,8 +52,7 @@ def results_of(plan: RunPlan, rows: Iterable[tuple[str, bytes]]) -> Results:
     every = [one.pattern for some in plan.patterns.values() for one, _ in some]
     with_returns = {pattern.name for pattern in every if pattern.returns}
     found: Results = {name: [] for name in (*LISTS, *OWN_LISTS.values(), EVENTS, DEAD_LETTER.member, SUSPENSIONS)}
-    for kind, content in rows:
-        body = orjson.loads(content)
+    for kind, body in rows:
         if (name := _ROWS.get(kind)) is not None:
             stream = body["into"] if name == EVENTS else body["stream"]
             if stream not in plan.declarations:  # between operators

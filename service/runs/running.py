@@ -14,7 +14,7 @@ from service.runs.plan import RunPlan
 from service.runs.results import Results, results_of
 from shards import DEAD_LETTER, WAIT, InlineShards, RowBlock
 from shards.kinds.joins import JoinKind
-from streams import BLOCK_EVENTS, AutoLateness, EventBatch, Punctuation
+from streams import AutoLateness, EventBatch, Punctuation
 
 if TYPE_CHECKING:
     from joins import WaitingInput
@@ -49,7 +49,6 @@ class InlineRun:
         self._plan = plan
         self._shards = InlineShards(1)
         self._rows: list[RowBlock] = []
-        self._fed: Counter[str] = Counter()
         self._letters: Counter[tuple[str, str]] = Counter()
         self._waits = any(one.body.get("wait") for one in plan.operators)
         for stream, record in plan.records():
@@ -61,21 +60,11 @@ class InlineRun:
     def feed(self, stream: str, events: EventBatch) -> None:
         """Feed events of a stream; the order among events of different streams does not matter."""
         if not self._waits and not isinstance(self._plan.declarations[stream].lateness, AutoLateness):
-            self._append(stream, events)
+            self._shards.feed(stream, events)
+            for route, path in self._plan.routes(stream).items():
+                self._shards.feed(stream, events.keyed_by(path), route)
             return
-        first = 0
-        while first < len(events):  # decisions come after a number of events of the stream, however they are fed
-            part = events.slice(first, min(BLOCK_EVENTS - self._fed[stream] % BLOCK_EVENTS, len(events) - first))
-            self._append(stream, part)
-            first += len(part)
-            self._fed[stream] += len(part)
-            if not self._fed[stream] % BLOCK_EVENTS:
-                self._rows += self._shards.decide(stream)
-
-    def _append(self, stream: str, events: EventBatch) -> None:
-        self._shards.feed(stream, events)
-        for route, path in self._plan.routes(stream).items():
-            self._shards.feed(stream, events.keyed_by(path), route)
+        self._rows += self._shards.feed_and_decide(stream, events, self._plan.routes(stream))
 
     def promise(self, stream: str, promise: Punctuation) -> None:
         """Feed the promise that a range of keys is finished at its time; it may be fed at any point of the run."""
@@ -155,7 +144,7 @@ class InlineRun:
         rows = (row for block in self._rows for row in block)
         letters = (orjson.loads(row.body) for row in rows if row.kind == DEAD_LETTER.name)
         self._letters = Counter((one["stream"], one["code"]) for one in letters)
-        return results_of(self._plan, ((row.kind, row.body) for block in self._rows for row in block))
+        return results_of(self._plan, ((row.kind, orjson.loads(row.body)) for block in self._rows for row in block))
 
 
 _LATE = {"late_dropped": "dropped", "late_dead_lettered": "dead_lettered", "late_processed": "processed"}

@@ -3,9 +3,9 @@
 import orjson
 import pytest
 
-from pipeline.backtest import BacktestOptions, run_backtest
 from pipeline.errors import BacktestFailed
-from pipeline.history import History, history_files
+from pipeline.runs.backtest import BacktestOptions, run_backtest
+from pipeline.runs.history import History, history_files
 from service.backtests.plans import plan_of
 from service.backtests.testing import (
     PATTERNS,
@@ -36,6 +36,10 @@ def folder(tmp_path_factory):
     return folder
 
 
+def history_of(folder, **options):
+    return {"orders": History(files=history_files(folder), options=ReaderOptions(duplicates="keep", **options))}
+
+
 @pytest.mark.parametrize(
     ("name", "guard", "shards"),
     [
@@ -48,9 +52,7 @@ def folder(tmp_path_factory):
 def test_alerts_are_the_matches_of_the_command(spark, folder, name, guard, shards):
     events = sorted_as_files(events_of())
     question = question_about(PATTERNS[name], guard())
-    result = run_backtest(
-        spark.sparkContext, History(files=history_files(folder)), plan_of(question), BacktestOptions(shards=shards)
-    )
+    result = run_backtest(spark.sparkContext, history_of(folder), plan_of(question), BacktestOptions(shards=shards))
     report = report_of(question, events)
     assert alerts_as_matches(result.rows.get("alert", ())) == matches_of(report)
     counts = result.variants["pattern"]
@@ -66,8 +68,7 @@ def test_all_rows_go_to_files_and_some_to_the_caller(spark, folder, tmp_path):
     question = question_about("PATTERN p EVENT SEQ(A a, F f)", against=tried("PATTERN p EVENT SEQ(A a, F f [v > 2])"))
     options = BacktestOptions(shards=4, limit=3, output=tmp_path)
     shares: list[float] = []
-    history = History(files=history_files(folder))
-    result = run_backtest(spark.sparkContext, history, plan_of(question), options, shares.append)
+    result = run_backtest(spark.sparkContext, history_of(folder), plan_of(question), options, shares.append)
     alerts = result.variants["pattern"].rows["alert"]
     assert len(result.rows["alert"]) == 3 < alerts
     assert len(written(tmp_path, "alert")) == alerts
@@ -87,15 +88,13 @@ def test_what_progress_raises_ends_the_backtest(spark, folder):
 
     question = question_about("PATTERN p EVENT SEQ(A a, F f)")
     with pytest.raises(InterruptedError):
-        run_backtest(
-            spark.sparkContext, History(files=history_files(folder)), plan_of(question), BacktestOptions(shards=1), stop
-        )
+        run_backtest(spark.sparkContext, history_of(folder), plan_of(question), BacktestOptions(shards=1), stop)
 
 
 def test_the_order_of_the_file_counts_over_all_files(spark, tmp_path):
     (tmp_path / "a.csv").write_text("type,key\nA,k\nX,k\n")
     (tmp_path / "b.csv").write_text("type,key\nF,k\n")
-    history = History(files=history_files(tmp_path), options=ReaderOptions(times="line"))
+    history = history_of(tmp_path, times="line")
     question = question_about("PATTERN p EVENT SEQ(A a, F f)")
     result = run_backtest(spark.sparkContext, history, plan_of(question), BacktestOptions(shards=2))
     (alert,) = result.rows["alert"]
@@ -106,13 +105,11 @@ def test_problems_of_files_are_told_in_the_words_of_the_reader(spark, tmp_path):
     (tmp_path / "bad.jsonl").write_text("nonsense\n{}\n")
     question = question_about("PATTERN p EVENT A a")
     with pytest.raises(EventFileError, match=r"(?s)bad\.jsonl: 2 problems\n  line 1: not JSON.*line 2"):
-        run_backtest(
-            spark.sparkContext, History(files=history_files(tmp_path)), plan_of(question), BacktestOptions(shards=1)
-        )
+        run_backtest(spark.sparkContext, history_of(tmp_path), plan_of(question), BacktestOptions(shards=1))
 
 
 def test_what_tasks_die_of_is_told(spark, folder, tmp_path):
     question = question_about("PATTERN p EVENT SEQ(A a, F f)")
     options = BacktestOptions(shards=1, output=tmp_path / "none")
     with pytest.raises(BacktestFailed, match="No such file or directory"):
-        run_backtest(spark.sparkContext, History(files=history_files(folder)), plan_of(question), options)
+        run_backtest(spark.sparkContext, history_of(folder), plan_of(question), options)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pipeline.history import Facts, History, history_files, parts_of, reading, received
-from streams import EventFileError
+from pipeline.runs.history import Facts, History, history_files, parts_of, reading, received
+from streams import EventBatch, EventFileError
 from streams.readers import ReaderOptions
 
 
@@ -26,6 +26,13 @@ def lines_of(numbers):
     return "".join(f'{{"id":"e{n}","type":"A","time":{n},"key":"k{n % 5}"}}\n' for n in numbers)
 
 
+def of_orders(got):
+    """The number of the shard, the facts and the portions of the only stream."""
+    shard, facts, sources = got
+    ((_, portions),) = ((source, list(portions)) for source, portions in sources) if not facts.error else [("", [])]
+    return shard, facts, portions
+
+
 @pytest.fixture
 def dealt(tmp_path, monkeypatch):
     """What shards get of files that are written here, each read in parts."""
@@ -34,11 +41,12 @@ def dealt(tmp_path, monkeypatch):
     def deal(texts, shards=3, **options):
         for name, text in texts.items():
             (tmp_path / name).write_text(text)
-        history = History(files=history_files(tmp_path), options=ReaderOptions(**options))
-        parts = parts_of(history, 8)
-        assert len(parts) > len(texts) or options.get("times") == "line"
-        found = sorted(reading(history, shards)(parts), key=lambda one: one[0])
-        return [received([one for one in found if one[0].shard == shard]) for shard in range(shards)]
+        options = ReaderOptions(duplicates="keep", **options)
+        histories = {"orders": History(files=history_files(tmp_path), options=options)}
+        parts = parts_of(histories, 8)
+        assert len(parts) > len(texts) or options.times == "line"
+        found = sorted(reading(histories, shards, {})(parts), key=lambda one: one[0])
+        return [of_orders(received([one for one in found if one[0].shard == shard])) for shard in range(shards)]
 
     return deal
 
@@ -48,7 +56,7 @@ def test_every_shard_gets_its_events_in_order_and_what_is_known_of_all(dealt):
     ids = []
     for number, (shard, facts, portions) in enumerate(dealt(texts)):
         events = [event for portion in portions for event in portion.events.to_events()]
-        assert (shard, facts) == (number, Facts(events=99, first_us=0, last_us=98))
+        assert (shard, facts) == (number, Facts(events=99, first_us=0, newest_us={"orders": 98}))
         assert [event.time_us for event in events] == sorted(event.time_us for event in events)
         ids += [event.id for event in events]
     assert sorted(ids) == sorted(f"e{n}" for n in range(99))
@@ -57,7 +65,7 @@ def test_every_shard_gets_its_events_in_order_and_what_is_known_of_all(dealt):
 def test_the_order_of_the_files_counts_where_times_come_from_it(dealt):
     texts = {"a.jsonl": lines_of(range(9)), "b.jsonl": lines_of(range(9, 99))}
     ((_, facts, portions),) = dealt(texts, shards=1, times="line")
-    assert facts == Facts(events=99, first_us=0, last_us=98)
+    assert facts == Facts(events=99, first_us=0, newest_us={"orders": 98})
     events = [event for portion in portions for event in portion.events.to_events()]
     assert [(event.id, event.time_us) for event in events] == [(f"e{n}", n) for n in range(99)]
 
@@ -65,3 +73,17 @@ def test_the_order_of_the_files_counts_where_times_come_from_it(dealt):
 def test_a_problem_is_told_by_the_line_of_the_whole_file(dealt):
     for _, facts, _ in dealt({"a.jsonl": lines_of(range(80)) + "nonsense\n" + lines_of(range(80, 99))}):
         assert "a.jsonl: line 81: not JSON" in facts.error
+
+
+def test_rows_keep_their_order_in_all_shards_and_their_numbers(tmp_path):
+    lines = (f'{{"id":"e{n}","type":"A","time":"2026-01-01T00:00:00Z","key":"k{n}"}}\n' for n in (3, 1, 2, 0, 4))
+    (tmp_path / "a.jsonl").write_text("".join(lines))
+    histories = {"a": History(files=history_files(tmp_path))}
+    things = reading(histories, 3, {"a": [1, 2]})(parts_of(histories, 4))
+    parts = [(place.source.epoch, EventBatch.from_bytes(body)) for place, body in things if place.is_portion]
+    found = [
+        (number, epoch, event.id)
+        for epoch, part in parts
+        for number, event in zip(part.arrivals.tolist(), part.to_events(), strict=True)
+    ]
+    assert sorted(found) == [(0, 0, "e3"), (1, 0, "e1"), (2, 1, "e2"), (3, 2, "e0"), (4, 2, "e4")]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.merging import Portion, in_order
+from pipeline.runs.merging import Portion, in_order
 from streams import Event, EventBatch
 
 
@@ -38,7 +38,7 @@ def portions_of(content):
 def test_events_come_by_time_and_place(rows, content):
     portions, events = portions_of(content)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pipeline.merging.BATCH_ROWS", rows)
+        patch.setattr("pipeline.runs.merging.BATCH_ROWS", rows)
         by_first = sorted(portions, key=lambda one: (one.first_us, one.place))
         found = [event for batch in in_order(by_first, is_ordered=False) for event in batch.to_events()]
         kept = [event for batch in in_order(portions, is_ordered=True) for event in batch.to_events()]
@@ -47,7 +47,7 @@ def test_events_come_by_time_and_place(rows, content):
 
 
 def test_no_more_is_held_than_overlaps(monkeypatch):
-    monkeypatch.setattr("pipeline.merging.BATCH_ROWS", 2)
+    monkeypatch.setattr("pipeline.runs.merging.BATCH_ROWS", 2)
     portions, _ = portions_of([[[0, 1], [2, 3], [4, 5], [6, 7]], [[5, 5]]])
     by_first = sorted(portions, key=lambda one: (one.first_us, one.place))
     assert [len(batch) for batch in in_order(by_first, is_ordered=False)] == [2, 2, 1, 3, 2]

@@ -7,7 +7,7 @@ from pipeline.spark.packages import SHIPPED, pack
 
 PROGRAM = """
 import sys
-import pipeline.backtest
+import pipeline.runs.backtest
 import pipeline.job
 import pipeline.warmup
 import shards.kinds.joins.host

@@ -80,7 +80,7 @@ def test_workers_have_the_pipeline_when_they_begin(spark):
     def imported(_):
         import sys  # noqa: PLC0415  # sent by value, so that nothing is imported for it
 
-        yield {"pipeline.backtest", "pipeline.job", "pipeline.warmup", "shards.place"} <= set(sys.modules)
+        yield {"pipeline.runs.backtest", "pipeline.job", "pipeline.warmup", "shards.place"} <= set(sys.modules)
 
     assert spark.sparkContext.parallelize([0], 1).mapPartitions(imported).collect() == [True]
 

@@ -7,7 +7,7 @@ import pytest
 from constraints import ConstraintSet, Exclusive, Settings, to_document
 from pipeline import compiling_beside
 from pipeline.warmup import warm_up
-from shards import EXERCISES, TrialPlan, Variant, trial_exercises
+from shards import EXERCISES, RoundPlan, Variant, run_exercises
 from streams import ConstraintsOn, KeptFolderRefused, PatternOn, StreamDeclaration, StreamOn
 from streams.compiling import COMPILING
 from streams.kernels.keeping import kept_needs
@@ -42,7 +42,8 @@ CHOOSY = PatternOn(name="q", version=1, text="PATTERN q EVENT SEQ(A a, B b [v > 
 
 
 def plan_of(*controls):
-    return TrialPlan(stream="s", variants=tuple(Variant(name=str(n), control=c) for n, c in enumerate(controls)))
+    records = [tuple(("s", one) for one in control) for control in controls]
+    return RoundPlan(variants=tuple(Variant(name=str(n), records=some) for n, some in enumerate(records)))
 
 
 def constraints(**settings):
@@ -77,7 +78,7 @@ def test_every_kernel_that_the_pipeline_calls_is_compiled_ahead():
     ],
 )
 def test_a_backtest_needs_what_its_variants_run(plan, exercises):
-    assert trial_exercises(plan) == exercises
+    assert run_exercises(plan) == exercises
 
 
 def test_compiling_goes_on_beside_the_block(monkeypatch):

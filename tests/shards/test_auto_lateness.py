@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import orjson
@@ -9,12 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shards.chains import ChainPlan, ChainShard
+from shards import RoundPlan, Variant
 from shards.inline import InlineShards, run_inline
 from shards.rows import rows_of
 from shards.state import ShardState
-from shards.testing import bodies, event, log_of
-from shards.trial import Trial, TrialPlan, Variant
+from shards.testing import bodies, event, log_of, rounds_of
 from streams import (
     BLOCK_EVENTS,
     AutoLateness,
@@ -163,20 +163,27 @@ def test_observations_of_any_cut_add_up(times, data):
     assert [found] == ([Lags.from_json(summary(whole)["lags"])] if found.events else [Lags()])
 
 
-def test_shards_of_a_backtest_take_the_largest_bound():
-    events = EventBatch.from_events([event(at, "AU"[at % 2], f"k{at % 3}") for at in (9, 1, 30, 22, 60, 29, 31)])
-
-    def found(lateness):
-        variant = Variant(name="tested", control=(stream(lateness), PAIR))
-        trial = Trial(TrialPlan(stream="orders", variants=(variant,)), 0)
-        rows = [*trial.begin(), *trial.feed(events), *trial.finish(60 * SECOND)]
-        records = (("orders", stream(lateness)), ("orders", PAIR))
-        chain = ChainShard(ChainPlan(records), 0, 0)
-        chained = [row.body for row in rows_of([*chain.feed("orders", "", events), *chain.finish()])]
-        return [(one.label, body) for one in rows for body in one.bodies.to_pylist()], chained
-
-    assert found(AutoLateness(at_most=30, start=0)) == found(30)
-    assert found(AutoLateness(at_most=30, start=0)) != found(0)
+@pytest.mark.parametrize("shards", [1, 3])
+def test_rounds_of_a_run_take_the_decisions_of_one_shard(shards):
+    events = EventBatch.from_events(
+        [replace(one, key=f"k{one.time_us // SECOND // 2 % 40}") for one in disordered()[3_000:9_000]]
+    )
+    records = [("orders", stream(AutoLateness(start=3))), ("orders", PAIR)]
+    inline = InlineShards(1)
+    for name, record in records:
+        inline.say(name, record)
+    rows = rows_of(inline.feed_and_decide("orders", events, {}) + inline.finish())
+    expected = sorted(row.id for row in rows if row.kind == "alert")
+    assert inline.decided["orders"] > 2
+    plan = RoundPlan(variants=(Variant(name="tested", records=tuple(records)),))
+    found = [
+        orjson.loads(body) for one in rounds_of(plan, {"orders": events}, shards) for body in one.bodies.to_pylist()
+    ]
+    if shards == 1:
+        assert sorted(one["id"] for one in found if "bindings" in one) == expected
+    letters = [one for one in found if one.get("code") == "late-event"]
+    assert len(letters) <= late(inline), "a shard's time is that of its own events"
+    assert expected
 
 
 # --- laws ---------------------------------------------------------------------------------------------------------

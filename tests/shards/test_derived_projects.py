@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import orjson
 from hypothesis import given, settings
@@ -38,17 +38,22 @@ from tests.shards.naive_projects import (
 
 def told(rows: Sequence[RowBlock]) -> set[Told]:
     """Derived events and alerts, in words."""
+    return told_bodies((row.kind, row.body) for block in rows for row in block)
+
+
+def told_bodies(rows: Iterable[tuple[str, bytes]]) -> set[Told]:
+    """The same of kinds and bodies."""
     found: list[Told] = []
-    for row in (row for block in rows for row in block):
-        body = orjson.loads(row.body)
-        if row.kind == "derived":
+    for kind, content in rows:
+        body = orjson.loads(content)
+        if kind == "derived":
             time_us, data = parse_time(body["time"]), body["data"]
             event = Event(id=body["id"], type=body["type"], time_us=time_us, key=body["key"], data=data)
             found.append(told_event(body["into"], event))
-        elif row.kind == "alert":
+        elif kind == "alert":
             found.append(("alert", body["id"]))
         else:
-            assert (row.kind, body["code"]) == ("dead-letter", "not-derivable")
+            assert (kind, body["code"]) == ("dead-letter", "not-derivable")
     assert len(set(found)) == len(found)
     return set(found)
 

@@ -22,6 +22,7 @@ ALERT = ResultKind(
         "deviating would_be_lost".split()
     ),
     in_backtests="listed",
+    same_by=("pattern", "key", "bindings"),
     metric=ResultMetric(name="alerts", meaning="Alerts.", labels=_BY_PATTERN),
 )
 TIMEOUT = ResultKind(

@@ -63,8 +63,8 @@ def test_the_options_are_those_of_match():
 def test_columns_of_strangers_are_read_as_by_match(call, files, monkeypatch):
     seen = []
 
-    def noted(history, *_):
-        seen.append(history.options)
+    def noted(histories, *_):
+        seen.extend(one.options for one in histories.values())
         raise typer.Exit(0)
 
     monkeypatch.setattr("service.cli.backtest.run_job", noted)

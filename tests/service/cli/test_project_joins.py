@@ -1,7 +1,6 @@
 """Joins of a project, over files and in its tests, without a service."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,6 @@ import pytest
 
 from service.projects import LocalProject, read_project
 from service.projects.errors import ProjectRefused
-from service.runs import results_of
-from shards import ChainPlan, ChainShard
 from streams import Event, EventBatch, format_time
 
 STREAMS = """
@@ -157,71 +154,6 @@ def test_a_join_cannot_feed_itself_or_an_ordinary_stream(folder):
     (folder / "base.yaml").write_text(text.replace("name: totals", "name: orders"))
     with pytest.raises(ProjectRefused, match="orders"):
         project_of(folder).run({})
-
-
-@pytest.mark.parametrize("shards", [1, 3])
-def test_rounds_of_a_backtest_join_as_one_run_does(tmp_path, shards):
-    (tmp_path / "p.yaml").write_text("""
-{kind: stream, name: a}
----
-{kind: stream, name: b, keys: {other: data.other}}
----
-kind: join
-name: pairs
-inputs: [{stream: a, as: x, window: 3 s}, {stream: b, as: y, key: other, window: 5 s}]
-return: {x: id(x), y: id(y)}
----
-kind: join
-name: threes
-inputs: [{stream: pairs, as: p, window: 2 s}, {stream: a, as: z, window: 2 s}]
-return: {x: p.x, y: p.y, z: id(z)}
-""")
-    batches = {
-        "a": EventBatch.from_events(events_of("a", 1)),
-        "b": EventBatch.from_events(
-            [replace(one, key="-", data={**one.data, "other": one.key}) for one in events_of("b", 2)]
-        ),
-    }
-    project = project_of(tmp_path)
-    plan = project.plan()
-    rows = found_in_rounds(ChainPlan(tuple(plan.records())), batches, plan.routes, shards)
-    expected = project.run(batches)
-    assert results_of(plan, rows) == expected
-    assert {one["stream"] for one in expected["events"]} == {"pairs", "threes"}
-
-
-def found_in_rounds(
-    plan: ChainPlan, batches: Mapping[str, EventBatch], routes: Callable[[str], Mapping[str, Any]], shards: int
-) -> list[tuple[str, bytes]]:
-    rows: list[tuple[str, bytes]] = []
-    (streams,) = plan.rounds
-    for shard in range(shards):
-        one = ChainShard(plan, 0, shard)
-        for stream in streams:
-            for route, path in {"": None, **routes(stream)}.items() if stream in batches else ():
-                batch = batches[stream] if path is None else batches[stream].keyed_by(path)
-                if shard in (parts := batch.split_by_shard(shards)):
-                    rows += [(row.kind, row.body) for block in one.feed(stream, route, parts[shard]) for row in block]
-        rows += [(row.kind, row.body) for block in one.finish() for row in block]
-    return rows
-
-
-def test_a_backtest_refuses_inputs_that_come_in_different_rounds(tmp_path, call):
-    (tmp_path / "p.yaml").write_text("""
-{kind: stream, name: a}
----
-{kind: stream, name: b}
----
-kind: join
-name: pairs
-inputs: [{stream: a, as: x, window: 3 s}, {stream: b, as: y, key: data.other, window: 5 s}]
-return: {x: id(x), y: id(y)}
-""")
-    events = tmp_path / "events.jsonl"
-    events.write_text("")
-    status, _, err = call("backtest", "--project", str(tmp_path), "--events", f"a={events}", "--events", f"b={events}")
-    assert status != 0
-    assert "the inputs of pairs come in different rounds" in err
 
 
 RANGES = """

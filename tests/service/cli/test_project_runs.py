@@ -95,7 +95,7 @@ def test_a_workflow_and_constraints_terminate_partial_matches(tmp_path):
         Event(id=name, type=name, time_us=n, key="k")
         for n, name in enumerate(("ReceiveOrder", "CheckCredit", "CheckInventory", "AllocateStock", "UseLocalStock"))
     ]
-    (ended,) = project.run({"orders": EventBatch.from_events(events)}, is_open=True)["ended"]
+    (ended,) = project.run({"orders": EventBatch.from_events(events)}, is_open=True)["endings"]
     assert ended["event"] == "UseLocalStock"
     assert "the workflow order allows no UseRemoteStock" in ended["reason"]
 
@@ -160,7 +160,7 @@ def test_an_update_writes_the_lists_that_the_test_names_only(folder, call, monke
     assert call("test", str(folder), "--update")[0] == 1
     written = (folder / "cases.yaml").read_text()
     assert "soon a=A1" in written
-    assert "ended" not in written
+    assert "endings" not in written
     assert call("test", str(folder))[0] == 0
 
 
@@ -203,7 +203,7 @@ def test_files_are_run(folder, call):
     (folder / "e.jsonl").write_bytes(b"".join(orjson.dumps(render_plain(event)) + b"\n" for event in events))
     status, out, _ = call("run", str(folder), "--events", "e.jsonl")
     assert status == 0
-    assert out.splitlines()[-1] == "3 events, 8 alerts, 0 timeouts, 0 ended, 0 deviations, 0 corrections"
+    assert out.splitlines()[-1] == "3 events, 8 alerts, 0 timeouts, 0 endings, 0 deviations, 0 corrections"
     assert "alerts  s  1970-01-01T00:00:00.000002Z  p [k] a=A1 b=B3" in out
     status, out, _ = call("run", str(folder), "--events", "s=e.jsonl", "--open", "--output", "json")
     found = orjson.loads(out)
@@ -437,7 +437,7 @@ def test_a_backtest_of_a_project_finds_what_a_run_finds(tmp_path, call):
     counted = {name: {"not-derivable": number} for name, number in letters.items()}
     assert ran.pop("stats") == {"events": 600, "dead_letters": counted}
     assert found.pop("stats") == {"events": 600, "rounds": 3}
-    assert min(map(len, (ran["alerts"], ran["ended"], ran["dead_letters"], *ran["streams"].values()))) > 0
+    assert min(map(len, (ran["alerts"], ran["endings"], ran["dead_letters"], *ran["streams"].values()))) > 0
     assert _in_order(found) == _in_order(ran)
     lines = [line for file in (tmp_path / "rows").glob("alert-*") for line in file.read_bytes().splitlines()]
     assert len(lines) == len(ran["alerts"])

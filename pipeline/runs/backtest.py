@@ -1,9 +1,11 @@
-"""The backtest: history through the states of the live pipeline, partitioned by key over all cores.
+"""The backtest: history through the states of the live pipeline, partitioned by key over all cores, round by round.
 
-One Spark job of two stages. The first reads the history and sends its events to shards in order, together with facts
-about the whole history; so only the task that reads a file ever holds it whole in memory. The second takes each shard
-through a ``Trial``: the variant under test and those it is compared with see the same events in one task. The rows of a
-shard are cut off at a limit before they go to the driver; if a folder is given, all rows go to files.
+The first stage reads the history and sends its events to shards in order, together with facts about the whole history;
+so only the task that reads a file ever holds it whole in memory. The second takes each shard through a ``ShardRound``:
+all variants see the same events in one task. Events that a round derives for other keys are the input of a later round;
+the output of earlier rounds stays on disk until then. The rows of a shard are cut off at a limit before they go to the
+driver; if a folder is given, all rows go to files. Where lateness or finished keys are measured, one task reads the
+observed streams first, to decide (``shards.runs.decisions``).
 
 The job uses plain RDDs, not frames, because the planner of frames takes longer to start than a small history to match.
 """
@@ -19,22 +21,23 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as StillRunning
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, TypeAlias, TypeVar
 
 import orjson
 from py4j.protocol import Py4JError
-from pyspark import SparkContext
+from pyspark import RDD, SparkContext, StorageLevel
 from pyspark.errors import PySparkException
 
 from pipeline.errors import BacktestFailed
-from pipeline.history import Dealt, Facts, History, deal_out, received
-from pipeline.merging import Portion, in_order
+from pipeline.runs.deciding import decided
+from pipeline.runs.history import POSTED, Dealt, History, Source, deal_out, handed_on, in_shards, received
+from pipeline.runs.merging import Portion, in_order
 from pipeline.spark.account import summary_of
 from pipeline.spark.workers import matcher_workers
-from shards import ComparisonCounts, Trial, TrialPlan, TrialRows, VariantCounts, trial_exercises
+from shards import ComparisonCounts, RoundPlan, RoundRows, ShardRound, VariantCounts, run_exercises
 from streams import EventFileError, lines_of
 from streams.compiling import run_exercise
 
@@ -46,9 +49,13 @@ _READING_SHARE = 0.4
 _FED_ROWS = 16_384  # state size is measured after each chunk of this many events
 _FACTS = "facts"
 _SUMMARY = "summary"
+_HANDED_ON = "handed on"
 
-_Told: TypeAlias = tuple[str, int, list[bytes]]
-"""A task's output: a label (of ``TrialRows``, facts or the summary), the variant's index, and JSON objects."""
+_Reported: TypeAlias = tuple[str, int, Sequence[Any]]
+"""A task's output: a label (of ``RoundRows``, facts, the summary or what is handed on), the variant, and JSON objects.
+
+Under ``_HANDED_ON`` the objects are ``Dealt``, for a later round.
+"""
 
 _Answer = TypeVar("_Answer")
 
@@ -74,17 +81,19 @@ class BacktestResult:
 
     Attributes:
         events: Events of the history.
+        rounds: Number of rounds.
         first_us: Time of the earliest event; None without events.
         last_us: Time of the newest event.
         variants: Counts by name of the variant, the first variant first.
         comparisons: Counts by name of the variant that the first one was compared with.
         rows: Rows of the first variant by kind, up to the limit, each as plain JSON; and the ``added`` and ``lost``
-            alerts by ``<label>.<variant>``. Ordered only by shard and by time of finding.
+            results by ``<label>.<variant>``. Ordered only by round, by shard and by time of finding.
         read_s: Wall-clock seconds for reading and distributing.
         match_s: Wall-clock seconds for matching.
     """
 
     events: int
+    rounds: int
     first_us: int | None
     last_us: int | None
     variants: Mapping[str, VariantCounts]
@@ -96,12 +105,12 @@ class BacktestResult:
 
 def run_backtest(
     context: SparkContext,
-    history: History,
-    plan: TrialPlan,
+    histories: Mapping[str, History],
+    plan: RoundPlan,
     options: BacktestOptions,
     progress: Progress = lambda _: None,
 ) -> BacktestResult:
-    """Match a history.
+    """Match the histories of some streams.
 
     Raises:
         EventFileError: A file cannot be read; the message names the file and the places.
@@ -109,24 +118,44 @@ def run_backtest(
     """
     begin_s = time.time()  # not monotonic: tasks report their start by their machines' clocks
     found = _Collected(plan, options.limit)
-    job = deal_out(context, history, options.shards).mapPartitions(_matching(plan, options, history))
-    for label, variant, bodies in SparkWork(context, progress).run(job.collect):
-        found.take(label, variant, bodies)
+    plan = replace(plan, decisions=decided(context, histories, plan))
+    ordered = frozenset(name for name, history in histories.items() if history.is_ordered)
+    made: list[RDD[_Reported]] = []
+    for number in range(len(plan.rounds)):
+        reads = plan.reads(number)
+        chosen = {name: one for name, one in histories.items() if name in reads}
+        dealt = [deal_out(context, chosen, options.shards, plan.cuts)]
+        dealt += [one.flatMap(partial(_handed_to, reads)) for one in made]
+        matching = partial(_matched, plan, number, options, ordered, found.newest_us)
+        said = in_shards(context.union(dealt), options.shards).mapPartitions(matching)
+        is_last = number == len(plan.rounds) - 1
+        if not is_last:
+            made.append(said.persist(StorageLevel.DISK_ONLY))
+        work = SparkWork(context, partial(_share, progress, number, len(plan.rounds)))
+        for label, variant, bodies in work.run((said if is_last else said.filter(_is_reported)).collect):
+            found.take(label, variant, bodies, is_first=not number)
+        if found.error is not None:
+            break
+    for one in made:
+        one.unpersist()
     progress(1.0)
-    total_s = time.time() - begin_s
-    read_s = min(max(found.facts["began_s"] - begin_s, 0.0), total_s)
-    if (error := found.facts["error"]) is not None:
-        raise EventFileError(error)
-    return BacktestResult(
-        events=found.facts["events"],
-        first_us=found.facts["first_us"],
-        last_us=found.facts["last_us"],
-        variants=found.variants,
-        comparisons=found.comparisons,
-        rows=found.rows,
-        read_s=read_s,
-        match_s=total_s - read_s,
-    )
+    if found.error is not None:
+        raise EventFileError(found.error)
+    return found.result(begin_s, time.time() - begin_s)
+
+
+def _share(progress: Progress, number: int, rounds: int, share: float) -> None:
+    progress((number + share) / rounds)
+
+
+def _is_reported(said: _Reported) -> bool:
+    return said[0] != _HANDED_ON
+
+
+def _handed_to(streams: frozenset[str], said: _Reported) -> Iterator[Dealt]:
+    """The events among a task's output that a round with these streams reads."""
+    label, _, things = said
+    return (thing for thing in things if label == _HANDED_ON and thing[0].source.stream in streams)
 
 
 class SparkWork:
@@ -184,7 +213,7 @@ class SparkWork:
 class _Collected:
     """Collects the rows of all shards at the driver: counts of all rows, bodies up to a limit."""
 
-    def __init__(self, plan: TrialPlan, limit: int) -> None:
+    def __init__(self, plan: RoundPlan, limit: int) -> None:
         self._plan = plan
         self._limit = limit
         self.variants = {variant.name: VariantCounts() for variant in plan.variants}
@@ -192,11 +221,38 @@ class _Collected:
         self.rows: dict[str, list[Mapping[str, Any]]] = {}
         self.facts: Mapping[str, Any] = {}
 
-    def take(self, label: str, variant: int, bodies: Sequence[bytes]) -> None:
-        """Collect rows, or add to the counts."""
+    @property
+    def error(self) -> str | None:
+        """Why the history cannot be read."""
+        found: str | None = self.facts.get("error")
+        return found
+
+    @property
+    def newest_us(self) -> Mapping[str, int]:
+        """The time of the newest event of each stream with events."""
+        found: Mapping[str, int] = self.facts.get("newest_us", {})
+        return found
+
+    def result(self, begin_s: float, total_s: float) -> BacktestResult:
+        """The result, from the time at which the work began and the time that it took."""
+        read_s = min(max(self.facts.get("began_s", begin_s) - begin_s, 0.0), total_s)
+        return BacktestResult(
+            events=self.facts.get("events", 0),
+            rounds=len(self._plan.rounds),
+            first_us=self.facts.get("first_us"),
+            last_us=max(self.newest_us.values(), default=None),
+            variants=self.variants,
+            comparisons=self.comparisons,
+            rows=self.rows,
+            read_s=read_s,
+            match_s=total_s - read_s,
+        )
+
+    def take(self, label: str, variant: int, bodies: Sequence[bytes], *, is_first: bool) -> None:
+        """Collect rows, or add to the counts; facts are those of the first round."""
         documents = map(orjson.loads, bodies)
         if label == _FACTS:
-            for document in documents:
+            for document in documents if is_first else ():
                 began_s = min(document["began_s"], self.facts.get("began_s", document["began_s"]))
                 self.facts = document | {"began_s": began_s}
         elif label == _SUMMARY:
@@ -227,7 +283,7 @@ class ShardRows:
     _open: dict[str, IO[bytes]] = field(default_factory=dict)
     _said: Counter[str] = field(default_factory=Counter)
 
-    def of(self, found: Iterable[TrialRows]) -> Iterator[TrialRows]:
+    def of(self, found: Iterable[RoundRows]) -> Iterator[RoundRows]:
         """The rows that go to the driver."""
         for rows in found:
             place = f"{rows.label}.{self.names[rows.variant]}" if rows.variant else rows.label
@@ -253,42 +309,53 @@ class ShardRows:
             Path(file.name).replace(Path(file.name).parent / f"{place}-{self.shard:05d}.jsonl")
 
 
-def _matching(
-    plan: TrialPlan, options: BacktestOptions, history: History
-) -> Callable[[Iterable[Dealt]], Iterator[_Told]]:
-    """The function that a task applies to the input of its shard."""
-    is_ordered = history.is_ordered
+def _matched(
+    plan: RoundPlan,
+    number: int,
+    options: BacktestOptions,
+    ordered: frozenset[str],
+    newest_us: Mapping[str, int],
+    dealt: Iterable[Dealt],
+) -> Iterator[_Reported]:
+    """The output of a task for the input of its shard in a round; the facts are those of the first round."""
+    began_s = time.time()
+    shard, facts, sources = received(dealt)
+    yield _FACTS, 0, [orjson.dumps(asdict(facts) | {"began_s": began_s})]
+    first = next(sources, None)
+    if first is None or facts.error is not None:
+        return
+    if len(plan.variants) > 1:
+        _load(tuple(run_exercises(plan)))
+    one = ShardRound(plan, number, shard)
+    with ExitStack() as files:
+        rows = ShardRows([variant.name for variant in plan.variants], options, number * options.shards + shard, files)
+        found = _found(one, chain([first], sources), newest_us or facts.newest_us, ordered)
+        yield from ((some.label, some.variant, some.bodies.to_pylist()) for some in rows.of(found))
+        rows.publish()
+    summary = {
+        "variants": [counts.to_document() for counts in one.counts],
+        "comparisons": [counts.to_document() for counts in one.comparisons],
+    }
+    yield _SUMMARY, 0, [orjson.dumps(summary)]
+    for variant, stream, events in one.handed_on:
+        yield _HANDED_ON, variant, list(handed_on(events, Source(variant, 0, stream), rows.shard, options.shards))
 
-    def match(dealt: Iterable[Dealt]) -> Iterator[_Told]:
-        began_s = time.time()
-        shard, facts, portions = received(dealt)
-        yield _FACTS, 0, [orjson.dumps(asdict(facts) | {"began_s": began_s})]
-        first = next(portions, None)
-        if first is None or facts.error is not None:
-            return
-        if len(plan.variants) > 1:
-            _load(tuple(trial_exercises(plan)))
-        trial = Trial(plan, shard)
-        with ExitStack() as files:
-            said = ShardRows([variant.name for variant in plan.variants], options, shard, files)
-            found = _found(trial, chain([first], portions), facts, is_ordered=is_ordered)
-            yield from ((rows.label, rows.variant, rows.bodies.to_pylist()) for rows in said.of(found))
-            said.publish()
-        summary = {
-            "variants": [counts.to_document() for counts in trial.counts],
-            "comparisons": [counts.to_document() for counts in trial.comparisons],
-        }
-        yield _SUMMARY, 0, [orjson.dumps(summary)]
 
-    return match
-
-
-def _found(trial: Trial, portions: Iterable[Portion], facts: Facts, *, is_ordered: bool) -> Iterator[TrialRows]:
-    yield from trial.begin()
-    for batch in in_order(portions, is_ordered=is_ordered):
-        for first in range(0, len(batch), _FED_ROWS):
-            yield from trial.feed(batch.slice(first, min(_FED_ROWS, len(batch) - first)))
-    yield from trial.finish(facts.last_us or 0)
+def _found(
+    one: ShardRound,
+    sources: Iterable[tuple[Source, Iterator[Portion]]],
+    newest_us: Mapping[str, int],
+    ordered: frozenset[str],
+) -> Iterator[RoundRows]:
+    yield from one.begin()
+    for source, portions in sources:
+        is_posted = source.variant == POSTED
+        variant = None if is_posted else source.variant
+        for batch in in_order(portions, is_ordered=not is_posted or source.stream in ordered):
+            for first in range(0, len(batch), _FED_ROWS):
+                part = batch.slice(first, min(_FED_ROWS, len(batch) - first))
+                yield from one.feed(source.stream, part, route=source.route, variant=variant, epoch=source.epoch)
+    yield from one.finish(newest_us)
 
 
 @cache

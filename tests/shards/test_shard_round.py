@@ -16,9 +16,9 @@ from service.backtests.testing import (
     report_of,
     tried,
 )
+from shards import ComparisonCounts, RoundRows, ShardRound, VariantCounts
 from shards.entries import StoredEntry
 from shards.inline import run_inline
-from shards.trial import ComparisonCounts, Trial, TrialRows, VariantCounts
 from streams import RecordKind, encode_control
 
 GUARDS = {"free": lambda: None, "constraints": hand_written, "workflow": exact_workflow}
@@ -27,14 +27,14 @@ GUARDS = {"free": lambda: None, "constraints": hand_written, "workflow": exact_w
 def run(question, events, shards=1):
     """Rows and trials of all shards."""
     plan = plan_of(question)
-    newest_us = max(event.time_us for event in events)
-    rows: list[TrialRows] = []
-    trials: list[Trial] = []
+    newest_us = {"orders": max(event.time_us for event in events)}
+    rows: list[RoundRows] = []
+    trials: list[ShardRound] = []
     for shard, batches in batches_by_shard(events, shards).items():
-        trial = Trial(plan, shard)
+        trial = ShardRound(plan, 0, shard)
         rows += trial.begin()
         for batch in batches:
-            rows += trial.feed(batch)
+            rows += trial.feed("orders", batch)
         rows += trial.finish(newest_us)
         trials.append(trial)
     return rows, trials
@@ -78,7 +78,7 @@ def test_alerts_are_those_of_the_live_shards(shards):
     (variant,) = plan_of(question).variants
     logs = {}
     for shard, batches in batches_by_shard(events, shards, rows=13).items():
-        bodies = [(record.KIND, encode_control(record)) for record in variant.control]
+        bodies = [(record.KIND, encode_control(record)) for record in [record for _, record in variant.records]]
         bodies += [(RecordKind.EVENTS, batch.to_bytes()) for batch in batches]
         logs[shard] = [
             StoredEntry(position=f"1-{number}", kind=kind, stream="orders", body=body)
@@ -158,7 +158,7 @@ def test_without_constraints_is_compared_too():
 
 
 def test_what_differs_beyond_a_bound_is_counted_and_not_held(monkeypatch):
-    monkeypatch.setattr("shards.trial.HELD_DIFFERENCES", 2)
+    monkeypatch.setattr("shards.runs.comparing.HELD_DIFFERENCES", 2)
     question = question_about("PATTERN p EVENT SEQ(A a, F f)", against=tried("PATTERN p EVENT SEQ(A a, F f [v > 9])"))
     rows, (trial,) = run(question, events_of())
     (counts,) = trial.comparisons

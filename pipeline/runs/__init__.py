@@ -1,0 +1,1 @@
+"""The Spark job of a run over past events: history in, rounds of shards, results out."""

@@ -1,0 +1,59 @@
+"""The decisions of a run, made by one task that reads the observed streams before the rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from operator import attrgetter
+
+from pyspark import SparkContext
+
+from pipeline.runs.history import History, batches_of, parts_of
+from pipeline.runs.merging import Portion, in_order
+from shards import Decision, RoundPlan, Variant, decisions_of, observed_streams
+from streams import EventBatch, EventFileError
+
+
+def decided(context: SparkContext, histories: Mapping[str, History], plan: RoundPlan) -> tuple[Decision, ...]:
+    """The decisions of all variants.
+
+    Args:
+        context: From ``build_context``.
+        histories: The history of each posted stream.
+        plan: The plan, without decisions.
+    """
+    observing = [(number, one) for number, one in enumerate(plan.variants) if observed_streams(one) & histories.keys()]
+    if not observing:
+        return ()
+    return tuple(context.parallelize(observing, len(observing)).flatMap(partial(_decided, histories)).collect())
+
+
+def _decided(histories: Mapping[str, History], observing: tuple[int, Variant]) -> Iterator[Decision]:
+    number, variant = observing
+    observed = observed_streams(variant)
+    try:
+        yield from decisions_of(number, variant, _events(histories, observed))
+    except EventFileError:
+        return  # the first round reads the file again and reports the error
+
+
+def _events(histories: Mapping[str, History], observed: Iterable[str]) -> Iterator[tuple[str, EventBatch]]:
+    """The events of each observed stream, in processing order."""
+    for stream, history in histories.items():
+        if stream in observed:
+            for batch in in_order(_portions(stream, history), is_ordered=history.is_ordered):
+                yield stream, batch
+
+
+def _portions(stream: str, history: History) -> Iterator[Portion]:
+    found = _read(stream, history)
+    return found if history.is_ordered else iter(sorted(found, key=attrgetter("first_us")))
+
+
+def _read(stream: str, history: History) -> Iterator[Portion]:
+    done = 0
+    for part in parts_of({stream: history}, 1):
+        before = done
+        for batch in batches_of(history, part, before):
+            yield Portion(first_us=int(batch.time_us.min()), place=(part.file, 0, done), events=batch)
+            done += len(batch)

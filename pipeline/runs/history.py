@@ -1,0 +1,316 @@
+"""History for a backtest: event files as portions of events by shard and in order.
+
+Files are read by the usual readers, divided into parts where possible. One task reads a part and holds some of its
+events at a time (CSV and XES: all). A reading error does not fail the task but becomes a fact with the reason, so that
+users see the reader's own words.
+
+A portion is a batch of many events: Spark moves and orders portions, which costs it next to nothing, and a shard's task
+puts their events in order (``merging``). The facts of all files reach every shard before its portions. Events have
+numbers that rise in the order of the files, so that what is derived from events of one time has an order.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, groupby, pairwise
+from operator import itemgetter
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from pyspark import RDD, SparkContext
+
+from pipeline.runs.merging import Portion
+from streams import AttributePath, EventBatch, EventFileError, StreamDeclaration
+from streams.readers import ReaderOptions, iterate_batches, iterate_events, line_spans, read_batch
+
+_PORTION_ROWS = 65_536  # over all shards
+_PARTS_PER_CORE = 2
+_FILE_BITS = 40  # low bits of event numbers: the place in a file; the bits above: the file number
+POSTED = -1
+"""The variant of posted events, which every variant gets."""
+
+Cuts: TypeAlias = Mapping[str, Sequence[int]]
+_IGNORED = (".", "_")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """Past events of a stream, in files.
+
+    Attributes:
+        files: Absolute paths, in order.
+        options: How the files are read.
+        declaration: The stream of the events; None: events are read as ``forestall match`` reads them.
+        is_ordered: Whether events are matched in the order of the files, whatever their times, as in a log; otherwise
+            in the order of their times, ties in the order of the files.
+        routes: The further keys by which operators get the events, by name.
+    """
+
+    files: tuple[Path, ...]
+    options: ReaderOptions = field(default_factory=ReaderOptions)
+    declaration: StreamDeclaration | None = None
+    is_ordered: bool = False
+    routes: Mapping[str, AttributePath] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """Facts about a history that was read; facts of its parts add up, in order.
+
+    Attributes:
+        events: Number of events.
+        first_us: Time of the earliest event; None without events.
+        newest_us: Time of the newest event of each stream with events.
+        error: Why the history cannot be read.
+    """
+
+    events: int = 0
+    first_us: int | None = None
+    newest_us: Mapping[str, int] = field(default_factory=dict)
+    error: str | None = None
+
+    def __add__(self, other: Facts) -> Facts:
+        return Facts(
+            events=self.events + other.events,
+            first_us=min((time for time in (self.first_us, other.first_us) if time is not None), default=None),
+            newest_us={
+                name: max(some[name] for some in (self.newest_us, other.newest_us) if name in some)
+                for name in {**self.newest_us, **other.newest_us}
+            },
+            error=other.error if self.error is None else self.error,
+        )
+
+
+class Source(NamedTuple):
+    """The origin of some events.
+
+    Attributes:
+        variant: Index of the variant that derived them; ``POSTED``: they come from files.
+        number: Number of the stream among those of the run.
+        stream: Name of the stream.
+        epoch: Number of the cuts of the stream (``RoundPlan.cuts``) before the events.
+        route: The further key by which they are keyed; empty for the correlation key.
+    """
+
+    variant: int = POSTED
+    number: int = 0
+    stream: str = ""
+    epoch: int = 0
+    route: str = ""
+
+
+class HistoryPlace(NamedTuple):
+    """Sort key of everything that is sent to shards.
+
+    Attributes:
+        shard: Target shard.
+        is_portion: False for facts, which come first.
+        source: The stream; that of facts is empty.
+        first_us: Time of a portion's earliest event; 0 for facts, and if the order of the files counts.
+        file: Number of the file.
+        begin: Offset of the part in the file, in bytes.
+        row: Row of the portion's first event in the part.
+    """
+
+    shard: int
+    is_portion: bool
+    source: Source
+    first_us: int
+    file: int
+    begin: int
+    row: int
+
+
+Dealt: TypeAlias = tuple[HistoryPlace, Facts | bytes]
+"""Facts, or a portion as the bytes of ``EventBatch.to_bytes``."""
+
+
+class Part(NamedTuple):
+    """The input of a task: a file of a stream, or a span of bytes of it."""
+
+    stream: str
+    file: int
+    span: tuple[int, int] | None = None
+
+
+def history_files(path: Path) -> tuple[Path, ...]:
+    """A file, or all files below a folder sorted by path, without names and folders that begin with . or _.
+
+    Raises:
+        EventFileError: There are no files.
+    """
+    if path.is_file():
+        return (path.resolve(),)
+    if not path.is_dir():
+        raise EventFileError(f"{path}: there is no such file or folder of events", file=str(path))
+    found = sorted(
+        file.resolve()
+        for file in path.rglob("*")
+        if file.is_file() and not any(part.startswith(_IGNORED) for part in file.relative_to(path).parts)
+    )
+    if not found:
+        raise EventFileError(f"{path}: the folder has no event files", file=str(path))
+    return tuple(found)
+
+
+def deal_out(context: SparkContext, histories: Mapping[str, History], shards: int, cuts: Cuts) -> RDD[Dealt]:
+    """Facts and portions by shard, in no order.
+
+    Args:
+        context: From ``build_context``.
+        histories: The history of each posted stream.
+        shards: The number of shards.
+        cuts: For each stream the numbers of the events after which portions end.
+    """
+    parts = parts_of(histories, _PARTS_PER_CORE * context.defaultParallelism)
+    # Times that count the events of all files are only known to a task that reads all files.
+    tasks = 1 if any(one.options.times == "line" for one in histories.values()) else len(parts)
+    return context.parallelize(parts, max(tasks, 1)).mapPartitions(reading(histories, shards, cuts))
+
+
+def in_shards(dealt: RDD[Dealt], shards: int) -> RDD[Dealt]:
+    """Facts and portions by shard, one partition each, in the order of their places."""
+    return dealt.repartitionAndSortWithinPartitions(shards, itemgetter(0))
+
+
+def parts_of(histories: Mapping[str, History], parts: int) -> list[Part]:
+    """The parts that can be read in parallel: about ``parts`` in all, divided equally among the files.
+
+    A file whose events must not repeat is one part.
+    """
+    each = -(-parts // max(sum(len(one.files) for one in histories.values()), 1))
+    return [
+        Part(stream, number, span)
+        for stream, history in histories.items()
+        for number, path in enumerate(history.files)
+        for span in ([*line_spans(path, history.options, each)] if history.options.duplicates == "keep" else ())
+        or (None,)
+    ]
+
+
+def received(dealt: Iterable[Dealt]) -> tuple[int, Facts, Iterator[tuple[Source, Iterator[Portion]]]]:
+    """The input of one shard: its number, the facts of all files, and the portions of each source."""
+    things = iter(dealt)
+    shard, facts = 0, Facts()
+    for place, thing in things:
+        shard = place.shard
+        if not isinstance(thing, Facts):
+            groups = groupby(chain([(place, thing)], things), lambda one: one[0].source)
+            return shard, facts, ((source, map(_portion, some)) for source, some in groups)
+        facts += thing
+    return shard, facts, iter(())
+
+
+def _portion(dealt: Dealt) -> Portion:
+    place, body = dealt
+    assert isinstance(body, bytes)
+    events = EventBatch.from_bytes(body)
+    return Portion(first_us=place.first_us, place=(place.file, place.begin, place.row), events=events)
+
+
+def reading(histories: Mapping[str, History], shards: int, cuts: Cuts) -> Callable[[Iterable[Part]], Iterator[Dealt]]:
+    """The function that a task applies to its parts."""
+    numbers = {stream: number for number, stream in enumerate(histories)}
+
+    def read(parts: Iterable[Part]) -> Iterator[Dealt]:
+        done = 0
+        for part in parts:
+            facts, history = Facts(), histories[part.stream]
+            source = Source(number=numbers[part.stream], stream=part.stream)
+            try:
+                for batch in batches_of(history, part, done):
+                    for epoch, some in _epochs(batch, cuts.get(part.stream, ())):
+                        place = _place(part)._replace(source=source._replace(epoch=epoch), row=facts.events)
+                        yield from _portions(some, place, history, shards)
+                        facts += _facts_of(part.stream, some)
+            except EventFileError as error:
+                facts += Facts(error=error.message)
+            yield from ((_place(part)._replace(shard=shard), facts) for shard in range(shards))
+            done += facts.events
+            if facts.error is not None:
+                return
+
+    return read
+
+
+def batches_of(history: History, part: Part, done: int) -> Iterator[EventBatch]:
+    """The numbered events of a part.
+
+    Args:
+        history: The history of the stream.
+        part: The part.
+        done: Number of events in earlier parts, if times count events.
+
+    Raises:
+        EventFileError: The file cannot be read; places in the message refer to the whole file.
+    """
+    path, row = history.files[part.file], (part.file << _FILE_BITS) + (part.span or (0, 0))[0]
+    options = replace(history.options, span=part.span)
+    try:
+        if options.duplicates == "keep":
+            found = iterate_batches(path, options, history.declaration, rows=_PORTION_ROWS)
+        else:
+            found = _slices(read_batch(path, options), _PORTION_ROWS)
+        for batch in found:
+            counted = batch.with_times(batch.time_us + done) if done and options.times == "line" else batch
+            yield counted.numbered(row)
+            row += len(batch)
+    except EventFileError:
+        if part.span is not None:
+            deque(iterate_events(path, history.options, history.declaration), maxlen=0)
+        raise
+
+
+def handed_on(batch: EventBatch, source: Source, origin: int, shards: int) -> Iterator[Dealt]:
+    """Portions of events that a shard derived for a later round.
+
+    Args:
+        batch: The events.
+        source: Variant and stream.
+        origin: Number of the shard among those of all rounds.
+        shards: The number of shards.
+    """
+    for row, part in enumerate(_slices(batch, _PORTION_ROWS)):
+        place = HistoryPlace(0, True, source, 0, origin, 0, row)
+        yield from (
+            (place._replace(shard=shard), events.to_bytes()) for shard, events in part.split_by_shard(shards).items()
+        )
+
+
+def _slices(batch: EventBatch, rows: int) -> Iterator[EventBatch]:
+    return (batch.slice(first, min(rows, len(batch) - first)) for first in range(0, len(batch), rows))
+
+
+def _epochs(batch: EventBatch, cuts: Sequence[int]) -> Iterator[tuple[int, EventBatch]]:
+    """The events between cuts, with the number of cuts before them."""
+    if not cuts or batch.arrivals is None:
+        yield 0, batch
+        return
+    ends = [*np.searchsorted(batch.arrivals, cuts, side="right").tolist(), len(batch)]
+    for epoch, (first, end) in enumerate(pairwise([0, *ends])):
+        if end > first:
+            yield epoch, batch.slice(first, end - first)
+
+
+def _portions(batch: EventBatch, place: HistoryPlace, history: History, shards: int) -> Iterator[Dealt]:
+    """For each key, a portion for each shard that has some of the events."""
+    for route, path in {"": None, **history.routes}.items():
+        keyed = batch if path is None else batch.keyed_by(path)
+        for shard, events in keyed.split_by_shard(shards).items():
+            first_us = 0 if history.is_ordered else int(events.time_us.min())
+            source = place.source._replace(route=route)
+            yield place._replace(shard=shard, is_portion=True, source=source, first_us=first_us), events.to_bytes()
+
+
+def _place(part: Part) -> HistoryPlace:
+    """The place of a part's facts."""
+    begin, _ = part.span or (0, 0)
+    return HistoryPlace(shard=0, is_portion=False, source=Source(), first_us=0, file=part.file, begin=begin, row=0)
+
+
+def _facts_of(stream: str, batch: EventBatch) -> Facts:
+    times_us = batch.time_us
+    return Facts(events=len(batch), first_us=int(times_us.min()), newest_us={stream: int(times_us.max())})

@@ -1,0 +1,116 @@
+"""Comparison of the results of two sets of rules over the same events, in one shard.
+
+Equal results of two sets of rules come from the same shard and round: each has the key of its source among the members
+that make it equal to others. So only counts and differing results leave the shard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import blake2b
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from shards.kinds.patterns import ALERT
+from shards.results import ResultKind
+from shards.rows import RowBlock
+from shards.runs.plan import Variant
+
+HELD_DIFFERENCES = 100_000
+
+_DIGEST_BYTES = 16
+
+
+@dataclass(slots=True, kw_only=True)
+class ComparisonCounts:
+    """Differences between the results of the first variant and of another one; the counts of several shards add up.
+
+    Attributes:
+        added: Results of the first variant only.
+        lost: Results of the other variant only.
+        same: Results of both.
+        unlisted: Added or lost results that were only counted, because a shard retains at most ``HELD_DIFFERENCES``.
+    """
+
+    added: int = 0
+    lost: int = 0
+    same: int = 0
+    unlisted: int = 0
+
+    def __add__(self, other: ComparisonCounts) -> ComparisonCounts:
+        return ComparisonCounts(**{name: getattr(self, name) + getattr(other, name) for name in self.__slots__})
+
+    def to_document(self) -> dict[str, int]:
+        """As plain JSON."""
+        return asdict(self)
+
+
+class Comparison:
+    """Finds the results of only one of two variants: each result waits for its equal in the other variant.
+
+    Args:
+        variant: The variant that the first one is compared with.
+    """
+
+    def __init__(self, variant: Variant) -> None:
+        self._variant = variant
+        self._waiting: dict[str, dict[bytes, list[tuple[ResultKind, bytes]]]] = {"added": {}, "lost": {}}
+        self._held = 0
+        self._unlisted = 0
+        self._same = 0
+
+    @property
+    def counts(self) -> ComparisonCounts:
+        """The counts so far."""
+        sizes = {label: sum(map(len, waiting.values())) for label, waiting in self._waiting.items()}
+        return ComparisonCounts(same=self._same, unlisted=self._unlisted, **sizes)
+
+    def take(self, blocks: Sequence[RowBlock], *, is_first: bool) -> None:
+        """Compare rows of the first variant, or of the other one."""
+        label, names = ("added", {}) if is_first else ("lost", self._variant.counterparts)
+        for block in blocks:
+            if (kind := block.found.kind).same_by:
+                for body in block.found.bodies.to_pylist():
+                    self._wait(kind, body, label, names)
+
+    def differences(self) -> Iterator[tuple[str, pa.Array]]:
+        """Results that still have no equal: ``added`` and ``lost`` alerts, others as ``<label>-<kind>``."""
+        found: dict[str, list[bytes]] = {}
+        for label, waiting in self._waiting.items():
+            for kind, body in (one for some in waiting.values() for one in some):
+                if body:
+                    found.setdefault(label if kind is ALERT else f"{label}-{kind.name}", []).append(body)
+        return ((label, pa.array(bodies, pa.binary())) for label, bodies in found.items())
+
+    def _wait(self, kind: ResultKind, body: bytes, label: str, names: Mapping[str, str]) -> None:
+        identity = self._identity(kind, orjson.loads(body), names)
+        opposite = self._waiting["lost" if label == "added" else "added"]
+        if identity in opposite:
+            self._let_go(opposite, identity)
+            return
+        kept = body if self._held < HELD_DIFFERENCES else b""
+        self._waiting[label].setdefault(identity, []).append((kind, kept))
+        self._held += bool(kept)
+        self._unlisted += not kept
+
+    def _let_go(self, waiting: dict[bytes, list[tuple[ResultKind, bytes]]], identity: bytes) -> None:
+        bodies = waiting[identity]
+        _, body = bodies.pop()
+        if not bodies:
+            del waiting[identity]
+        self._held -= bool(body)
+        self._unlisted -= not body
+        self._same += 1
+
+    def _identity(self, kind: ResultKind, body: Mapping[str, Any], names: Mapping[str, str]) -> bytes:
+        """A digest that equal results share; it uses the operator's name in the first variant."""
+        members = {name: body.get(name) for name in kind.same_by}
+        if kind.subject in members:
+            members[kind.subject] = names.get(members[kind.subject], members[kind.subject])
+        if self._variant.alike == "events" and "bindings" in members:
+            members["bindings"] = sorted({event for events in members["bindings"].values() for event in events})
+        identity = orjson.dumps([kind.name, members], option=orjson.OPT_SORT_KEYS)
+        return blake2b(identity, digest_size=_DIGEST_BYTES).digest()

@@ -1,0 +1,69 @@
+"""Decisions of a run: what deciders conclude from the events, found before the rounds.
+
+Shards of a round run apart from each other, and a decider needs what all of them observe. So the streams whose lateness
+is measured, and the inputs of joins with ``wait: auto`` with the operators that feed them, run once in one shard, as in
+``forestall run``. The rounds apply the decisions of this run: a lateness before the event that follows it, finished
+keys in the order of time among the merged events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from shards.inline import InlineShards
+from shards.kinds import KINDS_BY_NAME
+from shards.operators import DocumentKind
+from shards.runs.plan import Decision, Variant, definition_of
+from streams import AutoLateness, Definition, EventBatch
+
+
+def observed_streams(variant: Variant) -> frozenset[str]:
+    """The posted streams whose events deciders observe; empty: nothing is decided."""
+    posted = {name: declared for name, declared in variant.declarations.items() if not declared.derived}
+    measured = {name for name, declared in posted.items() if isinstance(declared.lateness, AutoLateness)}
+    return frozenset(measured | ({stream for stream, _ in _observers(variant)} & posted.keys()))
+
+
+def decisions_of(number: int, variant: Variant, events: Iterable[tuple[str, EventBatch]]) -> Iterator[Decision]:
+    """The decisions for a variant.
+
+    Args:
+        number: Index of the variant.
+        variant: The variant.
+        events: Numbered events of the observed streams, in the order in which ``forestall run`` would be given them.
+    """
+    shards, observers = InlineShards(1), _observers(variant)
+    names = {(stream, one.kind, one.name) for stream, one in observers}
+    for stream, record in variant.records:
+        one = definition_of(stream, record)
+        if one is None or (stream, one.kind, one.name) in names:
+            shards.say(stream, record)
+    used = {(stream, one.inputs[0].key) for stream, one in observers}
+    for stream, batch in events:
+        routes = {name: path for name, path in variant.routes[stream].items() if (stream, name) in used}
+        arrivals, before, done = batch.arrivals, shards.fed(stream), len(shards.decisions)
+        assert arrivals is not None, "events of a history are numbered"
+        shards.feed_and_decide(stream, batch, routes)
+        for made in shards.decisions[done:]:
+            yield Decision(number, stream, int(arrivals[made.events - before - 1]), made.stream, made.record)
+
+
+def _observers(variant: Variant) -> list[tuple[str, Definition]]:
+    """The inputs of waiting joins, and the operators that feed their streams, each with its stream."""
+    waiting = {stream for stream, one in variant.operators if one.body.get("wait") and not _is_document(one.kind)}
+    sources, todo = set(waiting), list(waiting)
+    while todo:
+        new = variant.feeds.sources.get(todo.pop(), frozenset()) - sources
+        sources |= new
+        todo += new
+    fed = {operator for operator, feeds in variant.feeds.of.items() if any(one.stream in sources for one in feeds)}
+    return [
+        (stream, one)
+        for stream, one in variant.operators
+        if (stream, one.inputs[0].key, one.kind, one.name) in fed
+        or (one.body.get("wait") and not _is_document(one.kind))
+    ]
+
+
+def _is_document(kind: str) -> bool:
+    return isinstance(KINDS_BY_NAME[kind], DocumentKind)

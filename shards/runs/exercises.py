@@ -1,0 +1,33 @@
+"""The kernels that a run calls, as exercises that compile them."""
+
+from __future__ import annotations
+
+from constraints import guard_features, guarded_exercise, parse_constraints
+from nfa import matcher_features, matching_exercise, parse_pattern
+from shards.kinds import KINDS_BY_NAME
+from shards.runs.plan import RoundPlan, Variant
+from streams import ConstraintsOn, PatternOn
+
+
+def run_exercises(plan: RoundPlan) -> list[str]:
+    """The exercises that a run needs for its variants."""
+    return sorted({one for variant in plan.variants for one in _variant_exercises(variant)})
+
+
+def _variant_exercises(variant: Variant) -> set[str]:
+    """The exercises that call the same kernels as a variant."""
+    others = {KINDS_BY_NAME[one.kind].exercise for _, one in variant.operators if one.kind != "pattern"}
+    return (others - {""}) | {_of_stream(variant, name) for name in variant.active}
+
+
+def _of_stream(variant: Variant, name: str) -> str:
+    """The exercise of the patterns and constraints of a stream."""
+    records = [record for stream, record in variant.records if stream == name]
+    patterns = [parse_pattern(record.text) for record in records if isinstance(record, PatternOn)]
+    declaration = variant.declarations[name]
+    features = matcher_features(patterns, ties=declaration.ties, is_idling=declaration.idle_timeout is not None)
+    for record in records:
+        if isinstance(record, ConstraintsOn):
+            known = parse_constraints(record.document).constraint_set
+            return guarded_exercise(features | guard_features(known, ties=declaration.ties))
+    return matching_exercise(features)

@@ -1,0 +1,309 @@
+"""The plan of a run: one or several sets of rules over the same events, cut into rounds.
+
+A round matches the streams whose events are complete. A derived stream that is fed with the same key by streams of a
+round belongs to this round, because its events do not leave the shard. Events derived for another key, or for a stream
+that also receives such events, are the input of a later round.
+
+The inputs of a join are merged in the round of the last of them. An input that keeps its key is read there: its stream
+is read again in that round, with only the operators that feed this input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, NamedTuple, TypeAlias
+
+from nfa import atoms_of, parse_pattern
+from shards.entries import StoredEntry
+from shards.errors import RoundsImpossible
+from shards.feeds import MOST_HOPS, Feed, Feeds, Operator
+from shards.kinds import KINDS_BY_NAME
+from shards.kinds.patterns import PatternKind
+from shards.rows import RowBlock
+from shards.state import ShardState
+from streams import (
+    AttributePath,
+    ConstraintsOn,
+    ControlRecord,
+    Definition,
+    OperatorOn,
+    PatternOn,
+    StreamDeclaration,
+    StreamOn,
+    encode_control,
+)
+
+Likeness: TypeAlias = Literal["bindings", "events"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """A set of rules.
+
+    Attributes:
+        name: Distinct among the variants of a plan.
+        records: Control records as they would be in the log before the first event, each with its stream.
+        counterparts: Maps its operators to the first variant's operators that their results are compared with, by name;
+            an operator that is missing here is compared with the operator of the same name.
+        alike: Which alerts of a key are equal: those that bind the same events to the same aliases, or those that bind
+            the same events.
+    """
+
+    name: str
+    records: tuple[tuple[str, ControlRecord], ...]
+    counterparts: Mapping[str, str] = field(default_factory=dict)
+    alike: Likeness = "bindings"
+
+    @cached_property
+    def declarations(self) -> dict[str, StreamDeclaration]:
+        """The declared streams."""
+        return {name: record.declaration for name, record in self.records if isinstance(record, StreamOn)}
+
+    @cached_property
+    def routes(self) -> dict[str, dict[str, AttributePath]]:
+        """For each posted stream the further keys that its operators use."""
+        used = sorted({source for _, one in self.operators for source in one.inputs}, key=lambda one: one.key)
+        return {
+            name: {one.key: declared.attribute_of(one.key) for one in used if one.key and one.stream == name}
+            for name, declared in self.declarations.items()
+            if not declared.derived
+        }
+
+    @cached_property
+    def operators(self) -> list[tuple[str, Definition]]:
+        """The operators of all kinds, each with its stream."""
+        return [(name, one) for name, record in self.records if (one := definition_of(name, record)) is not None]
+
+    @property
+    def aliases(self) -> dict[str, frozenset[str]]:
+        """The aliases of each pattern."""
+        texts = {one.name: one.body["text"] for _, one in self.operators if one.kind == PatternKind.name}
+        return {
+            name: frozenset(atom.alias for atom in atoms_of(parse_pattern(text).event)) for name, text in texts.items()
+        }
+
+    @cached_property
+    def active(self) -> frozenset[str]:
+        """The streams whose events can have results: posted ones, and those with operators or constraints."""
+        found = {name for name, record in self.records if isinstance(record, ConstraintsOn)}
+        posted = {name for name, declared in self.declarations.items() if not declared.derived}
+        return frozenset(found | posted | {name for name, _ in self.operators})
+
+    @cached_property
+    def feeds(self) -> Feeds:
+        """The derived streams that the operators feed."""
+        found = Feeds({})
+        for stream, one in self.operators:
+            feed = KINDS_BY_NAME[one.kind].feed(one)
+            found = (
+                found if feed is None else found.with_operator((stream, one.inputs[0].key, one.kind, one.name), [feed])
+            )
+        return found
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The declared streams; a derived stream follows the streams that feed it."""
+        fed = self.feeds.order
+        return (*(name for name in self.declarations if name not in fed), *fed)
+
+    def times(self, newest_us: Mapping[str, int]) -> dict[str, int]:
+        """The time that each stream reaches: a derived one the least of its sources; without those that reach none.
+
+        Args:
+            newest_us: Of each posted stream with events, the time of its newest event.
+        """
+        found = {name: at_us for name, at_us in newest_us.items() if name in self.declarations}
+        for name in self.feeds.order:
+            sources = self.feeds.sources[name]
+            if sources <= found.keys():
+                found[name] = min(found[one] for one in sources)
+        return found
+
+
+class Decision(NamedTuple):
+    """A decision for a variant.
+
+    Attributes:
+        variant: Index of the variant.
+        source: The posted stream whose events led to it.
+        number: Number of the last of these events (``EventBatch.arrivals``).
+        stream: The stream that it is about.
+        record: The control record.
+    """
+
+    variant: int
+    source: str
+    number: int
+    stream: str
+    record: ControlRecord
+
+    @property
+    def is_of_source(self) -> bool:
+        """Whether it holds from the next event of its source on; otherwise its record has a time."""
+        return self.stream == self.source
+
+
+class Repeated(NamedTuple):
+    """A stream that a round reads again.
+
+    Attributes:
+        operators: Kind and name of the operators that run there again.
+        silent: The operators that ran in an earlier round, by name; their results are known.
+    """
+
+    operators: frozenset[tuple[str, str]]
+    silent: frozenset[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundPlan:
+    """The work of a run in every shard.
+
+    Attributes:
+        variants: The first is the tested one; the results of the others are compared with its results.
+        is_open: Whether the events are only a beginning: traces stay open, and the time of each stream is that of its
+            newest event. Otherwise every trace ends, and all time passes.
+        decisions: The decisions about the streams, from ``shards.runs.decisions``.
+    """
+
+    variants: tuple[Variant, ...]
+    is_open: bool = False
+    decisions: tuple[Decision, ...] = ()
+
+    @cached_property
+    def rounds(self) -> tuple[tuple[str, ...], ...]:
+        """The streams of each round, of all variants; a stream follows the streams that feed it."""
+        active = {name for variant in self.variants for name in variant.active}
+        numbers = {name: number for name, number in self._numbers.items() if name in active}
+        last = max(numbers.values(), default=-1)
+        return tuple(tuple(name for name, number in numbers.items() if number == one) for one in range(last + 1))
+
+    @cached_property
+    def cuts(self) -> Mapping[str, tuple[int, ...]]:
+        """For each posted stream the numbers of the events after which decisions about it hold, in rising order."""
+        found: dict[str, set[int]] = {}
+        for one in self.decisions:
+            if one.is_of_source:
+                found.setdefault(one.source, set()).add(one.number)
+        return {stream: tuple(sorted(some)) for stream, some in found.items()}
+
+    def routes(self, stream: str) -> dict[str, AttributePath]:
+        """The further keys of a posted stream that operators of any variant use."""
+        return {name: path for variant in self.variants for name, path in variant.routes.get(stream, {}).items()}
+
+    def streams_of(self, number: int, variant: int) -> tuple[str, ...]:
+        """The streams that a round ends for a variant, those that it reads again included, in their order."""
+        own, again = set(self.rounds[number]), self.repeated(number, variant)
+        return tuple(one for one in self.variants[variant].streams if one in own or one in again)
+
+    def takes(self, number: int, variant: int, stream: str, route: str) -> bool:
+        """Whether a variant has operators for events of a key, in a round that reads their stream."""
+        again = self.repeated(number, variant)
+        if stream not in again and stream not in self.rounds[number]:
+            return False
+        return not route or any(
+            name == stream and one.inputs[0].key == route and self._runs(number, variant, name, one)
+            for name, one in self.variants[variant].operators
+        )
+
+    def reads(self, number: int) -> frozenset[str]:
+        """The streams whose events come from outside in a round."""
+        again = {name for variant in range(len(self.variants)) for name in self.repeated(number, variant)}
+        return frozenset(again.union(self.rounds[number]))
+
+    def repeated(self, number: int, variant: int) -> Mapping[str, Repeated]:
+        """The streams that a round reads again for a variant."""
+        return self._repeated[number, variant]
+
+    def begun(self, number: int, variant: int, shard: int) -> tuple[ShardState, list[RowBlock]]:
+        """A shard that has applied the records of a variant and no events, and the dead letters of these records."""
+        records = []
+        for stream, record in self.variants[variant].records:
+            definition = definition_of(stream, record)
+            if definition is None or self._runs(number, variant, stream, definition):
+                records.append((stream, record))
+        state = ShardState(shard)
+        return state, state.advance(_entries(records))
+
+    def _runs(self, number: int, variant: int, stream: str, one: Definition) -> bool:
+        """Whether a round has an operator: one that it runs, or whose events it gets or has handed on."""
+        again = self.repeated(number, variant)
+        if stream in again:
+            return (one.kind, one.name) in again[stream].operators
+        feeds = self.variants[variant].feeds.of.get((stream, one.inputs[0].key, one.kind, one.name), ())
+        return not any(self._waits(stream, feed) for feed in feeds)
+
+    @cached_property
+    def _numbers(self) -> Mapping[str, int]:
+        """The first round of each stream.
+
+        Raises:
+            RoundsImpossible: Streams are derived from each other in opposite directions in two variants.
+        """
+        names = dict.fromkeys(name for variant in self.variants for name in variant.streams)
+        numbers = dict.fromkeys(names, 0)
+        feeds = list(dict.fromkeys((source, feed) for variant in self.variants for source, feed in _feeds(variant)))
+        for _ in range(MOST_HOPS * len(self.variants) + 1):
+            before = dict(numbers)
+            for (source, *_), feed in feeds:
+                numbers[feed.stream] = max(numbers[feed.stream], numbers[source] + feed.is_rekeyed)
+            if numbers == before:
+                return numbers
+        raise RoundsImpossible("two sets of rules derive the same streams from each other in opposite directions")
+
+    @cached_property
+    def _repeated(self) -> Mapping[tuple[int, int], dict[str, Repeated]]:
+        found = {}
+        for number in range(len(self.rounds)):
+            for variant in range(len(self.variants)):
+                found[number, variant] = self._read_again(number, self.variants[variant])
+        return found
+
+    def _read_again(self, number: int, variant: Variant) -> dict[str, Repeated]:
+        """The inputs of joins that wait for this round, and what feeds their streams within the shard."""
+        own: dict[str, set[tuple[str, str]]] = {}
+        silent: dict[str, set[str]] = {}
+        feeds = list(_feeds(variant))
+        for (stream, _, kind, name), feed in feeds:
+            if self._waits(stream, feed) and self._numbers[feed.stream] == number:
+                own.setdefault(stream, set()).add((kind, name))
+        waiting = list(own)
+        while waiting:
+            target = waiting.pop()
+            for (stream, _, kind, name), feed in feeds:
+                is_direct = feed.stream == target and not feed.is_rekeyed
+                if is_direct and self._numbers[stream] == self._numbers[target] and name not in silent.get(stream, ()):
+                    silent.setdefault(stream, set()).add(name)
+                    own.setdefault(stream, set()).add((kind, name))
+                    waiting.append(stream)
+        return {name: Repeated(frozenset(some), frozenset(silent.get(name, ()))) for name, some in own.items()}
+
+    def _waits(self, stream: str, feed: Feed) -> bool:
+        """Whether an input of a join keeps its key, and is merged in a later round than that of its stream."""
+        return feed.is_merged and not feed.is_rekeyed and self._numbers[stream] < self._numbers[feed.stream]
+
+
+def likeness(first: Variant, other: Variant) -> Likeness:
+    """Which alerts of another variant equal those of the first: aliases count if all compared patterns share them."""
+    tested = first.aliases
+    pairs = ((tested.get(other.counterparts.get(name, name)), theirs) for name, theirs in other.aliases.items())
+    return "bindings" if all(mine in (None, theirs) for mine, theirs in pairs) else "events"
+
+
+def _feeds(variant: Variant) -> Iterator[tuple[Operator, Feed]]:
+    return ((operator, feed) for operator, some in variant.feeds.of.items() for feed in some)
+
+
+def definition_of(stream: str, record: ControlRecord) -> Definition | None:
+    """The operator that a record starts."""
+    if isinstance(record, PatternOn):
+        return record.definition(stream)
+    return record.operator if isinstance(record, OperatorOn) else None
+
+
+def _entries(records: Iterable[tuple[str, ControlRecord]]) -> Iterator[StoredEntry]:
+    for number, (stream, record) in enumerate(records, start=1):
+        body = encode_control(record)
+        yield StoredEntry(position=f"1-{number}", kind=record.KIND.value, stream=stream, body=body)

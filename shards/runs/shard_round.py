@@ -1,0 +1,269 @@
+"""One shard in one round of a run: every variant receives the same events, so only their rules make a difference."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from shards.entries import EventsEntry, StoredEntry
+from shards.kinds.patterns import ALERT
+from shards.results import DEAD_LETTER, DERIVED
+from shards.rows import RowBlock, derived_event, is_merged
+from shards.runs.comparing import Comparison, ComparisonCounts
+from shards.runs.plan import Decision, RoundPlan
+from streams import ControlRecord, Event, EventBatch, Tick, encode_control
+
+
+@dataclass(slots=True, kw_only=True)
+class VariantCounts:
+    """Results and costs of a variant; the counts of several shards and rounds add up.
+
+    Attributes:
+        rows: Rows by kind.
+        patterns: Alerts by pattern.
+        reasons: Dead letters by their code.
+        events: Matched events.
+        released: Bound events that were dropped because of constraints.
+        open_traces: Traces that were open before the end.
+        peak_held: Most (pattern, instance) pairs bound in retained partial matches at once; for several shards the sum
+            of their peaks.
+        peak_state_bytes: Most bytes of partial matches after a batch; for several shards the sum of their peaks.
+        busy_ns: CPU time of the matching threads, in nanoseconds, without waiting.
+    """
+
+    rows: Counter[str] = field(default_factory=Counter)
+    patterns: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    events: int = 0
+    released: int = 0
+    open_traces: int = 0
+    peak_held: int = 0
+    peak_state_bytes: int = 0
+    busy_ns: int = 0
+
+    def __add__(self, other: VariantCounts) -> VariantCounts:
+        return VariantCounts(**{name: getattr(self, name) + getattr(other, name) for name in self.__slots__})
+
+    def to_document(self) -> dict[str, Any]:
+        """As plain JSON."""
+        return {name: _plain(getattr(self, name)) for name in self.__slots__}
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> VariantCounts:
+        """Read the JSON form of ``to_document``."""
+        known: Any = {name: Counter(value) if isinstance(value, dict) else value for name, value in document.items()}
+        return cls(**known)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RoundRows:
+    """Results of one kind that a shard found in a round.
+
+    Attributes:
+        label: Name of the kind of result for rows of the first variant; for results in which it differs from another
+            variant, a label of ``Comparison.differences``.
+        variant: Index of the variant in the comparison; 0 for rows of the first.
+        bodies: Bytes: JSON objects in UTF-8.
+    """
+
+    label: str
+    variant: int
+    bodies: pa.Array
+
+    def __len__(self) -> int:
+        return len(self.bodies)
+
+
+class ShardRound:
+    """One shard in one round.
+
+    Args:
+        plan: The plan of the run.
+        number: Number of the round.
+        shard: Number of the shard.
+    """
+
+    def __init__(self, plan: RoundPlan, number: int, shard: int) -> None:
+        self._plan = plan
+        self._number = number
+        self._states = [_VariantShard(plan, number, variant, shard) for variant in range(len(plan.variants))]
+        self._comparisons = [Comparison(variant) for variant in plan.variants[1:]]
+        self._epochs: Counter[str] = Counter()
+
+    @property
+    def counts(self) -> list[VariantCounts]:
+        """The counts of each variant so far."""
+        return [one.counts for one in self._states]
+
+    @property
+    def comparisons(self) -> list[ComparisonCounts]:
+        """The counts of each comparison so far; the differing results are known at the end."""
+        return [comparison.counts for comparison in self._comparisons]
+
+    @property
+    def handed_on(self) -> Iterator[tuple[int, str, EventBatch]]:
+        """The derived events so far that a later round must read, each batch with its variant and stream."""
+        for variant, one in enumerate(self._states):
+            for stream, events in one.handed_on.items():
+                yield variant, stream, EventBatch.from_events(events)
+
+    def begin(self) -> Iterator[RoundRows]:
+        """The dead letters of the control records before the first event; those of later rounds are known.
+
+        Decisions that carry a time come here too, among merged events that wait for the end of the round.
+        """
+        yield from self._taken((variant, one.begun) for variant, one in enumerate(self._states) if not self._number)
+        yield from self._said(one for one in self._plan.decisions if not one.is_of_source)
+
+    def feed(
+        self, stream: str, batch: EventBatch, *, route: str = "", variant: int | None = None, epoch: int = 0
+    ) -> Iterator[RoundRows]:
+        """Match the next events of a stream.
+
+        Args:
+            stream: A stream of the round.
+            batch: Posted events in processing order; derived events in any order.
+            route: Name of the further key by which they are keyed; empty for the correlation key.
+            variant: The variant that derived the events; None: they are posted.
+            epoch: Number of the cuts of a posted stream (``RoundPlan.cuts``) before these events.
+        """
+        yield from self._decided(stream, epoch)
+        chosen = range(len(self._states)) if variant is None else [variant]
+        yield from self._taken(
+            (one, self._states[one].feed(stream, route, batch))
+            for one in chosen
+            if self._plan.takes(self._number, one, stream, route)
+        )
+
+    def _decided(self, stream: str, epoch: int) -> Iterator[RoundRows]:
+        """Apply the decisions about a posted stream up to a cut."""
+        cuts = self._plan.cuts.get(stream, ())[self._epochs[stream] : epoch]
+        self._epochs[stream] = max(epoch, self._epochs[stream])
+        if cuts:
+            own = [one for one in self._plan.decisions if one.is_of_source and one.source == stream]
+            yield from self._said(one for one in own if one.number in cuts)
+
+    def _said(self, decisions: Iterable[Decision]) -> Iterator[RoundRows]:
+        return self._taken(
+            (one.variant, self._states[one.variant].say(one.stream, one.record))
+            for one in decisions
+            if self._plan.takes(self._number, one.variant, one.stream, "")
+        )
+
+    def finish(self, newest_us: Mapping[str, int]) -> Iterator[RoundRows]:
+        """Finish the events; returns the last rows and the results in which variants differ.
+
+        Args:
+            newest_us: Of each posted stream with events, the time of its newest event in all shards.
+        """
+        for stream, cuts in self._plan.cuts.items():
+            yield from self._decided(stream, len(cuts))
+        yield from self._taken((variant, one.finish(newest_us)) for variant, one in enumerate(self._states))
+        for number, comparison in enumerate(self._comparisons, start=1):
+            for label, bodies in comparison.differences():
+                yield RoundRows(label=label, variant=number, bodies=bodies)
+
+    def _taken(self, found: Iterable[tuple[int, Sequence[RowBlock]]]) -> Iterator[RoundRows]:
+        for variant, blocks in found:
+            for comparison in self._comparisons if not variant else [self._comparisons[variant - 1]]:
+                comparison.take(blocks, is_first=not variant)
+            if not variant:
+                for block in blocks:
+                    yield RoundRows(label=block.found.kind.name, variant=0, bodies=block.found.bodies)
+
+
+class _VariantShard:
+    """One variant in one shard of a round."""
+
+    def __init__(self, plan: RoundPlan, number: int, variant: int, shard: int) -> None:
+        self._variant = plan.variants[variant]
+        self._is_open = plan.is_open
+        self._own = frozenset(plan.rounds[number])
+        self._is_last = number == len(plan.rounds) - 1
+        self._repeated = plan.repeated(number, variant)
+        self._streams = plan.streams_of(number, variant)
+        self._state, begun = plan.begun(number, variant, shard)
+        self._position = len(self._variant.records)
+        self.counts = VariantCounts()
+        self.handed_on: dict[str, list[Event]] = {}
+        self.begun = self._noted(lambda: begun)
+
+    def say(self, stream: str, record: ControlRecord) -> list[RowBlock]:
+        body = encode_control(record)
+        entry = StoredEntry(position=self._next(), kind=record.KIND.value, stream=stream, body=body)
+        return self._noted(lambda: self._state.advance([entry]))
+
+    def feed(self, stream: str, route: str, batch: EventBatch) -> list[RowBlock]:
+        entry = EventsEntry(position=self._next(), stream=stream, batch=batch, route=route)
+        return self._noted(lambda: self._state.take(entry))
+
+    def finish(self, newest_us: Mapping[str, int]) -> list[RowBlock]:
+        rows: list[RowBlock] = []
+        for name, time_us in self._variant.times(newest_us).items():
+            if not self._variant.declarations[name].derived or name in self._variant.feeds.logged:
+                rows += self.say(name, Tick(time_us=time_us, cause="events"))
+        if not self._is_open:
+            rows += self._noted(lambda: self._state.finish(self._streams), is_end=True)
+        return rows
+
+    def _next(self) -> str:
+        self._position += 1
+        return f"1-{self._position}"
+
+    def _noted(self, action: Callable[[], Sequence[RowBlock]], *, is_end: bool = False) -> list[RowBlock]:
+        begin_ns = time.thread_time_ns()
+        blocks = [one for block in action() if (one := self._news(block)) is not None]
+        for block in blocks:
+            self._hand_on(block)
+        found = [block for block in blocks if not is_merged(block)]
+        self._count(found, time.thread_time_ns() - begin_ns, is_end=is_end)
+        return found
+
+    def _news(self, block: RowBlock) -> RowBlock | None:
+        """The rows of a block that no earlier round has found."""
+        if block.stream not in self._repeated:
+            return block
+        known = {"", *self._repeated[block.stream].silent}
+        fresh = [row for row, name in enumerate(block.found.subjects.to_pylist()) if name not in known]
+        return replace(block, found=block.found.take(np.array(fresh, np.int64))) if fresh else None
+
+    def _hand_on(self, block: RowBlock) -> None:
+        """Keep derived events for the rounds that read their streams."""
+        if self._is_last or block.found.kind is not DERIVED:
+            return
+        for row in block:
+            stream, event, is_rekeyed = derived_event(row)
+            if is_rekeyed or stream not in self._own:
+                self.handed_on.setdefault(stream, []).append(event)
+
+    def _count(self, blocks: Sequence[RowBlock], busy_ns: int, *, is_end: bool) -> None:
+        counts = self.counts
+        counts.busy_ns += busy_ns
+        for block in blocks:
+            counts.rows[block.found.kind.name] += len(block)
+            if block.found.kind is ALERT:
+                counts.patterns += block.found.counts_by("pattern")
+            elif block.found.kind is DEAD_LETTER:
+                counts.reasons += block.found.counts_by("code")
+        measured = self._state.measures()
+        own = [name for name in self._streams if name in self._own and name in measured]
+        numbers = {name: sum(measured[one].get(name) or 0 for one in own) for name in _MEASURED}
+        posted = [name for name in own if not self._variant.declarations[name].derived]
+        counts.events = sum(measured[one].get("events") or 0 for one in posted)
+        counts.peak_held, counts.released = numbers["peak_held"], numbers["released"]
+        counts.peak_state_bytes = max(counts.peak_state_bytes, numbers["state_bytes"])
+        if not is_end:
+            counts.open_traces = numbers["open_traces"]
+
+
+_MEASURED = ("peak_held", "released", "state_bytes", "open_traces")
+
+
+def _plain(value: Any) -> Any:
+    return dict(sorted(value.items())) if isinstance(value, Counter) else value

@@ -1,0 +1,246 @@
+"""Rules of every kind give equal rows in every way of running: inline shards, rounds of Spark, the live log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from random import Random
+
+import orjson
+import pytest
+
+from pipeline.runs.backtest import BacktestOptions, run_backtest
+from pipeline.runs.history import History
+from pipeline.spark.session import SessionOptions, build_context, end_session
+from service import Registration, build_stores
+from service.intake.posting import Intake
+from service.processes import timekeeper
+from service.processes.timekeeper import Timekeeper
+from service.projects import LocalProject, read_project
+from service.registering.operators import OperatorLibrary
+from service.testing import HandClock, empty_client, private_server, settings_for
+from shards import InlineShards, RoundPlan, RowBlock, Variant
+from shards.kinds import KINDS
+from shards.rows import is_merged
+from shards.testing import rounds_of
+from streams import Event, EventBatch, StreamDeclaration, render_plain
+from streams.readers import reading_of
+from tests.service.test_derived_chain import Job, settled
+
+STREAMS = """
+{kind: stream, name: orders, keys: {customer: data.customer}, end_events: [End]}
+---
+{kind: stream, name: payments, keys: {other: data.other}}
+---
+"""
+PATTERNS = """
+{kind: constraints, name: orders, constraints: [{exclusive: [B, C]}]}
+---
+{kind: pattern, name: ab, stream: orders, text: 'PATTERN ab EVENT SEQ(A a, B b)'}
+---
+{kind: pattern, name: early, stream: orders, text: 'PATTERN early EVENT SEQ(A a, B b, C c) WITHIN 9 s EMIT TIMEOUTS'}
+---
+{kind: pattern, name: pair, stream: orders, text: 'PATTERN pair EVENT SEQ(A a, A b) WHERE [customer] WITHIN 90 s'}
+---
+{kind: pattern, name: same, stream: orders, text: 'PATTERN same EVENT SEQ(A a, C c) RETURN c.v AS v INTO chosen TYPE E'}
+---
+{kind: pattern, name: moved, stream: payments, text: 'PATTERN moved EVENT _ p RETURN p.v AS v INTO chosen KEY v TYPE L'}
+---
+{kind: pattern, name: both, stream: chosen, text: 'PATTERN both EVENT SEQ(E e, E l)'}
+"""
+JOINS = """
+kind: join
+name: pairs
+inputs: [{stream: orders, as: x, window: 30 s}, {stream: payments, as: y, key: other, window: 50 s}]
+return: {x: id(x), y: id(y)}
+---
+kind: join
+name: threes
+inputs: [{stream: pairs, as: p, window: 20 s}, {stream: orders, as: z, window: 20 s}]
+return: {x: p.x, y: p.y, z: id(z)}
+"""
+REKEYED = """
+kind: join
+name: pairs
+inputs:
+  - {stream: orders, as: x, window: 30 s, closed_by: end}
+  - {stream: payments, as: y, key: data.v, window: 50 s}
+outer: [y]
+return: {x: id(x), y: id(y)}
+---
+{kind: pattern, name: ab, stream: orders, text: 'PATTERN ab EVENT SEQ(A a, B b)'}
+---
+{kind: pattern, name: picked, stream: orders, text: 'PATTERN picked EVENT SEQ(A a, A b) RETURN b.v AS v INTO picks'}
+---
+kind: join
+name: of_picks
+inputs: [{stream: picks, as: x, window: 30 s, closed_by: end}, {stream: pairs, as: y, key: data.y, window: 50 s}]
+outer: [x, y]
+return: {x: id(x), y: id(y)}
+---
+kind: join
+name: selves
+inputs: [{stream: orders, as: x, window: 9 s}, {stream: orders, as: y, key: data.v, window: 9 s}]
+return: {x: id(x), y: id(y)}
+"""
+WAITING = """
+kind: join
+name: pairs
+inputs: [{stream: orders, as: x}, {stream: payments, as: y, key: data.other}]
+wait: auto
+outer: [x, y]
+return: {x: id(x), y: id(y)}
+"""
+RULES = {"patterns": PATTERNS, "joins": JOINS, "re-keyed": REKEYED, "waiting": WAITING}
+EVERY = pytest.mark.parametrize("name", RULES)
+
+
+@pytest.fixture(scope="module")
+def server_url(tmp_path_factory):
+    with private_server(tmp_path_factory.mktemp("redis")) as url:
+        yield url
+
+
+@pytest.fixture
+def client(server_url):
+    with empty_client(server_url) as client:
+        yield client
+
+
+@pytest.fixture
+def context(tmp_path):
+    context = build_context(SessionOptions(data_folder=tmp_path / "spark", master="local[2]"))
+    yield context
+    end_session(context)
+
+
+def project_of(folder, name: str) -> LocalProject:
+    (folder / "rules.yaml").write_text(f"{STREAMS}{RULES[name]}")
+    return LocalProject.of(read_project(folder), folder)
+
+
+def events_of(name: str, number: int = 240) -> dict[str, EventBatch]:
+    """Events by time; with rising keys for joins that wait."""
+    rng, made = Random(7), {}
+    number = 4_000 if name == "waiting" else number
+    for stream, types in (("orders", ["A", "B", "C", "A", "End"]), ("payments", ["P", "Q"])):
+        keys = [str(n) if name == "waiting" else f"k{rng.randrange(9)}" for n in range(number)]
+        keys = [key for _, key in sorted((n + rng.uniform(0, 40), key) for n, key in enumerate(keys))]
+        made[stream] = EventBatch.from_events(
+            [
+                Event(
+                    id=f"{stream}{n}",
+                    type=rng.choice(types),
+                    time_us=n * 2_000_000,
+                    key=f"p{n % 3}" if stream == "payments" and name != "patterns" else key,
+                    data={"v": rng.choice(["k1", "k2", "k3"]), "customer": rng.choice(["k1", "k4"]), "other": key},
+                )
+                for n, key in enumerate(keys)
+            ]
+        )
+    return made
+
+
+def bodies(blocks: Iterable[RowBlock]) -> Iterator[tuple[str, bytes]]:
+    return (
+        (row.kind, row.body) for block in blocks if not is_merged(block) for row in block if row.kind != "ending-count"
+    )
+
+
+def said(rows: Iterable[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
+    """Rows without the place at which they were found."""
+    found = [(kind, orjson.loads(body)) for kind, body in rows]
+    for kind, body in found:
+        if kind == "dead-letter":
+            for member in ("id", "shard", "position", "kind", "size_bytes"):
+                body.pop(member, None)
+    return sorted((kind, orjson.dumps(body, option=orjson.OPT_SORT_KEYS)) for kind, body in found)
+
+
+def inline(project: LocalProject, events: Mapping[str, EventBatch], shards: int, *, is_open: bool = False):
+    run, rows, plan = InlineShards(shards), [], project.plan()
+    for stream, record in plan.records():
+        run.say(stream, record)
+    for stream, batch in events.items():
+        rows += run.feed_and_decide(stream, batch, plan.routes(stream))
+    rows += run.pause() if is_open else run.finish()
+    return said(bodies(rows))
+
+
+def plan_of(project: LocalProject) -> RoundPlan:
+    return RoundPlan(variants=(Variant(name="project", records=tuple(project.plan().records())),))
+
+
+def register(folder, registration: Registration, joins: OperatorLibrary) -> None:
+    """Register the rules of a project as clients do."""
+    for document in read_project(folder):
+        body = {name: value for name, value in document.body.items() if name != "kind"}
+        match document.kind:
+            case "stream":
+                registration.declare_stream(StreamDeclaration.from_json({"key": "key", **body, "name": document.name}))
+            case "constraints":
+                registration.upload_constraints(document.name, {"constraints": body["constraints"]})
+            case "pattern":
+                registration.register_pattern(body["stream"], body["text"])
+            case "join":
+                joins.put("join", {**body, "name": document.name})
+
+
+@EVERY
+def test_shards_and_rounds_give_equal_rows(tmp_path, name):
+    project, events = project_of(tmp_path, name), events_of(name)
+    expected = inline(project, events, 1)
+    assert len(expected) > 50
+    assert inline(project, events, 8) == expected
+    for shards in (1, 8):
+        rows = rounds_of(plan_of(project), events, shards)
+        assert said((one.label, body) for one in rows for body in one.bodies.to_pylist()) == expected
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_spark_gives_the_rows_of_one_shard(context, tmp_path):
+    for name in RULES:
+        project, events = project_of(tmp_path, name), events_of(name)
+        plan = plan_of(project)
+        histories = {}
+        for stream, batch in events.items():
+            file = tmp_path / f"{stream}.jsonl"
+            file.write_bytes(b"".join(orjson.dumps(render_plain(one)) + b"\n" for one in batch.to_events()))
+            options = reading_of(project.stream(stream).declaration)
+            histories[stream] = History(files=(file,), options=options, routes=plan.routes(stream))
+        result = run_backtest(context, histories, plan, BacktestOptions(shards=3, limit=10**6))
+        found = [(kind, orjson.dumps(one)) for kind, some in result.rows.items() for one in some]
+        assert said(found) == inline(project, events, 1), name
+
+
+@pytest.mark.redis
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["patterns", "joins", "re-keyed"])
+def test_the_live_log_gives_the_rows_of_one_shard(client, server_url, monkeypatch, tmp_path, name):
+    clock = HandClock()
+    monkeypatch.setattr(timekeeper, "_QUIET_US", 0)
+    settings = settings_for(server_url, data_dir=tmp_path / "data", shards=3)
+    stores = build_stores(client, server_url, settings)
+    project, events, chance = project_of(tmp_path, name), events_of(name), Random(1)
+    register(tmp_path, Registration(stores, settings, clock), OperatorLibrary(stores, clock))
+    intake, job = Intake(stores.log, stores.registry, settings.limits, clock), Job(settings, stores)
+    for stream, batch in events.items():
+        intake.ingest(stream, [render_plain(one) for one in batch.to_events()])
+    for _ in range(8):
+        Timekeeper(stores).look()
+        settled(job, stores, chance)
+    found = [alert["id"] for alert in stores.alerts.page(limit=10_000).alerts]
+    found += [event["id"] for event in stores.results["derived"].recent(10_000)]
+    expected = inline(project, events, 1, is_open=True)
+    assert sorted(found) == sorted(orjson.loads(body)["id"] for kind, body in expected if kind in ("alert", "derived"))
+    assert found
+
+
+def test_every_kind_is_run(tmp_path):
+    ran = {
+        one.kind
+        for name in RULES
+        for variant in plan_of(project_of(tmp_path, name)).variants
+        for _, one in variant.operators
+    }
+    assert ran == {kind.name for kind in KINDS}
