@@ -124,12 +124,17 @@ def backtest(
     grouped = chosen_key(key)
     said = replace(event_time(lateness, late, idle_timeout), name=_STREAM, key=grouped or "key", ties=ties.ties)
     declaration, constraint_set = _with_ends(said, end or [], constraint_set)
-    tried, compared = (
-        (_tried(pattern or [], grouped), _tried(against or [], grouped)),
-        (compare_pruning, compare_constraints),
+    question = Question(
+        declaration=declaration,
+        patterns=_tried(pattern or [], grouped),
+        against=_tried(against or [], grouped),
+        constraint_set=constraint_set,
+        prune=Prune.OFF if no_prune else prune,
+        compares_pruning=compare_pruning,
+        compares_constraints=compare_constraints,
+        is_open=is_open,
     )
-    pruned = Prune.OFF if no_prune else prune
-    _check(question := _question(declaration, tried, constraint_set, pruned, compared, is_open=is_open))
+    _check(question)
     history = _history(context.params, grouped, said)
     _require_empty(output)
     result = _result({_STREAM: history}, plan_of(question), cores, limit, output)
@@ -220,37 +225,6 @@ def _require_only(context: typer.Context, allowed: Collection[str]) -> None:
         source = context.get_parameter_source(str(option.name))
         if source is not None and source.name == "COMMANDLINE" and option.name not in allowed:
             raise typer.BadParameter("with --project, its documents say this", param_hint=option.opts[0])
-
-
-def _question(
-    declaration: StreamDeclaration,
-    tried: tuple[tuple[TriedPattern, ...], tuple[TriedPattern, ...]],
-    constraint_set: ConstraintSet | None,
-    prune: Prune | None,
-    compared: tuple[bool, bool],
-    *,
-    is_open: bool,
-) -> Question:
-    """The question of the options.
-
-    Args:
-        declaration: Key, end events and event time of the history.
-        tried: The patterns, and those to compare with.
-        constraint_set: Constraints of the history; None: none.
-        prune: Overrides the pruning that the constraints ask for.
-        compared: Whether to compare with no pruning, and with no constraints.
-        is_open: Whether the history is only the beginning of a stream.
-    """
-    return Question(
-        declaration=declaration,
-        patterns=tried[0],
-        against=tried[1],
-        constraint_set=constraint_set,
-        prune=prune,
-        compares_pruning=compared[0],
-        compares_constraints=compared[1],
-        is_open=is_open,
-    )
 
 
 def _result(

@@ -200,8 +200,8 @@ class RoundPlan:
 
     def takes(self, number: int, variant: int, stream: str, route: str) -> bool:
         """Whether a variant has operators for events of a key, in a round that reads their stream."""
-        again = self.repeated(number, variant)
-        if stream not in again and stream not in self.rounds[number]:
+        is_read = stream in self.rounds[number] or stream in self.repeated(number, variant)
+        if not is_read or stream not in self.variants[variant].declarations:
             return False
         return not route or any(
             name == stream and one.inputs[0].key == route and self._runs(number, variant, name, one)

@@ -21,10 +21,10 @@ from service.testing import HandClock, empty_client, private_server, settings_fo
 from shards import InlineShards, RoundPlan, RowBlock, Variant
 from shards.kinds import KINDS
 from shards.rows import is_merged
-from shards.testing import rounds_of
 from streams import Event, EventBatch, StreamDeclaration, render_plain
 from streams.readers import reading_of
 from tests.service.test_derived_chain import Job, settled
+from tests.shards.rounds import rounds_of
 
 STREAMS = """
 {kind: stream, name: orders, keys: {customer: data.customer}, end_events: [End]}

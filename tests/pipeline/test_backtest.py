@@ -7,7 +7,9 @@ from pipeline.errors import BacktestFailed
 from pipeline.runs.backtest import BacktestOptions, run_backtest
 from pipeline.runs.history import History, history_files
 from service.backtests.plans import plan_of
-from service.backtests.testing import (
+from streams import EventFileError
+from streams.readers import ReaderOptions
+from tests.service.backtests.histories import (
     PATTERNS,
     alerts_as_matches,
     events_of,
@@ -19,8 +21,6 @@ from service.backtests.testing import (
     tried,
     write_lines,
 )
-from streams import EventFileError
-from streams.readers import ReaderOptions
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

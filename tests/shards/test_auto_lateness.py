@@ -14,7 +14,7 @@ from shards import RoundPlan, Variant
 from shards.inline import InlineShards, run_inline
 from shards.rows import rows_of
 from shards.state import ShardState
-from shards.testing import bodies, event, log_of, rounds_of
+from shards.testing import bodies, event, log_of
 from streams import (
     BLOCK_EVENTS,
     AutoLateness,
@@ -28,6 +28,7 @@ from streams import (
     StreamOn,
     Tick,
 )
+from tests.shards.rounds import rounds_of
 
 SECOND = 1_000_000
 PAIR = PatternOn(name="pair", version=1, text="PATTERN pair EVENT SEQ(A a, U u)")

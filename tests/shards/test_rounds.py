@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shards import RoundPlan, Variant
-from shards.testing import rounds_of
 from streams import ControlRecord, PatternOn, StreamDeclaration, StreamOn
 from tests.shards.naive_projects import Project, Told, batch_of, projects
+from tests.shards.rounds import rounds_of
 from tests.shards.test_derived_projects import told_bodies
 
 

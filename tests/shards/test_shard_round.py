@@ -4,7 +4,11 @@ import orjson
 import pytest
 
 from service.backtests.plans import plan_of
-from service.backtests.testing import (
+from shards import ComparisonCounts, RoundRows, ShardRound, VariantCounts
+from shards.entries import StoredEntry
+from shards.inline import run_inline
+from streams import RecordKind, encode_control
+from tests.service.backtests.histories import (
     PATTERNS,
     alerts_as_matches,
     batches_by_shard,
@@ -16,10 +20,6 @@ from service.backtests.testing import (
     report_of,
     tried,
 )
-from shards import ComparisonCounts, RoundRows, ShardRound, VariantCounts
-from shards.entries import StoredEntry
-from shards.inline import run_inline
-from streams import RecordKind, encode_control
 
 GUARDS = {"free": lambda: None, "constraints": hand_written, "workflow": exact_workflow}
 

@@ -9,7 +9,12 @@ import pytest
 
 from constraints import to_document
 from service.backtests import BacktestDraft, BacktestLibrary, PatternChoice
-from service.backtests.testing import (
+from service.backtests.worker import Worker
+from service.settings import PREFIX
+from service.stores import Submission
+from service.testing import put_constraints
+from streams import EventBatch, StreamDeclaration
+from tests.service.backtests.histories import (
     alerts_as_matches,
     events_of,
     exact_workflow,
@@ -18,11 +23,6 @@ from service.backtests.testing import (
     report_of,
     write_lines,
 )
-from service.backtests.worker import Worker
-from service.settings import PREFIX
-from service.stores import Submission
-from service.testing import put_constraints
-from streams import EventBatch, StreamDeclaration
 
 pytestmark = [pytest.mark.redis, pytest.mark.spark, pytest.mark.slow]
 

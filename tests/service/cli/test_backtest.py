@@ -2,15 +2,19 @@
 
 import subprocess
 import sys
+from collections import Counter
 from inspect import signature
 
 import orjson
 import pytest
 import typer
 
+from pipeline import BacktestResult
 from service.cli.backtest import backtest
 from service.cli.match import match
-from streams.readers import Columns
+from shards import ComparisonCounts, VariantCounts
+from streams.readers import Columns, read_batch
+from tests.shards.rounds import rounds_of
 
 
 @pytest.mark.spark
@@ -77,3 +81,60 @@ def test_columns_of_strangers_are_read_as_by_match(call, files, monkeypatch):
     assert options.columns == Columns(id="n", type="what", time="at", attributes=("a", "b"))
     clock = options.clock
     assert (clock.zone, clock.unit, options.duplicates) == ("Europe/Berlin", "ms", "keep")
+
+
+RULES = """
+{kind: stream, name: orders}
+---
+{kind: stream, name: payments}
+---
+kind: join
+name: paid
+inputs: [{stream: orders, as: o, window: WINDOW}, {stream: payments, as: p, key: data.order, window: 5 s}]
+return: {order: id(o), payment: id(p)}
+---
+{kind: pattern, name: late, stream: orders, text: 'PATTERN late EVENT SEQ(O NAME, WITHIN 3 s NOT P)'}
+"""
+
+
+def in_rounds(histories, plan, *_):
+    """The job without Spark."""
+    rows: dict[str, list] = {}
+    for one in rounds_of(plan, {name: read_batch(some.files[0], some.options) for name, some in histories.items()}, 2):
+        place = f"{one.label}.{plan.variants[one.variant].name}" if one.variant else one.label
+        rows.setdefault(place, []).extend(map(orjson.loads, one.bodies.to_pylist()))
+    counts = {
+        label: sum(len(some) for place, some in rows.items() if place.startswith(label)) for label in ("added", "lost")
+    }
+    tested = VariantCounts(rows=Counter({kind: len(some) for kind, some in rows.items()}))
+    variants, others = {"pattern": tested, "against": VariantCounts()}, {"against": ComparisonCounts(**counts)}
+    return BacktestResult(
+        events=8, rounds=len(plan.rounds), first_us=0, last_us=0, variants=variants, comparisons=others, rows=rows,
+        read_s=0.0, match_s=0.0,
+    )  # fmt: skip
+
+
+def test_two_projects_are_compared_by_the_identity_of_each_kind_of_result(call, tmp_path, monkeypatch):
+    monkeypatch.setattr("service.cli.backtest.check_java", lambda: None)
+    monkeypatch.setattr("service.cli.backtest.run_job", in_rounds)
+    for name, window, alias in (("new", "2 s", "a"), ("old", "5 s", "b")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "rules.yaml").write_text(RULES.replace("WINDOW", window).replace("NAME", alias))
+    for stream, type_, step in (("orders", "O", 0), ("payments", "P", 3)):
+        lines = [
+            {"id": f"{stream}{n}", "type": type_, "time": f"2026-01-01T00:00:{10 * n + step:02}Z", "key": f"k{n}"}
+            | {"data": {"order": f"k{n}"}}
+            for n in range(4)
+        ]
+        (tmp_path / f"{stream}.jsonl").write_bytes(b"\n".join(map(orjson.dumps, lines)))
+    files = [word for name in ("orders", "payments") for word in ("--events", f"{name}={tmp_path / name}.jsonl")]
+    words = ("backtest", "--project", str(tmp_path / "new"), "--against", str(tmp_path / "old"), *files)
+    status, out, err = call(*words, "--json")
+    assert status == 0, err
+    found = orjson.loads(out)
+    assert found["stats"] == {"events": 8, "rounds": 2}
+    assert found["added"] == {"against": []}
+    assert [one["data"]["order"] for one in found["lost"]["against"]] == [f"orders{n}" for n in range(4)]
+    assert len(found["alerts"]) == 4, "alerts with another alias are the same"
+    status, out, _ = call(*words)
+    assert "compared with against:\n- paid  k0  paid at 2026-01-01T00:00:03Z" in out
