@@ -107,7 +107,7 @@ class Comparison:
 
     def _identity(self, kind: ResultKind, body: Mapping[str, Any], names: Mapping[str, str]) -> bytes:
         """A digest that equal results share; it uses the operator's name in the first variant."""
-        members = {name: body.get(name) for name in kind.same_by}
+        members: dict[str, Any] = {name: body.get(name) for name in kind.same_by}
         if kind.subject in members:
             members[kind.subject] = names.get(members[kind.subject], members[kind.subject])
         if self._variant.alike == "events" and "bindings" in members:

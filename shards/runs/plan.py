@@ -198,6 +198,14 @@ class RoundPlan:
         own, again = set(self.rounds[number]), self.repeated(number, variant)
         return tuple(one for one in self.variants[variant].streams if one in own or one in again)
 
+    def ticked(self, number: int, variant: int, newest_us: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+        """The time of each stream that is complete in a round, unless the shard derives it from other streams."""
+        one = self.variants[variant]
+        for name, time_us in one.times(newest_us).items():
+            is_own = not one.declarations[name].derived or name in one.feeds.logged
+            if is_own and self._numbers[name] <= number:
+                yield name, time_us
+
     def takes(self, number: int, variant: int, stream: str, route: str) -> bool:
         """Whether a variant has operators for events of a key, in a round that reads their stream."""
         is_read = stream in self.rounds[number] or stream in self.repeated(number, variant)
@@ -269,6 +277,10 @@ class RoundPlan:
         for (stream, _, kind, name), feed in feeds:
             if self._waits(stream, feed) and self._numbers[feed.stream] == number:
                 own.setdefault(stream, set()).add((kind, name))
+        for (stream, _, kind, name), feed in feeds:  # so that the merged events wait for those from other shards
+            if stream in own and feed.is_rekeyed and feed.is_merged and self._numbers[feed.stream] == number:
+                own[stream].add((kind, name))
+                silent.setdefault(stream, set()).add(name)
         waiting = list(own)
         while waiting:
             target = waiting.pop()

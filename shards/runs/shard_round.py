@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -183,6 +184,7 @@ class _VariantShard:
 
     def __init__(self, plan: RoundPlan, number: int, variant: int, shard: int) -> None:
         self._variant = plan.variants[variant]
+        self._ticked = partial(plan.ticked, number, variant)
         self._is_open = plan.is_open
         self._own = frozenset(plan.rounds[number])
         self._is_last = number == len(plan.rounds) - 1
@@ -205,9 +207,8 @@ class _VariantShard:
 
     def finish(self, newest_us: Mapping[str, int]) -> list[RowBlock]:
         rows: list[RowBlock] = []
-        for name, time_us in self._variant.times(newest_us).items():
-            if not self._variant.declarations[name].derived or name in self._variant.feeds.logged:
-                rows += self.say(name, Tick(time_us=time_us, cause="events"))
+        for name, time_us in self._ticked(newest_us):
+            rows += self.say(name, Tick(time_us=time_us, cause="events"))
         if not self._is_open:
             rows += self._noted(lambda: self._state.finish(self._streams), is_end=True)
         return rows

@@ -37,7 +37,7 @@ PATTERNS = """
 ---
 {kind: pattern, name: ab, stream: orders, text: 'PATTERN ab EVENT SEQ(A a, B b)'}
 ---
-{kind: pattern, name: early, stream: orders, text: 'PATTERN early EVENT SEQ(A a, B b, C c) WITHIN 9 s EMIT TIMEOUTS'}
+{kind: pattern, name: early, stream: orders, text: 'PATTERN early EVENT SEQ(A a, B b, End e) WITHIN 99 s EMIT TIMEOUTS'}
 ---
 {kind: pattern, name: pair, stream: orders, text: 'PATTERN pair EVENT SEQ(A a, A b) WHERE [customer] WITHIN 90 s'}
 ---

@@ -1,5 +1,6 @@
 """Which files a history has."""
 
+import numpy as np
 import pytest
 
 from pipeline.runs.history import Facts, History, history_files, parts_of, reading, received
@@ -41,10 +42,10 @@ def dealt(tmp_path, monkeypatch):
     def deal(texts, shards=3, **options):
         for name, text in texts.items():
             (tmp_path / name).write_text(text)
-        options = ReaderOptions(duplicates="keep", **options)
-        histories = {"orders": History(files=history_files(tmp_path), options=options)}
+        chosen = ReaderOptions(duplicates="keep", **options)
+        histories = {"orders": History(files=history_files(tmp_path), options=chosen)}
         parts = parts_of(histories, 8)
-        assert len(parts) > len(texts) or options.times == "line"
+        assert len(parts) > len(texts) or chosen.times == "line"
         found = sorted(reading(histories, shards, {})(parts), key=lambda one: one[0])
         return [of_orders(received([one for one in found if one[0].shard == shard])) for shard in range(shards)]
 
@@ -80,10 +81,10 @@ def test_rows_keep_their_order_in_all_shards_and_their_numbers(tmp_path):
     (tmp_path / "a.jsonl").write_text("".join(lines))
     histories = {"a": History(files=history_files(tmp_path))}
     things = reading(histories, 3, {"a": [1, 2]})(parts_of(histories, 4))
-    parts = [(place.source.epoch, EventBatch.from_bytes(body)) for place, body in things if place.is_portion]
+    parts = [(place.source.epoch, EventBatch.from_bytes(body)) for place, body in things if isinstance(body, bytes)]
     found = [
         (number, epoch, event.id)
         for epoch, part in parts
-        for number, event in zip(part.arrivals.tolist(), part.to_events(), strict=True)
+        for number, event in zip(np.asarray(part.arrivals).tolist(), part.to_events(), strict=True)
     ]
     assert sorted(found) == [(0, 0, "e3"), (1, 0, "e1"), (2, 1, "e2"), (3, 2, "e0"), (4, 2, "e4")]
