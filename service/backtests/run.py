@@ -21,7 +21,7 @@ from service.runtime import Stores, open_stores
 from service.settings import Settings
 from service.stores import Backtest
 from streams import Clock, ForestallError, StreamDeclaration, SystemClock
-from streams.readers import reading_of
+from streams.readers import ReaderOptions, reading_of
 
 _NICENESS = 10  # live matching comes first
 _TOLD_EVERY_S = 0.5
@@ -75,7 +75,7 @@ class BacktestRun:
         if backtest.path is None:
             since_ms = self.stores.registry.since_ms(backtest.stream)
             files = export_log(self.stores.log, backtest.stream, scratch, self.clock.now_us(), since_ms)
-            return History(files=files, is_ordered=True)
+            return History(files=files, options=ReaderOptions(duplicates="keep"), is_ordered=True)
         files = history_files(allowed_path(self.settings.backtest_dir, backtest.path))
         require_inside(self.settings.backtest_dir, files)
         is_ordered = declaration.lateness is not None

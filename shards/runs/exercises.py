@@ -5,6 +5,7 @@ from __future__ import annotations
 from constraints import guard_features, guarded_exercise, parse_constraints
 from nfa import matcher_features, matching_exercise, parse_pattern
 from shards.kinds import KINDS_BY_NAME
+from shards.kinds.patterns import PatternKind
 from shards.runs.plan import RoundPlan, Variant
 from streams import ConstraintsOn, PatternOn
 
@@ -16,17 +17,19 @@ def run_exercises(plan: RoundPlan) -> list[str]:
 
 def _variant_exercises(variant: Variant) -> set[str]:
     """The exercises that call the same kernels as a variant."""
-    others = {KINDS_BY_NAME[one.kind].exercise for _, one in variant.operators if one.kind != "pattern"}
-    return (others - {""}) | {_of_stream(variant, name) for name in variant.active}
+    others = {KINDS_BY_NAME[one.kind].exercise for _, one in variant.operators if one.kind != PatternKind.name}
+    routes = {(name, one.inputs[0].key) for name, one in variant.operators if one.kind == PatternKind.name}
+    return (others - {""}) | {_of_place(variant, *place) for place in {(name, "") for name in variant.active} | routes}
 
 
-def _of_stream(variant: Variant, name: str) -> str:
-    """The exercise of the patterns and constraints of a stream."""
+def _of_place(variant: Variant, name: str, route: str) -> str:
+    """The exercise of the patterns of a stream by a key; its constraints are about the correlation key."""
     records = [record for stream, record in variant.records if stream == name]
-    patterns = [parse_pattern(record.text) for record in records if isinstance(record, PatternOn)]
+    texts = [record.text for record in records if isinstance(record, PatternOn) and record.route == route]
     declaration = variant.declarations[name]
-    features = matcher_features(patterns, ties=declaration.ties, is_idling=declaration.idle_timeout is not None)
-    for record in records:
+    is_idling = declaration.idle_timeout is not None
+    features = matcher_features(list(map(parse_pattern, texts)), ties=declaration.ties, is_idling=is_idling)
+    for record in () if route else records:
         if isinstance(record, ConstraintsOn):
             known = parse_constraints(record.document).constraint_set
             return guarded_exercise(features | guard_features(known, ties=declaration.ties))

@@ -7,8 +7,11 @@ from typing import Any
 import orjson
 import pytest
 
-from service.projects import LocalProject, read_project
+from service.projects import Change, Comparison, LocalProject, Plan, read_project
 from service.projects.errors import ProjectRefused
+from service.projects.ownership import Ownership
+from service.projects.planning import wanted_of
+from service.projects.resources import Found
 from streams import Event, EventBatch, format_time
 
 STREAMS = """
@@ -34,6 +37,13 @@ emit: on_close
 outer: [p]
 return: {{order: id(o), payments: count(p), sum: sum(p.v)}}
 type: Total
+"""
+PAIRS = """
+kind: join
+name: pairs
+inputs: [{stream: orders, as: o}, {stream: payments, as: p}]
+window: 10 s
+return: {order: id(o), payment: id(p)}
 """
 CASES = """
 kind: test
@@ -327,3 +337,21 @@ def test_events_without_a_key_that_the_stream_declares_are_counted_and_reported_
     alone = {one["data"]["payment"]: one["data"]["why"] for one in found["streams"]["paid"]} if outer == "[o]" else {}
     wanted = dict.fromkeys(["p0", "p1", "p3", "p4"], "no_key") | {"p2": "end_of_input"}
     assert alone == (wanted if outer == "[o]" else {})
+
+
+def test_a_changed_join_is_compared_with_that_of_the_service(tmp_path):
+    (tmp_path / "p.yaml").write_text(STREAMS + PAIRS)
+    documents = read_project(tmp_path)
+    (wanted,) = (one for one in wanted_of(documents, tmp_path) if one.kind.title == "join")
+    body = {**wanted.form["body"], "window": "1 s"}
+    found = Found(form={**wanted.form, "body": body}, tag="", at="", answer={})
+    change = Change(action="changed", kind=wanted.kind, name="pairs", wanted=wanted, found=found)
+    plan = Plan(
+        changes=[change], same=0, named=frozenset(), ownership=Ownership(project="p", own=frozenset(), others={})
+    )
+    events = {
+        name: EventBatch.from_events([Event(id=f"{name}{n}", type="E", time_us=n * step, key="k", data={"order": "k"})])
+        for name, n, step in (("orders", 1, 1), ("payments", 2, 1_000_000))
+    }
+    (difference,) = Comparison(plan, documents, tmp_path).differences(events)
+    assert (difference.title, len(difference.added), len(difference.lost), difference.same) == ("stream pairs", 1, 0, 0)
