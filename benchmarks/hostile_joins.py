@@ -34,6 +34,7 @@ import orjson
 from service.cli.inputs import read_event_batch
 from service.projects import EVENTS, SUSPENSIONS, LocalProject, Results, read_project
 from service.projects.errors import ProjectRefused
+from service.runs import results_of
 from shards import InlineShards, RowBlock
 from streams import Event, EventBatch, ForestallError
 from streams.readers import reading_of
@@ -231,7 +232,8 @@ def _run(folder: Path, events: Path) -> tuple[Results, int, list[float]]:
             rows += step
         rows += shards.decide()
     rows += shards.finish()
-    return plan.results((row.kind, row.body) for block in rows for row in block), alerts, cpu_s
+    bodies = ((row.kind, orjson.loads(row.body)) for block in rows for row in block)
+    return results_of(plan, bodies), alerts, cpu_s
 
 
 def begin() -> None:

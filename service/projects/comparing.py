@@ -14,7 +14,7 @@ from service.projects.documents import Document
 from service.projects.local import LocalProject
 from service.projects.operators import Operators
 from service.projects.planning import Change, Plan, wanted_of, with_implied
-from service.projects.resources import Wanted
+from service.projects.resources import Form, Wanted
 from service.projects.results import Patterns
 from service.runs import EVENTS, OWN_LISTS
 from shards import ALERT, DERIVED, RESULT_KINDS, ResultKind
@@ -100,7 +100,7 @@ class Comparison:
         )
 
 
-def _forms(change: Change) -> list[Mapping[str, Any]]:
+def _forms(change: Change) -> list[Form]:
     return [one.form for one in (change.wanted, change.found) if one is not None]
 
 

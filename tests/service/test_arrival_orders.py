@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import orjson
 import pytest
 import yaml
 from hypothesis import given, settings
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from service.processes.timekeeper import TimedStores, Timekeeper
 from service.projects import LISTS, LocalProject, Results, read_project
+from service.runs import results_of
 from service.stores import Feeder, StreamTimes
 from shards import InlineShards, RowBlock
 from streams import ControlRecord, Event, EventBatch, Punctuation, StreamDeclaration, Tick
@@ -169,7 +171,8 @@ class Service:
         )
 
     def found(self) -> Results:
-        return self.project.plan().results((row.kind, row.body) for block in self.rows for row in block)
+        rows = ((row.kind, orjson.loads(row.body)) for block in self.rows for row in block)
+        return results_of(self.project.plan(), rows)
 
 
 def declared(lateness: float | None = None, quiet_after: float | None = None) -> str:

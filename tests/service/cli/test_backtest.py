@@ -13,7 +13,7 @@ from pipeline import BacktestResult
 from service.cli.backtest import backtest
 from service.cli.match import match
 from shards import ComparisonCounts, VariantCounts
-from streams.readers import Columns, read_batch
+from streams.readers import Columns, ReaderOptions, read_batch
 from tests.shards.rounds import rounds_of
 
 
@@ -65,7 +65,7 @@ def test_the_options_are_those_of_match():
 
 
 def test_columns_of_strangers_are_read_as_by_match(call, files, monkeypatch):
-    seen = []
+    seen: list[ReaderOptions] = []
 
     def noted(histories, *_):
         seen.extend(one.options for one in histories.values())
