@@ -60,10 +60,6 @@ class Decided(NamedTuple):
 class InlineShards:
     """Some shards with their logs, and the events that shards send each other.
 
-    Args:
-        shards: The number of shards.
-        kinds: The kinds of operators, by name.
-
     Attributes:
         states: The states of the shards.
         decisions: All decisions so far.
@@ -124,13 +120,7 @@ class InlineShards:
         return self._fed[stream]
 
     def feed_and_decide(self, stream: str, batch: EventBatch, routes: Mapping[str, AttributePath]) -> list[RowBlock]:
-        """Feed posted events, and decide after each block of events of the stream, however they are fed.
-
-        Args:
-            stream: Name of the stream.
-            batch: The events, in processing order.
-            routes: The further keys that operators use, by name.
-        """
+        """Feed posted events, and decide after each block of events of the stream, however they are fed."""
         rows: list[RowBlock] = []
         first = 0
         while first < len(batch):

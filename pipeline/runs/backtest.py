@@ -32,7 +32,7 @@ from pyspark import RDD, SparkContext, StorageLevel
 from pyspark.errors import PySparkException
 
 from pipeline.errors import BacktestFailed
-from pipeline.runs.deciding import decided
+from pipeline.runs.deciding import deciding
 from pipeline.runs.history import POSTED, Dealt, History, Source, deal_out, handed_on, in_shards, received
 from pipeline.runs.merging import Portion, in_order
 from pipeline.spark.account import summary_of
@@ -118,7 +118,8 @@ def run_backtest(
     """
     begin_s = time.time()  # not monotonic: tasks report their start by their machines' clocks
     found = _Collected(plan, options.limit)
-    plan = replace(plan, decisions=decided(context, histories, plan))
+    if (decisions := deciding(context, histories, plan)) is not None:
+        plan = replace(plan, decisions=tuple(SparkWork(context, lambda _: progress(0.0)).run(decisions.collect)))
     ordered = frozenset(name for name, history in histories.items() if history.is_ordered)
     made: list[RDD[_Reported]] = []
     for number in range(len(plan.rounds)):

@@ -1,4 +1,4 @@
-"""The decisions of a run, made by one task that reads the observed streams before the rounds."""
+"""The decisions of a run, made by a task that reads the observed streams before the rounds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from operator import attrgetter
 
-from pyspark import SparkContext
+from pyspark import RDD, SparkContext
 
 from pipeline.runs.history import History, batches_of, parts_of
 from pipeline.runs.merging import Portion, in_order
@@ -14,18 +14,12 @@ from shards import Decision, RoundPlan, Variant, decisions_of, observed_streams
 from streams import EventBatch, EventFileError
 
 
-def decided(context: SparkContext, histories: Mapping[str, History], plan: RoundPlan) -> tuple[Decision, ...]:
-    """The decisions of all variants.
-
-    Args:
-        context: From ``build_context``.
-        histories: The history of each posted stream.
-        plan: The plan, without decisions.
-    """
+def deciding(context: SparkContext, histories: Mapping[str, History], plan: RoundPlan) -> RDD[Decision] | None:
+    """The decisions of all variants, of which each is one task; None: nothing is decided."""
     observing = [(number, one) for number, one in enumerate(plan.variants) if observed_streams(one) & histories.keys()]
     if not observing:
-        return ()
-    return tuple(context.parallelize(observing, len(observing)).flatMap(partial(_decided, histories)).collect())
+        return None
+    return context.parallelize(observing, len(observing)).flatMap(partial(_decided, histories))
 
 
 def _decided(histories: Mapping[str, History], observing: tuple[int, Variant]) -> Iterator[Decision]:

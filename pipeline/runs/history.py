@@ -157,14 +157,7 @@ def history_files(path: Path) -> tuple[Path, ...]:
 
 
 def deal_out(context: SparkContext, histories: Mapping[str, History], shards: int, cuts: Cuts) -> RDD[Dealt]:
-    """Facts and portions by shard, in no order.
-
-    Args:
-        context: From ``build_context``.
-        histories: The history of each posted stream.
-        shards: The number of shards.
-        cuts: For each stream the numbers of the events after which portions end.
-    """
+    """Facts and portions by shard, in no order; portions end after the events that are cuts of their stream."""
     parts = parts_of(histories, _PARTS_PER_CORE * context.defaultParallelism)
     # Times that count the events of all files are only known to a task that reads all files.
     tasks = 1 if any(one.options.times == "line" for one in histories.values()) else len(parts)

@@ -76,13 +76,6 @@ def run_job(
 ) -> BacktestResult:
     """Match the histories of some streams; starts and stops Spark.
 
-    Args:
-        histories: The events of each stream.
-        plan: The rules.
-        use: How Spark is used.
-        options: None: the shards are those of ``use``.
-        report: Callbacks.
-
     Raises:
         JavaMissing: No Java is found for Spark.
         EventFileError: A file of the history cannot be read.

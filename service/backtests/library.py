@@ -57,13 +57,7 @@ class BacktestDraft:
 
 
 class BacktestLibrary:
-    """The use cases of backtests.
-
-    Args:
-        stores: The stores of the service.
-        settings: Limits, and the folder of files.
-        clock: Gives times of creation and cancellation.
-    """
+    """The use cases of backtests."""
 
     def __init__(self, stores: Stores, settings: Settings, clock: Clock) -> None:
         self._stores = stores

@@ -37,10 +37,6 @@ def alerts_of(result: BacktestResult, limit: int) -> list[dict[str, Any]]:
 
     ``change`` and ``compared_with`` name the variants that do not have the alert (``added``), or the one that has it
     (``lost``).
-
-    Args:
-        result: Of the backtest.
-        limit: The largest number of alerts.
     """
     added: dict[str, list[str]] = {}
     for place, alerts in result.rows.items():

@@ -42,11 +42,7 @@ class BacktestRun:
     clock: Clock
 
     def run(self, backtest_id: str) -> None:
-        """Run the backtest, and store its result.
-
-        Raises:
-            UnknownBacktest: It was removed.
-        """
+        """Run the backtest, and store its result."""
         store = self.stores.backtests
         backtest = store.get(backtest_id)
         try:

@@ -17,10 +17,6 @@ _MS_US = 1_000
 def allowed_path(folder: Path | None, path: str) -> Path:
     """The file or folder that a backtest names, if it may be read.
 
-    Args:
-        folder: The only folder that backtests read; None: they read no files.
-        path: Below it; absolute paths must lie in it.
-
     Raises:
         BacktestRefused: It lies elsewhere, also by links, or does not exist.
     """
@@ -44,11 +40,7 @@ def allowed_path(folder: Path | None, path: str) -> Path:
 
 
 def require_inside(folder: Path | None, files: tuple[Path, ...]) -> None:
-    """Check that no file of a folder is a link to somewhere else.
-
-    Raises:
-        BacktestRefused: One is.
-    """
+    """Check that no file of a folder is a link to somewhere else."""
     root = None if folder is None else folder.resolve()
     for file in files:
         if root is None or not file.resolve().is_relative_to(root):
@@ -56,15 +48,7 @@ def require_inside(folder: Path | None, files: tuple[Path, ...]) -> None:
 
 
 def export_log(log: EventLog, stream: str, folder: Path, now_us: int, since_ms: int = 0) -> tuple[Path, ...]:
-    """Write the events of a stream that the log still holds, those of each shard to a file of JSON lines.
-
-    Args:
-        log: The log.
-        stream: The stream.
-        folder: Takes the files.
-        now_us: Later events are left out.
-        since_ms: Earlier events are left out.
-    """
+    """Write the events of a stream that the log has between two times, those of each shard to a file of lines."""
     files = []
     for shard in range(log.layout.read().shards):
         file = folder / f"shard-{shard:05d}.jsonl"

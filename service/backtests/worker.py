@@ -63,11 +63,7 @@ class Worker:
             self.close()
 
     def step(self) -> None:
-        """Make one round: renew the lease, watch the running backtest, begin the next.
-
-        Raises:
-            StoreUnavailable: Redis does not answer.
-        """
+        """Make one round: renew the lease, watch the running backtest, begin the next."""
         if not self.stores.backtests.lease(self._token, _LEASE_MS):
             self._holds_lease = False
             self._stop_process()

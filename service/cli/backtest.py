@@ -49,7 +49,7 @@ from service.registering.reports import joined_with
 from service.runs import numbers_of, results_of
 from service.settings import load_settings
 from service.trials.matching import WorkflowUse
-from shards import RESULT_KINDS, RoundPlan, Variant, likeness
+from shards import RESULT_KINDS, RoundPlan, likeness
 from streams import KeyForm, StreamDeclaration
 from streams.readers import reading_of as reading_of_stream
 
@@ -157,11 +157,7 @@ def _begin(context: typer.Context) -> None:
 
 
 def _run_project(said: Mapping[str, Any]) -> None:
-    """Run a project, perhaps compared with another one, and print its results.
-
-    Raises:
-        ProjectRefused: The documents are not valid, or the files are not those of the project's streams.
-    """
+    """Run a project, perhaps compared with another one, and print its results."""
     folders = [said["project"], *(said["against"] or [])]
     if len(folders) > 2:
         raise typer.BadParameter("with --project, name one other project", param_hint="--against")
@@ -187,20 +183,12 @@ def _run_project(said: Mapping[str, Any]) -> None:
 
 def _compared(projects: Sequence[LocalProject]) -> RoundPlan:
     """The plan that runs a project, and compares it with the second one."""
-    variants = [
-        Variant(name=name, records=tuple(one.plan().records()))
-        for name, one in zip((TESTED, AGAINST), projects, strict=False)
-    ]
-    first, *others = variants
+    first, *others = (one.plan().variant(name) for name, one in zip((TESTED, AGAINST), projects, strict=False))
     return RoundPlan(variants=(first, *(replace(one, alike=likeness(first, one)) for one in others)))
 
 
 def _file_of(path: Path, declaration: StreamDeclaration, plan: RoundPlan) -> History:
-    """The event file of a stream of a project, read as ``forestall run`` reads it.
-
-    Raises:
-        FileUnreadable: The file does not exist.
-    """
+    """The event file of a stream of a project, read as ``forestall run`` reads it."""
     if not path.is_file():
         raise FileUnreadable(f"{path} is not a file; name one event file for each stream", file=str(path))
     options = reading_of_stream(declaration)
@@ -274,11 +262,7 @@ def _with_ends(
 
 
 def _require_empty(folder: Path | None) -> None:
-    """Check that the results can be written to a folder, before Spark starts.
-
-    Raises:
-        FileUnreadable: They cannot, or the folder is not empty.
-    """
+    """Check that the results can be written to a folder, before Spark starts."""
     if folder is None:
         return
     try:

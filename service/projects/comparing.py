@@ -47,11 +47,6 @@ class Comparison:
 
     Everything else (streams, constraints, workflows, operators that do not change) is the project's.
 
-    Args:
-        plan: Of the project.
-        documents: Of the project.
-        folder: Of the project.
-
     Raises:
         ProjectRefused: The project cannot run without a service.
     """

@@ -22,7 +22,7 @@ from service.projects.streams import ConstraintSets, Following, Streams, Workflo
 from service.registering.joining import Derived, effective_set
 from service.registering.routing import RoutedPattern, routed
 from service.runs import InlineRun, Results, RunPlan
-from shards import KINDS_BY_NAME, DocumentKind, RoundPlan, Variant, run_exercises
+from shards import KINDS_BY_NAME, DocumentKind, PatternKind, RoundPlan, run_exercises
 from streams import Definition, EventBatch, ForestallError, Punctuation, StreamDeclaration, did_you_mean
 from workflows import ReadOptions, compile_workflow, read_model
 
@@ -80,11 +80,7 @@ class LocalProject:
         )
 
     def check(self) -> None:
-        """Check the streams that patterns feed.
-
-        Raises:
-            ProjectRefused: Patterns feed each other in a circle, or a stream that is not derived.
-        """
+        """Check the streams that patterns feed."""
         InlineRun(self.plan())
 
     def derived(self) -> list[str]:
@@ -93,20 +89,16 @@ class LocalProject:
 
     def feeds(self) -> dict[str, str]:
         """The active patterns and other operators by name, each with the derived stream that it feeds; empty: none."""
-        patterns = [one.pattern for stream in self.streams.values() for one, _ in stream.patterns]
-        fed = {pattern.name: "" if pattern.into is None else pattern.into.stream for pattern in patterns}
-        for one in self.operators:
-            if isinstance(kind := KINDS_BY_NAME[one.kind], DocumentKind):
+        fed: dict[str, str] = {}
+        for _, one in self.plan().variant("").operators:
+            kind = KINDS_BY_NAME[one.kind]
+            if isinstance(kind, DocumentKind | PatternKind):
                 feed = kind.feed(one)
                 fed[one.name] = "" if feed is None else feed.stream
         return fed
 
     def incomparable(self, events: Mapping[str, Sequence[EventBatch]]) -> dict[str, list[str]]:
-        """By pattern its comparisons that are null for events, as a text meets a number or a boolean.
-
-        Args:
-            events: Of each stream; they are counted together.
-        """
+        """By pattern its comparisons that are null for events, as a text meets a number or a boolean."""
         found: dict[str, list[str]] = {}
         for name, batches in events.items():
             batch, known = EventBatch.joined(batches), KindsRead()
@@ -117,7 +109,7 @@ class LocalProject:
 
     def exercises(self) -> list[str]:
         """The exercises that compile the kernels of a run (``streams.compiling``)."""
-        return run_exercises(RoundPlan(variants=(Variant(name="", records=tuple(self.plan().records())),)))
+        return run_exercises(RoundPlan(variants=(self.plan().variant(""),)))
 
     def run(
         self,
@@ -139,11 +131,7 @@ class LocalProject:
         return self.fed(events, promises=promises).results(is_open=is_open)
 
     def fed(self, events: Mapping[str, EventBatch], *, promises: Sequence[tuple[str, Punctuation]] = ()) -> InlineRun:
-        """A run that has been fed events and promises.
-
-        Raises:
-            ProjectRefused: As for ``run``.
-        """
+        """A run that has been fed events and promises."""
         run = InlineRun(self.plan())
         for name, promise in promises:
             run.promise(name, promise)
@@ -152,11 +140,7 @@ class LocalProject:
         return run
 
     def stream(self, name: str) -> LocalStream:
-        """A stream of the project.
-
-        Raises:
-            ProjectRefused: No document declares it.
-        """
+        """A stream of the project."""
         if name not in self.streams:
             raise ProjectRefused.of([_undeclared("stream", name, self.streams)])
         return self.streams[name]

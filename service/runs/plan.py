@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
+from functools import cached_property
 
 from constraints import ConstraintSet, to_document, within_cap
 from nfa import build_query
 from service.registering.routing import RoutedPattern
+from shards import Variant
 from streams import (
     AttributePath,
     ConstraintsOn,
     ControlRecord,
     Definition,
-    Input,
     OperatorOn,
     PatternOn,
     StreamDeclaration,
@@ -21,7 +22,7 @@ from streams import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RunPlan:
     """The streams, constraints, patterns and other operators of a run.
 
@@ -41,7 +42,8 @@ class RunPlan:
         """The control records that a log would have before the first event, each with its stream."""
         for name, declaration in self.declarations.items():
             yield name, StreamOn(declaration)
-        for name in sorted({source.stream for source in self._inputs}.difference(self.declarations)):
+        inputs = {source.stream for one in self.operators for source in one.inputs}
+        for name in sorted(inputs.difference(self.declarations)):
             yield name, StreamOn(StreamDeclaration(name=name, derived=True))
         for name in self.declarations:
             for record in self._records(name, self.sets.get(name, ConstraintSet())):
@@ -49,15 +51,17 @@ class RunPlan:
         for one in self.operators:
             yield one.inputs[0].stream, OperatorOn(one, "fresh")
 
-    def routes(self, stream: str) -> dict[str, AttributePath]:
-        """The further keys that operators on a stream use."""
-        routes = {one.route for one, _ in self.patterns.get(stream, ())}
-        routes |= {source.key for source in self._inputs if source.stream == stream}
-        return {route: self.declarations[stream].attribute_of(route) for route in sorted(routes - {""})}
+    def variant(self, name: str) -> Variant:
+        """These rules as a variant of a plan of rounds."""
+        return Variant(name=name, records=tuple(self.records()))
 
-    @property
-    def _inputs(self) -> list[Input]:
-        return sorted({source for one in self.operators for source in one.inputs}, key=astuple)
+    def routes(self, stream: str) -> dict[str, AttributePath]:
+        """The further keys that operators on a posted stream use."""
+        return self._variant.routes.get(stream, {})
+
+    @cached_property
+    def _variant(self) -> Variant:
+        return self.variant("")
 
     def _records(self, stream: str, constraint_set: ConstraintSet) -> Iterator[ControlRecord]:
         patterns = self.patterns.get(stream, ())

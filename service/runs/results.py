@@ -43,12 +43,7 @@ _MEMBERS: Mapping[str, Sequence[str]] = {
 
 
 def results_of(plan: RunPlan, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> Results:
-    """The results in rows, by list and stream.
-
-    Args:
-        plan: The rules of the run.
-        rows: Kind and body of each.
-    """
+    """The results in rows, by list and stream."""
     every = [one.pattern for some in plan.patterns.values() for one, _ in some]
     with_returns = {pattern.name for pattern in every if pattern.returns}
     found: Results = {name: [] for name in (*LISTS, *OWN_LISTS.values(), EVENTS, DEAD_LETTER.member, SUSPENSIONS)}

@@ -38,9 +38,6 @@ class MeasuredRun:
 class InlineRun:
     """A run in this process.
 
-    Args:
-        plan: The rules.
-
     Raises:
         ProjectRefused: Patterns feed each other in a circle, or an ordinary stream.
     """

@@ -49,11 +49,7 @@ class ComparisonCounts:
 
 
 class Comparison:
-    """Finds the results of only one of two variants: each result waits for its equal in the other variant.
-
-    Args:
-        variant: The variant that the first one is compared with.
-    """
+    """Finds the results of only one of two variants: each result waits for its equal in the other variant."""
 
     def __init__(self, variant: Variant) -> None:
         self._variant = variant

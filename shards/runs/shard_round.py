@@ -82,13 +82,7 @@ class RoundRows:
 
 
 class ShardRound:
-    """One shard in one round.
-
-    Args:
-        plan: The plan of the run.
-        number: Number of the round.
-        shard: Number of the shard.
-    """
+    """One shard in one round."""
 
     def __init__(self, plan: RoundPlan, number: int, shard: int) -> None:
         self._plan = plan

@@ -18,7 +18,7 @@ from service.processes.timekeeper import Timekeeper
 from service.projects import LocalProject, read_project
 from service.registering.operators import OperatorLibrary
 from service.testing import HandClock, empty_client, private_server, settings_for
-from shards import InlineShards, RoundPlan, RowBlock, Variant
+from shards import InlineShards, RoundPlan, RowBlock
 from shards.kinds import KINDS
 from shards.rows import is_merged
 from streams import Event, EventBatch, StreamDeclaration, render_plain
@@ -167,7 +167,7 @@ def inline(project: LocalProject, events: Mapping[str, EventBatch], shards: int,
 
 
 def plan_of(project: LocalProject) -> RoundPlan:
-    return RoundPlan(variants=(Variant(name="project", records=tuple(project.plan().records())),))
+    return RoundPlan(variants=(project.plan().variant("project"),))
 
 
 def register(folder, registration: Registration, joins: OperatorLibrary) -> None:
