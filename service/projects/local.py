@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -42,7 +42,7 @@ class LocalStream:
     patterns: Sequence[tuple[RoutedPattern, bool]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LocalProject:
     """A project that runs in this process.
 
@@ -71,7 +71,11 @@ class LocalProject:
         return _Reading(wanted).project()
 
     def plan(self) -> RunPlan:
-        """The declarations before the first event."""
+        """The rules of its runs."""
+        return self._plan
+
+    @cached_property
+    def _plan(self) -> RunPlan:
         return RunPlan(
             declarations={name: stream.declaration for name, stream in self.streams.items()},
             sets={name: stream.constraint_set for name, stream in self.streams.items()},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from constraints import ConstraintSet, to_document, within_cap
@@ -38,8 +38,11 @@ class RunPlan:
     patterns: Mapping[str, Sequence[tuple[RoutedPattern, bool]]]
     operators: Sequence[Definition] = ()
 
-    def records(self) -> Iterator[tuple[str, ControlRecord]]:
+    def records(self) -> Sequence[tuple[str, ControlRecord]]:
         """The control records that a log would have before the first event, each with its stream."""
+        return self._variant.records
+
+    def _declared(self) -> Iterator[tuple[str, ControlRecord]]:
         for name, declaration in self.declarations.items():
             yield name, StreamOn(declaration)
         inputs = {source.stream for one in self.operators for source in one.inputs}
@@ -53,7 +56,7 @@ class RunPlan:
 
     def variant(self, name: str) -> Variant:
         """These rules as a variant of a plan of rounds."""
-        return Variant(name=name, records=tuple(self.records()))
+        return replace(self._variant, name=name)
 
     def routes(self, stream: str) -> dict[str, AttributePath]:
         """The further keys that operators on a posted stream use."""
@@ -61,7 +64,7 @@ class RunPlan:
 
     @cached_property
     def _variant(self) -> Variant:
-        return self.variant("")
+        return Variant(name="", records=tuple(self._declared()))
 
     def _records(self, stream: str, constraint_set: ConstraintSet) -> Iterator[ControlRecord]:
         patterns = self.patterns.get(stream, ())
