@@ -105,10 +105,10 @@ class ComparisonModel(WireModel):
     """How the alerts of what was asked about differ from those of another way to match; ratios are to that one."""
 
     compared_with: str = Field(alias="with", description="Name of the other one.")
-    added: int = Field(description="Alerts that only 'pattern' has.")
-    lost: int = Field(description="Alerts that only the other one has.")
+    added: int = Field(description="Alerts, or events of derived streams, that only 'pattern' has.")
+    lost: int = Field(description="Alerts, or events of derived streams, that only the other one has.")
     same: int
-    unlisted: int = Field(description="Added and lost alerts that are counted but not listed, as there are too many.")
+    unlisted: int = Field(description="Added and lost results that are counted but not listed, as there are too many.")
     peak_held_ratio: float | None
     peak_state_bytes_ratio: float | None
     busy_ratio: float | None
