@@ -135,9 +135,8 @@ def backtest(
         is_open=is_open,
     )
     _check(question)
-    history = _history(context.params, grouped, said)
-    _require_empty(output)
-    result = _result({_STREAM: history}, plan_of(question), cores, limit, output)
+    histories = {_STREAM: _history(context.params, grouped, said)}
+    result = _result(histories, plan_of(question), cores, limit, output)
     _report(result, use, limit, output, is_json=is_json)
 
 
@@ -151,7 +150,6 @@ def _begin(context: typer.Context) -> None:
             raise typer.BadParameter("name the pattern files with --pattern and the events once; or a --project")
         return
     _require_only(context, _OF_PROJECTS)
-    _require_empty(said["output"])
     _run_project(said)
     raise typer.Exit
 
@@ -182,7 +180,7 @@ def _run_project(said: Mapping[str, Any]) -> None:
 
 
 def _compared(projects: Sequence[LocalProject]) -> RoundPlan:
-    """The plan that runs a project, and compares it with the second one."""
+    """The plan of a project, and of the second one for comparison."""
     first, *others = (one.plan().variant(name) for name, one in zip((TESTED, AGAINST), projects, strict=False))
     return RoundPlan(variants=(first, *(replace(one, alike=likeness(first, one)) for one in others)))
 
@@ -218,6 +216,7 @@ def _require_only(context: typer.Context, allowed: Collection[str]) -> None:
 def _result(
     histories: Mapping[str, History], plan: RoundPlan, cores: int | None, limit: int, output: Path | None
 ) -> BacktestResult:
+    _require_empty(output)
     spark = SparkUse(master=f"local[{cores or '*'}]", is_last=True, settings=load_settings().spark.conf)
     options = with_output(BacktestOptions(shards=spark.shards, limit=limit), output)
     with progress_bar("backtest") as (progress, task):

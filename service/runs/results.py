@@ -8,15 +8,14 @@ from typing import Any, TypeAlias
 from service.runs.plan import RunPlan
 from shards import DEAD_LETTER, DERIVED, DOCUMENT_KINDS, RESULT_KINDS
 from shards.errors import KeyFinished, KeyNotWhole, NotDerivable, ResultLimitReached, RetractionLate
-from shards.kinds.patterns.result_kinds import ALERT, CORRECTION, DEVIATION, ENDING, TIMEOUT
 from streams import parse_time
 
 Results: TypeAlias = dict[str, list[dict[str, Any]]]
 """Results by the name of their list."""
 
-_PATTERN_LISTS = {one.name: one.member for one in (ALERT, TIMEOUT, ENDING, DEVIATION, CORRECTION)}
+_PATTERN_LISTS = {name: RESULT_KINDS[name].member for name in "alert timeout ending deviation correction".split()}
 LISTS = tuple(_PATTERN_LISTS.values())
-OLD_LISTS: Mapping[str, str] = {"ended": ENDING.member}
+OLD_LISTS: Mapping[str, str] = {"ended": _PATTERN_LISTS["ending"]}
 """Former names of lists, which are accepted and printed for one release."""
 _SHOWN_LETTERS = tuple(one.code for one in (NotDerivable, KeyFinished, KeyNotWhole, ResultLimitReached, RetractionLate))
 EVENTS = "events"

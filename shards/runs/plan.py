@@ -194,7 +194,7 @@ class RoundPlan:
         return {name: path for variant in self.variants for name, path in variant.routes.get(stream, {}).items()}
 
     def streams_of(self, number: int, variant: int) -> tuple[str, ...]:
-        """The streams that a round ends for a variant, those that it reads again included, in their order."""
+        """The streams that a round ends for a variant, in their order; streams to read again are among them."""
         own, again = set(self.rounds[number]), self.repeated(number, variant)
         return tuple(one for one in self.variants[variant].streams if one in own or one in again)
 
