@@ -24,7 +24,7 @@ from .operators import LATENESS, Decider, DocumentKind, Host, Kind, Observation
 from .place import Place
 from .results import ANSWER, DEAD_LETTER, DERIVED, STATS, ResultKind, ResultMetric
 from .rows import FoundRows, OutputRow, RowBlock, row_id, rows_of
-from .runs.comparing import Comparison, ComparisonCounts
+from .runs.comparing import Comparison, ComparisonCounts, identity_of
 from .runs.decisions import decisions_of, observed_streams
 from .runs.exercises import run_exercises
 from .runs.plan import Decision, Likeness, RoundPlan, Variant, likeness
@@ -92,6 +92,7 @@ __all__ = [
     "decider_kind",
     "decisions_of",
     "grouped",
+    "identity_of",
     "likeness",
     "match_marks",
     "match_times",

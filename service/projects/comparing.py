@@ -7,17 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import orjson
-
 from nfa import atoms_of, parse_pattern
 from service.projects.documents import Document
 from service.projects.local import LocalProject
 from service.projects.operators import Operators
 from service.projects.planning import Change, Plan, wanted_of, with_implied
 from service.projects.resources import Form, Wanted
-from service.projects.results import Patterns
 from service.runs import EVENTS, OWN_LISTS
-from shards import ALERT, DERIVED, RESULT_KINDS, ResultKind
+from shards import ALERT, DERIVED, RESULT_KINDS, Likeness, ResultKind, identity_of
 from streams import EventBatch
 
 _Result: TypeAlias = Mapping[str, Any]
@@ -84,8 +81,8 @@ class Comparison:
 
     def _compared(self, title: str, list_name: str, kind: ResultKind, sides: Sequence[Sequence[_Result]]) -> Difference:
         change = self._changes.get(("pattern", title.removeprefix("pattern ")))
-        has_other_aliases = change is not None and isinstance(change.kind, Patterns) and _has_other_aliases(change)
-        after, before = ({_identity(kind, one, has_other_aliases): one for one in some} for some in sides)
+        alike: Likeness = "bindings" if change is None or _has_same_aliases(change) else "events"
+        after, before = ({identity_of(kind, one, {}, alike): one for one in some} for some in sides)
         return Difference(
             title=title,
             list_name=list_name,
@@ -107,14 +104,6 @@ def _titles(change: Change) -> Iterator[str]:
         yield f"stream {stream}" if stream else change.title
 
 
-def _has_other_aliases(change: Change) -> bool:
+def _has_same_aliases(change: Change) -> bool:
     texts = [form["text"] for form in _forms(change)]
-    return len({frozenset(atom.alias for atom in atoms_of(parse_pattern(text).event)) for text in texts}) > 1
-
-
-def _identity(kind: ResultKind, one: _Result, has_other_aliases: bool) -> bytes:
-    """The members that equal results share; under other aliases, the bound events count."""
-    members = {name: one[name] for name in kind.same_by or one.keys() - {"id"} if name in one}
-    if has_other_aliases and "bindings" in members:
-        members["bindings"] = sorted({event for events in members["bindings"].values() for event in events})
-    return orjson.dumps(members, option=orjson.OPT_SORT_KEYS)
+    return len({frozenset(atom.alias for atom in atoms_of(parse_pattern(text).event)) for text in texts}) < 2

@@ -17,7 +17,7 @@ import pyarrow as pa
 from shards.kinds.patterns import ALERT
 from shards.results import ResultKind
 from shards.rows import RowBlock
-from shards.runs.plan import Variant
+from shards.runs.plan import Likeness, Variant
 
 HELD_DIFFERENCES = 100_000
 
@@ -82,7 +82,7 @@ class Comparison:
         return ((label, pa.array(bodies, pa.binary())) for label, bodies in found.items())
 
     def _wait(self, kind: ResultKind, body: bytes, label: str, names: Mapping[str, str]) -> None:
-        identity = self._identity(kind, orjson.loads(body), names)
+        identity = identity_of(kind, orjson.loads(body), names, self._variant.alike)
         opposite = self._waiting["lost" if label == "added" else "added"]
         if identity in opposite:
             self._let_go(opposite, identity)
@@ -101,12 +101,13 @@ class Comparison:
         self._unlisted -= not body
         self._same += 1
 
-    def _identity(self, kind: ResultKind, body: Mapping[str, Any], names: Mapping[str, str]) -> bytes:
-        """A digest that equal results share; it uses the operator's name in the first variant."""
-        members: dict[str, Any] = {name: body.get(name) for name in kind.same_by}
-        if kind.subject in members:
-            members[kind.subject] = names.get(members[kind.subject], members[kind.subject])
-        if self._variant.alike == "events" and "bindings" in members:
-            members["bindings"] = sorted({event for events in members["bindings"].values() for event in events})
-        identity = orjson.dumps([kind.name, members], option=orjson.OPT_SORT_KEYS)
-        return blake2b(identity, digest_size=_DIGEST_BYTES).digest()
+
+def identity_of(kind: ResultKind, body: Mapping[str, Any], names: Mapping[str, str], alike: Likeness) -> bytes:
+    """A digest that equal results share; ``names`` has the counterpart of an operator where it has another name."""
+    members: dict[str, Any] = {name: body.get(name) for name in kind.same_by or sorted(body.keys() - {"id"})}
+    if kind.subject in members:
+        members[kind.subject] = names.get(members[kind.subject], members[kind.subject])
+    if alike == "events" and "bindings" in members:
+        members["bindings"] = sorted({event for events in members["bindings"].values() for event in events})
+    identity = orjson.dumps([kind.name, members], option=orjson.OPT_SORT_KEYS)
+    return blake2b(identity, digest_size=_DIGEST_BYTES).digest()
