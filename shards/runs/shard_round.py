@@ -181,7 +181,7 @@ class _VariantShard:
         self._ticked = partial(plan.ticked, number, variant)
         self._is_open = plan.is_open
         self._own = frozenset(plan.rounds[number])
-        self._is_last = number == len(plan.rounds) - 1
+        self._later = frozenset(name for one in range(number + 1, len(plan.rounds)) for name in plan.reads(one))
         self._repeated = plan.repeated(number, variant)
         self._streams = plan.streams_of(number, variant)
         self._state, begun = plan.begun(number, variant, shard)
@@ -230,11 +230,11 @@ class _VariantShard:
 
     def _hand_on(self, block: RowBlock) -> None:
         """Keep derived events for the rounds that read their streams."""
-        if self._is_last or block.found.kind is not DERIVED:
+        if not self._later or block.found.kind is not DERIVED:
             return
         for row in block:
             stream, event, is_rekeyed = derived_event(row)
-            if is_rekeyed or stream not in self._own:
+            if stream in self._later and (is_rekeyed or stream not in self._own):
                 self.handed_on.setdefault(stream, []).append(event)
 
     def _count(self, blocks: Sequence[RowBlock], busy_ns: int, *, is_end: bool) -> None:
