@@ -20,7 +20,19 @@ from .kinds.patterns import ALERT, PatternKind, alert_id
 from .kinds.patterns.bound_columns import BOUND_SAME, BoundTexts, match_marks, match_times
 from .kinds.patterns.host import PatternHost, PatternOutput
 from .kinds.patterns.rules import Rules
-from .operators import LATENESS, Decider, DocumentKind, Host, Kind, Observation
+from .operators import (
+    LATENESS,
+    Decider,
+    DocumentKind,
+    Host,
+    Kind,
+    Observation,
+    Origin,
+    Output,
+    Renderer,
+    Result,
+    own_results,
+)
 from .place import Place
 from .results import ANSWER, DEAD_LETTER, DERIVED, STATS, ResultKind, ResultMetric
 from .rows import FoundRows, OutputRow, RowBlock, row_id, rows_of
@@ -68,11 +80,15 @@ __all__ = [
     "MatchLimitReached",
     "Observation",
     "OperatorRefused",
+    "Origin",
+    "Output",
     "OutputRow",
     "PatternHost",
     "PatternKind",
     "PatternOutput",
     "Place",
+    "Renderer",
+    "Result",
     "ResultKind",
     "ResultMetric",
     "RoundPlan",
@@ -97,6 +113,7 @@ __all__ = [
     "match_marks",
     "match_times",
     "observed_streams",
+    "own_results",
     "quarantine_note",
     "result_table",
     "row_id",

@@ -136,6 +136,20 @@ class Output(Protocol):
         ...
 
 
+Renderer: TypeAlias = Callable[[Output, Origin], Iterable[Result]]
+"""Makes the results of an output, as ``Output.results`` does."""
+
+
+def own_results(output: Output, origin: Origin) -> Iterable[Result]:
+    """The results that an output makes itself."""
+    return output.results(origin)
+
+
+def no_results(output: Output, origin: Origin) -> Iterable[Result]:
+    """No results."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedHost:
     """The saved state of a host.

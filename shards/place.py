@@ -26,7 +26,6 @@ from shards.results import ANSWER, DEAD_LETTER
 from shards.rows import dead_letter_body, row_id
 from streams import (
     EARLIEST_US,
-    LATEST_US,
     Ask,
     AutoLateness,
     ConstraintsOn,
@@ -43,6 +42,7 @@ from streams import (
     StreamDeclaration,
     format_time,
     lateness_summary,
+    shown_time,
 )
 
 _READ = ("key", "keys", "ties", "derived")
@@ -93,9 +93,9 @@ class LateEvent:
     def results(self, origin: Origin) -> Iterator[Result]:
         """The event's dead letter."""
         (late,) = self.event.to_events()
-        entry = origin.entry
+        entry, due = origin.entry, shown_time(self.watermark_us)
         error = EventLate(
-            f"event {late.id!r} of {format_time(late.time_us)} came late: events before {_shown(self.watermark_us)} "
+            f"event {late.id!r} of {format_time(late.time_us)} came late: events before {due} "
             "were not expected any more; a larger lateness of the stream waits longer, and late: process matches late "
             "events, too"
         )
@@ -106,7 +106,7 @@ class LateEvent:
             **dead_letter_body(origin.shard, entry, error),
             "id": identity,
             "event": text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "…",
-            "watermark": _shown(self.watermark_us),
+            "watermark": due,
         }
         yield DEAD_LETTER, identity, body
 
@@ -513,7 +513,3 @@ def _is_rising(batches: Sequence[EventBatch], newest_us: int | None) -> bool:
     newest = EARLIEST_US if newest_us is None else newest_us
     lasts_us = np.maximum.accumulate([newest, *(batch.time_us.max() for batch in batches)])
     return all(bool((batch.time_us >= last_us).all()) for batch, last_us in zip(batches, lasts_us, strict=False))
-
-
-def _shown(time_us: int) -> str:
-    return format_time(min(max(time_us, EARLIEST_US), LATEST_US))

@@ -29,7 +29,17 @@ from shards.errors import EntryQuarantined, SavedStateError
 from shards.feeds import Feeds
 from shards.format_1 import from_format_1
 from shards.kinds import KINDS_BY_NAME
-from shards.operators import Kind, Observation, Origin, Result, in_columns
+from shards.operators import (
+    Host,
+    Kind,
+    Observation,
+    Origin,
+    Renderer,
+    Result,
+    in_columns,
+    no_results,
+    own_results,
+)
 from shards.place import Place, Step, known_kind
 from shards.rows import OutputRow, RowBlock, dead_letter, rows_of
 from shards.stops import STOPPED, Stops
@@ -108,7 +118,11 @@ class ShardState:
             self._routes.setdefault(stream, {})[route] = None
         self._derivation = Derivation(self._places, feeds)
         self._newest: int | None = None
-        self._is_replaying = False
+        self._render: Renderer = own_results
+
+    def render(self, renderer: Renderer) -> None:
+        """Set the function that makes results of outputs; not part of the saved state."""
+        self._render = renderer
 
     def limit_endings(self, most: int | None) -> None:
         """Report only the newest early terminations among events that are matched together, and count the others.
@@ -139,6 +153,10 @@ class ShardState:
     def stops(self) -> frozenset[str]:
         """Positions of the pauses whose operators are already stopped."""
         return self._stops.names
+
+    def host(self, kind: str, stream: str, route: str = "") -> Host:
+        """The host of a kind at a place, to be read only."""
+        return self._places[stream, route].host(kind)
 
     def measures(self) -> dict[str, dict[str, int | None]]:
         """Metrics by stream name; those of a further key are under ``<stream>@<key>``."""
@@ -175,11 +193,7 @@ class ShardState:
         return (*(name for name in names if name not in fed), *fed)
 
     def apply(self, entries: Iterable[Entry]) -> list[OutputRow]:
-        """Apply entries and return their rows in order; entries at or before ``position`` are ignored.
-
-        Args:
-            entries: In the order of the shard's log.
-        """
+        """Apply entries of the log and return their rows in order; those at or before ``position`` are ignored."""
         return rows_of(self.advance(entries))
 
     def advance(self, entries: Iterable[Entry]) -> list[RowBlock]:
@@ -231,17 +245,13 @@ class ShardState:
                 host.verify()
 
     def replay(self, entries: Iterable[Entry]) -> None:
-        """Apply entries whose rows are already known: the state becomes the same, and no rows are made.
-
-        Args:
-            entries: In the order of the shard's log.
-        """
-        self._is_replaying = True
+        """Apply entries whose rows are already known: the state becomes the same, and no rows are made."""
+        renderer, self._render = self._render, no_results
         try:
             self.advance(entries)
             self.observations()
         finally:
-            self._is_replaying = False
+            self._render = renderer
 
     def finish(self, streams: Collection[str] | None = None) -> list[RowBlock]:
         """Finish a finite input: end every trace and let all time pass.
@@ -379,9 +389,8 @@ class ShardState:
     def _results(self, steps: Iterable[Step]) -> Iterator[tuple[str, Result]]:
         """The results, each with its stream."""
         for entry, output in steps:
-            if not self._is_replaying:
-                for result in output.results(Origin(shard=self._shard, entry=entry, newest=self._newest)):
-                    yield entry.stream, result
+            for result in self._render(output, Origin(shard=self._shard, entry=entry, newest=self._newest)):
+                yield entry.stream, result
 
     def _controlled(self, entry: Entry) -> Iterable[Step]:
         if entry.kind == QUARANTINED:

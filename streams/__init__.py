@@ -101,7 +101,7 @@ from streams.nearest import did_you_mean, listed, nearest
 from streams.reordering import NEVER_US, ReorderBuffer
 from streams.showing import shown
 from streams.time_forms import DATE_ORDERS, LocalTimes, TimeForm, TimeUnit, zone_of
-from streams.timestamps import EARLIEST_US, LATEST_US, format_time, parse_time
+from streams.timestamps import EARLIEST_US, LATEST_US, format_time, parse_time, shown_time
 from streams.work_budget import MOST_EVENTS, MOST_TRACES, MOST_WORK, USUAL_BUDGET, WorkBudget
 
 __all__ = [
@@ -253,6 +253,7 @@ __all__ = [
     "run_texts",
     "shard_of",
     "shown",
+    "shown_time",
     "stops_key",
     "sync_folder",
     "text_digests",

@@ -70,6 +70,11 @@ def format_time(time_us: int) -> str:
     return moment.isoformat() + "Z"
 
 
+def shown_time(time_us: int) -> str:
+    """A time as ``format_time`` writes it; outside the years 1 to 9999, the first or last moment of them."""
+    return format_time(min(max(time_us, EARLIEST_US), LATEST_US))
+
+
 def _offset_us(text: str, sign: str, hours: int, minutes: int) -> int:
     if hours > 23 or minutes > 59:
         raise EventRejected(f"time {shown(text)} has an impossible offset; the largest is 23:59", field="time")

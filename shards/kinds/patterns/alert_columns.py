@@ -40,9 +40,6 @@ def alerts_of(lane: LaneOutput, stream: str, route: str = "") -> Iterator[FoundR
         lane: Results of the per-key matcher.
         stream: Name of the stream.
         route: Name of the further key, if any.
-
-    Raises:
-        EventRejected: A time is outside the years 1 to 9999.
     """
     returned = texts_of([_json(values) for values in lane.values_of_returns()])
     done = 0

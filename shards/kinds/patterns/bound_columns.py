@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from nfa import DECIDED_BY, MatchColumns, RunningPattern
 from streams import (
+    EARLIEST_US,
+    LATEST_US,
     Texts,
     chosen_texts,
     column_of,
@@ -110,12 +112,11 @@ class BoundTexts:
 def match_times(columns: MatchColumns) -> list[Texts]:
     """Begin, end and detection time of each match as JSON members with commas between: parts to be joined.
 
-    Raises:
-        EventRejected: A time is outside the years 1 to 9999.
+    A detection time after the year 9999 is written as the last moment of it.
     """
     starts, ends = time_texts(columns.start_us), time_texts(columns.end_us)
     is_at_end = np.array_equal(columns.detected_us, columns.end_us)
-    detected = ends if is_at_end else time_texts(columns.detected_us)
+    detected = ends if is_at_end else time_texts(np.clip(columns.detected_us, EARLIEST_US, LATEST_US))
     return ['"start":"', starts, '","end":"', ends, '","detected_at":"', detected, '"']
 
 

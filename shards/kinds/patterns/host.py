@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nfa import LaneOutput, Matcher, MatcherStats, MatchOutput, parse_pattern
+from nfa import CaseQuery, LaneOutput, Matcher, MatcherStats, MatchOutput, OpenCases, parse_pattern
 from shards.kinds.patterns.cases import CaseAnswer, case_query
 from shards.kinds.patterns.derived_events import DerivedEvents
 from shards.kinds.patterns.results import PatternResults
@@ -255,6 +255,10 @@ class PatternHost(Host):
         )
         return words.of(matcher.open_cases(case_query(question)), matcher.newest_us)
 
+    def open_cases(self, query: CaseQuery) -> OpenCases:
+        """The open traces that a query selects."""
+        return self._opened().open_cases(query)
+
     def dump(self) -> SavedHost:
         """The matcher and the constraints in use; without a matcher only how far time has come."""
         if self._matcher is None:
@@ -314,7 +318,9 @@ def _parted(found: MatchOutput) -> tuple[MatchOutput, list[LaneOutput]]:
     return MatchOutput(tuple(alerts)), derived
 
 
-def pattern_host(declaration: StreamDeclaration, route: str, saved: SavedHost | None) -> PatternHost:
+def pattern_host(
+    declaration: StreamDeclaration, route: str, saved: SavedHost | None, *, may_be_guarded: bool = True
+) -> PatternHost:
     """A host without patterns, or a saved host; traces of a further key have no end and no constraints.
 
     Raises:
@@ -323,15 +329,18 @@ def pattern_host(declaration: StreamDeclaration, route: str, saved: SavedHost | 
     """
     if saved is not None:
         return PatternHost.load(declaration, route, saved)
-    return PatternHost(declaration, route, _new_matcher(declaration, route) if route else None, {})
+    if route or not may_be_guarded:
+        return PatternHost(declaration, route, _new_matcher(declaration, route, may_be_guarded=may_be_guarded), {})
+    return PatternHost(declaration, route, None, {})
 
 
-def _new_matcher(declaration: StreamDeclaration, route: str) -> Matcher:
+def _new_matcher(declaration: StreamDeclaration, route: str, *, may_be_guarded: bool = True) -> Matcher:
     if route:
         return Matcher(ties=declaration.ties, key_paths=declaration.route_paths(route), may_be_guarded=False)
     return Matcher(
         end_events=declaration.end_events,
         ties=declaration.ties,
         key_paths=declaration.key_paths,
+        may_be_guarded=may_be_guarded,
         idle_timeout_us=declaration.idle_timeout_us,
     )

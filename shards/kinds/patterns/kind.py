@@ -17,12 +17,19 @@ _INTO = re.compile(r"\binto\b", re.IGNORECASE)  # most texts lack INTO and are n
 
 @dataclass(frozen=True)
 class PatternKind(Kind):
-    """Patterns; every stream has a host for them, because its constraints follow traces from the first event."""
+    """Patterns; every stream has a host for them, because its constraints follow traces from the first event.
+
+    Attributes:
+        may_be_guarded: Whether streams may have constraints; without them, fewer traces are followed.
+        derives: Whether INTO feeds derived streams; otherwise it has no effect.
+    """
 
     name: ClassVar[str] = "pattern"
     result_kinds: ClassVar[tuple[ResultKind, ...]] = PATTERN_RESULTS
     is_resident: ClassVar[bool] = True
     exercise: ClassVar[str] = "constraints.exercises:guarded:shared,runs,idle,saved,guard,bits"
+    may_be_guarded: bool = True
+    derives: bool = True
 
     def feed(self, definition: Definition) -> Feed | None:
         """The derived stream of a pattern's INTO clause.
@@ -30,7 +37,7 @@ class PatternKind(Kind):
         Raises:
             PatternError: The text is refused.
         """
-        if _INTO.search(definition.body["text"]) is None:
+        if not self.derives or _INTO.search(definition.body["text"]) is None:
             return None
         from nfa import parse_pattern  # noqa: PLC0415 - takes most of the start of a process
 
@@ -46,4 +53,4 @@ class PatternKind(Kind):
         """
         from shards.kinds.patterns.host import pattern_host  # noqa: PLC0415 - takes most of the start of a process
 
-        return pattern_host(declaration, route, saved)
+        return pattern_host(declaration, route, saved, may_be_guarded=self.may_be_guarded)

@@ -8,7 +8,7 @@ from typing import Any
 from nfa import Ending, Match
 from shards.kinds.patterns.result_kinds import ALERT, ENDING, alert_id
 from shards.rows import row_id
-from streams import format_time
+from streams import format_time, shown_time
 
 
 def alert_of(stream: str, match: Match, steps: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
@@ -29,7 +29,7 @@ def alert_of(stream: str, match: Match, steps: Mapping[str, str]) -> tuple[str, 
         "key": match.key,
         "start": format_time(match.start_us),
         "end": format_time(match.end_us),
-        "detected_at": format_time(match.detected_us),
+        "detected_at": shown_time(match.detected_us),
         "bindings": match.bindings,
         "returns": match.returns,
         "why": _why(steps, match.bindings),

@@ -34,8 +34,8 @@ from shards.kinds.patterns.result_kinds import (
 from shards.kinds.patterns.rules import Rules
 from shards.operators import Origin, Result, Single
 from shards.results import DEAD_LETTER
-from shards.rows import dead_letter_body, row_id
-from streams import WorkBudget, format_time
+from shards.rows import FoundRows, dead_letter_body, row_id
+from streams import WorkBudget, format_time, shown_time
 
 _FEWER = "WITHIN, stricter conditions, shorter repetitions, NEXT or a skip to the next match keep partial matches few"
 
@@ -65,10 +65,23 @@ class PatternResults:
         if events is not None:
             yield from events.rows()
             yield from events.dead_letters(origin)
-        yield from self._routed(map(self._timeout, output.timeouts()))
+        yield from self.timeouts(output)
+        yield from self.endings(output, origin)
+        yield from self._routed(self._others(output, origin))
+
+    def timeouts(self, output: MatchOutput) -> Iterator[Single]:
+        """The partial matches that WITHIN ended."""
+        return self._routed(map(self._timeout, output.timeouts()))
+
+    def endings(self, output: MatchOutput, origin: Origin) -> Iterator[FoundRows]:
+        """The early terminations."""
         for columns in output.ending_columns(origin.newest):
             yield endings_of(columns, list(map(self._reason, columns.kinds)), self.stream, self.route)
-        yield from self._routed(self._others(output, origin))
+
+    def violations(self, output: MatchOutput) -> Iterator[Single]:
+        """The deviations, and all retracted matches."""
+        yield from map(self._deviation, output.deviations())
+        yield from map(self._correction, output.corrections())
 
     def _others(self, output: MatchOutput, origin: Origin) -> Iterator[Single]:
         """The results of the rarer kinds."""
@@ -125,7 +138,7 @@ class PatternResults:
             "version": timeout.version,
             "key": timeout.key,
             "start": format_time(timeout.start_us),
-            "due": format_time(timeout.due_us),
+            "due": shown_time(timeout.due_us),
             "bindings": bindings,
             "missing": timeout.missing,
         }
