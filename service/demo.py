@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,8 +19,8 @@ from nfa.reference import reference_matches
 from service.client import ForestallClient
 from service.delivery.receiver import Received, receiver
 from service.processes.temporary import running
-from service.trials.matching import MatchOptions, match_document, match_events
-from streams import Event
+from service.runs.stream_run import run_patterns
+from streams import Event, EventBatch, StreamDeclaration
 from workflows import (
     OrderSettings,
     OrderWorkload,
@@ -130,7 +130,7 @@ class Demo:
     def _expected(self, events: list[Event]) -> set[AlertIdentity]:
         patterns = [parse_pattern(text) for text in PATTERNS.values()]
         matches = reference_matches(patterns, events, self.constraint_set.end_events)
-        return {_identity(match_document(match)) for match in matches}
+        return {_identity(asdict(match)) for match in matches}
 
     def _drain(self, client: ForestallClient, received: Received, expected: int) -> None:
         """Wait until every trace has ended and every alert has been delivered, or nothing more comes."""
@@ -148,9 +148,12 @@ class Demo:
         alerts = list(client.pages("/alerts", stream=STREAM))
         found = [_identity(alert) for alert in alerts]
         patterns = [parse_pattern(text) for text in PATTERNS.values()]
-        options = MatchOptions(end_events=self.constraint_set.end_events)
-        pruned = match_events(patterns, events, self.constraint_set, options)
-        unpruned = match_events(patterns, events, self.constraint_set, replace(options, prune=Prune.OFF))
+        batch, rules = EventBatch.from_events(events), self.constraint_set
+        declaration = StreamDeclaration(name=STREAM, end_events=tuple(sorted(rules.end_events)))
+        pruned, unpruned = (
+            run_patterns(patterns, batch, replace(rules, settings=settings), declaration)
+            for settings in (rules.settings, replace(rules.settings, prune=Prune.OFF))
+        )
         return DemoResult(
             events=len(events),
             alerts=Counter(alert["pattern"] for alert in alerts),

@@ -184,11 +184,6 @@ class Place:
         for host in self._hosts.values():
             yield entry, host.started()
 
-    @property
-    def late(self) -> int:
-        """The number of late events so far, whatever was done with them."""
-        return sum(self._counts.values())
-
     def measures(self) -> dict[str, int | None]:
         """Metrics of the hosts and of event time.
 

@@ -91,11 +91,11 @@ class DryRunModel(WireModel):
             matched=run.matched,
             matches=[
                 DryMatch(
-                    key=match.key,
-                    start=format_time(match.start_us),
-                    end=format_time(match.end_us),
-                    bindings={alias: list(ids) for alias, ids in match.bindings.items()},
-                    would_be_lost=match.would_be_lost,
+                    key=match["key"],
+                    start=match["start"],
+                    end=match["end"],
+                    bindings=match["bindings"],
+                    would_be_lost="would_be_lost" in match,
                 )
                 for match in run.matches
             ],

@@ -34,6 +34,11 @@ class EndedModel(WireModel):
     form: str = Field(description="Form of the reason: p1 to p5, rule, workflow; end is the transaction's own end.")
     reason: str
 
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Self:
+        """The wire form of a row."""
+        return cls(**{name: row[name] for name in cls.model_fields})
+
 
 class BrokenModel(WireModel):
     """How the last partial match of a pattern ended without a match."""
@@ -86,16 +91,6 @@ class TracePattern(WireModel):
     @classmethod
     def from_domain(cls, found: PatternInTrace) -> Self:
         """The wire form of how a pattern stands."""
-        pair = found.ended
-        ended = None
-        if pair is not None:
-            ended = EndedModel(
-                event=pair.ending.event_id,
-                event_type=pair.ending.event_type,
-                time=format_time(pair.ending.time_us),
-                form=pair.form,
-                reason=pair.reason,
-            )
         return cls(
             name=found.name,
             version=found.version,
@@ -105,7 +100,7 @@ class TracePattern(WireModel):
             matched=found.matched,
             matches=[{alias: list(ids) for alias, ids in match.items()} for match in found.matches],
             partial_matches=found.partial_matches,
-            ended=ended,
+            ended=None if found.ended is None else EndedModel.of(found.ended),
             broken=None if found.broken is None else BrokenModel.from_domain(found.broken),
         )
 
@@ -118,6 +113,11 @@ class BreachModel(WireModel):
     time: str
     constraints: list[str]
     reason: str
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Self:
+        """The wire form of a row."""
+        return cls(**{name: row[name] for name in cls.model_fields})
 
 
 class FollowingModel(WireModel):
@@ -162,16 +162,6 @@ class TraceModel(WireModel):
     @classmethod
     def from_domain(cls, report: TraceReport) -> Self:
         """The wire form of a report."""
-        found = report.deviation
-        breach = None
-        if found is not None:
-            breach = BreachModel(
-                event=found.deviation.event_id,
-                event_type=found.deviation.event_type,
-                time=format_time(found.deviation.time_us),
-                constraints=[str(part) for part in found.reason.constraints],
-                reason=found.reason.text,
-            )
         return cls(
             stream=report.stream,
             key=report.key,
@@ -184,7 +174,7 @@ class TraceModel(WireModel):
             earlier_events=report.earlier_events,
             events=[SeenEvent.from_domain(event) for event in report.events],
             patterns=[TracePattern.from_domain(pattern) for pattern in report.patterns],
-            deviation=breach,
+            deviation=None if report.deviation is None else BreachModel.of(report.deviation),
             following=[FollowingModel.from_domain(found) for found in report.following],
         )
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from benchmarks.limits.stages import Stage
 from benchmarks.matcher_speed import W
 from nfa import parse_pattern
-from service.trials.matching import match_events
+from service.runs.stream_run import run_patterns
 from streams.readers import read_batch
 
 _ROUNDS = 3
@@ -42,13 +42,13 @@ def whole_job(events: Path, folder: Path, count: int) -> WholeJob:
     with events.open("rb") as file:
         one.write_bytes(file.readline())
     batch = read_batch(events)
-    report = match_events([parse_pattern(W)], batch)
+    report = run_patterns([parse_pattern(W)], batch)
     seconds = {
         _IMPORTS: _least(lambda: _run([str(_FORESTALL), "--version"])),
         _KERNELS: _least(lambda: _run(command(pattern, one))),
         _BYTES: _least(events.read_bytes),
         _COLUMNS: _least(lambda: read_batch(events)),
-        "match_events: columns to what was found": _least(lambda: match_events([parse_pattern(W)], batch)),
+        "run_patterns: columns to what was found": _least(lambda: run_patterns([parse_pattern(W)], batch)),
         "to_json: what was found to text": _least(report.to_json),
     }
     seconds[_KERNELS] -= seconds[_IMPORTS]

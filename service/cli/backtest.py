@@ -47,8 +47,8 @@ from service.errors import FileUnreadable
 from service.projects import LocalProject, read_project
 from service.registering.reports import joined_with
 from service.runs import numbers_of, results_of
+from service.runs.stream_report import WorkflowUse
 from service.settings import load_settings
-from service.trials.matching import WorkflowUse
 from shards import RESULT_KINDS, RoundPlan, likeness
 from streams import KeyForm, StreamDeclaration
 from streams.readers import reading_of as reading_of_stream

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Any
 
-from streams import Ties
+import typer
+
+from streams import AUTO, Ties
+
+NONE = "none"
+AUTO_FORM = "auto[:MEMBER=NUMBER,...]"
 
 
 class TieOrder(StrEnum):
@@ -25,3 +31,25 @@ class LatePolicy(StrEnum):
     DEAD_LETTER = "dead_letter"
     DROP = "drop"
     PROCESS = "process"
+
+
+def read_lateness(text: str) -> float | str | dict[str, Any] | None:
+    """A lateness as the API takes it: seconds, none, ``auto``, or ``auto:at_most=30,start=5``."""
+    word, _, members = text.partition(":")
+    if word != AUTO:
+        return seconds_of("lateness", text, "a number of seconds, none, or auto, such as auto:at_most=600,start=5")
+    found = {}
+    for one in filter(None, members.split(",")):
+        name, _, number = one.partition("=")
+        found[name.strip()] = seconds_of(f"{name.strip()} of auto", number.strip(), "a number")
+    return {AUTO: found} if found else AUTO
+
+
+def seconds_of(member: str, text: str, wanted: str = "a number of seconds, or none") -> float | None:
+    """A duration that is given, or None for none."""
+    if text == NONE:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f"{member} is {text!r}; write {wanted}") from None

@@ -6,41 +6,35 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import orjson
 import typer
 
-from nfa import Match, Overflow, Pattern, PatternRefused, Prune, TraceEnds, build_query
-from service.cli.choices import LatePolicy, TieOrder
+from nfa import Overflow, Pattern, PatternRefused, Prune, TraceEnds, build_query
+from service.cli.choices import AUTO_FORM, LatePolicy, TieOrder, read_lateness
 from service.cli.columns import FILE_OPTIONS, DuplicateIds, Repeated, as_asked, with_options
-from service.cli.further_keys import by_key
 from service.cli.inputs import (
     Key,
     Times,
     TimesOption,
     chosen_key,
+    further_keys,
     progress_bar,
     read_constraint_file,
     read_event_batch,
     read_pattern_files,
+    require_keys,
     told,
 )
 from service.cli.model_choice import Exact, MapFile, Model, ModelChoice, Process, Tables, model_choice
 from service.cli.waiting import waiting_on
+from service.registering.routing import RoutedPattern, routed
 from service.registering.strangers import strangers
-from service.trials.matching import (
-    SECTIONS,
-    USUAL_SECTIONS,
-    MatchOptions,
-    MatchReport,
-    Section,
-    WorkflowUse,
-    exercise_of,
-    match_events,
-    shown_time,
-)
-from streams import EventBatch, KeyForm, Late, StreamDeclaration, format_time
+from service.runs import OLD_LISTS
+from service.runs.stream_report import LISTS, USUAL_LISTS, StreamReport, WorkflowUse
+from service.runs.stream_run import StreamRun, exercises_of, stream_plan
+from streams import EventBatch, KeyForm, StreamDeclaration
 from streams.compiling import JSON_LINES, compile_kernels
 from streams.readers import ReaderOptions, reads_by_columns
 
@@ -60,10 +54,8 @@ Pruning = Annotated[
     typer.Option(help="Which partial matches to drop once they cannot complete (default: as in the constraints)."),
 ]
 Order = Annotated[Times, TimesOption]
-Listed = Annotated[
-    str, typer.Option(metavar="LIST", help=f"Results to print, separated by commas: {','.join(SECTIONS)}.")
-]
-USUALLY_LISTED = ",".join(USUAL_SECTIONS)
+Listed = Annotated[str, typer.Option(metavar="LIST", help=f"Results to print, separated by commas: {','.join(LISTS)}.")]
+USUALLY_LISTED = ",".join(USUAL_LISTS)
 Beginning = Annotated[
     bool, typer.Option("--open", help="The file is the beginning of a stream: transactions are still open at its end.")
 ]
@@ -76,6 +68,14 @@ Lateness = Annotated[
     typer.Option(
         metavar="SECONDS",
         help="Out-of-orderness bound: seconds that an event may be late; events are reordered by time within it.",
+    ),
+]
+AnyLateness = Annotated[
+    str | None,
+    typer.Option(
+        metavar=f"SECONDS|{AUTO_FORM}",
+        help="Out-of-orderness bound: seconds that an event may be late, or auto to measure it; events are reordered "
+        "by time within it.",
     ),
 ]
 LateEvents = Annotated[
@@ -118,7 +118,7 @@ def match(
     is_open: Beginning = False,
     ties: Simultaneous = TieOrder.LOG,
     lifecycle: Annotated[bool, typer.Option(help="XES: event types are name+transition.")] = False,
-    lateness: Lateness = None,
+    lateness: AnyLateness = None,
     late: LateEvents = LatePolicy.DEAD_LETTER,
     idle_timeout: IdleTimeout = None,
     end: Ends = None,
@@ -126,22 +126,26 @@ def match(
     duplicates: DuplicateIds = Repeated.DROP,
 ) -> None:
     """Match patterns in an event file, without Spark, Redis or HTTP."""
-    timing, sections = event_time(lateness, late, idle_timeout), _sections(outputs)
-    patterns, further = by_key(read_pattern_files(pattern), chosen_key(key), further_key or [])
+    timing, lists = event_time(lateness and read_lateness(lateness), late, idle_timeout), _lists(outputs)
+    patterns, grouped = read_pattern_files(pattern), chosen_key(key)
+    if not further_key:
+        require_keys(patterns, grouped)
     own, use = followed(constraints, model_choice(workflow, map_file, process, exact=exact, tables=tables))
     prune = Prune.OFF if no_prune else prune
-    declared = further.declaration
-    timing = replace(timing, key=declared.key, keys=declared.keys, end_events=tuple(end or ()), ties=ties.ties)
+    timing = replace(timing, key=grouped or "key", keys=further_keys(further_key))
+    timing = replace(timing, end_events=tuple(end or ()), ties=ties.ties)
     constraint_set = None if own is None else _used(own, timing, prune)
-    _check(patterns, timing, constraint_set, is_open=is_open)
-    check_patterns(further.patterns, lambda _: TraceEnds(has_trace_end=False, is_log_ordered=timing.ties == "log"))
-    options = _options(sections, timing, is_open=is_open, prune=prune)
-    chosen = as_asked(reading_of(chosen_key(key), times, timing, lifecycle=lifecycle), context.params)
-    read, dropped = _read(events, chosen, exercise_of([*patterns, *further.patterns], constraint_set, options))
-    tell_strangers([*patterns, *further.patterns], read)
-    report = _matched(patterns, read, constraint_set, options, use)
-    report = replace(further.added_to(report, read, options), duplicates=dropped)
-    _print_json(report) if is_json or output is Output.JSON else _print(report, sections)
+    on_stream = [routed(one, timing) for one in patterns]
+    _check(on_stream, timing, constraint_set, is_open=is_open)
+    chosen = as_asked(reading_of(grouped, times, timing, lifecycle=lifecycle), context.params)
+    plan = stream_plan(timing, constraint_set, [(one, True) for one in on_stream])
+    read, dropped = _read(events, chosen, exercises_of(plan))
+    tell_strangers(patterns, read)
+    run = StreamRun(plan, lists=lists)
+    with progress_bar("matching") as (progress, task):
+        run.feed(read, lambda done: progress.update(task, completed=done / len(read)))
+        report = replace(run.report(is_open=is_open), workflow=use, duplicates=dropped)
+    _print_json(report) if is_json or output is Output.JSON else _print(report, lists)
 
 
 def _used(constraint_set: ConstraintSet, timing: StreamDeclaration, prune: Prune | None) -> ConstraintSet:
@@ -152,47 +156,35 @@ def _used(constraint_set: ConstraintSet, timing: StreamDeclaration, prune: Prune
     return joined if prune is None else replace(joined, settings=replace(joined.settings, prune=prune))
 
 
-def _ends_of(pattern: Pattern, timing: StreamDeclaration, constraint_set: ConstraintSet | None) -> TraceEnds:
+def _ends_of(one: RoutedPattern, constraint_set: ConstraintSet | None) -> TraceEnds:
     """How the traces of an ``--open`` file end; imports are local, as most calls need none."""
-    if constraint_set is None:
-        return TraceEnds(
-            has_trace_end=bool(timing.end_events) or timing.idle_timeout is not None,
-            is_log_ordered=timing.ties == "log",
-        )
+    timing = one.declaration
+    if constraint_set is None or one.route:
+        has_end = not one.route and (bool(timing.end_events) or timing.idle_timeout is not None)
+        return TraceEnds(has_trace_end=has_end, is_log_ordered=timing.ties == "log")
     from service.registering.reports import trace_ends_of  # noqa: PLC0415
-    from service.registering.routing import routed  # noqa: PLC0415
 
-    return trace_ends_of(routed(pattern, timing), constraint_set, is_guarded=True)
+    return trace_ends_of(one, constraint_set, is_guarded=True)
 
 
 def _check(
-    patterns: Sequence[Pattern], timing: StreamDeclaration, constraint_set: ConstraintSet | None, *, is_open: bool
+    patterns: Sequence[RoutedPattern], timing: StreamDeclaration, constraint_set: ConstraintSet | None, *, is_open: bool
 ) -> None:
     """Reject patterns and constraints that cannot be run; print notices of probable mistakes."""
     whole = TraceEnds(has_trace_end=True, is_log_ordered=timing.ties == "log")
-    check_patterns(patterns, lambda pattern: _ends_of(pattern, timing, constraint_set) if is_open else whole)
+    ends = {one.pattern: _ends_of(one, constraint_set) if is_open or one.route else whole for one in patterns}
+    check_patterns(list(ends), ends.__getitem__)
     if constraint_set is not None:
-        check_constraints(patterns, constraint_set)
+        check_constraints([one.pattern for one in patterns if not one.route], constraint_set)
 
 
-def _options(
-    sections: tuple[Section, ...],
-    timing: StreamDeclaration,
-    *,
-    is_open: bool,
-    prune: Prune | None,
-) -> MatchOptions:
-    usual = MatchOptions.of(timing)
-    return replace(usual, sections=sections, is_open=is_open, prune=prune)
-
-
-def _read(events: Path, options: ReaderOptions, exercise: str) -> tuple[EventBatch, int]:
+def _read(events: Path, options: ReaderOptions, exercises: Sequence[str]) -> tuple[EventBatch, int]:
     """The events of a file, and the number of those that were dropped as repetitions.
 
     Kernels that reading and matching need and that are not cached yet are compiled first.
     """
     with waiting_on() as waiting:
-        compile_kernels([exercise] + [JSON_LINES] * reads_by_columns(events), waiting.compiling)
+        compile_kernels([*exercises, *([JSON_LINES] * reads_by_columns(events))], waiting.compiling)
     dropped: list[int] = []
     batch = read_event_batch(events, replace(options, on_dropped=dropped.append))
     return batch, sum(dropped)
@@ -204,33 +196,14 @@ def tell_strangers(patterns: Sequence[Pattern], events: EventBatch) -> None:
         told.notice(f"{pattern.name}: {notice.placed}")
 
 
-def _matched(
-    patterns: Sequence[Pattern],
-    events: EventBatch,
-    constraint_set: ConstraintSet | None,
-    options: MatchOptions,
-    use: WorkflowUse | None,
-) -> MatchReport:
-    """Match with a progress bar."""
-    with progress_bar("matching") as (progress, task):
-        report = match_events(
-            patterns,
-            events,
-            constraint_set,
-            options,
-            lambda done: progress.update(task, completed=done / len(events)),
-        )
-    return replace(report, workflow=use)
-
-
-def event_time(lateness: float | None, late: LatePolicy, idle_timeout: float | None) -> StreamDeclaration:
-    """The event time options as the declaration of a stream.
+def event_time(lateness: Any, late: LatePolicy, idle_timeout: float | None) -> StreamDeclaration:
+    """The event time options as the declaration of a stream; ``lateness`` in its JSON form.
 
     Raises:
         DeclarationError: The options contradict each other.
     """
-    policy: Late = late.value
-    return StreamDeclaration(name="file", lateness=lateness, late=policy, idle_timeout=idle_timeout)
+    members = {"lateness": lateness, "late": late.value, "idle_timeout": idle_timeout}
+    return StreamDeclaration.from_json({"name": "file", "key": "key", **members})
 
 
 def reading_of(key: KeyForm | None, times: Times, timing: StreamDeclaration, *, lifecycle: bool) -> ReaderOptions:
@@ -254,13 +227,13 @@ def followed(constraints: Path | None, choice: ModelChoice | None) -> tuple[Cons
     return follow_model(own, choice)
 
 
-def _sections(outputs: str) -> tuple[Section, ...]:
-    asked = [name.strip() for name in outputs.split(",")]
-    if strangers := sorted(set(asked) - set(SECTIONS)):
+def _lists(outputs: str) -> tuple[str, ...]:
+    asked = [OLD_LISTS.get(name.strip(), name.strip()) for name in outputs.split(",")]
+    if unknown := sorted(set(asked) - set(LISTS)):
         raise typer.BadParameter(
-            f"unknown: {', '.join(strangers)}; choose from {','.join(SECTIONS)}", param_hint="--outputs"
+            f"unknown: {', '.join(unknown)}; choose from {','.join(LISTS)}", param_hint="--outputs"
         )
-    return tuple(section for section in SECTIONS if section in asked)
+    return tuple(name for name in LISTS if name in asked)
 
 
 def check_patterns(patterns: Sequence[Pattern], ends_of: Callable[[Pattern], TraceEnds]) -> None:
@@ -300,24 +273,24 @@ def check_constraints(patterns: Sequence[Pattern], constraint_set: ConstraintSet
             told.notice(f"{pattern.name} can never match: {reasons}")
 
 
-def _print_json(report: MatchReport) -> None:
+def _print_json(report: StreamReport) -> None:
     typer.echo(report.to_json(), nl=False)  # adding the line feed would copy the text
     typer.echo()
 
 
-def _print(report: MatchReport, sections: Sequence[Section]) -> None:
+def _print(report: StreamReport, lists: Sequence[str]) -> None:
     lines: list[str] = []
     say = lines.append
     _print_matches(say, report)
-    if "matches" in sections and not report.matches:
+    if "matches" in lists and not report.matches:
         say("no matches")
     _print_timeouts(say, report)
-    if report.ended:
+    if endings := report.bodies("endings"):
         say("\nearly terminations, each with the event after which the pattern can no longer match:")
-    for pair in report.ended:
-        say(f"{pair.ending.pattern}  {pair.ending.key}  {pair.ending.event_id}")
-        say(f"    {pair.reason}")
-    _print_violations(say, report, sections)
+        for one in endings:
+            say(f"{one['pattern']}  {one['key']}  {one['event']}")
+            say(f"    {one['reason']}")
+    _print_violations(say, report, lists)
     stats = report.stats
     timeouts = f"{stats.timeouts} timeouts, " if stats.timeouts else ""
     say(
@@ -328,11 +301,13 @@ def _print(report: MatchReport, sections: Sequence[Section]) -> None:
     typer.echo("\n".join(lines))
 
 
-def _print_stats(say: Callable[[str], None], report: MatchReport) -> None:
+def _print_stats(say: Callable[[str], None], report: StreamReport) -> None:
     """Counts that are printed only if they are not 0."""
     stats = report.stats
     if report.late:
         say(f"{report.late} events were late")
+    if report.lateness is not None:
+        say(f"lateness {report.lateness.seconds:g} s at the end, {report.lateness.changes} changes")
     if stats.ignored_violations:
         say(f"{stats.ignored_violations} violations were ignored and pruning continued: matches may be missing")
     if stats.shadow_lost:
@@ -345,53 +320,50 @@ def _print_stats(say: Callable[[str], None], report: MatchReport) -> None:
         say(f"    {_overflow(overflow)}")
 
 
-def _print_violations(say: Callable[[str], None], report: MatchReport, sections: Sequence[Section]) -> None:
-    if report.deviations and "deviations" in sections:
+def _print_violations(say: Callable[[str], None], report: StreamReport, lists: Sequence[str]) -> None:
+    deviations = report.bodies("deviations") if "deviations" in lists else []
+    if deviations:
         say("\ndeviations, each with the event that breaks the constraints:")
-        for trace in report.deviations:
-            released = trace.deviation.released
-            lost = (
-                f", {released} bound events had already been dropped: matches with them may be missing"
-                if released
-                else ""
-            )
-            say(f"{trace.deviation.key}  {trace.deviation.event_id}  {trace.reason.kind}{lost}")
-            say(f"    {trace.reason.text}")
-    if report.corrections and "corrections" in sections:
+    for one in deviations:
+        released = one["released"]
+        lost = f", {released} bound events had already been dropped: matches with them may be missing"
+        say(f"{one['key']}  {one['event']}  {one['kind']}{lost if released else ''}")
+        say(f"    {one['reason']}")
+    corrections = report.bodies("corrections") if "corrections" in lists else []
+    if corrections:
         say("\nretracted matches, which had been reported early:")
-        for correction in report.corrections:
-            say(f"{correction.pattern}  {correction.key}  {correction.event_id}")
-            say(f"    {shown_bindings(correction.bindings)}")
+    for one in corrections:
+        say(f"{one['pattern']}  {one['key']}  {one['event']}")
+        say(f"    {shown_bindings(one['bindings'])}")
 
 
-def _print_matches(say: Callable[[str], None], report: MatchReport) -> None:
-    for found in report.matches:
-        detected = f", detected {shown_time(found.detected_us)}" if found.detected_us != found.end_us else ""
-        interval = f"{format_time(found.start_us)} to {format_time(found.end_us)}{detected}{_remarks(found)}"
-        say(f"{found.pattern}  {found.key}  {interval}")
-        say(f"    {shown_bindings(found.bindings)}")
-        if found.pattern in report.with_returns:
-            columns = (f"{name}: {orjson.dumps(value).decode()}" for name, value in found.returns.items())
+def _print_matches(say: Callable[[str], None], report: StreamReport) -> None:
+    for one in report.matches:
+        detected = f", detected {one['detected_at']}" if one["detected_at"] != one["end"] else ""
+        say(f"{one['pattern']}  {one['key']}  {one['start']} to {one['end']}{detected}{_remarks(one)}")
+        say(f"    {shown_bindings(one['bindings'])}")
+        if "returns" in one:
+            columns = (f"{name}: {orjson.dumps(value).decode()}" for name, value in one["returns"].items())
             say("    " + ", ".join(columns))
 
 
-def _remarks(found: Match) -> str:
+def _remarks(found: Mapping[str, Any]) -> str:
     """Remarks on a match besides its content."""
     remarks = {
-        "decided by the constraints": found.decided_by == "constraint",
-        "deviating": found.deviating,
-        "would be lost with pruning": found.would_be_lost,
+        "decided by the constraints": found.get("decided_by") == "constraint",
+        "deviating": "deviating" in found,
+        "would be lost with pruning": "would_be_lost" in found,
     }
     return "".join(f", {remark}" for remark, applies in remarks.items() if applies)
 
 
-def _print_timeouts(say: Callable[[str], None], report: MatchReport) -> None:
-    if report.timeouts:
+def _print_timeouts(say: Callable[[str], None], report: StreamReport) -> None:
+    timeouts = report.bodies("timeouts")
+    if timeouts:
         say("\ntimed out:")
-    for timeout in report.timeouts:
-        interval = f"{format_time(timeout.start_us)}, due {shown_time(timeout.due_us)}"
-        say(f"{timeout.pattern}  {timeout.key}  {interval}")
-        say(f"    {shown_bindings(timeout.bindings)}  missing {', '.join(timeout.missing) or 'nothing'}")
+    for one in timeouts:
+        say(f"{one['pattern']}  {one['key']}  {one['start']}, due {one['due']}")
+        say(f"    {shown_bindings(one['bindings'])}  missing {', '.join(one['missing']) or 'nothing'}")
 
 
 def shown_bindings(bindings: Mapping[str, Sequence[str]]) -> str:

@@ -9,8 +9,8 @@ from service.cli.inputs import progress_bar, told
 from service.cli.model_choice import ModelChoice
 from service.cli.models import read_model_file
 from service.registering.joining import Derived
+from service.runs.stream_report import WorkflowUse
 from service.stores import FollowMode
-from service.trials.matching import WorkflowUse
 from workflows import compile_workflow
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling, given, printable, show, show_list
-from service.cli.choices import LatePolicy, TieOrder
+from service.cli.choices import AUTO_FORM, NONE, LatePolicy, TieOrder, read_lateness, seconds_of
 from service.cli.inputs import chosen_key, further_keys, told
 from service.cli.resources import Resource, Table, add_list, add_show
 from service.client import part
@@ -39,10 +39,8 @@ Ahead = Annotated[
 ]
 
 _SECONDS = "SECONDS|none"
-_NONE = "none"
 _QUIET_HELP = "After this many seconds without events, let event time follow the clock."
 Quiet = Annotated[float | None, typer.Option(metavar="SECONDS", help=_QUIET_HELP)]
-_AUTO = "auto[:MEMBER=NUMBER,...]"
 
 
 def _shaped(document: dict[str, Any]) -> dict[str, Any]:
@@ -86,7 +84,7 @@ def add_stream(
     lateness: Annotated[
         str | None,
         typer.Option(
-            metavar=f"SECONDS|{_AUTO}",
+            metavar=f"SECONDS|{AUTO_FORM}",
             help="Out-of-orderness bound: seconds that an event may be late, or auto: it is measured.",
         ),
     ] = None,
@@ -111,7 +109,7 @@ def add_stream(
         event_types=type_,
         end_events=end,
         ties=ties,
-        lateness=None if lateness is None else _lateness(lateness),
+        lateness=None if lateness is None else read_lateness(lateness),
         late=late,
         idle_timeout=idle_timeout,
         quiet_after=quiet_after,
@@ -129,7 +127,7 @@ def change_stream(
     lateness: Annotated[
         str | None,
         typer.Option(
-            metavar=f"{_SECONDS}|{_AUTO}",
+            metavar=f"{_SECONDS}|{AUTO_FORM}",
             help="Out-of-orderness bound: seconds that an event may be late, or auto: it is measured.",
         ),
     ] = None,
@@ -155,10 +153,10 @@ def change_stream(
     """Change event time and end events of a stream, from this position of the log on."""
     durations = given(idle_timeout=idle_timeout, quiet_after=quiet_after)
     body = {
-        **({} if lateness is None else {"lateness": _lateness(lateness)}),
+        **({} if lateness is None else {"lateness": read_lateness(lateness)}),
         **({} if max_ahead is None else {"max_ahead": _ahead(max_ahead)}),
-        **{member: _seconds(member, text) for member, text in durations.items()},
-        **given(late=late, end_events=[] if end == [_NONE] else end, description=description),
+        **{member: seconds_of(member, text) for member, text in durations.items()},
+        **given(late=late, end_events=[] if end == [NONE] else end, description=description),
     }
     with calling(url, api_key) as client:
         show(client.patch(f"/streams/{part(name)}", body), is_json=is_json)
@@ -233,30 +231,8 @@ def remove_stream(
     told.print(printable(f"the stream {name} is deleted"), markup=False)
 
 
-def _lateness(text: str) -> float | str | dict[str, Any] | None:
-    """A lateness as the API takes it: seconds, none, ``auto``, or ``auto:at_most=30,start=5``."""
-    word, _, members = text.partition(":")
-    if word != AUTO:
-        return _seconds("lateness", text, "a number of seconds, none, or auto, such as auto:at_most=600,start=5")
-    found = {}
-    for one in filter(None, members.split(",")):
-        name, _, number = one.partition("=")
-        found[name.strip()] = _seconds(f"{name.strip()} of auto", number.strip(), "a number")
-    return {AUTO: found} if found else AUTO
-
-
 def _ahead(text: str) -> float | str | None:
     """How far ahead of the clock events may be: seconds, no limit, or None for the usual limit."""
-    if text in (_NONE, "default"):
-        return _NONE if text == _NONE else None
-    return _seconds("max_ahead", text, "a number of seconds, none for no limit, or default for six hours")
-
-
-def _seconds(member: str, text: str, wanted: str = "a number of seconds, or none") -> float | None:
-    """A duration that is given, or None for none."""
-    if text == _NONE:
-        return None
-    try:
-        return float(text)
-    except ValueError:
-        raise typer.BadParameter(f"{member} is {text!r}; write {wanted}") from None
+    if text in (NONE, "default"):
+        return NONE if text == NONE else None
+    return seconds_of("max_ahead", text, "a number of seconds, none for no limit, or default for six hours")

@@ -213,13 +213,6 @@ class Registration:
         """The constraints that a pattern may rely on; none for traces of a further key, which do not end either."""
         return _set_of(self._rules_of(declaration, route=route, is_guarded=is_guarded), declaration, route)
 
-    def trace_ends(self, declaration: StreamDeclaration, *, route: str) -> frozenset[str]:
-        """Types that end traces: the stream's end events, and those of constraints that make end events end traces."""
-        if route:
-            return frozenset()
-        rules = self._rules_of(declaration, route=route, is_guarded=True)
-        return _set_of(rules, declaration, route).trace_ends.union(declaration.end_events)
-
     def _ends(self, on_stream: RoutedPattern, *, is_guarded: bool) -> TraceEnds:
         """How the traces end in which a pattern is matched."""
         declaration = on_stream.declaration

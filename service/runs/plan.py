@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from constraints import ConstraintSet, to_document, within_cap
 from nfa import build_query
 from service.registering.routing import RoutedPattern
 from shards import Variant
 from streams import (
+    USUAL_BUDGET,
     AttributePath,
     ConstraintsOn,
     ControlRecord,
@@ -19,7 +20,11 @@ from streams import (
     PatternOn,
     StreamDeclaration,
     StreamOn,
+    WorkBudget,
 )
+
+if TYPE_CHECKING:
+    from constraints import ConstraintSet  # takes long to import, and a run without constraints does not need it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,12 +36,14 @@ class RunPlan:
         sets: The constraints that the transactions of each stream keep.
         patterns: Of each stream, each with whether its set terminates partial matches.
         operators: Of other kinds; undeclared streams between them are derived.
+        budget: The work that each pattern may cost.
     """
 
     declarations: Mapping[str, StreamDeclaration]
     sets: Mapping[str, ConstraintSet]
     patterns: Mapping[str, Sequence[tuple[RoutedPattern, bool]]]
     operators: Sequence[Definition] = ()
+    budget: WorkBudget = USUAL_BUDGET
 
     def records(self) -> Sequence[tuple[str, ControlRecord]]:
         """The control records that a log would have before the first event, each with its stream."""
@@ -49,7 +56,7 @@ class RunPlan:
         for name in sorted(inputs.difference(self.declarations)):
             yield name, StreamOn(StreamDeclaration(name=name, derived=True))
         for name in self.declarations:
-            for record in self._records(name, self.sets.get(name, ConstraintSet())):
+            for record in self._records(name, self.sets.get(name)):
                 yield name, record
         for one in self.operators:
             yield one.inputs[0].stream, OperatorOn(one, "fresh")
@@ -66,9 +73,11 @@ class RunPlan:
     def _variant(self) -> Variant:
         return Variant(name="", records=tuple(self._declared()))
 
-    def _records(self, stream: str, constraint_set: ConstraintSet) -> Iterator[ControlRecord]:
+    def _records(self, stream: str, constraint_set: ConstraintSet | None) -> Iterator[ControlRecord]:
         patterns = self.patterns.get(stream, ())
-        if constraint_set.parts or constraint_set.trace_ends:
+        if constraint_set is not None and _has_rules(constraint_set):
+            from constraints import to_document, within_cap  # noqa: PLC0415 - takes long
+
             guarded = [build_query(one.pattern) for one, is_guarded in patterns if is_guarded and one.has_whole_traces]
             used, _ = within_cap(constraint_set, guarded)
             yield ConstraintsOn(name=stream, version=1, document=to_document(used))
@@ -79,4 +88,11 @@ class RunPlan:
                 text=one.pattern.text,
                 is_guarded=is_guarded and one.has_whole_traces,
                 route=one.route,
+                budget=self.budget,
             )
+
+
+def _has_rules(constraint_set: ConstraintSet) -> bool:
+    """Whether a set concerns any trace."""
+    deviates = constraint_set.settings.unknown_types == "deviate"
+    return bool(constraint_set.parts) or constraint_set.process is not None or deviates

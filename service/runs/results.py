@@ -13,9 +13,10 @@ from streams import parse_time
 Results: TypeAlias = dict[str, list[dict[str, Any]]]
 """Results by the name of their list."""
 
-_PATTERN_LISTS = {name: RESULT_KINDS[name].member for name in "alert timeout ending deviation correction".split()}
-LISTS = tuple(_PATTERN_LISTS.values())
-OLD_LISTS: Mapping[str, str] = {"ended": _PATTERN_LISTS["ending"]}
+PATTERN_LISTS = {name: RESULT_KINDS[name].member for name in "alert timeout ending deviation correction".split()}
+"""The lists of results of patterns, by kind of result."""
+LISTS = tuple(PATTERN_LISTS.values())
+OLD_LISTS: Mapping[str, str] = {"ended": PATTERN_LISTS["ending"]}
 """Former names of lists, which are accepted and printed for one release."""
 _SHOWN_LETTERS = tuple(one.code for one in (NotDerivable, KeyFinished, KeyNotWhole, ResultLimitReached, RetractionLate))
 EVENTS = "events"
@@ -30,7 +31,7 @@ OWN_LISTS: Mapping[str, str] = {
 }
 """The lists of further results of document kinds, by kind of result."""
 
-_ROWS = {**_PATTERN_LISTS, DERIVED.name: EVENTS}
+_ROWS = {**PATTERN_LISTS, DERIVED.name: EVENTS}
 _MEMBERS: Mapping[str, Sequence[str]] = {
     "alerts": "pattern key bindings start end detected_at decided_by deviating would_be_lost returns".split(),
     "timeouts": "pattern key bindings missing start due".split(),
@@ -51,10 +52,10 @@ def results_of(plan: RunPlan, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> 
             stream = body["into"] if name == EVENTS else body["stream"]
             if stream not in plan.declarations:  # between operators
                 continue
-            members = [member for member in _MEMBERS[name] if member in body]
+            document = document_of(name, body)
             if name == "alerts" and body["pattern"] not in with_returns:
-                members.remove("returns")
-            found[name].append({"stream": stream, **{member: body[member] for member in members}})
+                del document["returns"]
+            found[name].append({"stream": stream, **document})
         elif kind == DEAD_LETTER.name and body["code"] in _SHOWN_LETTERS:
             found[DEAD_LETTER.member].append({name: body[name] for name in ("stream", "pattern", "key", "reason")})
         elif (own := OWN_LISTS.get(kind)) is not None:
@@ -68,6 +69,16 @@ def results_of(plan: RunPlan, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> 
         some.sort(key=_ORDERS.get(name, _no_order))
         some.sort(key=lambda one: places[one["stream"]])
     return found
+
+
+def document_of(name: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    """A row as a list of results shows it.
+
+    Args:
+        name: Name of the list.
+        body: The JSON object of the row.
+    """
+    return {member: body[member] for member in _MEMBERS[name] if member in body}
 
 
 def numbers_of(counts: Mapping[str, int]) -> dict[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,9 +12,21 @@ import orjson
 from service.runs.errors import ProjectRefused
 from service.runs.plan import RunPlan
 from service.runs.results import Results, results_of
-from shards import DEAD_LETTER, WAIT, InlineShards, RowBlock
+from shards import (
+    DEAD_LETTER,
+    KINDS_BY_NAME,
+    WAIT,
+    InlineShards,
+    Kind,
+    OutputRow,
+    Renderer,
+    RowBlock,
+    ShardState,
+    own_results,
+    rows_of,
+)
 from shards.kinds.joins import JoinKind
-from streams import AutoLateness, EventBatch, Punctuation
+from streams import AutoLateness, ControlRecord, EventBatch, PatternOn, Punctuation
 
 if TYPE_CHECKING:
     from joins import WaitingInput
@@ -38,21 +50,48 @@ class MeasuredRun:
 class InlineRun:
     """A run in this process.
 
+    Args:
+        plan: The rules.
+        kinds: The kinds of operators, by name.
+        renderer: Makes the results of outputs.
+        later: The patterns that do not run before ``start``.
+
     Raises:
         ProjectRefused: Patterns feed each other in a circle, or an ordinary stream.
     """
 
-    def __init__(self, plan: RunPlan) -> None:
+    def __init__(
+        self,
+        plan: RunPlan,
+        *,
+        kinds: Mapping[str, Kind] = KINDS_BY_NAME,
+        renderer: Renderer = own_results,
+        later: Collection[str] = (),
+    ) -> None:
         self._plan = plan
-        self._shards = InlineShards(1)
+        self._shards = InlineShards(1, kinds)
+        self._shards.states[0].render(renderer)
+        self._later: dict[str, tuple[str, PatternOn]] = {}
         self._rows: list[RowBlock] = []
         self._letters: Counter[tuple[str, str]] = Counter()
         self._waits = any(one.body.get("wait") for one in plan.operators)
         for stream, record in plan.records():
-            self._shards.say(stream, record)
+            if isinstance(record, PatternOn) and record.name in later:
+                self._later[record.name] = stream, record
+            else:
+                self._shards.say(stream, record)
+        self._require_accepted()
+
+    def _require_accepted(self) -> None:
         refused = [orjson.loads(row.body)["reason"] for block in self._shards.settle() for row in block]
         if refused:
             raise ProjectRefused.of(refused)
+
+    def start(self, pattern: str) -> None:
+        """Start a pattern that waits for it; it sees the events that follow."""
+        self.settle()
+        self._shards.say(*self._later.pop(pattern))
+        self._require_accepted()
 
     def feed(self, stream: str, events: EventBatch) -> None:
         """Feed events of a stream; the order among events of different streams does not matter."""
@@ -62,6 +101,23 @@ class InlineRun:
                 self._shards.feed(stream, events.keyed_by(path), route)
             return
         self._rows += self._shards.feed_and_decide(stream, events, self._plan.routes(stream))
+
+    def append(self, stream: str, events: EventBatch, route: str) -> None:
+        """Feed events that are keyed by a further key."""
+        self._shards.feed(stream, events, route)
+
+    def settle(self) -> None:
+        """Match all events that have been fed."""
+        self._rows += self._shards.settle()
+
+    def say(self, stream: str, record: ControlRecord) -> None:
+        """Feed a control record."""
+        self._shards.say(stream, record)
+
+    @property
+    def state(self) -> ShardState:
+        """The state of the shard, to be read only."""
+        return self._shards.states[0]
 
     def promise(self, stream: str, promise: Punctuation) -> None:
         """Feed the promise that a range of keys is finished at its time; it may be fed at any point of the run."""
@@ -131,17 +187,21 @@ class InlineRun:
                 found[one.name] = without_keys(read_join(one.body), sums)
         return {name: some for name, some in found.items() if some}
 
+    def rows(self, *, is_open: bool) -> list[OutputRow]:
+        """All rows of the run; ``is_open`` as for ``results``."""
+        self._rows += self._shards.pause() if is_open else self._shards.finish()
+        return rows_of(self._rows)
+
     def results(self, *, is_open: bool) -> Results:
         """The results of the run.
 
         Args:
             is_open: Whether the transactions continue after the events; otherwise all end with them.
         """
-        self._rows += self._shards.pause() if is_open else self._shards.finish()
-        rows = (row for block in self._rows for row in block)
+        rows = self.rows(is_open=is_open)
         letters = (orjson.loads(row.body) for row in rows if row.kind == DEAD_LETTER.name)
         self._letters = Counter((one["stream"], one["code"]) for one in letters)
-        return results_of(self._plan, ((row.kind, orjson.loads(row.body)) for block in self._rows for row in block))
+        return results_of(self._plan, ((row.kind, orjson.loads(row.body)) for row in rows))
 
 
 _LATE = {"late_dropped": "dropped", "late_dead_lettered": "dead_lettered", "late_processed": "processed"}

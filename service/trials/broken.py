@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
-from constraints import ConstraintSet
-from nfa import CasePattern, Furthest, Pattern
-from service.trials.matching import MatchOptions, match_stepwise, shown_time
-from streams import Event
+from nfa import CasePattern, Furthest
+from service.runs import RunPlan
+from service.runs.stream_run import StreamRun
+from streams import Event, EventBatch, StreamDeclaration, shown_time
 
 _MOST_EVENTS = 300
 _AT_ONCE = 20  # patterns that an answer about open traces shows
+
+_State: TypeAlias = tuple[Event | None, Mapping[str, CasePattern], frozenset[str]]
+"""An event, the patterns that have partial matches after it, and the names of those that have matched there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,41 +33,58 @@ class BrokenMatch:
     reason: str
 
 
-def broken_matches(
-    patterns: Sequence[Pattern], events: Sequence[Event], constraint_set: ConstraintSet, options: MatchOptions
-) -> dict[str, BrokenMatch]:
+def broken_matches(plan: RunPlan, events: Sequence[Event], *, first: int, now_us: int | None) -> dict[str, BrokenMatch]:
     """By pattern the last partial match, where it ended without a match and none has begun since.
 
     Transactions of more than 300 events are not examined.
 
     Args:
-        patterns: With distinct names.
+        plan: The stream with patterns of one key, and what the transaction keeps to.
         events: Of one transaction, in the order of the log.
-        constraint_set: What the transaction keeps to.
-        options: How patterns are run.
+        first: The number of events before the patterns.
+        now_us: How far time has come, if the events do not say more.
     """
-    if len(events) - options.first > _MOST_EVENTS:
+    if len(events) - first > _MOST_EVENTS:
         return {}
+    ((stream, declaration),) = plan.declarations.items()
+    events, now_us = _in_order(events, declaration, now_us)
+    declared = {stream: replace(declaration, lateness=None, late="dead_letter")}
+    ends = frozenset(declaration.end_events).union(*(one.trace_ends for one in plan.sets.values()))
     found: dict[str, BrokenMatch] = {}
-    events, options = _in_order(events, options)
-    for start in range(0, len(patterns), _AT_ONCE):
-        found |= _broken(patterns[start : start + _AT_ONCE], events, constraint_set, options)
+    for start in range(0, len(plan.patterns[stream]), _AT_ONCE):
+        some = plan.patterns[stream][start : start + _AT_ONCE]
+        states = _states(replace(plan, declarations=declared, patterns={stream: some}), events, first, now_us)
+        found |= _broken(states, ends, now_us)
     return found
 
 
-def _broken(
-    patterns: Sequence[Pattern], events: Sequence[Event], constraint_set: ConstraintSet, options: MatchOptions
-) -> dict[str, BrokenMatch]:
+def _states(plan: RunPlan, events: Sequence[Event], first: int, now_us: int | None) -> Iterator[_State]:
+    """The state after each event from the first on, and once time has come as far as it has."""
+    (patterns,) = plan.patterns.values()
+    names, route = [one.pattern.name for one, _ in patterns], patterns[0][0].route
+    run = StreamRun(plan, lists=("matches",), follows_all=True, later=names)
+    before, after = events[:first], events[first:]
+    run.feed(EventBatch.from_events(before), route=route)
+    for name in names:
+        run.start(name)
+    for event in (*after, None):
+        if event is not None:
+            run.feed(EventBatch.from_events([event]), route=route)
+        elif now_us is not None:
+            run.pass_time(now_us)
+        yield event, run.partial_matches(route), run.matched()
+
+
+def _broken(states: Iterable[_State], ends: frozenset[str], now_us: int | None) -> dict[str, BrokenMatch]:
     last: dict[str, Furthest] = {}
     broken: dict[str, BrokenMatch] = {}
-    ends = options.end_events | constraint_set.trace_ends
-    for event, states, matched in match_stepwise(patterns, events, constraint_set, options):
+    for event, alive, matched in states:
         for name in list(last):
-            if name not in states:
+            if name not in alive:
                 furthest = last.pop(name)
                 if name not in matched:
-                    broken[name] = _end_of(furthest, event, ends, options)
-        for name, furthest in _held(states):
+                    broken[name] = _end_of(furthest, event, ends, now_us)
+        for name, furthest in _held(alive):
             last[name] = furthest
             broken.pop(name, None)
         for name in matched:
@@ -75,13 +96,13 @@ def _held(states: Mapping[str, CasePattern]) -> Iterator[tuple[str, Furthest]]:
     return ((name, one.furthest) for name, one in states.items() if one.furthest is not None)
 
 
-def _end_of(furthest: Furthest, event: Event | None, ends: frozenset[str], options: MatchOptions) -> BrokenMatch:
+def _end_of(furthest: Furthest, event: Event | None, ends: frozenset[str], now_us: int | None) -> BrokenMatch:
     """How a partial match ended by an event, or by time where no event came."""
     bound: dict[str, tuple[str, ...]] = {}
     for step in furthest.bound:
         bound[step.alias] = (*bound.get(step.alias, ()), step.event_id)
     words = " ".join(f"{alias}={','.join(ids)}" for alias, ids in bound.items())
-    now_us = options.now_us if event is None else event.time_us
+    now_us = now_us if event is None else event.time_us
     due_us = furthest.expires_us
     if due_us is not None and now_us is not None and now_us >= due_us:
         return BrokenMatch(
@@ -93,19 +114,20 @@ def _end_of(furthest: Furthest, event: Event | None, ends: frozenset[str], optio
     return BrokenMatch(event=event, bound=bound, reason=f"{event.type} {event.id} {how} its partial match {words}")
 
 
-def _in_order(events: Sequence[Event], options: MatchOptions) -> tuple[Sequence[Event], MatchOptions]:
+def _in_order(
+    events: Sequence[Event], declaration: StreamDeclaration, now_us: int | None
+) -> tuple[Sequence[Event], int | None]:
     """The events in the order in which they are matched, and how far time has come.
 
     Where the stream has a lateness: by time, up to the watermark, without late events that are set aside.
     """
-    lateness_us = options.lateness_us
+    lateness_us = declaration.lateness_us
     if lateness_us is None:
-        return events, options
+        return events, now_us
     kept, newest_us = [], events[0].time_us
     for event in events:
-        if options.late == "process" or event.time_us >= newest_us - lateness_us:
+        if declaration.late == "process" or event.time_us >= newest_us - lateness_us:
             kept.append(event)
         newest_us = max(newest_us, event.time_us)
-    watermark_us = max(newest_us, options.now_us or newest_us) - lateness_us
-    kept = sorted((event for event in kept if event.time_us <= watermark_us), key=lambda event: event.time_us)
-    return kept, replace(options, lateness_us=None, now_us=watermark_us)
+    watermark_us = max(newest_us, now_us or newest_us) - lateness_us
+    return sorted((one for one in kept if one.time_us <= watermark_us), key=lambda one: one.time_us), watermark_us

@@ -5,18 +5,19 @@ from __future__ import annotations
 import heapq
 import time
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
-from nfa import Match, Pattern, Prune
+from nfa import Pattern
 from service.observing.measured_lateness import as_in_force
 from service.registering.registration import Registration
 from service.registering.routing import routed
 from service.registering.strangers import strangers
+from service.runs.stream_run import StreamRun, stream_plan
 from service.runtime import Stores
 from service.stores import LogTail
-from service.trials.matching import SECTIONS, MatchOptions, match_events
-from streams import Event, EventBatch, LogEntry, RecordKind, StreamDeclaration, position_order
+from streams import EventBatch, LogEntry, RecordKind, StreamDeclaration, position_order
 
 _SHOWN_MATCHES = 100
 _SHOWN_LOSSES = 10
@@ -32,7 +33,7 @@ class DryRun:
         events: How many events it saw.
         first_us: Time of the oldest of them; None where there are none.
         last_us: Time of the newest of them.
-        matches: The first of them.
+        matches: The first of them, as ``forestall match`` shows them.
         matched: How many there are.
         endings: In how many transactions it could no longer match, by form and reason.
         timeouts: How many partial matches WITHIN ended, where the pattern tells them.
@@ -47,7 +48,7 @@ class DryRun:
     events: int
     first_us: int | None
     last_us: int | None
-    matches: tuple[Match, ...]
+    matches: tuple[Mapping[str, Any], ...]
     matched: int
     endings: Counter[tuple[str, str]]
     timeouts: int
@@ -85,65 +86,52 @@ class DryRuns:
         warnings = self._registration.check_pattern(stream, pattern, is_guarded=is_guarded)
         declaration = as_in_force(self._stores, self._stores.registry.stream(stream))
         on_stream = routed(pattern, declaration)
-        route = on_stream.route
-        events = self._events(declaration, route, most_events)
-        rules = self._registration.constraint_set(
-            declaration, route=route, is_guarded=is_guarded and on_stream.has_whole_traces
-        )
-        found_out = strangers([pattern], EventBatch.from_events(events))
+        events = self._events(declaration, on_stream.route, most_events)
+        rules = self._registration.constraint_set(declaration, route=on_stream.route, is_guarded=True)
         warnings += tuple(
-            f"line {one.position.line}, column {one.position.column}: {one.message}" for _, one in found_out
+            f"line {one.position.line}, column {one.position.column}: {one.message}"
+            for _, one in strangers([pattern], events)
         )
         begin_s = time.perf_counter()
-        is_plain = bool(route) or not is_guarded or not rules.parts
-        options = self._options(declaration, route, is_plain=is_plain)
-        found = match_events([pattern], events, rules, options)
+        run = StreamRun(stream_plan(declaration, rules, [(on_stream, is_guarded)], self._registration.budget))
+        run.feed(events, route=on_stream.route)
+        found = run.report(is_open=True)
         given_up = [loss for loss in found.overflow if loss.work]
         warnings += tuple(
             f"it was given up in the transaction {loss.key!r} at the event {loss.event_id!r}, as its events met more "
             "partial matches than the budget allows" + (", and suspended" if loss.suspends else "")
             for loss in given_up[:_SHOWN_LOSSES]
         )
+        times_us = events.time_us
         return DryRun(
             pattern=pattern.name,
             stream=stream,
             events=len(events),
-            first_us=min((event.time_us for event in events), default=None),
-            last_us=max((event.time_us for event in events), default=None),
-            matches=found.matches[:_SHOWN_MATCHES],
+            first_us=int(times_us.min()) if len(events) else None,
+            last_us=int(times_us.max()) if len(events) else None,
+            matches=tuple(found.matches[:_SHOWN_MATCHES]),
             matched=len(found.matches),
-            endings=Counter((pair.form, pair.reason) for pair in found.ended),
-            timeouts=len(found.timeouts),
+            endings=Counter((body["form"], body["reason"]) for body in found.bodies("endings")),
+            timeouts=len(found.bodies("timeouts")),
             dropped=sum(overflow.dropped for overflow in found.overflow),
             partial_matches=found.stats.held,
             warnings=warnings,
             took_ms=(time.perf_counter() - begin_s) * 1_000,
         )
 
-    def _options(self, declaration: StreamDeclaration, route: str, *, is_plain: bool) -> MatchOptions:
-        """How the stream matches by that key; ``is_plain``: no constraint drops partial matches."""
-        return replace(
-            MatchOptions.of(declaration, route),
-            sections=SECTIONS,
-            is_open=True,
-            prune=Prune.OFF if is_plain else None,
-            end_events=self._registration.trace_ends(declaration, route=route),
-            budget=self._registration.budget,
-        )
-
-    def _events(self, declaration: StreamDeclaration, route: str, most: int) -> list[Event]:
+    def _events(self, declaration: StreamDeclaration, route: str, most: int) -> EventBatch:
         """The newest events of a stream over all shards, in the order in which they came."""
         shards = range(self._stores.log.layout.read().shards)
         since_ms = self._stores.registry.since_ms(declaration.name)
         newest_first = heapq.merge(*(self._tail.newest_first(shard, since_ms) for shard in shards), key=_age)
-        found: list[list[Event]] = []
+        found: list[EventBatch] = []
         held = 0
         for batch in _batches(newest_first, declaration, route):
-            found.append(batch.to_events())
+            found.append(batch)
             held += len(batch)
             if held >= most:
                 break
-        return [event for events in reversed(found) for event in events][-most:]
+        return EventBatch.joined(found[::-1]).slice(max(held - most, 0)) if found else EventBatch.from_events([])
 
 
 def _age(entry: LogEntry) -> tuple[int, int]:

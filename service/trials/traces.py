@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from constraints import ConstraintSet
-from nfa import Pattern, Prune, parse_pattern
+from nfa import parse_pattern
 from service.errors import TraceTooLong, UnknownTrace
 from service.observing.measured_lateness import as_in_force
-from service.registering.routing import route_of
+from service.registering.routing import RoutedPattern, route_of, routed
+from service.runs import RunPlan
+from service.runs.stream_report import StreamReport
+from service.runs.stream_run import StreamRun, stream_plan
 from service.runtime import Stores
 from service.settings import Limits
 from service.stores import RegisteredPattern
 from service.trials.broken import BrokenMatch, broken_matches
-from service.trials.matching import SECTIONS, DeviatingTrace, EndedPair, MatchOptions, MatchReport, match_events
 from service.trials.trace_log import SeenKey, TraceLog
 from streams import Event, EventBatch, StreamDeclaration
 
@@ -32,6 +34,19 @@ _MOST_EVENTS = 5_000
 _MOST_TYPES = 50
 _MOST_COPIED = 50_000
 _NEXT = "\x00next"  # no event has such an id
+
+
+@dataclass(frozen=True, slots=True)
+class OnStream:
+    """A registered pattern, and the key by which it is matched."""
+
+    record: RegisteredPattern
+    routed: RoutedPattern
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether the constraints terminate its partial matches early."""
+        return self.record.is_guarded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +62,7 @@ class PatternInTrace:
         matches: Event ids by alias, of the newest matches.
         matched: How many matches there are.
         partial_matches: How many (pattern, instance) pairs are bound in partial matches.
-        ended: Why it can no longer match.
+        ended: The row of its early termination.
         broken: How its last partial match ended without a match, where it holds none.
         by: The further key that it is matched by; empty: the correlation key.
         keys: With ``other-key``: the values of that key in the events of this transaction, at most 20.
@@ -58,10 +73,10 @@ class PatternInTrace:
     state: TraceState
     by: str = ""
     keys: tuple[str, ...] = ()
-    matches: tuple[Mapping[str, tuple[str, ...]], ...] = ()
+    matches: tuple[Mapping[str, Sequence[str]], ...] = ()
     matched: int = 0
     partial_matches: int = 0
-    ended: EndedPair | None = None
+    ended: Mapping[str, Any] | None = None
     broken: BrokenMatch | None = None
 
 
@@ -95,7 +110,7 @@ class TraceReport:
         total: How many events it has.
         events: The newest of them, oldest first.
         patterns: By name; of a further key those that are matched by it.
-        deviation: The event by which it broke the constraints.
+        deviation: The row of its deviation.
         following: What may come, by type; empty where it is over or has broken the constraints, and of a further key.
         constraints_version: Of the set that it follows; None where there is none.
     """
@@ -110,7 +125,7 @@ class TraceReport:
     total: int
     events: tuple[Event, ...]
     patterns: tuple[PatternInTrace, ...]
-    deviation: DeviatingTrace | None
+    deviation: Mapping[str, Any] | None
     following: tuple[NextType, ...]
     constraints_version: int | None
 
@@ -190,119 +205,113 @@ class _Look:
     def __init__(
         self, declaration: StreamDeclaration, seen: SeenKey, constraint_set: ConstraintSet | None, route: str
     ) -> None:
-        self._declaration = declaration
+        ends = tuple(sorted(seen.ends)) if seen.is_over else declaration.end_events
+        self._declaration = replace(declaration, end_events=ends)
         self._seen = seen
         self._route = route
-        options = MatchOptions.of(declaration, route)
-        self._ends = ConstraintSet(end_events=options.end_events)
-        self._constraint_set = self._ends if constraint_set is None else constraint_set
-        self._options = replace(
-            options,
-            sections=SECTIONS,
-            is_open=True,
-            end_events=seen.ends if seen.is_over else options.end_events,
-            now_us=seen.newest_us,
-        )
+        self._constraint_set = constraint_set
 
-    def report(self, patterns: Sequence[RegisteredPattern], report: TraceReport) -> TraceReport:
+    def report(self, records: Sequence[RegisteredPattern], report: TraceReport) -> TraceReport:
         """The report with what the patterns and the constraints make of the events."""
-        plain = self._run([], self._seen.events)
-        deviation = plain.deviations[0] if plain.deviations else None
-        has_waiting = plain.stats.events < len(self._seen.events)  # for older ones, as the stream's lateness says
-        is_open = report.is_open and (has_waiting or bool(plain.stats.open_traces))
+        patterns = [OnStream(one, routed(parse_pattern(one.text), self._declaration)) for one in records]
+        is_open, deviation = report.is_open, None
+        if not self._route:
+            plain = self._run([])
+            deviation = next(iter(plain.bodies("deviations")), None)
+            has_waiting = plain.stats.events < len(self._seen.events)  # for older ones, by the lateness of the stream
+            is_open = is_open and (has_waiting or bool(plain.stats.open_traces))
         report = replace(report, is_open=is_open, deviation=deviation)
-        found = self._with_broken([self._pattern(pattern, report) for pattern in patterns], patterns)
+        found = self._with_broken([self._pattern(one, report) for one in patterns], patterns)
         following: tuple[NextType, ...] = ()
         if is_open and deviation is None and not self._route:
-            running = [pattern for pattern in found if pattern.state in ("alive", "waiting")]
-            named = {pattern.name for pattern in running}
-            guarded = [parse_pattern(one.text) for one in patterns if one.name in named and one.is_guarded]
-            following = self._following(guarded)
+            running = {one.name for one in found if one.state in ("alive", "waiting")}
+            following = self._following([one for one in patterns if one.record.name in running and one.is_guarded])
         return replace(report, patterns=found, following=following)
 
-    def _pattern(self, record: RegisteredPattern, report: TraceReport) -> PatternInTrace:
-        pattern = parse_pattern(record.text)
-        route = route_of(pattern, self._declaration)
+    def _pattern(self, one: OnStream, report: TraceReport) -> PatternInTrace:
+        record, route = one.record, one.routed.route
         if record.state != "active":
             state: TraceState = "suspended" if record.suspension else "paused"
             return PatternInTrace(name=record.name, version=record.version, state=state, by=route)
         if route != self._route:
             keys = self._keys(route)
             return PatternInTrace(name=record.name, version=record.version, state="other-key", by=route, keys=keys)
-        first = self._seen.starts.get((record.name, record.version), 0)
-        rules = self._constraint_set if record.is_guarded else self._ends
-        found = self._run([pattern], self._seen.events, rules=rules, first=first)
-        ended = found.ended[-1] if found.ended else None
+        found = self._run([one], first=self._first(one))
+        ended = next(reversed(found.bodies("endings")), None)
         return PatternInTrace(
             name=record.name,
             version=record.version,
             by=route,
             state=_state(found, ended, report),
-            matches=tuple(match.bindings for match in found.matches[-_SHOWN_MATCHES:]),
+            matches=tuple(match["bindings"] for match in found.matches[-_SHOWN_MATCHES:]),
             matched=len(found.matches),
             partial_matches=found.stats.held,
             ended=ended,
         )
+
+    def _first(self, one: OnStream) -> int:
+        return self._seen.starts.get((one.record.name, one.record.version), 0)
 
     def _keys(self, route: str) -> tuple[str, ...]:
         """The values of a further key in the events, in their order."""
         keyed = EventBatch.from_events(self._seen.events).keyed_by(self._declaration.attribute_of(route))
         return tuple(dict.fromkeys(event.key for event in keyed.to_events()))[:_SHOWN_KEYS]
 
-    def _with_broken(
-        self, found: Sequence[PatternInTrace], records: Sequence[RegisteredPattern]
-    ) -> tuple[PatternInTrace, ...]:
+    def _with_broken(self, found: Sequence[PatternInTrace], patterns: Sequence[OnStream]) -> tuple[PatternInTrace, ...]:
         """Patterns with how their last partial match ended, where they hold none; the events are matched one by one."""
-        groups: dict[tuple[int, bool], list[Pattern]] = {}
-        for one, record in zip(found, records, strict=True):
-            pattern = parse_pattern(record.text)
-            if one.state in ("waiting", "closed") or (one.state == "alive" and pattern.within_us is not None):
-                first = self._seen.starts.get((one.name, one.version), 0)
-                groups.setdefault((first, record.is_guarded), []).append(pattern)
+        groups: dict[int, list[OnStream]] = {}
+        for state, one in zip(found, patterns, strict=True):
+            is_timed = state.state == "alive" and one.routed.pattern.within_us is not None
+            if state.state in ("waiting", "closed") or is_timed:
+                groups.setdefault(self._first(one), []).append(one)
         broken: dict[str, BrokenMatch] = {}
-        for (first, is_guarded), patterns in groups.items():
-            rules = self._constraint_set if is_guarded else self._ends
-            options = replace(self._options, prune=None if is_guarded else Prune.OFF, first=first)
-            broken |= broken_matches(patterns, self._seen.events, rules, options)
+        for first, some in groups.items():
+            plan = self._plan(some)
+            broken |= broken_matches(plan, self._seen.events, first=first, now_us=self._seen.newest_us)
         return tuple(_ended_by(one, broken.get(one.name)) for one in found)
 
-    def _following(self, patterns: Sequence[Pattern]) -> tuple[NextType, ...]:
+    def _following(self, patterns: Sequence[OnStream]) -> tuple[NextType, ...]:
         """The effect of a next event of each known type, each on a copy of the transaction."""
-        declared = set(self._declaration.event_types)
-        types = declared | set(self._constraint_set.types) | set(self._constraint_set.end_events)
+        types = {*self._declaration.event_types, *self._declaration.end_events}
+        if self._constraint_set is not None:
+            types |= self._constraint_set.types | self._constraint_set.end_events
         chosen = sorted(types)[: min(_MOST_TYPES, _MOST_COPIED // len(self._seen.events))]
         seen = self._seen.events
-        if self._options.lateness_us is not None:
+        if self._declaration.lateness is not None:
             seen = sorted(seen, key=lambda event: event.time_us)
         copies = [replace(event, key=str(number)) for event in seen for number in range(len(chosen))]
         last_us = seen[-1].time_us
         now_us = max(last_us, self._seen.newest_us or last_us)
         for number, event_type in enumerate(chosen):
             copies.append(Event(id=_NEXT, type=event_type, time_us=now_us, key=str(number), data={}))
-        found = self._run(patterns, copies, options=replace(self._options, lateness_us=None))
-        breaks = {one.deviation.key: one.reason.text for one in found.deviations}
+        run = StreamRun(self._plan(patterns, replace(self._declaration, lateness=None, late="dead_letter")))
+        run.feed(EventBatch.from_events(copies))
+        found = run.report(is_open=True)
+        breaks = {body["key"]: body["reason"] for body in found.bodies("deviations")}
         ends: dict[str, dict[str, str]] = {str(number): {} for number in range(len(chosen))}
-        for pair in found.ended:
-            if pair.ending.event_id == _NEXT:
-                ends[pair.ending.key][pair.ending.pattern] = pair.reason
+        for body in found.bodies("endings"):
+            if body["event"] == _NEXT:
+                ends[body["key"]][body["pattern"]] = body["reason"]
         return tuple(
             NextType(event_type=event_type, breaks=breaks.get(str(number)), ends=ends[str(number)])
             for number, event_type in enumerate(chosen)
         )
 
-    def _run(
-        self,
-        patterns: Sequence[Pattern],
-        events: Sequence[Event],
-        *,
-        rules: ConstraintSet | None = None,
-        first: int = 0,
-        options: MatchOptions | None = None,
-    ) -> MatchReport:
-        constraint_set = self._constraint_set if rules is None else rules
-        prune = Prune.OFF if constraint_set is self._ends else None
-        chosen = replace(options or self._options, prune=prune, first=first)
-        return match_events(patterns, events, constraint_set, chosen)
+    def _plan(self, patterns: Sequence[OnStream], declaration: StreamDeclaration | None = None) -> RunPlan:
+        pairs = [(one.routed, one.record.is_guarded) for one in patterns]
+        return stream_plan(declaration or self._declaration, self._constraint_set, pairs)
+
+    def _run(self, patterns: Sequence[OnStream], first: int = 0) -> StreamReport:
+        """Match the events again; patterns see those from the first on."""
+        names, events = [one.record.name for one in patterns], EventBatch.from_events(self._seen.events)
+        run = StreamRun(self._plan(patterns), follows_all=True, later=names)
+        run.feed(events.slice(0, first), route=self._route)
+        for name in names:
+            run.start(name)
+        run.feed(events.slice(first), route=self._route)
+        if self._seen.newest_us is not None:
+            run.pass_time(self._seen.newest_us)
+        return run.report(is_open=True)
 
 
 def _ended_by(found: PatternInTrace, broken: BrokenMatch | None) -> PatternInTrace:
@@ -313,7 +322,7 @@ def _ended_by(found: PatternInTrace, broken: BrokenMatch | None) -> PatternInTra
     return replace(found, state=state, partial_matches=0, broken=broken)
 
 
-def _state(found: MatchReport, ended: EndedPair | None, report: TraceReport) -> TraceState:
+def _state(found: StreamReport, ended: object, report: TraceReport) -> TraceState:
     if found.stats.held and report.is_open:
         return "alive"
     if ended is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from constraints import guard_features, guarded_exercise, parse_constraints
 from nfa import matcher_features, matching_exercise, parse_pattern
 from shards.kinds import KINDS_BY_NAME
 from shards.kinds.patterns import PatternKind
@@ -31,6 +30,8 @@ def _of_place(variant: Variant, name: str, route: str) -> str:
     features = matcher_features(list(map(parse_pattern, texts)), ties=declaration.ties, is_idling=is_idling)
     for record in () if route else records:
         if isinstance(record, ConstraintsOn):
+            from constraints import guard_features, guarded_exercise, parse_constraints  # noqa: PLC0415 - takes long
+
             known = parse_constraints(record.document).constraint_set
             return guarded_exercise(features | guard_features(known, ties=declaration.ties))
     return matching_exercise(features)

@@ -30,9 +30,9 @@ PLANTS = {
     "framework in the core": ("workflows/planted.py", "import pydantic", "The core knows no framework"),
     "fastapi in service": ("service/planted.py", "from fastapi import FastAPI", "The HTTP framework stays in api"),
     "pyspark in service": ("service/planted.py", "import pyspark.sql", "Only pipeline imports pyspark"),
-    "pyspark in a local run": ("service/trials/matching.py", "import pyspark.sql", "Local runs use no Spark"),
+    "pyspark in a local run": ("service/runs/stream_run.py", "import pyspark.sql", "Local runs use no Spark"),
     "pipeline in a local run": (
-        "service/trials/matching.py",
+        "service/runs/stream_run.py",
         "from pipeline import cluster",
         "Local runs use no Spark",
     ),

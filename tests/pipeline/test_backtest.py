@@ -56,7 +56,11 @@ def test_alerts_are_the_matches_of_the_command(spark, folder, name, guard, shard
     report = report_of(question, events)
     assert alerts_as_matches(result.rows.get("alert", ())) == matches_of(report)
     counts = result.variants["pattern"]
-    assert (result.events, counts.events, counts.rows["ending"]) == (len(events), len(events), len(report.ended))
+    assert (result.events, counts.events, counts.rows["ending"]) == (
+        len(events),
+        len(events),
+        len(report.bodies("endings")),
+    )
     assert (result.first_us, result.last_us) == (events[0].time_us, events[-1].time_us)
 
 

@@ -65,9 +65,9 @@ def test_alerts_are_the_matches_of_the_command_however_many_shards(name, guard, 
         assert labelled(rows, "dead-letter") == []
         assert alerts_as_matches(labelled(rows, "alert")) == matches_of(report)
         counts = sum((trial.counts[0] for trial in trials), VariantCounts())
-        assert counts.rows["timeout"] == len(report.timeouts)
-        assert counts.rows["deviation"] == len(report.deviations)
-        assert counts.rows["ending"] == len(report.ended)
+        assert counts.rows["timeout"] == len(report.bodies("timeouts"))
+        assert counts.rows["deviation"] == len(report.bodies("deviations"))
+        assert counts.rows["ending"] == len(report.bodies("endings"))
         assert counts.events == len(events)
 
 

@@ -24,10 +24,10 @@ from nfa.reference import reference_matches
 from service import build_stores
 from service.delivery.receiver import receiver
 from service.processes.temporary import require_ready
+from service.runs.reference import match_document
 from service.settings import Settings
 from service.stores import connect
 from service.testing import receiving
-from service.trials.matching import match_document
 from shards import run_inline
 from streams import Event
 from workflows import (

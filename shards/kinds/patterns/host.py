@@ -319,7 +319,7 @@ def _parted(found: MatchOutput) -> tuple[MatchOutput, list[LaneOutput]]:
 
 
 def pattern_host(
-    declaration: StreamDeclaration, route: str, saved: SavedHost | None, *, may_be_guarded: bool = True
+    declaration: StreamDeclaration, route: str, saved: SavedHost | None, *, follows_all: bool | None = None
 ) -> PatternHost:
     """A host without patterns, or a saved host; traces of a further key have no end and no constraints.
 
@@ -329,14 +329,15 @@ def pattern_host(
     """
     if saved is not None:
         return PatternHost.load(declaration, route, saved)
-    if route or not may_be_guarded:
-        return PatternHost(declaration, route, _new_matcher(declaration, route, may_be_guarded=may_be_guarded), {})
-    return PatternHost(declaration, route, None, {})
+    if not route and follows_all is None:
+        return PatternHost(declaration, route, None, {})
+    return PatternHost(declaration, route, _new_matcher(declaration, route, may_be_guarded=bool(follows_all)), {})
 
 
 def _new_matcher(declaration: StreamDeclaration, route: str, *, may_be_guarded: bool = True) -> Matcher:
     if route:
-        return Matcher(ties=declaration.ties, key_paths=declaration.route_paths(route), may_be_guarded=False)
+        paths = declaration.route_paths(route)
+        return Matcher(ties=declaration.ties, key_paths=paths, may_be_guarded=may_be_guarded)
     return Matcher(
         end_events=declaration.end_events,
         ties=declaration.ties,

@@ -20,7 +20,8 @@ class PatternKind(Kind):
     """Patterns; every stream has a host for them, because its constraints follow traces from the first event.
 
     Attributes:
-        may_be_guarded: Whether streams may have constraints; without them, fewer traces are followed.
+        follows_all: Whether traces without bound events are followed, which constraints need; None: those of the
+            correlation key.
         derives: Whether INTO feeds derived streams; otherwise it has no effect.
     """
 
@@ -28,7 +29,7 @@ class PatternKind(Kind):
     result_kinds: ClassVar[tuple[ResultKind, ...]] = PATTERN_RESULTS
     is_resident: ClassVar[bool] = True
     exercise: ClassVar[str] = "constraints.exercises:guarded:shared,runs,idle,saved,guard,bits"
-    may_be_guarded: bool = True
+    follows_all: bool | None = None
     derives: bool = True
 
     def feed(self, definition: Definition) -> Feed | None:
@@ -53,4 +54,4 @@ class PatternKind(Kind):
         """
         from shards.kinds.patterns.host import pattern_host  # noqa: PLC0415 - takes most of the start of a process
 
-        return pattern_host(declaration, route, saved, may_be_guarded=self.may_be_guarded)
+        return pattern_host(declaration, route, saved, follows_all=self.follows_all)

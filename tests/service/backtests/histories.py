@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ import orjson
 from constraints import Constraint, ConstraintSet, Exclusive, Prior, following
 from nfa import parse_patterns
 from service.backtests.questions import Question, TriedPattern
-from service.trials.matching import MatchOptions, MatchReport, match_events, shown_time
-from streams import Event, EventBatch, StreamDeclaration, format_time, render_plain
+from service.runs.stream_report import StreamReport
+from service.runs.stream_run import run_patterns
+from streams import Event, EventBatch, StreamDeclaration, render_plain
 from workflows import compile_workflow, read_model
 
 WORKFLOW = """
@@ -97,34 +99,18 @@ def question_about(
     )
 
 
-def report_of(question: Question, events: list[Event]) -> MatchReport:
+def report_of(question: Question, events: list[Event]) -> StreamReport:
     """The results of ``forestall match``."""
-    options = MatchOptions(
-        sections=("matches", "timeouts", "ended", "deviations", "corrections"),
-        is_open=question.is_open,
-        prune=question.prune,
-        end_events=frozenset(question.declaration.end_events),
-    )
-    texts = "\n".join(pattern.text for pattern in question.patterns)
-    return match_events(parse_patterns(texts), events, question.constraint_set, options)
+    rules, declaration = question.constraint_set, question.declaration
+    if rules is not None and question.prune is not None:
+        rules = replace(rules, settings=replace(rules.settings, prune=question.prune))
+    patterns = parse_patterns("\n".join(pattern.text for pattern in question.patterns))
+    return run_patterns(patterns, EventBatch.from_events(events), rules, declaration, is_open=question.is_open)
 
 
-def matches_of(report: MatchReport) -> list[tuple[Any, ...]]:
+def matches_of(report: StreamReport) -> list[tuple[Any, ...]]:
     """The members in which matches and alerts must agree: all but ids, versions and explanations."""
-    return sorted(
-        (
-            match.pattern,
-            match.key,
-            orjson.dumps({alias: list(ids) for alias, ids in match.bindings.items()}),
-            format_time(match.start_us),
-            format_time(match.end_us),
-            shown_time(match.detected_us),
-            orjson.dumps(dict(match.returns)),
-            match.decided_by or "",
-            match.deviating,
-        )
-        for match in report.matches
-    )
+    return alerts_as_matches({"returns": {}, **match} for match in report.matches)
 
 
 def alerts_as_matches(alerts: Iterable[Mapping[str, Any]]) -> list[tuple[Any, ...]]:

@@ -57,7 +57,7 @@ def test_only_what_is_asked_for_is_listed(call, tmp_path: Path) -> None:
     assert (timeouts["matches"], len(timeouts["timeouts"])) == ([], 1)
     assert usual["stats"] == timeouts["stats"]
     assert usual["stats"]["timeouts"] == 1
-    assert set(usual) == {"matches", "timeouts", "ended", "deviations", "corrections", "overflow", "stats"}
+    assert set(usual) == {"matches", "timeouts", "endings", "ended", "deviations", "corrections", "overflow", "stats"}
 
 
 def test_an_unknown_section_is_refused(call, tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_the_automaton_is_followed_where_there_is_one(small, match):
     assert status == 0
     assert document["workflow"] == {"mode": "exact", "method": "compositional", "states": 4}
     assert "small: followed exactly, by its automaton of 4 states" in err
-    ended = {(pair["pattern"], pair["key"]): pair["event"] for pair in document["ended"]}
+    ended = {(pair["pattern"], pair["key"]): pair["event"] for pair in document["endings"]}
     assert ended["p", "k"] == "e2"
     (deviation,) = document["deviations"]
     assert (deviation["event"], deviation["kind"], deviation["allowed"]) == ("e4", "workflow", ["B", "C"])

@@ -8,8 +8,12 @@ import pytest
 from constraints import parse_constraints
 from nfa import Prune, parse_patterns
 from nfa.reference import reference_matches
-from service.trials.matching import SECTIONS, MatchOptions, match_document, match_events
-from streams import Event, Late
+from service.runs.errors import ProjectRefused
+from service.runs.reference import match_document, match_documents
+from service.runs.stream_report import LISTS
+from service.runs.stream_run import StreamRun, stream_plan
+from service.runs.testing import report_on, shown
+from streams import LATEST_US, AutoLateness, Event, EventBatch, Late, StreamDeclaration
 from workflows import (
     OrderSettings,
     OrderWorkload,
@@ -39,22 +43,23 @@ def test_the_order_workload_matches_as_the_reference_says_with_and_without_pruni
     workload = OrderWorkload(orders=orders, stream=SimulationSettings(traces=400, concurrent=100))
     events = list(generate_events(workload, 7))
     constraint_set = derive_constraints(order_fulfilment())
-    pruned = match_events(PATTERNS, events, constraint_set)
-    unpruned = match_events(PATTERNS, events, constraint_set, MatchOptions(prune=Prune.OFF))
+    pruned = report_on(PATTERNS, events, constraint_set)
+    unpruned = report_on(PATTERNS, events, constraint_set, prune=Prune.OFF)
     assert pruned.matches == unpruned.matches
-    assert list(pruned.matches) == reference_matches(PATTERNS, events, constraint_set.end_events)
-    assert {match.pattern for match in pruned.matches} == {"EP1", "Q1", "Q3"}
-    assert unpruned.ended == ()
-    assert pruned.deviations == ()
+    expected = reference_matches(PATTERNS, events, constraint_set.end_events)
+    assert pruned.matches == match_documents(pruned) == list(map(match_document, expected))
+    assert {match["pattern"] for match in pruned.matches} == {"EP1", "Q1", "Q3"}
+    assert unpruned.bodies("endings") == []
+    assert pruned.bodies("deviations") == []
     assert pruned.stats.peak_held < 0.8 * unpruned.stats.peak_held
-    ended = [(pair.ending.pattern, pair.ending.key) for pair in pruned.ended]
+    ended = [(one["pattern"], one["key"]) for one in pruned.bodies("endings")]
     assert sorted(ended) == sorted({(pattern.name, event.key) for pattern in PATTERNS for event in events})
 
 
 def test_the_document_is_the_contract() -> None:
     patterns = parse_patterns("PATTERN p EVENT SEQ(A a, OR(B b, C c))")
     constraint_set = parse_constraints(["exclusive(A, X)"]).constraint_set
-    document = match_events(patterns, trace("ACBX"), constraint_set).to_document()
+    document = shown(report_on(patterns, trace("ACBX"), constraint_set))
     assert orjson.loads(orjson.dumps(document)) == document
     assert document["matches"] == [
         {
@@ -83,14 +88,15 @@ def test_the_document_is_the_contract() -> None:
     )
     assert deviation["constraints"] == ["exclusive(A, X)"]
     assert document["stats"]["events"] == 4
-    assert set(document) == {"matches", "timeouts", "ended", "deviations", "corrections", "overflow", "stats"}
+    lists = {"matches", "timeouts", "endings", "ended", "deviations", "corrections"}
+    assert set(document) == lists | {"overflow", "stats"}
 
 
 def test_endings_carry_event_and_reason() -> None:
     patterns = parse_patterns("PATTERN p EVENT SEQ(A a, U u)")
     constraint_set = parse_constraints(["exclusive(L, U)"]).constraint_set
-    report = match_events(patterns, trace("AAL"), constraint_set)
-    assert report.to_document()["ended"] == [
+    report = report_on(patterns, trace("AAL"), constraint_set)
+    assert shown(report)["endings"] == [
         {
             "pattern": "p",
             "key": "k",
@@ -104,33 +110,32 @@ def test_the_document_of_constraints_says_how_to_prune_unless_the_call_does() ->
     patterns = parse_patterns("PATTERN p EVENT SEQ(A a, U u)")
     parsed = parse_constraints({"exclusive": [["L", "U"]], "settings": {"prune": "shadow"}}).constraint_set
     events = trace("ALUAU")
-    shadow, state, off = (
-        match_events(patterns, events, parsed, MatchOptions(prune=prune)) for prune in (None, Prune.STATE, Prune.OFF)
-    )
-    remarks = [(match.bindings["a"], match.would_be_lost, match.deviating) for match in shadow.matches]
-    assert remarks == [(("e1",), True, True), (("e1",), True, True), (("e4",), False, True)]
+    shadow, state, off = (report_on(patterns, events, parsed, prune=prune) for prune in (None, Prune.STATE, Prune.OFF))
+    remarks = [(one["bindings"]["a"], "would_be_lost" in one, "deviating" in one) for one in shadow.matches]
+    assert remarks == [(["e1"], True, True), (["e1"], True, True), (["e4"], False, True)]
     assert shadow.stats.shadow_lost == 2
-    assert [match.bindings["a"] for match in state.matches] == [("e4",)]
-    assert [match.bindings for match in off.matches] == [match.bindings for match in shadow.matches]
-    assert [[trace.deviation.event_id for trace in one.deviations] for one in (shadow, state, off)] == [["e3"]] * 3
-    assert [one.deviations[0].deviation.released for one in (state, off)] == [1, 0]
-    listed = shadow.to_document()["matches"][0]
+    assert [match["bindings"]["a"] for match in state.matches] == [["e4"]]
+    assert [one["bindings"] for one in off.matches] == [one["bindings"] for one in shadow.matches]
+    deviations = [report.bodies("deviations") for report in (shadow, state, off)]
+    assert [[one["event"] for one in some] for some in deviations] == [["e3"]] * 3
+    assert [some[0]["released"] for some in deviations[1:]] == [1, 0]
+    listed = shown(shadow)["matches"][0]
     assert (listed["would_be_lost"], listed["deviating"]) == (True, True)
-    assert "would_be_lost" not in state.to_document()["matches"][0]
+    assert "would_be_lost" not in shown(state)["matches"][0]
 
 
 def test_violations_that_are_ignored_are_counted() -> None:
     patterns = parse_patterns("PATTERN p EVENT SEQ(A a, U u)")
     document = {"exclusive": [["L", "U"]], "settings": {"on_violation": "ignore"}}
-    report = match_events(patterns, trace("ALUAU"), parse_constraints(document).constraint_set)
-    assert (report.matches, report.deviations) == ((), ())
+    report = report_on(patterns, trace("ALUAU"), parse_constraints(document).constraint_set)
+    assert (report.matches, report.bodies("deviations")) == ([], [])
     assert report.stats.ignored_violations == 2
 
 
 def test_what_constraints_decided_early_is_taken_back_when_they_are_broken() -> None:
     patterns = parse_patterns("PATTERN p EVENT SEQ(A a, NOT X)")
     constraint_set = parse_constraints(["prior(X, Z)"]).constraint_set
-    document = match_events(patterns, trace("AZX"), constraint_set).to_document()
+    document = shown(report_on(patterns, trace("AZX"), constraint_set))
     (match,) = document["matches"]
     assert (match["decided_by"], match["detected_at"]) == ("constraint", "1970-01-01T00:00:00.000002Z")
     assert document["corrections"] == [
@@ -153,16 +158,14 @@ def test_events_of_one_time_are_not_held_against_an_unordered_stream() -> None:
     events = [
         Event(id=f"e{n}", type=name, time_us=time, key="k") for n, (name, time) in enumerate([("L", 1), ("A", 1)])
     ]
-    ordered, unordered = (
-        match_events(patterns, events, constraint_set, MatchOptions(ties=ties)) for ties in ("log", "simultaneous")
-    )
-    assert [trace.reason.kind for trace in ordered.deviations] == ["order"]
-    assert unordered.deviations == ()
+    ordered, unordered = (report_on(patterns, events, constraint_set, ties=ties) for ties in ("log", "simultaneous"))
+    assert [one["kind"] for one in ordered.bodies("deviations")] == ["order"]
+    assert unordered.bodies("deviations") == []
 
 
 def test_matches_are_sorted_by_end_start_and_bindings() -> None:
     patterns = parse_patterns("PATTERN p EVENT AND(A x, A y)")
-    found = [match_document(match)["bindings"] for match in match_events(patterns, trace("AAA")).matches]
+    found = [match["bindings"] for match in report_on(patterns, trace("AAA")).matches]
     assert found == [
         {"x": ["e1"], "y": ["e2"]},
         {"x": ["e2"], "y": ["e1"]},
@@ -175,7 +178,8 @@ def test_matches_are_sorted_by_end_start_and_bindings() -> None:
 
 def test_progress_ends_at_the_number_of_events() -> None:
     told: list[int] = []
-    match_events(parse_patterns("PATTERN p EVENT A"), trace("ABA"), progress=told.append)
+    run = StreamRun(stream_plan(StreamDeclaration(name="file"), None, ()))
+    run.feed(EventBatch.from_events(trace("ABA")), told.append)
     assert told == [3]
 
 
@@ -183,7 +187,7 @@ def test_columns_of_return_are_there_for_patterns_that_have_them() -> None:
     patterns = parse_patterns(
         "PATTERN p EVENT SEQ(A a, B+ b) RETURN a.v, count(b) AS n, sum(b.v) AS total PATTERN q EVENT SEQ(A a, B b)"
     )
-    document = match_events(patterns, trace("ABB")).to_document()
+    document = shown(report_on(patterns, trace("ABB")))
     found = [match.get("returns") for match in document["matches"] if match["pattern"] == "p"]
     assert found == [
         {"a.v": 1, "n": 1, "total": 2.0},
@@ -195,7 +199,7 @@ def test_columns_of_return_are_there_for_patterns_that_have_them() -> None:
 
 def test_timeouts_tell_what_is_missing() -> None:
     patterns = parse_patterns("PATTERN p EVENT SEQ(A a, B b, C c) WITHIN 5 us EMIT TIMEOUTS")
-    document = match_events(patterns, trace("ABXXXXX"), options=MatchOptions(sections=["timeouts"])).to_document()
+    document = shown(report_on(patterns, trace("ABXXXXX"), lists=["timeouts"]))
     assert document["timeouts"] == [
         {
             "pattern": "p",
@@ -212,17 +216,15 @@ def test_what_is_not_asked_for_is_counted_and_not_listed() -> None:
     patterns = parse_patterns("PATTERN p EVENT SEQ(A a, U u) WITHIN 5 us EMIT TIMEOUTS")
     constraint_set = parse_constraints(["exclusive(L, U)"]).constraint_set
     events = [*trace("AU"), *(Event(id=f"m{n}", type=name, time_us=n, key="m") for n, name in enumerate("AL", 3))]
-    whole, nothing = (
-        match_events(patterns, events, constraint_set, MatchOptions(sections=sections)) for sections in (SECTIONS, ())
-    )
-    assert (len(whole.matches), len(whole.ended)) == (1, 1)
-    assert (nothing.matches, nothing.timeouts, nothing.ended) == ((), (), ())
+    whole, nothing = (report_on(patterns, events, constraint_set, lists=sections) for sections in (LISTS, ()))
+    assert (len(whole.matches), len(whole.bodies("endings"))) == (1, 1)
+    assert (nothing.matches, nothing.bodies("timeouts"), nothing.bodies("endings")) == ([], [], [])
     assert whole.stats == nothing.stats
 
 
 def test_what_is_beyond_a_limit_is_counted_once_per_event() -> None:
     patterns = parse_patterns("PATTERN p EVENT SEQ(A a, B b) LIMIT 2")
-    document = match_events(patterns, trace("AAAB")).to_document()
+    document = shown(report_on(patterns, trace("AAAB")))
     assert len(document["matches"]) == 2
     (overflow,) = document["overflow"]
     assert (overflow["pattern"], overflow["dropped"], overflow["runs"]) == ("p", 1, 0)
@@ -232,36 +234,33 @@ def test_what_is_beyond_a_limit_is_counted_once_per_event() -> None:
 
 def test_an_open_input_leaves_undecided_what_is_to_come() -> None:
     patterns = parse_patterns("PATTERN p EVENT SEQ(A a, NOT B) WITHIN 3 us")
-    whole, beginning = (
-        match_events(patterns, trace("AXXXA"), options=MatchOptions(is_open=is_open)) for is_open in (False, True)
-    )
-    assert [match.bindings["a"] for match in whole.matches] == [("e1",), ("e5",)]
-    assert [(match.bindings["a"], match.detected_us) for match in beginning.matches] == [(("e1",), 4)]
+    whole, beginning = (report_on(patterns, trace("AXXXA"), is_open=is_open) for is_open in (False, True))
+    assert [match["bindings"]["a"] for match in whole.matches] == [["e1"], ["e5"]]
+    found = [(match["bindings"]["a"], match["detected_at"]) for match in beginning.matches]
+    assert found == [(["e1"], "1970-01-01T00:00:00.000004Z")]
 
 
 def test_equal_times_are_ordered_by_the_log_or_not_at_all() -> None:
     patterns = parse_patterns("PATTERN p EVENT SEQ(A a, B b)")
     events = [Event(id=f"e{n}", type=name, time_us=7, key="k") for n, name in enumerate("AB", 1)]
-    ordered, unordered = (
-        match_events(patterns, events, options=MatchOptions(ties=ties)) for ties in ("log", "simultaneous")
-    )
-    assert [match_document(match)["bindings"] for match in ordered.matches] == [{"a": ["e1"], "b": ["e2"]}]
-    assert unordered.matches == ()
+    ordered, unordered = (report_on(patterns, events, ties=ties) for ties in ("log", "simultaneous"))
+    assert [match["bindings"] for match in ordered.matches] == [{"a": ["e1"], "b": ["e2"]}]
+    assert unordered.matches == []
 
 
 def test_finer_keys_cut_traces_apart() -> None:
     patterns = parse_patterns("PATTERN p EVENT SEQ(A a, B b) WHERE [order, w]")
     rows = [("A", 1), ("A", 2), ("B", 2), ("B", None)]
     events = [Event(id=f"e{n}", type=name, time_us=n, key="k", data={"w": w}) for n, (name, w) in enumerate(rows, 1)]
-    found = match_events(patterns, events, options=MatchOptions(key_paths=(("order",),))).matches
-    assert [match.bindings for match in found] == [{"a": ("e2",), "b": ("e3",)}]
+    found = report_on(patterns, events, key="data.order").matches
+    assert [match["bindings"] for match in found] == [{"a": ["e2"], "b": ["e3"]}]
 
 
 def test_an_alternative_that_was_impossible_before_does_not_explain_an_ending() -> None:
     patterns = parse_patterns("PATTERN p EVENT SEQ(A|B x, C c)")
     constraint_set = parse_constraints(["exclusive(A, C)", "exclusive(D, C)"]).constraint_set
-    (pair,) = match_events(patterns, trace("XD"), constraint_set).ended
-    assert (pair.ending.event_id, pair.reason) == (
+    (row,) = report_on(patterns, trace("XD"), constraint_set).bodies("endings")
+    assert (row["event"], row["reason"]) == (
         "e2",
         "D ends it: exclusive(C, D) means that C c can no longer come",
     )
@@ -270,9 +269,9 @@ def test_an_alternative_that_was_impossible_before_does_not_explain_an_ending() 
 def test_a_pattern_that_needs_nothing_is_never_ended() -> None:
     patterns = parse_patterns("PATTERN p EVENT A* a PATTERN q EVENT SEQ(_ x, A? a)")
     constraint_set = parse_constraints(["exclusive(A, B)"]).constraint_set
-    report = match_events(patterns, trace("BC"), constraint_set)
-    assert report.ended == ()
-    assert [match.pattern for match in report.matches] == ["q", "q"]
+    report = report_on(patterns, trace("BC"), constraint_set)
+    assert report.bodies("endings") == []
+    assert [match["pattern"] for match in report.matches] == ["q", "q"]
 
 
 def out_of_order(text):
@@ -286,30 +285,44 @@ def out_of_order(text):
 @pytest.mark.parametrize(
     ("options", "matches", "late"),
     [
-        (MatchOptions(), 0, None),
-        (MatchOptions(lateness_us=2_000_000), 1, 0),
-        (MatchOptions(lateness_us=1_000_000), 1, 0),
-        (MatchOptions(lateness_us=0), 0, 1),
-        (MatchOptions(lateness_us=0, late="drop"), 0, 1),
+        ({}, 0, None),
+        ({"lateness": 2}, 1, 0),
+        ({"lateness": 1}, 1, 0),
+        ({"lateness": 0}, 0, 1),
+        ({"lateness": 0, "late": "drop"}, 0, 1),
     ],
 )
 def test_events_are_put_in_order_as_far_as_lateness_allows(options, matches, late):
-    report = match_events(parse_patterns("PATTERN p EVENT SEQ(A a, B b)"), out_of_order("B2 A1 Z9"), options=options)
-    assert (len(report.matches), report.late, report.to_document().get("late")) == (matches, late, late)
+    report = report_on(parse_patterns("PATTERN p EVENT SEQ(A a, B b)"), out_of_order("B2 A1 Z9"), **options)
+    assert (len(report.matches), report.late, shown(report).get("late")) == (matches, late, late)
 
 
 def test_late_events_may_be_matched_at_once():
     events = out_of_order("Z9 A1 B12 Z30")
     expected: list[tuple[Late, int]] = [("process", 1), ("drop", 0)]
     for late, matches in expected:
-        options = MatchOptions(lateness_us=1_000_000, late=late)
-        report = match_events(parse_patterns("PATTERN p EVENT SEQ(A a, B b)"), events, options=options)
+        report = report_on(parse_patterns("PATTERN p EVENT SEQ(A a, B b)"), events, lateness=1, late=late)
         assert (len(report.matches), report.late) == (matches, 1)
 
 
 def test_idle_traces_end():
     events = out_of_order("A1 B7 Z30")
-    options = MatchOptions(idle_timeout_us=5_000_000, is_open=True)
     patterns = parse_patterns("PATTERN p EVENT SEQ(A a, B b)\nPATTERN n EVENT SEQ(A a, NOT B)")
-    report = match_events(patterns, events, options=options)
-    assert [(match.pattern, match.detected_us) for match in report.matches] == [("n", 6_000_000)]
+    report = report_on(patterns, events, idle_timeout=5, is_open=True)
+    found = [(match["pattern"], match["detected_at"]) for match in report.matches]
+    assert found == [("n", "1970-01-01T00:00:06Z")]
+
+
+def test_a_measured_lateness_is_decided_as_in_a_project() -> None:
+    events = out_of_order(" ".join(f"B{second + 3} A{second}" for second in range(0, 4_000, 4)))
+    report = report_on(parse_patterns("PATTERN p EVENT SEQ(A a, B b) WITHIN 4 s"), events, lateness=AutoLateness())
+    assert (len(report.matches), report.late) == (1_000, 0)
+    assert report.lateness is not None
+    assert shown(report)["lateness"] == {"seconds": report.lateness.seconds, "changes": 0, "late": 0}
+
+
+def test_events_that_cannot_be_matched_are_refused() -> None:
+    run = StreamRun(stream_plan(StreamDeclaration(name="file"), None, ()))
+    run.feed(EventBatch.from_events([Event(id="e", type="A", time_us=LATEST_US + 1, key="k")]))
+    with pytest.raises(ProjectRefused):
+        run.report(is_open=False)

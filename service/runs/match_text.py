@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from nfa import LaneOutput, MatchColumns, RunningPattern
 from shards import BOUND_SAME, BoundTexts, match_marks, match_times
 from streams import (
-    EARLIEST_US,
-    LATEST_US,
     Texts,
     bytes_of,
     chosen_texts,
@@ -72,17 +70,16 @@ def _text(matches: MatchColumns, returns: Texts) -> memoryview:
 def _joined(found: Sequence[MatchColumns]) -> MatchColumns:
     """The matches of some batches and lanes, with those of their patterns that have any.
 
-    Keys are a dictionary, and detection times within the years 1 to 9999.
+    Keys are a dictionary.
     """
     known: dict[RunningPattern, int] = {}
-    detected_us = np.concatenate([columns.detected_us for columns in found])
     return MatchColumns(
         pattern=np.concatenate([_pattern_places(columns, known) for columns in found]),
         patterns=list(known),
         key=pa.chunked_array([columns.key for columns in found]).dictionary_encode().combine_chunks(),
         start_us=np.concatenate([columns.start_us for columns in found]),
         end_us=np.concatenate([columns.end_us for columns in found]),
-        detected_us=np.clip(detected_us, EARLIEST_US, LATEST_US),
+        detected_us=np.concatenate([columns.detected_us for columns in found]),
         how=np.concatenate([columns.how for columns in found]),
         is_deviating=np.concatenate([columns.is_deviating for columns in found]),
         is_lost=np.concatenate([columns.is_lost for columns in found]),

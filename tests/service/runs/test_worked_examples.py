@@ -8,7 +8,7 @@ from house import ROOT
 from house.documents import code_blocks
 from nfa import parse_pattern
 from nfa.worked_examples import Example, examples_in
-from service.trials.matching import SECTIONS, MatchOptions, match_events
+from service.runs.testing import report_on, shown
 
 BLOCKS = list(code_blocks((ROOT / "docs" / "semantics.md").read_text(encoding="utf-8")))
 EXAMPLES = [example for block in BLOCKS if block.language == "examples" for example in examples_in(block.text)]
@@ -21,8 +21,8 @@ def test_the_page_has_its_examples() -> None:
 
 @pytest.mark.parametrize("example", ANSWERED, ids=[example.name for example in ANSWERED])
 def test_every_example_is_answered(example: Example) -> None:
-    options = MatchOptions(sections=SECTIONS, ties=example.ties, is_open=example.is_open)
-    document = match_events([parse_pattern(example.text)], example.events, options=options).to_document()
+    patterns = [parse_pattern(example.text)]
+    document = shown(report_on(patterns, example.events, ties=example.ties, is_open=example.is_open))
     assert bindings(document["matches"]) == list(example.matches)
     assert bindings(document["timeouts"]) == list(example.timeouts)
 

@@ -11,8 +11,9 @@ from constraints import ConstraintSet, parse_constraints, to_document
 from nfa import Prune, awaited_types, parse_pattern, parse_patterns
 from nfa.reference import reference_matches
 from service.registering.joining import Derived
+from service.runs.stream_report import StreamReport
+from service.runs.testing import report_on
 from service.stores import FollowMode
-from service.trials.matching import MatchOptions, MatchReport, match_events
 from shards.inline import run_inline
 from shards.state import ShardState
 from shards.testing import bodies, log_of
@@ -35,22 +36,20 @@ def trace(types: str, key: str = "k") -> list[Event]:
     return [Event(id=f"e{n}", type=name, time_us=n, key=key) for n, name in enumerate(types.split(), 1)]
 
 
-def tried(types: str, constraint_set: ConstraintSet, prune: Prune | None = None, *end_events: str) -> MatchReport:
-    options = MatchOptions(
-        sections=("matches", "ended", "deviations"), prune=prune, end_events=frozenset(end_events), is_open=True
-    )
-    return match_events(parse_patterns(TEXT), trace(types), constraint_set, options)
+def tried(types: str, constraint_set: ConstraintSet, prune: Prune | None = None, *end_events: str) -> StreamReport:
+    patterns = parse_patterns(TEXT)
+    return report_on(patterns, trace(types), constraint_set, prune=prune, is_open=True, end_events=end_events)
 
 
-def deviations_of(report: MatchReport) -> list[tuple[str, str]]:
-    return [(one.deviation.event_id, one.reason.kind) for one in report.deviations]
+def deviations_of(report: StreamReport) -> list[tuple[str, str]]:
+    return [(one["event"], one["kind"]) for one in report.bodies("deviations")]
 
 
 @pytest.mark.parametrize("mode", ["exact", "tables"])
 @pytest.mark.parametrize("prune", [Prune.OFF, Prune.SHADOW])
 def test_a_match_across_the_end_is_found_where_nothing_is_pruned(mode: FollowMode, prune: Prune) -> None:
     report = tried("A B B X", followed(mode), prune)
-    assert [(one.bindings, one.deviating) for one in report.matches] == [({"a": ("e1",), "x": ("e4",)}, True)]
+    assert [(one["bindings"], one["deviating"]) for one in report.matches] == [({"a": ["e1"], "x": ["e4"]}, True)]
     assert deviations_of(report) == [("e3", "after-end")]
 
 
@@ -65,8 +64,8 @@ def test_a_type_that_the_model_does_not_know_ends_nothing(mode: str, prune: Prun
         with_bit_tables(followed("tables")) if mode == "bits" else followed("exact" if mode == "exact" else "tables")
     )
     report = tried("X A X B X", rules, prune)
-    assert [one.bindings["x"] for one in report.matches] == [("e3",), ("e5",)]
-    assert (deviations_of(report), report.ended) == ([], ())
+    assert [one["bindings"]["x"] for one in report.matches] == [["e3"], ["e5"]]
+    assert (deviations_of(report), report.bodies("endings")) == ([], [])
     assert deviations_of(tried("X A X B X A X", rules, prune)) == [("e6", "after-end")]
 
 
@@ -74,7 +73,7 @@ def test_a_type_that_the_model_does_not_know_ends_nothing(mode: str, prune: Prun
 def test_unknown_types_deviate_where_the_settings_say_so(mode: FollowMode) -> None:
     own = parse_constraints({"constraints": [], "settings": {"unknown_types": "deviate"}}).constraint_set
     report = tried("A B X", Derived.of(MODEL, "m").joined_to(own, mode))
-    assert [one.deviation.event_id for one in report.deviations] == ["e3"]
+    assert [one["event"] for one in report.bodies("deviations")] == ["e3"]
 
 
 def test_the_end_of_a_workflow_decides_a_not_of_the_types_that_it_knows() -> None:
@@ -88,18 +87,17 @@ def test_the_end_of_a_workflow_decides_a_not_of_the_types_that_it_knows() -> Non
 @pytest.mark.parametrize("mode", ["exact", "tables"])
 def test_pruning_says_at_the_deviation_what_it_let_go_at_the_end(mode: FollowMode) -> None:
     (pattern,) = parse_patterns("PATTERN p EVENT SEQ(A a, B b)")
-    options = MatchOptions(sections=("matches", "ended", "deviations"), is_open=True)
-    report = match_events([pattern], trace("A B B"), followed(mode), options)
-    assert [one.bindings["b"] for one in report.matches] == [("e2",)]
-    assert [one.ending.event_id for one in report.ended] == ["e2"]
+    report = report_on([pattern], trace("A B B"), followed(mode), is_open=True)
+    assert [one["bindings"]["b"] for one in report.matches] == [["e2"]]
+    assert [one["event"] for one in report.bodies("endings")] == ["e2"]
     assert deviations_of(report) == [("e3", "after-end")]
-    assert report.deviations[0].deviation.released == 1
+    assert report.bodies("deviations")[0]["released"] == 1
 
 
 @pytest.mark.parametrize("mode", ["exact", "tables"])
 def test_what_follows_the_end_is_matched_unpruned(mode: FollowMode) -> None:
     report = tried("A B A B X", followed(mode))
-    assert sorted(one.bindings["a"] for one in report.matches) == [("e1",), ("e3",)]
+    assert sorted(one["bindings"]["a"] for one in report.matches) == [["e1"], ["e3"]]
     assert deviations_of(report) == [("e3", "after-end")]
 
 
@@ -108,16 +106,16 @@ def test_what_follows_the_end_is_matched_unpruned(mode: FollowMode) -> None:
 def test_deviation_and_conformance_say_the_same(mode: FollowMode, types: str) -> None:
     report = tried(types, followed(mode))
     assert deviations_of(report) == [("e3", "after-end")]
-    assert report.deviations[0].reason.allowed == ()
-    assert "the trace was over" in report.deviations[0].reason.text
+    assert report.bodies("deviations")[0]["allowed"] == []
+    assert "the trace was over" in report.bodies("deviations")[0]["reason"]
     found: Conformance = check_trace(MODEL, types.split())
     assert (found.at, found.kind, found.allowed) == (2, "after-end", ())
 
 
 def test_an_end_event_that_the_stream_declares_ends_the_transaction() -> None:
     report = tried("A B A X", followed("exact"), None, "B")
-    assert [(one.deviation.event_id, one.reason.kind) for one in report.deviations] == []
-    assert [one.bindings for one in report.matches] == [{"a": ("e3",), "x": ("e4",)}]
+    assert deviations_of(report) == []
+    assert [one["bindings"] for one in report.matches] == [{"a": ["e3"], "x": ["e4"]}]
 
 
 def test_reopen_ends_the_transaction_as_the_stream_does() -> None:
@@ -126,13 +124,13 @@ def test_reopen_ends_the_transaction_as_the_stream_does() -> None:
     assert "settings" not in to_document(parse_constraints(CLOSING).constraint_set)
     report = tried("A B X A B A X", parse_constraints(document).constraint_set, Prune.OFF)
     assert deviations_of(report) == []
-    assert [one.bindings for one in report.matches] == [{"a": ("e6",), "x": ("e7",)}]
+    assert [one["bindings"] for one in report.matches] == [{"a": ["e6"], "x": ["e7"]}]
 
 
 def test_a_constraint_alone_is_counted_in_a_log_as_it_is_matched() -> None:
     rules = parse_constraints({"end": ["A"]}).constraint_set
     (count,) = count_violations(rules, [["A", "B"]]).values()
-    assert count == len(tried("A B", rules).deviations) == 1
+    assert count == len(tried("A B", rules).bodies("deviations")) == 1
 
 
 @pytest.mark.parametrize("document", [CLOSING, REOPENING])
@@ -146,15 +144,18 @@ def test_random_traces_match_as_the_reference_says_and_as_the_pipeline_does(
     rules = parse_constraints(document).constraint_set
     rules = replace(rules, settings=replace(rules.settings, prune=prune))
     patterns = parse_patterns(TEXT)
-    report = match_events(patterns, events, rules, MatchOptions(sections=("matches", "deviations"), is_open=True))
+    report = report_on(patterns, events, rules, is_open=True)
     if prune is not Prune.STATE:
         expected = reference_matches(patterns, events, rules.trace_ends)
-        assert [(one.key, one.bindings) for one in report.matches] == [(one.key, one.bindings) for one in expected]
+        bound = [(one.key, {alias: list(ids) for alias, ids in one.bindings.items()}) for one in expected]
+        assert [(one["key"], one["bindings"]) for one in report.matches] == bound
     control = (STREAM, _following(rules), PatternOn(name="p", version=1, text=TEXT))
     rows = run_inline(log_of((*control, events[:7], events[7:])))
-    assert _bound(bodies(rows, "alert")) == sorted(one.bindings["a"] + one.bindings["x"] for one in report.matches)
+    assert _bound(bodies(rows, "alert")) == sorted(
+        tuple(one["bindings"]["a"] + one["bindings"]["x"]) for one in report.matches
+    )
     told = sorted((one["key"], one["event"], one["kind"]) for one in bodies(rows, "deviation"))
-    assert told == sorted((one.deviation.key, one.deviation.event_id, one.reason.kind) for one in report.deviations)
+    assert told == sorted((one["key"], one["event"], one["kind"]) for one in report.bodies("deviations"))
     assert told == _expected_deviations(events, rules)
 
 

@@ -1,0 +1,120 @@
+"""The results of the patterns of one stream, as the JSON document of ``forestall match``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import orjson
+
+from nfa import LaneOutput, MatcherStats, Overflow
+from service.runs.match_text import matches_text
+from service.runs.results import OLD_LISTS, PATTERN_LISTS, document_of
+from service.runs.running import MeasuredRun
+from shards import ALERT
+from streams import parse_time, shown_time
+
+_KINDS = {name: kind for kind, name in PATTERN_LISTS.items() if kind != ALERT.name}
+LISTS = ("matches", *_KINDS)
+USUAL_LISTS = tuple(name for name in LISTS if name != "timeouts")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowUse:
+    """How a workflow is used while events are matched.
+
+    Attributes:
+        mode: ``exact`` by its automaton, ``tables`` by its constraints.
+        method: How the constraints were found.
+        states: States of the automaton; None where there is none.
+    """
+
+    mode: Literal["exact", "tables"]
+    method: str
+    states: int | None
+
+    def to_document(self) -> dict[str, Any]:
+        """As plain JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamReport:
+    """The results of a run of one stream.
+
+    Attributes:
+        lanes: The matches.
+        rows: Kind and body of each other result, in the order of the events.
+        overflow: The results beyond a limit, which are not listed, in the order of the events.
+        stats: Counts.
+        with_returns: Names of the patterns that have RETURN.
+        late: Number of late events; None where no event is ever late.
+        lateness: The measured lateness, with ``lateness: auto``.
+        workflow: How a workflow was used, if one was given.
+        duplicates: Number of events that were dropped, as their ids came before in the file.
+    """
+
+    lanes: tuple[LaneOutput, ...] = field(repr=False)
+    rows: tuple[tuple[str, dict[str, Any]], ...]
+    overflow: tuple[Overflow, ...]
+    stats: MatcherStats
+    with_returns: frozenset[str]
+    late: int | None = None
+    lateness: MeasuredRun | None = None
+    workflow: WorkflowUse | None = None
+    duplicates: int = 0
+
+    def bodies(self, name: str) -> list[dict[str, Any]]:
+        """The rows of a list other than ``matches``; timeouts are sorted by due, start and bindings."""
+        found = [body for kind, body in self.rows if kind == _KINDS[name]]
+        return sorted(found, key=_timeout_order) if name == "timeouts" else found
+
+    @cached_property
+    def matches(self) -> Sequence[dict[str, Any]]:
+        """The matches as the document has them, sorted by end, start and bindings."""
+        found: list[dict[str, Any]] = orjson.loads(b"".join([b"[", *self._matches_text(), b"]"]))
+        return found
+
+    def _matches_text(self) -> list[bytes]:
+        return matches_text(self.lanes, self.with_returns)
+
+    def to_json(self) -> bytes:
+        """The JSON contract of ``forestall match --output json``; the changelog lists renamed members."""
+        rest = orjson.dumps(self._rest()).removeprefix(b"{")
+        return b"".join([b'{"matches":[', *self._matches_text(), b"],", rest])
+
+    def _rest(self) -> dict[str, Any]:
+        """The document without its matches."""
+        lists = {name: [document_of(name, body) for body in self.bodies(name)] for name in _KINDS}
+        return {
+            **lists,
+            **{old: lists[name] for old, name in OLD_LISTS.items()},
+            "overflow": [
+                {
+                    "pattern": overflow.pattern,
+                    "key": overflow.key or None,
+                    "event": overflow.event_id or None,
+                    "time": shown_time(overflow.time_us) if overflow.event_id else None,
+                    "dropped": overflow.dropped,
+                    "runs": overflow.runs,
+                }
+                for overflow in self.overflow
+            ],
+            "stats": asdict(self.stats),
+            **({} if self.workflow is None else {"workflow": self.workflow.to_document()}),
+            **({} if self.late is None else {"late": self.late}),
+            **({} if self.lateness is None else {"lateness": asdict(self.lateness)}),
+            **({"duplicates": self.duplicates} if self.duplicates else {}),
+        }
+
+
+def _timeout_order(body: Mapping[str, Any]) -> tuple[Any, ...]:
+    return (
+        parse_time(body["due"]),
+        parse_time(body["start"]),
+        sorted(body["bindings"].items()),
+        body["pattern"],
+        body["key"],
+    )

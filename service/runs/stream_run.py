@@ -1,0 +1,209 @@
+"""Patterns of one stream over events in this process: their matches stay columns until they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, cast
+
+import orjson
+
+from nfa import CasePattern, CaseQuery, LaneOutput, MatcherStats, Overflow, Pattern
+from service.registering.routing import RoutedPattern, routed
+from service.runs.errors import ProjectRefused
+from service.runs.plan import RunPlan
+from service.runs.running import InlineRun
+from service.runs.stream_report import LISTS, StreamReport
+from shards import DEAD_LETTER, Origin, Output, PatternHost, PatternKind, PatternOutput, Result
+from streams import USUAL_BUDGET, EventBatch, Late, StreamDeclaration, Tick, WorkBudget
+from streams.compiling import progress_of
+
+if TYPE_CHECKING:
+    from constraints import ConstraintSet  # takes long to import, and most calls do not need it
+
+BATCH_ROWS = 131_072
+_FILE = StreamDeclaration(name="file")
+
+
+def stream_plan(
+    declaration: StreamDeclaration,
+    constraint_set: ConstraintSet | None,
+    patterns: Sequence[tuple[RoutedPattern, bool]],
+    budget: WorkBudget = USUAL_BUDGET,
+) -> RunPlan:
+    """The plan of one stream, whose late events are matched or dropped.
+
+    Args:
+        declaration: The stream.
+        constraint_set: The constraints that its transactions keep; None: there are none.
+        patterns: Each with whether the constraints terminate its partial matches.
+        budget: The work that each pattern may cost.
+    """
+    name = declaration.name
+    late: Late = declaration.late if declaration.lateness is None or declaration.late == "process" else "drop"
+    return RunPlan(
+        declarations={name: replace(declaration, late=late, derived=False)},
+        sets={} if constraint_set is None else {name: constraint_set},
+        patterns={name: patterns},
+        budget=budget,
+    )
+
+
+class StreamRun:
+    """A run of the patterns of one stream; INTO has no effect.
+
+    Args:
+        plan: The plan, of one stream.
+        lists: The lists of results that the report has; everything is counted.
+        follows_all: Whether transactions without constraints and bound events are counted as open, those of further
+            keys, too.
+        later: The patterns that do not run before ``start``.
+
+    Raises:
+        ProjectRefused: A pattern is refused.
+    """
+
+    def __init__(
+        self,
+        plan: RunPlan,
+        *,
+        lists: Collection[str] = LISTS,
+        follows_all: bool = False,
+        later: Collection[str] = (),
+    ) -> None:
+        self._plan = plan
+        self._lists = lists
+        self._lanes: list[LaneOutput] = []
+        self._overflows: dict[Overflow, Overflow] = {}
+        followed = True if follows_all else None if plan.sets else False
+        kinds = {PatternKind.name: PatternKind(follows_all=followed, derives=False)}
+        (self._stream,) = plan.declarations
+        self._run = InlineRun(plan, kinds=kinds, renderer=self._results, later=later)
+        self._waiting = set(later)
+
+    def start(self, pattern: str) -> None:
+        """Start a pattern that waits for it; it sees the events that follow."""
+        self._run.start(pattern)
+        self._waiting.remove(pattern)
+
+    def feed(self, events: EventBatch, progress: Callable[[int], None] | None = None, *, route: str = "") -> None:
+        """Match events.
+
+        Args:
+            events: In the order in which they come.
+            progress: Gets the number of events done after each batch.
+            route: The further key by which they are keyed; empty: they have their own keys, and patterns of further
+                keys see them, too.
+        """
+        for first in range(0, len(events), BATCH_ROWS):
+            batch = events.slice(first, BATCH_ROWS)
+            if not route:
+                self._run.feed(self._stream, batch)
+            elif len(self._waiting) < len(self._plan.patterns[self._stream]):
+                self._run.append(self._stream, batch, route)
+            self._run.settle()
+            if progress:
+                progress(first + len(batch))
+
+    def pass_time(self, time_us: int) -> None:
+        """Let time come as far."""
+        self._run.say(self._stream, Tick(time_us=time_us, cause="events"))
+        self._run.settle()
+
+    def partial_matches(self, route: str) -> dict[str, CasePattern]:
+        """The patterns that have partial matches, of at most 20, where all events are of one transaction."""
+        cases = self._host(route).open_cases(CaseQuery()).cases
+        return {one.name: one for case in cases for one in case.patterns if one.partial_matches}
+
+    def matched(self) -> frozenset[str]:
+        """The patterns that have matched since the last call; their matches are not in the report."""
+        lanes, self._lanes = self._lanes, []
+        return frozenset(match.pattern for lane in lanes for match in lane.values_of_matches())
+
+    def report(self, *, is_open: bool) -> StreamReport:
+        """The report; nothing may be fed afterwards.
+
+        Args:
+            is_open: Whether the transactions continue after the events; otherwise all end with them.
+
+        Raises:
+            ProjectRefused: Events could not be matched.
+        """
+        rows = self._run.rows(is_open=is_open)
+        if refused := [orjson.loads(row.body)["reason"] for row in rows if row.kind == DEAD_LETTER.name]:
+            raise ProjectRefused.of(refused)
+        patterns = [one.pattern for one, _ in self._plan.patterns[self._stream]]
+        declaration = self._plan.declarations[self._stream]
+        return StreamReport(
+            lanes=tuple(self._lanes),
+            rows=tuple((row.kind, orjson.loads(row.body)) for row in rows),
+            overflow=tuple(self._overflows.values()),
+            stats=self._stats(),
+            with_returns=frozenset(pattern.name for pattern in patterns if pattern.returns),
+            late=None if declaration.lateness is None else sum(self._run.late.get(self._stream, {}).values()),
+            lateness=self._run.measured.get(self._stream),
+        )
+
+    def _stats(self) -> MatcherStats:
+        """The counts of all keys; events are counted once."""
+        measures = self._run.state.measures()
+        names = [one.name for one in fields(MatcherStats)]
+        own, *others = (
+            MatcherStats(**{name: counts[name] or 0 for name in names})
+            for label, counts in measures.items()
+            if label.partition("@")[0] == self._stream
+        )
+        for other in others:
+            own = own.with_other_keys(other)
+        return own
+
+    def _host(self, route: str) -> PatternHost:
+        return cast("PatternHost", self._run.state.host(PatternKind.name, self._stream, route))
+
+    def _results(self, output: Output, origin: Origin) -> Iterator[Result]:
+        """The results of an output except its matches, which are kept as columns."""
+        if not isinstance(output, PatternOutput):
+            return
+        found, results = output.found, output.results_of
+        if "matches" in self._lists:
+            self._lanes += found.lanes
+        if "timeouts" in self._lists:
+            yield from results.timeouts(found)
+        if "endings" in self._lists:
+            yield from results.endings(found, origin)
+        yield from results.violations(found)
+        for overflow in found.overflows():
+            place = replace(overflow, dropped=0, runs=0)
+            known = self._overflows.get(place, place)
+            dropped, runs = known.dropped + overflow.dropped, known.runs + overflow.runs
+            self._overflows[place] = replace(place, dropped=dropped, runs=runs)
+
+
+def run_patterns(
+    patterns: Sequence[Pattern],
+    events: EventBatch,
+    constraint_set: ConstraintSet | None = None,
+    declaration: StreamDeclaration = _FILE,
+    *,
+    is_open: bool = False,
+) -> StreamReport:
+    """The report on patterns over events; ``is_open`` as for ``StreamRun.report``.
+
+    Raises:
+        ForestallError: A pattern is refused.
+    """
+    run = StreamRun(stream_plan(declaration, constraint_set, [(routed(one, declaration), True) for one in patterns]))
+    run.feed(events)
+    return run.report(is_open=is_open)
+
+
+def exercises_of(plan: RunPlan) -> list[str]:
+    """The exercises (``streams.compiling``) that compile the kernels of a run.
+
+    If the kernels of every matcher are kept, the exercise of every matcher, so that none is recorded.
+    """
+    if progress_of([PatternKind.exercise]).is_complete:
+        return [PatternKind.exercise]
+    from shards import RoundPlan, run_exercises  # noqa: PLC0415 - mostly not needed
+
+    return run_exercises(RoundPlan(variants=(plan.variant(""),)))
